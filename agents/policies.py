@@ -30,8 +30,8 @@ class Steps:
     def __post_init__(self) -> None:
         if not isinstance(self.feature, str):
             raise ValueError("feature must be the name of a context column")  # noqa: TRY004
-        values = np.asarray(self.edges)
-        if values.size and (values.dtype.kind not in "iuf" or not np.isfinite(values).all()):
+        edges = np.asarray(self.edges)
+        if edges.size and (edges.dtype.kind not in "iuf" or not np.isfinite(edges).all()):
             raise ValueError("edges and thresholds must be numbers")
         if np.asarray(self.actions).dtype.kind not in "iu":
             raise ValueError("actions must be whole numbers")

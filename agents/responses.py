@@ -67,9 +67,9 @@ class Response(ABC):
         """Whether it plays ``best_response``, and no strategy of a subclass's own."""
         return self.eta is None and not self.tie and type(self).play is Response.play
 
-    def gap(self, actions: int) -> float:
+    def gap(self, n_actions: int) -> float:
         """Bound the excess over a best response to the predicted table."""
-        return self.tie if self.eta is None else quantal_gap(actions, self.eta)
+        return self.tie if self.eta is None else quantal_gap(n_actions, self.eta)
 
     @abstractmethod
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
@@ -161,26 +161,32 @@ class Checked(Response):
     def protected(self) -> dict[str, Any]:
         return {"play": self.play}
 
-    def gap(self, actions: int) -> float:
-        return float(self.rule.gap(actions))
+    def gap(self, n_actions: int) -> float:
+        return float(self.rule.gap(n_actions))
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
-        ask, shape = self.rule.predicted, loss.offset.shape
+        predict, table_shape = self.rule.predicted, loss.offset.shape
         offset, weights = coefficients
-        given = coefficients if is_ours(ask) else (read_only(offset), read_only(weights))
-        wanted = f"return losses of shape {shape}"
-        answer = ask(forecast, loss, given)
-        table = numbers_of(ask, answer, wanted).astype(np.float64, copy=False)
-        if table.shape != shape:
-            raise UserError(f"{name_of(ask)} returned {brief(answer)}; {wanted}")
+        handed_coefficients = (
+            coefficients if is_ours(predict) else (read_only(offset), read_only(weights))
+        )
+        expected = f"return losses of shape {table_shape}"
+        answer = predict(forecast, loss, handed_coefficients)
+        table = numbers_of(predict, answer, expected).astype(np.float64, copy=False)
+        if table.shape != table_shape:
+            raise UserError(f"{name_of(predict)} returned {brief(answer)}; {expected}")
         return table
 
     def play(self, predicted: Array) -> Array:
         """Return the mixed strategy (K, A); UserError where it is none, or exceeds its gap."""
-        ask, gap = self.rule.play, self.gap(predicted.shape[1])
-        play = strategies_of(ask, ask(readonly_for_user(ask, predicted)), predicted.shape)
-        excess = ((play * predicted).sum(1) - predicted.min(1)).max()
-        if excess > gap + 1e-9:
-            declared = f"declares a gap of {gap:.4g}"
-            raise UserError(f"response '{self.name}' {declared} and loses {excess:.4g}; raise it")
-        return play
+        play_rule, declared_gap = self.rule.play, self.gap(predicted.shape[1])
+        strategy = strategies_of(
+            play_rule, play_rule(readonly_for_user(play_rule, predicted)), predicted.shape
+        )
+        excess = ((strategy * predicted).sum(1) - predicted.min(1)).max()
+        if excess > declared_gap + 1e-9:
+            declaration = f"declares a gap of {declared_gap:.4g}"
+            raise UserError(
+                f"response '{self.name}' {declaration} and loses {excess:.4g}; raise it"
+            )
+        return strategy

@@ -59,10 +59,10 @@ class RowLearner(Checkpointable):
 
         UserError if a number is below 1, or the horizon is needed and missing.
         """
-        given = {"rows": rows, "actions": actions, "horizon": 1 if horizon is None else horizon}
-        for key, value in given.items():
-            if value < 1:
-                raise UserError(f"{key} = {value}: a learner needs at least 1")
+        sizes = {"rows": rows, "actions": actions, "horizon": 1 if horizon is None else horizon}
+        for name, size in sizes.items():
+            if size < 1:
+                raise UserError(f"{name} = {size}: a learner needs at least 1")
         self.rows, self.actions, self.horizon, self.rounds = rows, actions, horizon, 0
         self.strategy = np.full((rows, actions), 1.0 / actions)
         self.begin()
@@ -86,17 +86,17 @@ class RowLearner(Checkpointable):
         Bandit learners alone read what was played, and of the losses that one.
         """
         self._check_started()
-        told = np.ascontiguousarray(losses, dtype=np.float64)
-        if told.shape != self.strategy.shape or (self.bandit and len(actions) != self.rows):
-            raise ValueError(f"losses have shape {told.shape}; the rows are {self.strategy.shape}")
+        round_losses = np.ascontiguousarray(losses, dtype=np.float64)
+        if round_losses.shape != self.strategy.shape or (self.bandit and len(actions) != self.rows):
+            raise ValueError(
+                f"losses have shape {round_losses.shape}; the rows are {self.strategy.shape}"
+            )
         self.rounds += 1
-        wanted = f"return mixed strategies of shape {self.strategy.shape}"
-        answer = self.step(
-            readonly_for_user(self.step, told), readonly_for_user(self.step, actions)
-        )
-        strategy = numbers_of(self.step, answer, wanted).astype(np.float64, copy=False)
+        expected = f"return mixed strategies of shape {self.strategy.shape}"
+        returned = self.step(readonly_for_user(self.step, round_losses), readonly_for_user(self.step, actions))
+        strategy = numbers_of(self.step, returned, expected).astype(np.float64, copy=False)
         if strategy.shape != self.strategy.shape:
-            raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {wanted}")
+            raise UserError(f"{name_of(self.step)} returned {brief(returned)}; {expected}")
         self.strategy = strategy
 
     def bound(self, rounds: int) -> float | None:
@@ -134,15 +134,15 @@ class PairLearner(TotalLearner):
         self.total = np.zeros((self.rows, self.actions, self.actions))
 
 
-def _fixed(tuned: float, horizon: int | None) -> float:
+def _rate_for_horizon(scale: float, horizon: int | None) -> float:
     if horizon is None:
         raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
-    return tuned / math.sqrt(horizon)
+    return scale / math.sqrt(horizon)
 
 
-RATES: dict[str, Callable[[float, int | None], float | None]] = {
-    "anytime": lambda _tuned, _horizon: None,
-    "fixed": _fixed,
+CONSTANT_RATE_RULES: dict[str, Callable[[float, int | None], float | None]] = {
+    "anytime": lambda _scale, _horizon: None,
+    "fixed": _rate_for_horizon,
 }  # the rate of all rounds, None where it falls
 
 
@@ -153,27 +153,31 @@ class RatedLearner(RowLearner):
     ``given`` is the number, where it is one.
     """
 
-    constant: float | None = None
-    given: float | None = None
+    constant_rate: float | None = None
+    given_rate: float | None = None
 
     def __init__(self, *, rate: str | float = "anytime") -> None:
-        if isinstance(rate, str) and rate in RATES:
-            self._constant = RATES[rate]
+        if isinstance(rate, str) and rate in CONSTANT_RATE_RULES:
+            self._constant_rate_rule = CONSTANT_RATE_RULES[rate]
             return
-        number = isinstance(rate, int | float) and not isinstance(rate, bool)
-        if not number or not 0 < float(rate) < math.inf:
+        is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+        if not is_number or not 0 < float(rate) < math.inf:
             raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
-        self.given = float(rate)
-        self._constant = lambda _tuned, _horizon: self.given
+        self.given_rate = float(rate)
+        self._constant_rate_rule = lambda _scale, _horizon: self.given_rate
 
-    def scales(self) -> tuple[float, float]:
+    def rate_scales(self) -> tuple[float, float]:
         """Return the numbers that sqrt(t) divides (anytime) and that sqrt(T) divides (fixed)."""
         raise NotImplementedError
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        self.constant = self._constant(self.scales()[1], horizon)
+        self.constant_rate = self._constant_rate_rule(self.rate_scales()[1], horizon)
 
-    def rate_at(self, number: int) -> float:
+    def rate_at(self, round_number: int) -> float:
         """Return the rate of a round, counted from 1."""
-        return self.scales()[0] / math.sqrt(number) if self.constant is None else self.constant
+        return (
+            self.rate_scales()[0] / math.sqrt(round_number)
+            if self.constant_rate is None
+            else self.constant_rate
+        )

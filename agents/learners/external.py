@@ -66,9 +66,9 @@ class RegretMatching(TotalLearner):
         positive = np.maximum(self.total, 0.0)
         if self.floored:
             self.total[...] = positive
-        weight = positive.sum(1, keepdims=True)
-        shares = positive / np.where(weight > 0, weight, 1.0)
-        return np.where(weight > 0, shares, 1.0 / self.actions)
+        positive_sum = positive.sum(1, keepdims=True)
+        proportional = positive / np.where(positive_sum > 0, positive_sum, 1.0)
+        return np.where(positive_sum > 0, proportional, 1.0 / self.actions)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by sqrt(A / T).
@@ -105,7 +105,7 @@ class Hedge(RatedLearner, TotalLearner):
     name: ClassVar[str] = "hedge"
     measure: ClassVar[str | None] = "external"
 
-    def scales(self) -> tuple[float, float]:
+    def rate_scales(self) -> tuple[float, float]:
         scale = math.sqrt(8 * math.log(self.actions))
         return scale, scale
 
@@ -120,9 +120,9 @@ class Hedge(RatedLearner, TotalLearner):
         Theorem 2.3), ln A / (rate T) + rate / 8 for a constant one (Theorem 2.2).
         """
         entropy = math.log(self.actions)
-        if self.constant is None:
+        if self.constant_rate is None:
             return 2 * math.sqrt(entropy / (2 * rounds)) + math.sqrt(entropy / 8) / rounds
-        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
+        return entropy / (self.constant_rate * rounds) + self.constant_rate / 8 if entropy else 0.0
 
 
 @register.learner("follow-the-leader")
@@ -161,8 +161,8 @@ class QuantalFictitiousPlay(TotalLearner):
 
         The inequality of ``agents.learners.base`` with rates eta, eta, eta / 2, ..., eta / (T - 1).
         """
-        smooth = self.eta * (2 + math.log(rounds)) / (8 * rounds)
-        return math.log(self.actions) / self.eta + smooth
+        variation_term = self.eta * (2 + math.log(rounds)) / (8 * rounds)
+        return math.log(self.actions) / self.eta + variation_term
 
 
 @register.learner("exp3")
@@ -191,23 +191,29 @@ class EXP3(RatedLearner, TotalLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        if self.exploration and self.given is not None and self.given > 1 / actions:
-            why = f"with exploration it is at most 1 / {actions}"
-            raise UserError(f"rate = {self.given}: {why}")
+        if self.exploration and self.given_rate is not None and self.given_rate > 1 / actions:
+            limit = f"with exploration it is at most 1 / {actions}"
+            raise UserError(f"rate = {self.given_rate}: {limit}")
 
-    def scales(self) -> tuple[float, float]:
-        each = math.log(self.actions) / self.actions
-        return math.sqrt(each), math.sqrt(each if self.exploration else 2 * each)
+    def rate_scales(self) -> tuple[float, float]:
+        entropy_per_action = math.log(self.actions) / self.actions
+        return math.sqrt(entropy_per_action), math.sqrt(
+            entropy_per_action if self.exploration else 2 * entropy_per_action
+        )
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        rate, share = self.rate_at(self.rounds + 1), 0.0
+        rate, exploration_share = self.rate_at(self.rounds + 1), 0.0
         if self.exploration:
             rate = min(rate, 1 / self.actions)
-            share = self.actions * rate
-        played = np.arange(self.rows), actions
-        seen = losses[played] - 1.0 if share else losses[played]  # of gains, or of losses
-        self.total[played] += seen / np.maximum(self.strategy[played], TINY)
-        return (1 - share) * quantal_response(self.total, rate) + share / self.actions
+            exploration_share = self.actions * rate
+        played_entries = np.arange(self.rows), actions
+        observed = (
+            losses[played_entries] - 1.0 if exploration_share else losses[played_entries]
+        )  # of gains, or of losses
+        self.total[played_entries] += observed / np.maximum(self.strategy[played_entries], TINY)
+        return (1 - exploration_share) * quantal_response(
+            self.total, rate
+        ) + exploration_share / self.actions
 
     def bound(self, rounds: int) -> float:
         """Bound external pseudo-regret per round: in expectation, against each fixed action.
@@ -216,11 +222,11 @@ class EXP3(RatedLearner, TotalLearner):
         (e - 1) A rate + ln A / (rate T) for a constant one, A rate / 2 + ln A / (rate T) without.
         """
         entropy = math.log(self.actions)
-        if self.constant is None:
+        if self.constant_rate is None:
             factor = 4 * math.e - 5 if self.exploration else 2
             return factor * math.sqrt(self.actions * entropy / rounds)
         if not entropy:
             return 0.0
-        rate = min(self.constant, 1 / self.actions) if self.exploration else self.constant
-        slope = math.e - 1 if self.exploration else 0.5
-        return slope * self.actions * rate + entropy / (rate * rounds)
+        rate = min(self.constant_rate, 1 / self.actions) if self.exploration else self.constant_rate
+        rate_factor = math.e - 1 if self.exploration else 0.5
+        return rate_factor * self.actions * rate + entropy / (rate * rounds)

@@ -41,7 +41,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.agents.learners.base import Actions, PairLearner, RatedLearner, RowLearner
-from regretless.agents.learners.kernels import copies_pass, swaps_pass
+from regretless.agents.learners.kernels import blum_mansour_step, swap_regret_matching_step
 from regretless.market import register
 from regretless.market.best_response import quantal_response
 from regretless.market.core.arrays import Array
@@ -65,12 +65,12 @@ class BlumMansour(RatedLearner, PairLearner):
 
     name: ClassVar[str] = "blum-mansour"
 
-    def scales(self) -> tuple[float, float]:
+    def rate_scales(self) -> tuple[float, float]:
         entropy = self.actions * math.log(self.actions)
         return math.sqrt(4 * entropy), math.sqrt(8 * entropy)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return copies_pass(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
+        return blum_mansour_step(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round.
@@ -78,9 +78,9 @@ class BlumMansour(RatedLearner, PairLearner):
         sqrt(A ln A / T) for the anytime rate, A ln A / (rate T) + rate / 8 for a constant one.
         """
         entropy = self.actions * math.log(self.actions)
-        if self.constant is None:
+        if self.constant_rate is None:
             return math.sqrt(entropy / rounds)
-        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
+        return entropy / (self.constant_rate * rounds) + self.constant_rate / 8 if entropy else 0.0
 
 
 @register.learner("swap-regret-matching")
@@ -100,7 +100,7 @@ class SwapRegretMatching(PairLearner):
     name: ClassVar[str] = "swap-regret-matching"
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return swaps_pass(self.total, self.strategy, losses)
+        return swap_regret_matching_step(self.total, self.strategy, losses)
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by sqrt(A (A - 1) / T)."""
@@ -117,59 +117,64 @@ class TreeSwap(RowLearner):
     pending: Array
     total: Array
     strategies: Array
-    spans: list[int]  # rounds of the tree, then of a step at each level
+    span_rounds: list[int]  # rounds of the tree, then of a step at each level
 
     def __init__(self, *, depth: int | None = None, breadth: int | None = None) -> None:
-        given = depth is not None and breadth is not None and depth >= 1 and breadth >= 1
-        if not given and (depth, breadth) != (None, None):
-            told = f"depth = {depth}, breadth = {breadth}"
-            raise UserError(f"{told}: give both, at least 1, or neither")
+        both_given = depth is not None and breadth is not None and depth >= 1 and breadth >= 1
+        if not both_given and (depth, breadth) != (None, None):
+            values = f"depth = {depth}, breadth = {breadth}"
+            raise UserError(f"{values}: give both, at least 1, or neither")
         self.depth, self.breadth = depth, breadth
 
     def begin(self) -> None:
         """Plant the tree; UserError if neither its size nor the horizon is known."""
-        depth, breadth = self.shape()
-        shape = (self.rows, depth, self.actions)
-        self.pending, self.total = np.zeros(shape), np.zeros(shape)
-        self.strategies = np.full(shape, 1.0 / self.actions)
-        self.spans = [breadth ** (depth - h) for h in range(depth + 1)]
+        depth, breadth = self.depth_and_breadth()
+        state_shape = (self.rows, depth, self.actions)
+        self.pending, self.total = np.zeros(state_shape), np.zeros(state_shape)
+        self.strategies = np.full(state_shape, 1.0 / self.actions)
+        self.span_rounds = [breadth ** (depth - level) for level in range(depth + 1)]
         self._rate = math.sqrt(8 * math.log(self.actions) / breadth)
 
-    def shape(self) -> tuple[int, int]:
+    def depth_and_breadth(self) -> tuple[int, int]:
         """Return depth and breadth."""
         if self.depth is not None and self.breadth is not None:
             return self.depth, self.breadth
         if self.horizon is None:
             raise UserError("tree-swap needs the horizon, or depth and breadth; give one of them")
-        horizon, depths = self.horizon, range(1, max(self.horizon - 1, 1).bit_length() + 1)
-        shapes = [(depth, _root(horizon, depth)) for depth in depths]
-        return min(shapes, key=lambda shape: _bound(horizon, self.actions, *shape))
+        horizon, candidate_depths = (
+            self.horizon,
+            range(1, max(self.horizon - 1, 1).bit_length() + 1),
+        )
+        candidates = [(depth, _least_root(horizon, depth)) for depth in candidate_depths]
+        return min(candidates, key=lambda shape: _tree_swap_bound(horizon, self.actions, *shape))
 
     def step(self, losses: Array, actions: Actions) -> Array:
         self.pending += losses[:, None]
-        for h, step in enumerate(self.spans[1:]):
-            if self.rounds % step:
+        for level, step_rounds in enumerate(self.span_rounds[1:]):
+            if self.rounds % step_rounds:
                 continue
-            self.total[:, h] += self.pending[:, h] / step
-            self.pending[:, h] = 0.0
-            if self.rounds % self.spans[h] == 0:
-                self.total[:, h] = 0.0
-            self.strategies[:, h] = quantal_response(self.total[:, h], self._rate)
-        mean = self.strategies.sum(1)
-        return np.asarray(mean / mean.sum(1, keepdims=True))
+            self.total[:, level] += self.pending[:, level] / step_rounds
+            self.pending[:, level] = 0.0
+            if self.rounds % self.span_rounds[level] == 0:
+                self.total[:, level] = 0.0
+            self.strategies[:, level] = quantal_response(self.total[:, level], self._rate)
+        strategy_sum = self.strategies.sum(1)
+        return np.asarray(strategy_sum / strategy_sum.sum(1, keepdims=True))
 
     def bound(self, rounds: int) -> float:
-        return _bound(rounds, self.actions, *self.shape())
+        return _tree_swap_bound(rounds, self.actions, *self.depth_and_breadth())
 
 
-def _bound(rounds: int, actions: int, depth: int, breadth: int) -> float:
-    node = math.sqrt(breadth * math.log(actions) / 2)
-    steps: list[int] = [breadth ** (depth - h) for h in range(1, depth + 1)]
-    born = sum(-(-rounds // (breadth * step)) * step for step in steps)
-    return 1 / depth + node * born / (depth * rounds)
+def _tree_swap_bound(rounds: int, actions: int, depth: int, breadth: int) -> float:
+    node_regret = math.sqrt(breadth * math.log(actions) / 2)
+    step_rounds: list[int] = [breadth ** (depth - level) for level in range(1, depth + 1)]
+    node_steps = sum(
+        -(-rounds // (breadth * rounds_of_step)) * rounds_of_step for rounds_of_step in step_rounds
+    )
+    return 1 / depth + node_regret * node_steps / (depth * rounds)
 
 
-def _root(number: int, power: int) -> int:
+def _least_root(number: int, power: int) -> int:
     """Return the least integer whose power is at least the number."""
     root: int = max(round(number ** (1 / power)) - 1, 1)
     while root**power < number:
