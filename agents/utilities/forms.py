@@ -33,11 +33,13 @@ from regretless.market.core.errors import ParameterError
 
 Form = TypeVar("Form", bound=losses.Loss)
 
-MOST_OUTCOMES = 1_000_000  # coordinates of an outcome; an array of them must fit into memory
-LEAST = 1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
-AVERSE = Rule(
-    lambda found: found >= LEAST,
-    f"must be at least {LEAST:g}; use linear utility for risk-neutral agents",
+MAX_OUTCOMES = 1_000_000  # coordinates of an outcome; an array of them must fit into memory
+MIN_CURVATURE = (
+    1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
+)
+RISK_AVERSE = Rule(
+    lambda found: found >= MIN_CURVATURE,
+    f"must be at least {MIN_CURVATURE:g}; use linear utility for risk-neutral agents",
 )
 
 
@@ -49,8 +51,8 @@ def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside C
     >>> LinearUtility([[1.0, 0.0], [0.0, 1.0]]).losses([0.25, 0.75])  # one good or the other
     array([0.75, 0.25])
     """
-    values = table("weights", weights)
-    return _normalised(lambda: losses.Linear(-values), "lower the weights")
+    value_table = table("weights", weights)
+    return _normalised_loss(lambda: losses.Linear(-value_table), "lower the weights")
 
 
 def CES(  # noqa: N802 - the economist's name
@@ -69,27 +71,36 @@ def CES(  # noqa: N802 - the economist's name
     >>> CES([[0.5, 0.5]], 0.5, 1.0).losses([0.25, 1.0])  # with constant returns to scale its square
     array([0.4375])
     """
-    power, floor = numbers("rho", rho), _floor(y_min)
+    power, floor = numbers("rho", rho), _checked_floor(y_min)
     if v is None:
-        cure = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
-        require("rho", power, power > 0, cure)
+        hint = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
+        require("rho", power, power > 0, hint)
         require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
-        values = table("weights", weights, [power])
-        return _normalised(lambda: losses.SeparablePower(-values, power), "lower the weights")
+        value_table = table("weights", weights, [power])
+        return _normalised_loss(
+            lambda: losses.SeparablePower(-value_table, power), "lower the weights"
+        )
     degree = numbers("v", v, POSITIVE)
     shares = table("weights", weights, [power, degree])
-    require("rho", power, np.abs(power) >= LEAST, "too near 0; use Cobb-Douglas, the limit there")
+    require(
+        "rho",
+        power,
+        np.abs(power) >= MIN_CURVATURE,
+        "too near 0; use Cobb-Douglas, the limit there",
+    )
     require("weights", shares, shares >= 0, "with v they must be at least 0")
-    cure = "below 0 it needs y_min above 0, such as y_min = 0.01"
-    require("rho", power, (power > 0) | (floor > 0), cure)
-    spent = (power > 0)[..., None] | (shares.max(-1) > 0)
-    cure = "must be positive for some good of each action, as rho is below 0"
-    require("weights", shares, spent[..., None], cure)
-    ratio = degree / power
-    whole = np.round(ratio)  # 0.6 / 0.2 is not quite 3
-    ratio = np.where(np.abs(ratio - whole) < 1e-12, whole, ratio)
-    return _normalised(
-        lambda: losses.PowerOfSum(shares, ratio, power, floor, amplitude=np.array(-1.0)),
+    hint = "below 0 it needs y_min above 0, such as y_min = 0.01"
+    require("rho", power, (power > 0) | (floor > 0), hint)
+    has_positive_weight = (power > 0)[..., None] | (shares.max(-1) > 0)
+    hint = "must be positive for some good of each action, as rho is below 0"
+    require("weights", shares, has_positive_weight[..., None], hint)
+    outer_power = degree / power
+    nearest_integer = np.round(outer_power)  # 0.6 / 0.2 is not quite 3
+    outer_power = np.where(
+        np.abs(outer_power - nearest_integer) < 1e-12, nearest_integer, outer_power
+    )
+    return _normalised_loss(
+        lambda: losses.PowerOfSum(shares, outer_power, power, floor, amplitude=np.array(-1.0)),
         "make each action's weights sum to 1, raise y_min or take rho further from 0",
     )
 
@@ -108,14 +119,16 @@ def CobbDouglas(  # noqa: N802
     >>> CobbDouglas([[0.5, 0.5]], y_min=0.25).losses([0.25, 1.0]).round(3)  # output 0.5
     array([0.667])
     """
-    factor, floor = numbers("A", A, POSITIVE), _floor(y_min)
+    productivity, floor = numbers("A", A, POSITIVE), _checked_floor(y_min)
     require("y_min", floor, floor > 0, "must be above 0, such as 0.01: ln 0 is no number")
-    if 0 in factor.shape:
-        raise ParameterError(f"A has shape {factor.shape}; give one number, or one for each action")
-    each = factor[..., 0] if factor.ndim else factor
-    exponents = table("alpha", alpha, [each], rule=NOT_NEGATIVE)
-    return _normalised(
-        lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-factor),
+    if 0 in productivity.shape:
+        raise ParameterError(
+            f"A has shape {productivity.shape}; give one number, or one for each action"
+        )
+    productivity_of_agent = productivity[..., 0] if productivity.ndim else productivity
+    exponents = table("alpha", alpha, [productivity_of_agent], rule=NOT_NEGATIVE)
+    return _normalised_loss(
+        lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-productivity),
         "lower A",
     )
 
@@ -128,9 +141,16 @@ def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
     >>> Leontief([[1.0, 0.5]]).losses([0.25, 0.25])  # the first good is short
     array([0.75])
     """
-    needs = table("a", a, rule=NOT_NEGATIVE)
-    require("a", needs, needs.max(-1, keepdims=True) > 0, "each action must need some good")
-    return _normalised(lambda: losses.MinimumOfRatios(needs), "raise the smallest positive a")
+    requirements = table("a", a, rule=NOT_NEGATIVE)
+    require(
+        "a",
+        requirements,
+        requirements.max(-1, keepdims=True) > 0,
+        "each action must need some good",
+    )
+    return _normalised_loss(
+        lambda: losses.MinimumOfRatios(requirements), "raise the smallest positive a"
+    )
 
 
 def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSum:  # noqa: N802
@@ -141,10 +161,10 @@ def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSu
     >>> CARA([[1.0]], 2.0).losses([[0.0], [0.5], [1.0]]).round(3).ravel()  # concave in wealth
     array([1.   , 0.269, 0.   ])
     """
-    gamma = numbers("risk_aversion", risk_aversion, AVERSE)
-    rates = -gamma[..., None, None] * table("weights", weights, [gamma])
-    return _normalised(
-        lambda: losses.ExponentialOfSum(rates, amplitude=np.array(1.0)), "lower risk_aversion"
+    gamma = numbers("risk_aversion", risk_aversion, RISK_AVERSE)
+    exponents = -gamma[..., None, None] * table("weights", weights, [gamma])
+    return _normalised_loss(
+        lambda: losses.ExponentialOfSum(exponents, amplitude=np.array(1.0)), "lower risk_aversion"
     )
 
 
@@ -162,15 +182,18 @@ def MeanVariance(  # noqa: N802
     >>> MeanVariance([[1.0]], 1.0).losses([[0.0], [0.5], [1.0]]).ravel()  # utility R - R^2 / 2
     array([1.  , 0.25, 0.  ])
     """
-    gamma, centre = numbers("risk_aversion", risk_aversion, AVERSE), numbers("reference", reference)
-    portfolio = table("weights", weights, [gamma, centre])
-    return _normalised(
+    gamma, reference_return = (
+        numbers("risk_aversion", risk_aversion, RISK_AVERSE),
+        numbers("reference", reference),
+    )
+    holdings = table("weights", weights, [gamma, reference_return])
+    return _normalised_loss(
         lambda: losses.PowerOfSum(
-            portfolio,
+            holdings,
             np.array(2.0),
-            intercept=-(centre + 1 / gamma)[..., None],
+            intercept=-(reference_return + 1 / gamma)[..., None],
             amplitude=gamma[..., None] / 2,
-            offset=-(centre + 1 / (2 * gamma))[..., None],
+            offset=-(reference_return + 1 / (2 * gamma))[..., None],
         ),
         "lower the weights",
     )
@@ -196,21 +219,31 @@ def Newsvendor(  # noqa: N802
     >>> Newsvendor([0.0, 0.5, 1.0], 3.0, 1.0).losses([0.75]).round(3)
     array([0.75 , 0.25 , 0.083])
     """
-    short = numbers("underage", underage, NOT_NEGATIVE)
-    over = numbers("overage", overage, NOT_NEGATIVE)
-    quantity = table("orders", orders, [short, over], axes="actions", rule=NOT_NEGATIVE)
-    require("underage", short, short + over > 0, "must be positive where overage is 0")
-    dimension = check_int("outcomes", outcomes, least=1, below=MOST_OUTCOMES)
-    demand = check_int("coordinate", coordinate, least=0, below=dimension)
-    both, over = short[..., None] + over[..., None], over[..., None]
-    return _normalised(
+    underage_cost = numbers("underage", underage, NOT_NEGATIVE)
+    overage_cost = numbers("overage", overage, NOT_NEGATIVE)
+    order_sizes = table(
+        "orders", orders, [underage_cost, overage_cost], axes="actions", rule=NOT_NEGATIVE
+    )
+    require(
+        "underage",
+        underage_cost,
+        underage_cost + overage_cost > 0,
+        "must be positive where overage is 0",
+    )
+    n_outcomes = check_int("outcomes", outcomes, least=1, below=MAX_OUTCOMES)
+    demand_coordinate = check_int("coordinate", coordinate, least=0, below=n_outcomes)
+    kink_size, overage_cost = (
+        underage_cost[..., None] + overage_cost[..., None],
+        overage_cost[..., None],
+    )
+    return _normalised_loss(
         lambda: losses.Convex1D(
-            kinks=np.broadcast_to(both, quantity.shape)[..., None],
-            knots=quantity[..., None],
-            slope=-over,
-            offset=over * quantity,
-            coordinate=demand,
-            dimension=dimension,
+            kinks=np.broadcast_to(kink_size, order_sizes.shape)[..., None],
+            knots=order_sizes[..., None],
+            slope=-overage_cost,
+            offset=overage_cost * order_sizes,
+            coordinate=demand_coordinate,
+            dimension=n_outcomes,
         ),
         "lower underage, overage or orders",
     )
@@ -230,18 +263,19 @@ def LpTarget(  # noqa: N802
     """
     power, importance = numbers("p", p), numbers("weights", weights, NOT_NEGATIVE)
     require("p", power, power >= 1, "must be at least 1")
-    centre = table("targets", targets, [power])
+    target_table = table("targets", targets, [power])
     try:
-        importance = np.broadcast_to(importance, centre.shape)
+        importance = np.broadcast_to(importance, target_table.shape)
     except ValueError:
-        told = f"weights have shape {importance.shape}, targets {centre.shape}"
-        raise ParameterError(f"{told}; give one weight for each good") from None
-    return _normalised(
-        lambda: losses.SeparablePower(importance, power, centre=centre), "lower p or the targets"
+        shapes = f"weights have shape {importance.shape}, targets {target_table.shape}"
+        raise ParameterError(f"{shapes}; give one weight for each good") from None
+    return _normalised_loss(
+        lambda: losses.SeparablePower(importance, power, centre=target_table),
+        "lower p or the targets",
     )
 
 
-def _floor(y_min: float) -> Array:
+def _checked_floor(y_min: float) -> Array:
     floor = numbers("y_min", y_min)
     if floor.ndim:
         raise ParameterError("y_min must be one number for all agents; write y_min = 0.01, say")
@@ -249,12 +283,12 @@ def _floor(y_min: float) -> Array:
     return floor
 
 
-def _normalised(make: Callable[[], Form], cure: str) -> Form:
+def _normalised_loss(make_loss: Callable[[], Form], hint: str) -> Form:
     """Map a loss onto [0, 1]; ParameterError where it is no loss, or too large for a number."""
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
-            return make().normalised()
+            return make_loss().normalised()
     except FloatingPointError:
-        raise ParameterError(f"the utility overflows; {cure}") from None
+        raise ParameterError(f"the utility overflows; {hint}") from None
     except ValueError as error:
-        raise ParameterError(f"{error}; {cure}") from error
+        raise ParameterError(f"{error}; {hint}") from error

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import POSITIVE, SHARE, numbers, require
-from regretless.agents.utilities import units as say
+from regretless.agents.utilities import units as utility_units
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses.orders import MAX_FEE, Orders, order_losses
 
 
-@register.utility("bidder", units=say.orders)
+@register.utility("bidder", units=utility_units.order_units)
 def bidder_population(
     population: Population, *, value: ArrayLike = 1.0, low: float = 0.0, high: float = 1.0
 ) -> Orders:
@@ -31,10 +31,10 @@ def bidder_population(
 
     ``low`` and ``high`` are the shares of the value that the first and the last action bid.
     """
-    worth = population.each("value", value, SHARE)
+    max_value = population.each("value", value, SHARE)
     if population.goods != 1 or not 0 <= low < high:
         raise ValueError("a bidder bids for one good: give one outcome, and 0 <= low < high")
-    bids = worth[:, None, None] * np.linspace(low, high, population.actions)[None, :, None]
+    bids = max_value[:, None, None] * np.linspace(low, high, population.actions)[None, :, None]
     require("high", bids, bids <= 1, "bids are shares of the value and at most 1")
     return order_losses(
         np.ones_like(bids),
@@ -42,7 +42,7 @@ def bidder_population(
         asset=np.zeros_like(bids),
         keeps=np.zeros(population.actions),
         rests=np.zeros(population.actions),
-        worth=worth[:, None],
+        worth=max_value[:, None],
         common=np.zeros(population.count),
         most=np.ones(population.count),
         width=1.0,
@@ -50,7 +50,7 @@ def bidder_population(
     )
 
 
-@register.utility("orders", units=say.orders)
+@register.utility("orders", units=utility_units.order_units)
 def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     population: Population,
     *,
@@ -74,35 +74,43 @@ def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     order), limit and good of up to m orders of each action.
     """
     if menu is not None:
-        rows = _listed(menu, population.actions)
+        menu_orders = _parse_menu(menu, population.actions)
     else:
         if side not in {"buy", "sell", "both"}:
             raise ValueError(f"side = {side!r}: give 'buy', 'sell' or 'both'")
         numbers("size", size, POSITIVE)
-        each, over = divmod(population.actions - 1, 2 if side == "both" else 1)
-        if over or not each:
-            told = f"{population.actions} actions; give one for no order, and equal sides"
-            raise ValueError(told)
-        parts = {"buy": [size], "sell": [-size], "both": [size, -size]}[side]
-        sent = [_menu(part, _spaced(low, high, each), asset) for part in parts]
-        rows = np.concatenate([np.zeros((1, 3)), *sent])[:, None]
-    own: Any = {"value": value, "common": common, "most": most, "width": width}
-    return _traders(population, rows, keeps=keeps, rests=rests, **own)
+        n_limits, remainder = divmod(population.actions - 1, 2 if side == "both" else 1)
+        if remainder or not n_limits:
+            problem = f"{population.actions} actions; give one for no order, and equal sides"
+            raise ValueError(problem)
+        signed_sizes = {"buy": [size], "sell": [-size], "both": [size, -size]}[side]
+        orders_by_side = [
+            _order_rows(signed_size, _evenly_spaced(low, high, n_limits), asset)
+            for signed_size in signed_sizes
+        ]
+        menu_orders = np.concatenate([np.zeros((1, 3)), *orders_by_side])[:, None]
+    order_parameters: Any = {"value": value, "common": common, "most": most, "width": width}
+    return _order_population(population, menu_orders, keeps=keeps, rests=rests, **order_parameters)
 
 
-def _listed(menu: ArrayLike, actions: int) -> Array:
+def _parse_menu(menu: ArrayLike, actions: int) -> Array:
     """Return the orders (A, m, 3) of a menu: units, limit and good of each."""
-    cure = f"give {actions} rows, an action each, of units, limit and good of every order"
+    hint = f"give {actions} rows, an action each, of units, limit and good of every order"
     try:
-        rows = np.asarray(menu, dtype=np.float64)
+        menu_rows = np.asarray(menu, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"menu: {cure}, in numbers and equally many") from error
-    if rows.ndim != 2 or len(rows) != actions or not rows.shape[1] or rows.shape[1] % 3:
-        raise ValueError(f"menu has shape {rows.shape}; {cure}")
-    return rows.reshape(actions, -1, 3)
+        raise ValueError(f"menu: {hint}, in numbers and equally many") from error
+    if (
+        menu_rows.ndim != 2
+        or len(menu_rows) != actions
+        or not menu_rows.shape[1]
+        or menu_rows.shape[1] % 3
+    ):
+        raise ValueError(f"menu has shape {menu_rows.shape}; {hint}")
+    return menu_rows.reshape(actions, -1, 3)
 
 
-@register.utility("quotes", units=say.orders)
+@register.utility("quotes", units=utility_units.order_units)
 def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
     population: Population,
     *,
@@ -118,12 +126,14 @@ def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
 ) -> Orders:
     """Market makers who choose their spread, evenly spaced from ``low`` to ``high``."""
     numbers("size", size, POSITIVE)
-    half = _spaced(low, high, population.actions)[:, None] / 2
-    rows = _two_sided(size, half, middle=middle, asset=asset)
-    return _traders(population, rows, value=value, common=common, most=most, width=width)
+    half_spread = _evenly_spaced(low, high, population.actions)[:, None] / 2
+    menu_orders = _two_sided_menu(size, half_spread, middle=middle, asset=asset)
+    return _order_population(
+        population, menu_orders, value=value, common=common, most=most, width=width
+    )
 
 
-@register.utility("ladder", units=say.orders)
+@register.utility("ladder", units=utility_units.order_units)
 def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     population: Population,
     *,
@@ -144,32 +154,41 @@ def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
     from the middle.
     """
     numbers("step", step, POSITIVE)
-    last = step * (levels - 0.5)
-    if levels > 0 and not 0 <= middle - last <= middle + last <= 1:
+    farthest = step * (levels - 0.5)
+    if levels > 0 and not 0 <= middle - farthest <= middle + farthest <= 1:
         raise ValueError(f"levels = {levels} of step {step:g}: give limits in [0, 1]")
-    depth = _spaced(low, high, population.actions)[:, None]
-    rows = _two_sided(depth, step * (np.arange(levels) + 0.5), middle=middle, asset=asset)
-    return _traders(population, rows, value=value, common=common, most=most, width=width)
+    units_per_level = _evenly_spaced(low, high, population.actions)[:, None]
+    menu_orders = _two_sided_menu(
+        units_per_level, step * (np.arange(levels) + 0.5), middle=middle, asset=asset
+    )
+    return _order_population(
+        population, menu_orders, value=value, common=common, most=most, width=width
+    )
 
 
-def _menu(units: ArrayLike, limit: Array, asset: int) -> Array:
+def _order_rows(units: ArrayLike, limit: Array, asset: int) -> Array:
     return np.stack(np.broadcast_arrays(units, limit, float(asset)), -1)
 
 
-def _two_sided(units: ArrayLike, away: Any, *, middle: float, asset: int) -> Array:
+def _two_sided_menu(units: ArrayLike, distance: Any, *, middle: float, asset: int) -> Array:
     """Return rows of a menu (A, 2 m, 3): bids for units at prices below the middle, then asks."""
-    sent = np.asarray(units)
-    return np.hstack([_menu(sent, middle - away, asset), _menu(-sent, middle + away, asset)])
+    signed_units = np.asarray(units)
+    return np.hstack(
+        [
+            _order_rows(signed_units, middle - distance, asset),
+            _order_rows(-signed_units, middle + distance, asset),
+        ]
+    )
 
 
-def _spaced(low: float, high: float, count: int) -> Array:
-    ends = numbers("low, high", (low, high))
-    return np.linspace(float(ends[0]), float(ends[1]), count)
+def _evenly_spaced(low: float, high: float, count: int) -> Array:
+    interval = numbers("low, high", (low, high))
+    return np.linspace(float(interval[0]), float(interval[1]), count)
 
 
-def _traders(  # noqa: PLR0913 - keyword-only from the third
+def _order_population(  # noqa: PLR0913 - keyword-only from the third
     population: Population,
-    rows: Array,
+    menu_orders: Array,
     *,
     value: ArrayLike,
     common: ArrayLike,
@@ -179,29 +198,33 @@ def _traders(  # noqa: PLR0913 - keyword-only from the third
     rests: bool = True,
 ) -> Orders:
     """Return the losses of traders with one menu (A, m, 3)."""
-    worth = population.each("value", value, SHARE)
-    shared = population.each("common", common, SHARE)
-    units, limit, asset = (population.repeated(part) for part in np.moveaxis(rows, -1, 0))
-    goods = np.arange(population.goods)
-    require("asset", asset, np.isin(asset, goods), f"goods are numbered 0 to {goods[-1]}")
+    private_value = population.each("value", value, SHARE)
+    common_weight = population.each("common", common, SHARE)
+    units, limit, asset = (
+        population.repeated(column) for column in np.moveaxis(menu_orders, -1, 0)
+    )
+    good_numbers = np.arange(population.goods)
+    require(
+        "asset", asset, np.isin(asset, good_numbers), f"goods are numbered 0 to {good_numbers[-1]}"
+    )
     require("limit", limit, (limit >= 0) & (limit <= 1), "give limits in [0, 1]")
     if not width > 0:
         raise ValueError(f"width = {width}: give a positive number")
-    largest = float(np.abs(rows[..., 0]).sum(1).max())
-    least = 2 * largest if most is None else most
-    if not 0 < largest <= least:
-        raise ValueError(f"most = {least:g}: the largest action sends {largest:g} units")
-    worst = np.maximum(worth + shared, 1 - worth) + MAX_FEE
-    each = np.full(population.count, float(least))
+    largest_order = float(np.abs(menu_orders[..., 0]).sum(1).max())
+    max_units = 2 * largest_order if most is None else most
+    if not 0 < largest_order <= max_units:
+        raise ValueError(f"most = {max_units:g}: the largest action sends {largest_order:g} units")
+    max_unit_loss = np.maximum(private_value + common_weight, 1 - private_value) + MOST_FEE
+    max_units_per_agent = np.full(population.count, float(max_units))
     return order_losses(
         units,
         limit,
         asset=asset,
         keeps=np.full(population.actions, float(keeps)),
         rests=np.full(population.actions, float(rests)),
-        worth=np.repeat(worth[:, None], population.goods, axis=1),
-        common=shared,
-        most=each,
+        worth=np.repeat(private_value[:, None], population.goods, axis=1),
+        common=common_weight,
+        most=max_units_per_agent,
         width=width,
-        reach=each * worst,
+        reach=max_units_per_agent * max_unit_loss,
     )

@@ -24,7 +24,7 @@ from regretless.agents.parameters import (
     require,
 )
 from regretless.agents.utilities import forms
-from regretless.agents.utilities import units as say
+from regretless.agents.utilities import units as utility_units
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import brief
@@ -53,23 +53,27 @@ class Population:
         if weights is None:
             if concentration is not None:
                 raise ValueError("a concentration needs weights to draw around; give weights too")
-            shares, alike = laid(self.count, self.actions, self.goods), np.ones(self.goods)
-            for i in range(
-                0, self.count, MAX_LOSSES_AT_ONCE
-            ):  # part by part: the same numbers as at once
-                part = shares[i : i + MAX_LOSSES_AT_ONCE]
-                part[...] = self.rng.dirichlet(alike, part.shape[:2])
+            shares, uniform_concentration = (
+                laid(self.count, self.actions, self.goods),
+                np.ones(self.goods),
+            )
+            for start in range(0, self.count, MANY):  # part by part: the same numbers as at once
+                chunk = shares[start : start + MANY]
+                chunk[...] = self.rng.dirichlet(uniform_concentration, chunk.shape[:2])
             return shares
-        common = self.table("weights", weights)
+        common_shares = self.table("weights", weights)
         if concentration is None:
-            return self.repeated(common)
-        around = numbers("concentration", concentration, POSITIVE)
-        if around.ndim:
+            return self.repeated(common_shares)
+        concentration_value = numbers("concentration", concentration, POSITIVE)
+        if concentration_value.ndim:
             raise ValueError("concentration must be one number for all agents; write 40.0, say")
-        if (common < 0).any() or (np.abs(common.sum(1) - 1) > 1e-6).any():
+        if (common_shares < 0).any() or (np.abs(common_shares.sum(1) - 1) > 1e-6).any():
             raise ValueError("with a concentration each action's weights must sum to 1")
-        rows = [self.rng.dirichlet(around * row + 1e-3, self.count) for row in common]
-        return np.stack(rows, axis=1)
+        shares_by_action = [
+            self.rng.dirichlet(concentration_value * action_shares + 1e-3, self.count)
+            for action_shares in common_shares
+        ]
+        return np.stack(shares_by_action, axis=1)
 
     def repeated(self, table: Array) -> Array:
         """Give every agent the same table: (N, ...)."""
@@ -77,33 +81,35 @@ class Population:
 
     def each(self, name: str, value: ArrayLike, rule: Rule = FINITE) -> Array:
         """Give every agent its number (N,); ValueError unless there is one for all or for each."""
-        given = numbers(name, value, rule)
-        if given.shape not in ((), (self.count,)):
-            cure = "write a number, a range [low, high] or { choices = [...] }"
-            raise ValueError(f"{name} = {brief(value)}: {cure}")
-        return np.broadcast_to(given, self.count)
+        values = numbers(name, value, rule)
+        if values.shape not in ((), (self.count,)):
+            hint = "write a number, a range [low, high] or { choices = [...] }"
+            raise ValueError(f"{name} = {brief(value)}: {hint}")
+        return np.broadcast_to(values, self.count)
 
     def table(self, name: str, value: ArrayLike, rule: Rule = FINITE) -> Array:
         """Check a table (A, d) that is common to all; ValueError if it has another shape."""
-        given, wanted = numbers(name, value, rule), (self.actions, self.goods)
-        if given.shape != wanted:
-            raise ValueError(f"{name} have shape {given.shape}; give {wanted}, actions x goods")
-        return given
+        values, expected_shape = numbers(name, value, rule), (self.actions, self.goods)
+        if values.shape != expected_shape:
+            raise ValueError(
+                f"{name} have shape {values.shape}; give {expected_shape}, actions x goods"
+            )
+        return values
 
     def row(self, name: str, value: ArrayLike, length: int, rule: Rule = FINITE) -> Array:
         """Check a list (length,) that is common to all; ValueError if it may be a range.
 
         A range has become a plain array by now; a table of one row is never taken for one.
         """
-        given = numbers(name, value, rule)
-        drawn = isinstance(value, np.ndarray) and given.ndim == 1
-        if drawn or given.shape not in ((length,), (1, length)):
-            cure = f" as {name} = [[0.2, 0.8]], two plain ones are a range" if length == 2 else ""
-            raise ValueError(f"{name}: give {length} numbers{cure}")
-        return given.reshape(length)
+        values = numbers(name, value, rule)
+        is_drawn_range = isinstance(value, np.ndarray) and values.ndim == 1
+        if is_drawn_range or values.shape not in ((length,), (1, length)):
+            hint = f" as {name} = [[0.2, 0.8]], two plain ones are a range" if length == 2 else ""
+            raise ValueError(f"{name}: give {length} numbers{hint}")
+        return values.reshape(length)
 
 
-@register.utility("linear", units=say.sums)
+@register.utility("linear", units=utility_units.sum_units)
 def linear_population(
     population: Population, *, weights: ArrayLike | None = None, concentration: float | None = None
 ) -> Loss:
@@ -125,8 +131,11 @@ def ces_population(  # noqa: PLR0913 - the parameters of a scenario file
     concentration: float | None = None,
 ) -> Loss:
     """Agents who substitute one good for another, at an elasticity 1 / (1 - rho)."""
-    power, degree = population.each("rho", rho), v if v is None else population.each("v", v)
-    return forms.CES(population.shares(weights, concentration), power, degree, y_min)
+    rho_per_agent, v_per_agent = (
+        population.each("rho", rho),
+        v if v is None else population.each("v", v),
+    )
+    return forms.CES(population.shares(weights, concentration), rho_per_agent, v_per_agent, y_min)
 
 
 @register.utility("cobb-douglas")
@@ -140,11 +149,13 @@ def cobb_douglas_population(  # noqa: PLR0913 - the parameters of a scenario fil
     concentration: float | None = None,
 ) -> Loss:
     """Agents with Cobb-Douglas utility or output; the returns to scale multiply the shares."""
-    scale = population.each("returns", returns, POSITIVE)
-    factor = population.each("productivity", productivity, POSITIVE)
+    returns_per_agent = population.each("returns", returns, POSITIVE)
+    productivity_per_agent = population.each("productivity", productivity, POSITIVE)
     shares = population.shares(weights, concentration)
     require("weights", shares, shares >= 0, NOT_NEGATIVE.cure)
-    return forms.CobbDouglas(scale[:, None, None] * shares, factor[:, None], y_min)
+    return forms.CobbDouglas(
+        returns_per_agent[:, None, None] * shares, productivity_per_agent[:, None], y_min
+    )
 
 
 @register.utility("leontief")
@@ -161,17 +172,24 @@ def leontief_population(
     if requirements is not None:
         if steepness is not None:
             raise ValueError("steepness and requirements exclude each other; give one of them")
-        needs = population.table("requirements", requirements)
-        fine = (needs >= 0) & (needs.max(1, keepdims=True) > 0)
-        require("requirements", needs, fine, "must be at least 0, and one of each action positive")
-        return forms.Leontief(population.repeated(needs))
-    steep = population.each("steepness", 4.0 if steepness is None else steepness)
-    require("steepness", steep, steep >= 1, "must be at least 1")
-    size = population.count, population.actions, population.goods
-    return forms.Leontief(population.rng.uniform(1 / steep[:, None, None], 1.0, size))
+        requirement_table = population.table("requirements", requirements)
+        is_valid = (requirement_table >= 0) & (requirement_table.max(1, keepdims=True) > 0)
+        require(
+            "requirements",
+            requirement_table,
+            is_valid,
+            "must be at least 0, and one of each action positive",
+        )
+        return forms.Leontief(population.repeated(requirement_table))
+    steepness_per_agent = population.each("steepness", 4.0 if steepness is None else steepness)
+    require("steepness", steepness_per_agent, steepness_per_agent >= 1, "must be at least 1")
+    shape = population.count, population.actions, population.goods
+    return forms.Leontief(
+        population.rng.uniform(1 / steepness_per_agent[:, None, None], 1.0, shape)
+    )
 
 
-@register.utility("cara", units=say.wealth)
+@register.utility("cara", units=utility_units.wealth_units)
 def cara_population(
     population: Population,
     *,
@@ -184,7 +202,7 @@ def cara_population(
     return forms.CARA(population.shares(weights, concentration), gamma)
 
 
-@register.utility("mean-variance", units=say.portfolio)
+@register.utility("mean-variance", units=utility_units.portfolio_units)
 def mean_variance_population(
     population: Population,
     *,
@@ -198,11 +216,11 @@ def mean_variance_population(
     About 0, a risk aversion of 1 is the most at which a higher return is never worse.
     """
     gamma = population.each("risk_aversion", risk_aversion)
-    centre = population.each("reference", reference)
-    return forms.MeanVariance(population.shares(weights, concentration), gamma, centre)
+    reference_per_agent = population.each("reference", reference)
+    return forms.MeanVariance(population.shares(weights, concentration), gamma, reference_per_agent)
 
 
-@register.utility("newsvendor", units=say.newsvendor)
+@register.utility("newsvendor", units=utility_units.newsvendor_units)
 def newsvendor_population(
     population: Population,
     *,
@@ -212,11 +230,20 @@ def newsvendor_population(
     orders: ArrayLike | None = None,
 ) -> Loss:
     """Sellers who order before they know demand; orders (A,) are evenly spaced by default."""
-    levels = np.linspace(0, 1, population.actions)
+    order_sizes = np.linspace(0, 1, population.actions)
     if orders is not None:
-        levels = population.row("orders", orders, population.actions, SHARE)
-    short, over = population.each("underage", underage), population.each("overage", overage)
-    return forms.Newsvendor(levels, short, over, coordinate=coordinate, outcomes=population.goods)
+        order_sizes = population.row("orders", orders, population.actions, SHARE)
+    underage_per_agent, overage_per_agent = (
+        population.each("underage", underage),
+        population.each("overage", overage),
+    )
+    return forms.Newsvendor(
+        order_sizes,
+        underage_per_agent,
+        overage_per_agent,
+        coordinate=coordinate,
+        outcomes=population.goods,
+    )
 
 
 @register.utility("lp-target")
@@ -231,11 +258,11 @@ def lp_target_population(
 
     ``targets`` (A, d) are everybody's own by default, the ``importance`` (d,) 1 / d.
     """
-    goods, power = population.goods, population.each("p", p)
-    weight = np.full(goods, 1 / goods)
+    goods, p_per_agent = population.goods, population.each("p", p)
+    importance_weights = np.full(goods, 1 / goods)
     if importance is not None:
-        weight = population.row("importance", importance, goods, NOT_NEGATIVE)
+        importance_weights = population.row("importance", importance, goods, NOT_NEGATIVE)
     if targets is not None:
-        return forms.LpTarget(population.table("targets", targets), power, weight)
-    drawn = population.rng.random((population.count, population.actions, goods))
-    return forms.LpTarget(drawn, power, weight)
+        return forms.LpTarget(population.table("targets", targets), p_per_agent, importance_weights)
+    drawn_targets = population.rng.random((population.count, population.actions, goods))
+    return forms.LpTarget(drawn_targets, p_per_agent, importance_weights)
