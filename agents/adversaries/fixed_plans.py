@@ -41,7 +41,7 @@ from regretless.market.game.protocols import Follower
 from regretless.market.numerics.linear_program import UnprovedError
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
-STEP = 0.01  # by so much of f the free phase shortens from arm to arm
+FREE_PHASE_DECREMENT = 0.01  # by so much of f the free phase shortens from arm to arm
 
 
 @register.adversary("stackelberg-committer")
@@ -68,19 +68,28 @@ class StackelbergCommitter(Leader):
     def meet(self, followers: Sequence[Follower]) -> None:
         """Solve for the distribution; UserError without such a cohort or a proved optimum."""
         super().meet(followers)
-        names = [who.name for who in followers]
-        if self.cohort is not None and self.cohort not in names:
-            raise UserError(f"adversary.cohort '{self.cohort}': {closest(self.cohort, names)}")
-        place = 0 if self.cohort is None else names.index(self.cohort)
-        counts = followers[place].counts
-        shares = counts / counts.sum() if self.follower == "average" else np.eye(len(counts))[0]
-        losses = followers[place].loss.losses(self.support)
-        tables = (np.einsum("mka,k->ma", table, shares) for table in (self._values[place], losses))
+        cohort_names = [follower.name for follower in followers]
+        if self.cohort is not None and self.cohort not in cohort_names:
+            raise UserError(
+                f"adversary.cohort '{self.cohort}': {closest(self.cohort, cohort_names)}"
+            )
+        follower_index = 0 if self.cohort is None else cohort_names.index(self.cohort)
+        counts = followers[follower_index].counts
+        row_weights = (
+            counts / counts.sum() if self.follower == "average" else np.eye(len(counts))[0]
+        )
+        losses = followers[follower_index].loss.losses(self.support)
+        payoff_and_loss = (
+            np.einsum("mka,k->ma", row_values, row_weights)
+            for row_values in (self._payoff_tables[follower_index], losses)
+        )
         try:
-            self.commitment = stackelberg(*tables)
+            self.commitment = stackelberg(*payoff_and_loss)
         except UnprovedError as error:
-            where = f"adversary.support or adversary.grid, of {len(self.support)} outcomes"
-            raise UserError(f"{where}: {error}") from error
+            list_of_outcomes = (
+                f"adversary.support or adversary.grid, of {len(self.support)} outcomes"
+            )
+            raise UserError(f"{list_of_outcomes}: {error}") from error
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
@@ -114,8 +123,8 @@ class UpThenDown(Pure, Leader):
         check_int("rounds", self.rounds, least=1)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        up = history.rounds < self.share * self.rounds
-        return np.asarray(self.support[self.first if up else self.then])
+        is_first_phase = history.rounds < self.share * self.rounds
+        return np.asarray(self.support[self.first if is_first_phase else self.then])
 
 
 @register.adversary("pump-and-dump")
@@ -149,21 +158,21 @@ class PumpAndDump(Pure, Leader):
         level, cost = check_range("level", level, 0, 1), check_range("cost", cost, 0, np.inf)
         if not low < high:
             raise ValueError(f"high is {high:g}; give more than low, {low:g}")
-        held = numbers("exposure", exposure)
-        if held.ndim != 1 or not len(held):
+        held_units = numbers("exposure", exposure)
+        if held_units.ndim != 1 or not len(held_units):
             raise ValueError(f"exposure = {brief(exposure)}: give one number per action")
-        push = cost / (high - low)
-        weights = np.zeros((len(held), outcomes))
-        weights[:, good] = -held - push
+        cost_per_push = cost / (high - low)
+        weights = np.zeros((len(held_units), outcomes))
+        weights[:, good] = -held_units - cost_per_push
         support = np.full((2, outcomes), check_range("rest", rest, 0, 1))
         support[:, good] = high, low
-        offset = held * level + push * low
+        offset = held_units * level + cost_per_push * low
         super().__init__(outcomes, rng, weights=weights, offset=offset, support=support)
         self.pump, self.dump = check_int("pump", pump, least=1), check_int("dump", dump, least=1)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        pumping = history.rounds % (self.pump + self.dump) < self.pump
-        return np.asarray(self.support[0 if pumping else 1])
+        is_pumping = history.rounds % (self.pump + self.dump) < self.pump
+        return np.asarray(self.support[0 if is_pumping else 1])
 
 
 class Seller(Pure, Leader):
@@ -185,20 +194,24 @@ class StaggeredSeller(Seller):
     sees = frozenset({"history"})
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
-        span = check_int("rounds", rounds, least=1) ** 0.75
-        number = np.arange(math.floor(3 * rounds / (4 * span)) + 1)
-        arms = _arms(outcomes, least=len(number) + 1, why=f"for the schedule of {rounds} rounds ")
-        self._opens, self._asks = np.full((2, arms), np.inf)
-        used = slice(1, len(number) + 1)
-        self._opens[used] = number * (4 / 3) * span
-        self._asks[used] = self._opens[used] + span * (1 - STEP * number)
-        turns = np.ceil(np.append(self._opens, self._asks))
-        starts = np.unique(np.append(0.0, turns[turns < rounds]))
-        super().__init__(outcomes, rng, np.array([self.offers(int(turn)) for turn in starts]))
+        free_rounds = check_int("rounds", rounds, least=1) ** 0.75
+        arm_numbers = np.arange(math.floor(3 * rounds / (4 * free_rounds)) + 1)
+        n_arms = _count_arms(
+            outcomes, min_arms=len(arm_numbers) + 1, reason=f"for the schedule of {rounds} rounds "
+        )
+        self._opening_time, self._pricing_time = np.full((2, n_arms), np.inf)
+        used_arms = slice(1, len(arm_numbers) + 1)
+        self._opening_time[used_arms] = arm_numbers * (4 / 3) * free_rounds
+        self._pricing_time[used_arms] = self._opening_time[used_arms] + free_rounds * (
+            1 - FREE_PHASE_DECREMENT * arm_numbers
+        )
+        change_times = np.ceil(np.append(self._opening_time, self._pricing_time))
+        first_rounds = np.unique(np.append(0.0, change_times[change_times < rounds]))
+        super().__init__(outcomes, rng, np.array([self.offers(int(time)) for time in first_rounds]))
 
-    def offers(self, time: int) -> Array:
+    def offers(self, round_index: int) -> Array:
         """Return the offers (d,) of a round, counted from 0."""
-        allocation, price = time >= self._opens, time >= self._asks
+        allocation, price = round_index >= self._opening_time, round_index >= self._pricing_time
         return np.stack([allocation, price], axis=1).astype(np.float64).ravel()
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
@@ -214,30 +227,32 @@ class BaitSeller(Seller):
     """
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
-        arms = _arms(outcomes, least=2)
-        offers = np.zeros((arms - 1, arms, 2))
+        n_arms = _count_arms(outcomes, min_arms=2)
+        offers = np.zeros((n_arms - 1, n_arms, 2))
         offers[:, 1:, 0] = 1.0
-        offers[:, 1:, 1] = np.eye(arms - 1)
-        super().__init__(outcomes, rng, offers.reshape(arms - 1, outcomes))
+        offers[:, 1:, 1] = np.eye(n_arms - 1)
+        super().__init__(outcomes, rng, offers.reshape(n_arms - 1, outcomes))
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
         return self.best(self.worth(announced.play))
 
 
-def _arms(outcomes: int, *, least: int, why: str = "") -> int:
-    if outcomes % 2 or outcomes < 2 * least:
-        raise UserError(f"outcomes = {outcomes}: {why}give an even number of at least {2 * least}")
+def _count_arms(outcomes: int, *, min_arms: int, reason: str = "") -> int:
+    if outcomes % 2 or outcomes < 2 * min_arms:
+        raise UserError(
+            f"outcomes = {outcomes}: {reason}give an even number of at least {2 * min_arms}"
+        )
     return outcomes // 2
 
 
-def buyer_losses(values: Any, arms: int) -> tuple[Array, Array]:
+def buyer_losses(values: Any, n_arms: int) -> tuple[Array, Array]:
     """Return losses of buyers over offers, weights (K, arms, 2 x arms) and offset (arms,).
 
     They are (1 + price - value x allocation) / 2, for what the good is worth to each (K,).
     """
-    worth = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    weights = np.zeros((len(worth), arms, arms, 2))
-    own = np.arange(arms)
-    weights[:, own, own, 0] = -worth[:, None] / 2
-    weights[:, own, own, 1] = 0.5
-    return weights.reshape(len(worth), arms, 2 * arms), np.full(arms, 0.5)
+    buyer_values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    weights = np.zeros((len(buyer_values), n_arms, n_arms, 2))
+    arm_indices = np.arange(n_arms)
+    weights[:, arm_indices, arm_indices, 0] = -buyer_values[:, None] / 2
+    weights[:, arm_indices, arm_indices, 1] = 0.5
+    return weights.reshape(len(buyer_values), n_arms, 2 * n_arms), np.full(n_arms, 0.5)

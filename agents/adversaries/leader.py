@@ -31,8 +31,8 @@ from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import Loss
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
-MOST = 4096  # outcomes in a support
-TIE = 1e-12  # relative difference of worth that is rounding
+MAX_SUPPORT_SIZE = 4096  # outcomes in a support
+RELATIVE_TIE = 1e-12  # relative difference of worth that is rounding
 
 
 class ZeroSum(Payoff):
@@ -58,18 +58,22 @@ class LinearPayoff(Payoff):
         self.weights = table("weights", weights, axes="actions x outcomes")
         if self.weights.ndim != 2:
             raise ValueError(f"weights have shape {self.weights.shape}; give actions x outcomes")
-        wanted = self.weights.shape[:1]
-        self.offset = np.zeros(wanted) if offset is None else numbers("offset", offset)
-        if self.offset.shape != wanted:
-            raise ValueError(f"offset has shape {self.offset.shape}; give {wanted[0]} numbers")
+        offset_shape = self.weights.shape[:1]
+        self.offset = np.zeros(offset_shape) if offset is None else numbers("offset", offset)
+        if self.offset.shape != offset_shape:
+            raise ValueError(
+                f"offset has shape {self.offset.shape}; give {offset_shape[0]} numbers"
+            )
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
-        wanted = loss.actions, outcomes.shape[1]
-        if self.weights.shape != wanted:
-            got = f"weights have shape {self.weights.shape}"
-            raise ValueError(f"{got}; the followers' actions and outcomes need {wanted}")
-        single = outcomes @ self.weights.T + self.offset
-        return np.broadcast_to(single[:, None], (len(outcomes), len(loss), loss.actions))
+        expected_shape = loss.actions, outcomes.shape[1]
+        if self.weights.shape != expected_shape:
+            problem = f"weights have shape {self.weights.shape}"
+            raise ValueError(
+                f"{problem}; the followers' actions and outcomes need {expected_shape}"
+            )
+        payoff_per_action = outcomes @ self.weights.T + self.offset
+        return np.broadcast_to(payoff_per_action[:, None], (len(outcomes), len(loss), loss.actions))
 
     def range(self) -> tuple[float, float]:
         """Return the least and the most that it is at a corner of the cube."""
@@ -87,13 +91,13 @@ class JointPayoff(Payoff):
     """
 
     def __init__(self, members: Sequence[tuple[Payoff, Sequence[int]]]) -> None:
-        self.members = tuple((payoff, list(own)) for payoff, own in members)
+        self.members = tuple((payoff, list(coordinates)) for payoff, coordinates in members)
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
         total = np.zeros((len(outcomes), len(loss), loss.actions))
-        for payoff, own in self.members:
-            seen = outcomes if payoff.of_losses else outcomes[:, own]
-            total = total + payoff.values(loss, seen)
+        for payoff, coordinates in self.members:
+            relevant_outcomes = outcomes if payoff.of_losses else outcomes[:, coordinates]
+            total = total + payoff.values(loss, relevant_outcomes)
         return total
 
 
@@ -130,19 +134,21 @@ class Leader(Checkpointable, Adversary):
 
     def __post_init__(self) -> None:
         if self.weights is None and self.offset is not None:
-            told = f"offset = {brief(self.offset)} is of a linear payoff"
-            raise ValueError(f"{told}; give weights too")
-        linear = self.weights is not None
-        self.payoff: Any = LinearPayoff(self.weights, self.offset) if linear else ZeroSum()
+            problem = f"offset = {brief(self.offset)} is of a linear payoff"
+            raise ValueError(f"{problem}; give weights too")
+        is_linear = self.weights is not None
+        self.payoff: Any = LinearPayoff(self.weights, self.offset) if is_linear else ZeroSum()
         self.support = support_of(self.outcomes, self.support, self.grid)
         self.followers: tuple[Follower, ...] = ()
-        self._values: list[Array] = []
+        self._payoff_tables: list[Array] = []
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Work out what every outcome of the support pays against every action of every row."""
         self.followers = tuple(followers)
         try:
-            self._values = [self.payoff.values(who.loss, self.support) for who in followers]
+            self._payoff_tables = [
+                self.payoff.values(follower.loss, self.support) for follower in followers
+            ]
         except ValueError as error:
             raise UserError(f"the adversary's payoff: {error}") from error
 
@@ -156,21 +162,25 @@ class Leader(Checkpointable, Adversary):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced strategy"
             )
-        tables = self._values
+        payoff_tables = self._payoff_tables
         if outcomes is not None and outcomes is not self.support:
-            tables = [self.payoff.values(who.loss, outcomes) for who in self.followers]
-        total, agents = np.zeros(len(self.support)), 0.0
-        for strategy, values, follower in zip(play, tables, self.followers, strict=True):
+            payoff_tables = [
+                self.payoff.values(follower.loss, outcomes) for follower in self.followers
+            ]
+        total_payoff, n_agents = np.zeros(len(self.support)), 0.0
+        for strategy, payoff_table, follower in zip(
+            play, payoff_tables, self.followers, strict=True
+        ):
             if strategy is not None:
                 counts = follower.counts
-                total += np.einsum("mka,ka->m", values, strategy * counts[:, None])
-                agents += counts.sum()
-        return total / agents
+                total_payoff += np.einsum("mka,ka->m", payoff_table, strategy * counts[:, None])
+                n_agents += counts.sum()
+        return total_payoff / n_agents
 
     def best(self, worth: Array) -> Array:
         """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
-        near = worth.max() - TIE * max(1.0, float(np.abs(worth).max()))
-        return np.asarray(self.support[int((worth >= near).argmax())])
+        threshold = worth.max() - RELATIVE_TIE * max(1.0, float(np.abs(worth).max()))
+        return np.asarray(self.support[int((worth >= threshold).argmax())])
 
 
 def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Array:
@@ -178,13 +188,17 @@ def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Ar
     if support is not None and grid is not None:
         raise ValueError(f"support and grid = {grid} exclude each other; drop one")
     if grid is not None:
-        if check_int("grid", grid, least=2) ** outcomes > MOST:
-            raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
+        if check_int("grid", grid, least=2) ** outcomes > MAX_SUPPORT_SIZE:
+            raise ValueError(
+                f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MAX_SUPPORT_SIZE}"
+            )
         return grid_points(np.linspace(0, 1, grid), outcomes)
     if support is None:
         return np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
-    found = numbers("support", support)
-    if found.ndim != 2 or found.shape[1] != outcomes or not len(found):
-        raise ValueError(f"support has shape {found.shape}; give rows of {outcomes} numbers")
-    require("support", found, (found >= 0) & (found <= 1), "give numbers in [0, 1]")
-    return found
+    outcome_list = numbers("support", support)
+    if outcome_list.ndim != 2 or outcome_list.shape[1] != outcomes or not len(outcome_list):
+        raise ValueError(f"support has shape {outcome_list.shape}; give rows of {outcomes} numbers")
+    require(
+        "support", outcome_list, (outcome_list >= 0) & (outcome_list <= 1), "give numbers in [0, 1]"
+    )
+    return outcome_list

@@ -50,9 +50,13 @@ from regretless.market.records import (
     OutcomeDistribution,
 )
 
-TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
-WIDEST = 8  # outcomes of a support whose plans are listed
-WIDE = 2.0  # spread of scores at the start
+SWITCH_TIMES = (
+    0.25,
+    0.5,
+    0.75,
+)  # of the run, at which a listed plan goes over to its second outcome
+MAX_LISTED_OUTCOMES = 8  # outcomes of a support whose plans are listed
+INITIAL_SPREAD = 2.0  # spread of scores at the start
 ROUNDING = 1e-9
 
 Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
@@ -68,7 +72,7 @@ class Planned(Leader):
     """
 
     sees = frozenset({"history"})
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last_action",)
     distributions: Any
     rounds: int
     cohort: str | None = None
@@ -76,37 +80,49 @@ class Planned(Leader):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("rounds", self.rounds, least=1)
-        self._last, given = 0, self.distributions
-        table = numbers("distributions", given)
-        table = table[:, None] if table.ndim == 2 else table
-        if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
-            wanted = f"phases x rows x {len(self.support)} outcomes of the support"
-            told = f"distributions = {brief(given)} have shape {table.shape}"
-            raise ValueError(f"{told}; give {wanted}")
-        require("distributions", table, table >= 0, "give weights of at least 0")
-        total = table.sum(-1, keepdims=True)
+        self._last_action, raw_distributions = 0, self.distributions
+        weight_table = numbers("distributions", raw_distributions)
+        weight_table = weight_table[:, None] if weight_table.ndim == 2 else weight_table
+        if (
+            weight_table.ndim != 3
+            or 0 in weight_table.shape
+            or weight_table.shape[2] != len(self.support)
+        ):
+            expected_shape = f"phases x rows x {len(self.support)} outcomes of the support"
+            problem = f"distributions = {brief(raw_distributions)} have shape {weight_table.shape}"
+            raise ValueError(f"{problem}; give {expected_shape}")
+        require("distributions", weight_table, weight_table >= 0, "give weights of at least 0")
+        total = weight_table.sum(-1, keepdims=True)
         require("distributions", total, total > 0, "give each distribution a weight above 0")
-        self.distributions = table / total
+        self.distributions = weight_table / total
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         phase = history.rounds % self.rounds * len(self.distributions) // self.rounds
-        return OutcomeDistribution(self.support, self.distributions[phase, self._last])
+        return OutcomeDistribution(self.support, self.distributions[phase, self._last_action])
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Remember what followers played most, if the plan looks at it."""
-        whom, rows = self.cohort or next(iter(observation.play)), self.distributions.shape[1]
-        if whom not in observation.play:
-            raise UserError(f"adversary.cohort '{whom}': {closest(whom, observation.play)}")
-        if rows == 1:
+        cohort_name, n_answers = (
+            self.cohort or next(iter(observation.play)),
+            self.distributions.shape[1],
+        )
+        if cohort_name not in observation.play:
+            raise UserError(
+                f"adversary.cohort '{cohort_name}': {closest(cohort_name, observation.play)}"
+            )
+        if n_answers == 1:
             return
-        play = observation.play[whom]
-        if len(play) != rows:
-            told = f"the adversary's plan has {rows} rows a phase, '{whom}' {len(play)} actions"
-            raise UserError(f"{told}; give a row for each, or one for all")
-        if play.any():  # somebody was there
-            self._last = int(play.argmax())
+        mean_strategy = observation.play[cohort_name]
+        if len(mean_strategy) != n_answers:
+            problem = (
+                f"the adversary's plan has {n_answers} rows a phase, "
+                f"'{cohort_name}' {len(mean_strategy)} actions"
+            )
+            raise UserError(f"{problem}; give a row for each, or one for all")
+        if mean_strategy.any():  # somebody was there
+            self._last_action = int(mean_strategy.argmax())
 
 
 def softmax(scores: Array) -> Array:
@@ -114,22 +130,27 @@ def softmax(scores: Array) -> Array:
     return quantal_response(-scores, 1.0)
 
 
-def listed_plans(phases: int, outcomes: int) -> Array:
+def listed_plans(n_phases: int, n_outcomes: int) -> Array:
     """Return plans (L, P, 1, m) that do not look at play: what a bandit chooses among.
 
     Every outcome alone, an even draw of every two, and every outcome until a quarter, half or three
     quarters of the phases have passed, then another.
     """
-    if outcomes > WIDEST:
-        told = f"exp3 lists plans over at most {WIDEST} outcomes, and there are {outcomes}"
-        raise UserError(f"{told}; give a smaller support, or choose cma")
-    pure = np.eye(outcomes)
-    made = [np.tile(distribution, (phases, 1)) for distribution in pure]
-    for i, j in permutations(range(outcomes), 2):
-        turned = np.arange(phases)[:, None] >= np.unique(np.round(np.array(TURNS) * phases))
-        made += [np.where(then[:, None], pure[j], pure[i]) for then in turned.T]
-        made += [np.tile((pure[i] + pure[j]) / 2, (phases, 1))] if i < j else []
-    return np.unique(np.array(made), axis=0)[:, :, None]
+    if n_outcomes > MAX_LISTED_OUTCOMES:
+        problem = (
+            f"exp3 lists plans over at most {MAX_LISTED_OUTCOMES} outcomes, "
+            f"and there are {n_outcomes}"
+        )
+        raise UserError(f"{problem}; give a smaller support, or choose cma")
+    pure = np.eye(n_outcomes)
+    plans = [np.tile(distribution, (n_phases, 1)) for distribution in pure]
+    for i, j in permutations(range(n_outcomes), 2):
+        has_switched = np.arange(n_phases)[:, None] >= np.unique(
+            np.round(np.array(SWITCH_TIMES) * n_phases)
+        )
+        plans += [np.where(switched[:, None], pure[j], pure[i]) for switched in has_switched.T]
+        plans += [np.tile((pure[i] + pure[j]) / 2, (n_phases, 1))] if i < j else []
+    return np.unique(np.array(plans), axis=0)[:, :, None]
 
 
 class Search(Checkpointable):
@@ -142,9 +163,9 @@ class Search(Checkpointable):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
 
     def __init__(
-        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
+        self, shape: Shape, rng: np.random.Generator, *, payoff_range: tuple[float, float]
     ) -> None:
-        self.shape, self.rng, self.paid = shape, rng, paid
+        self.shape, self.rng, self.payoff_range = shape, rng, payoff_range
         self.begin()
 
     @abstractmethod
@@ -168,73 +189,80 @@ class CMAES(Search):
     """Lets CMA-ES look for scores; restored, it is told all payoffs again."""
 
     generation = 16
-    REMEMBERED = ("_seed", "_told")
+    REMEMBERED = ("_optimiser_seed", "_payoff_history")
 
     def begin(self) -> None:
-        self._seed, self._told = int(self.rng.integers(2**31)), np.zeros((0, self.generation))
-        self._start()
+        self._optimiser_seed, self._payoff_history = (
+            int(self.rng.integers(2**31)),
+            np.zeros((0, self.generation)),
+        )
+        self._start_optimiser()
 
-    def _start(self) -> None:
+    def _start_optimiser(self) -> None:
         import cma  # noqa: PLC0415 - slow
 
-        own = stream(self._seed, "cma")
+        rng = stream(self._optimiser_seed, "cma")
         options = {
             "CMA_diagonal": True,
             "popsize": self.generation,
-            "randn": lambda *shape: own.standard_normal(shape),
+            "randn": lambda *shape: rng.standard_normal(shape),
             "seed": np.nan,  # leaves NumPy's global generator alone
             "verbose": -10,
         }
-        centre = own.normal(size=int(np.prod(self.shape)))
-        self._strategy = cma.CMAEvolutionStrategy(centre, WIDE, options)
-        self._asked = self._strategy.ask()
+        centre = rng.normal(size=int(np.prod(self.shape)))
+        self._optimiser = cma.CMAEvolutionStrategy(centre, INITIAL_SPREAD, options)
+        self._proposed_scores = self._optimiser.ask()
 
     def propose(self) -> Array:
-        return softmax(np.reshape(self._asked, (-1, *self.shape)))
+        return softmax(np.reshape(self._proposed_scores, (-1, *self.shape)))
 
     def feedback(self, payoffs: Array) -> None:
-        self._told = np.vstack([self._told, payoffs])
-        self._tell(payoffs)
+        self._payoff_history = np.vstack([self._payoff_history, payoffs])
+        self._tell_optimiser(payoffs)
 
-    def _tell(self, payoffs: Array) -> None:
-        self._strategy.tell(self._asked, (-payoffs).tolist())  # it minimises
-        self._asked = self._strategy.ask()
+    def _tell_optimiser(self, payoffs: Array) -> None:
+        self._optimiser.tell(self._proposed_scores, (-payoffs).tolist())  # it minimises
+        self._proposed_scores = self._optimiser.ask()
 
     def best(self) -> Array:
-        return softmax(np.reshape(self._strategy.result.xfavorite, self.shape))
+        return softmax(np.reshape(self._optimiser.result.xfavorite, self.shape))
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self._start()
-        for payoffs in self._told:
-            self._tell(payoffs)
+        self._start_optimiser()
+        for payoffs in self._payoff_history:
+            self._tell_optimiser(payoffs)
 
 
 class Bandit(Search):
     """EXP3 over a list of plans that do not look at play; a generation has one distribution."""
 
     generation = 8
-    REMEMBERED = ("learner", "_arms")
+    REMEMBERED = ("learner", "_drawn_arms")
 
     def begin(self) -> None:
-        listed = listed_plans(self.shape[0], self.shape[2])
-        self.plans = np.broadcast_to(listed, (len(listed), *self.shape))
-        self.learner, self._arms = EXP3(), np.zeros(0, dtype=np.intp)
+        plan_list = listed_plans(self.shape[0], self.shape[2])
+        self.plans = np.broadcast_to(plan_list, (len(plan_list), *self.shape))
+        self.learner, self._drawn_arms = EXP3(), np.zeros(0, dtype=np.intp)
         self.learner.start(1, len(self.plans))
 
     def propose(self) -> Array:
-        drawn = self.rng.random(self.generation)
-        self._arms = draw_rows(self.learner.strategy, drawn, np.zeros(len(drawn), dtype=np.intp))
-        return self.plans[self._arms]
+        uniforms = self.rng.random(self.generation)
+        self._drawn_arms = draw_rows(
+            self.learner.strategy, uniforms, np.zeros(len(uniforms), dtype=np.intp)
+        )
+        return self.plans[self._drawn_arms]
 
     def feedback(self, payoffs: Array) -> None:
-        (low, high), distribution = self.paid, self.learner.strategy
-        for arm, paid in zip(self._arms, payoffs, strict=True):
-            if not low - ROUNDING <= paid <= high + ROUNDING:
-                beyond = f"exp3 was paid {paid:g}, beyond its payoff's range, {low:g} to {high:g}"
-                raise UserError(f"{beyond}; choose cma")
+        (low, high), distribution = self.payoff_range, self.learner.strategy
+        for arm, payoff in zip(self._drawn_arms, payoffs, strict=True):
+            if not low - ROUNDING <= payoff <= high + ROUNDING:
+                problem = (
+                    f"exp3 was paid {payoff:g}, beyond its payoff's range, {low:g} to {high:g}"
+                )
+                raise UserError(f"{problem}; choose cma")
             losses = np.zeros(distribution.shape)
-            losses[0, arm] = np.clip((high - paid) / max(high - low, ROUNDING), 0.0, 1.0)
+            losses[0, arm] = np.clip((high - payoff) / max(high - low, ROUNDING), 0.0, 1.0)
             self.learner.strategy = distribution  # that it was drawn from
             self.learner.learn(losses, np.array([arm]))
 
@@ -256,7 +284,14 @@ class Trained(Planned):
     actions where it is to look at play.
     """
 
-    REMEMBERED = ("search", "distributions", "_plans", "_payoffs", "_sum", "_count")
+    REMEMBERED = (
+        "search",
+        "distributions",
+        "_plans",
+        "_payoffs",
+        "_episode_sum",
+        "_episode_rounds",
+    )
     algorithm: ClassVar[Callable[..., Search]]
     distributions: Any = field(init=False)
     rounds: int = field(init=False)
@@ -267,23 +302,29 @@ class Trained(Planned):
     def __post_init__(self) -> None:
         for name in ("length", "phases", "rows"):
             check_int(name, getattr(self, name), least=1)
-        wide = len(support_of(self.outcomes, self.support, self.grid))
-        self.distributions, self.rounds = np.ones((self.phases, self.rows, wide)), self.length
+        support_size = len(support_of(self.outcomes, self.support, self.grid))
+        self.distributions, self.rounds = (
+            np.ones((self.phases, self.rows, support_size)),
+            self.length,
+        )
         super().__post_init__()
         shape = self.distributions.shape
-        self.search = type(self).algorithm(shape, self.rng, paid=self.payoff.range())
-        self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
+        self.search = type(self).algorithm(shape, self.rng, payoff_range=self.payoff.range())
+        self._episode_sum, self._episode_rounds, self._payoffs = 0.0, 0, np.zeros(0)
         self._plans = self.search.propose()
         self.distributions = self._plans[0]
 
     def learn(self, payoff: float, observation: Observation) -> None:
         super().learn(payoff, observation)
         if np.isfinite(payoff):  # somebody was there
-            self._sum, self._count = self._sum + payoff, self._count + 1
-        if (observation.number + 1) % self.rounds or not self._count:
+            self._episode_sum, self._episode_rounds = (
+                self._episode_sum + payoff,
+                self._episode_rounds + 1,
+            )
+        if (observation.number + 1) % self.rounds or not self._episode_rounds:
             return
-        self._payoffs = np.append(self._payoffs, self._sum / self._count)
-        self._sum, self._count = 0.0, 0
+        self._payoffs = np.append(self._payoffs, self._episode_sum / self._episode_rounds)
+        self._episode_sum, self._episode_rounds = 0.0, 0
         if len(self._payoffs) == len(self._plans):
             self.search.feedback(self._payoffs)
             self._plans, self._payoffs = self.search.propose(), np.zeros(0)

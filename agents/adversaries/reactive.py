@@ -69,11 +69,11 @@ class LookAhead(Pure, Leader):
     def plans(self, announced: AdversaryView) -> Array:
         """Return the payoff per agent and round (m,) of doing the same for H rounds."""
         seed = int(self.rng.integers(2**63))
-        plans = np.empty(len(self.support))
+        payoffs = np.empty(len(self.support))
         for i, outcome in enumerate(self.support):
             strategies = announced.rollout(outcome, self.horizon, seed=seed)
-            plans[i] = np.mean([self.worth(play)[i] for play in strategies])
-        return plans
+            payoffs[i] = np.mean([self.worth(play)[i] for play in strategies])
+        return payoffs
 
 
 @register.adversary("draw-seer")
@@ -94,32 +94,44 @@ class RegretMaximiser(Pure, Leader):
     With ``agent`` it is the regret of this row of the first cohort, from 0.
     """
 
-    REMEMBERED = ("_gaps",)
+    REMEMBERED = ("_regret_sums",)
     agent: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.agent is not None:
             check_int("agent", self.agent, least=0)
-        self._gaps: list[Array] = []
+        self._regret_sums: list[Array] = []
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Begin to count; UserError if there is no such agent to aim at."""
         super().meet(followers)
-        rows = len(followers[0].loss)
-        if self.agent is not None and self.agent >= rows:
-            there = f"the first cohort has {rows} different agents"
-            raise UserError(f"adversary.agent = {self.agent}: {there}, from 0; choose one of them")
-        self._gaps = [np.zeros((*who.loss.offset.shape, who.loss.actions)) for who in followers]
+        n_rows = len(followers[0].loss)
+        if self.agent is not None and self.agent >= n_rows:
+            available = f"the first cohort has {n_rows} different agents"
+            raise UserError(
+                f"adversary.agent = {self.agent}: {available}, from 0; choose one of them"
+            )
+        self._regret_sums = [
+            np.zeros((*follower.loss.offset.shape, follower.loss.actions)) for follower in followers
+        ]
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        after = []  # (m, K, A, A) of each cohort
-        for gaps, losses, strategy in zip(self._gaps, self._values, announced.play, strict=True):
-            play = np.zeros(gaps.shape[:2]) if strategy is None else strategy
-            after.append(gaps + play[..., None] * (losses[..., None] - losses[:, :, None]))
-        regrets = [gaps.max(-1).sum(-1) for gaps in after]
-        aim = regrets[0][:, [self.agent]] if self.agent is not None else np.hstack(regrets)
-        outcome = self.best(aim.max(1))
-        chosen = int((self.support == outcome).all(1).argmax())
-        self._gaps = [gaps[chosen] for gaps in after]
+        sums_after = []  # (m, K, A, A) of each cohort
+        for regret_sums, losses, strategy in zip(
+            self._regret_sums, self._payoff_tables, announced.play, strict=True
+        ):
+            known_strategy = np.zeros(regret_sums.shape[:2]) if strategy is None else strategy
+            sums_after.append(
+                regret_sums + known_strategy[..., None] * (losses[..., None] - losses[:, :, None])
+            )
+        regret_by_cohort = [regret_sums.max(-1).sum(-1) for regret_sums in sums_after]
+        target_regret = (
+            regret_by_cohort[0][:, [self.agent]]
+            if self.agent is not None
+            else np.hstack(regret_by_cohort)
+        )
+        outcome = self.best(target_regret.max(1))
+        chosen_index = int((self.support == outcome).all(1).argmax())
+        self._regret_sums = [regret_sums[chosen_index] for regret_sums in sums_after]
         return outcome

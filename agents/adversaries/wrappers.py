@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import MOST, JointPayoff
+from regretless.agents.adversaries.leader import MAX_SUPPORT_SIZE, JointPayoff
 from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -40,70 +40,78 @@ from regretless.market.records import (
     OutcomeDistribution,
 )
 
-ELSEWHERE = 0.5  # where the others' coordinates stand for a member
+NEUTRAL_COORDINATE = 0.5  # where the others' coordinates stand for a member
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class CoalitionMember:
     """An adversary and its coordinates, of d ``outcomes`` in all."""
 
-    player: Any
-    own: list[int]
+    adversary: Any
+    coordinates: list[int]
     outcomes: int
 
-    def filled(self, part: ArrayLike) -> Array:
+    def fill_outcomes(self, own_values: ArrayLike) -> Array:
         """Fill the own coordinates (..., own) up to whole outcomes (..., d)."""
-        given = np.asarray(part, dtype=np.float64)
-        outcomes = np.full((*given.shape[:-1], self.outcomes), ELSEWHERE)
-        outcomes[..., self.own] = given
+        values = np.asarray(own_values, dtype=np.float64)
+        outcomes = np.full((*values.shape[:-1], self.outcomes), NEUTRAL_COORDINATE)
+        outcomes[..., self.coordinates] = values
         return outcomes
 
-    def shown(self, announced: AdversaryView) -> AdversaryView:
+    def view_for_member(self, announced: AdversaryView) -> AdversaryView:
         """Show what the member declares, and of labels its own coordinates."""
-        sees = sight_of(self.player)
-        told: dict[str, Callable[[], Any]] = {}
+        sees = sight_of(self.adversary)
+        shown_quantities: dict[str, Callable[[], Any]] = {}
         if "play" in sees:
             rollout = announced.rollout
-            told["play"] = lambda: announced.play
-            told["rollout"] = lambda: (
-                lambda y, rounds, *, seed: rollout(self.filled(y), rounds, seed=seed)
+            shown_quantities["play"] = lambda: announced.play
+            shown_quantities["rollout"] = lambda: (
+                lambda y, rounds, *, seed: rollout(self.fill_outcomes(y), rounds, seed=seed)
             )
         if "draw" in sees:
-            told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced
+            shown_quantities["drawn"], shown_quantities["induced"] = (
+                lambda: announced.drawn,
+                lambda: announced.induced,
+            )
         if "mixture" not in sees:
-            return AdversaryView(None, **told)
-        labels = [None if b.labels is None else b.labels[:, self.own] for b in announced.blocks]
-        pairs = zip(announced.blocks, labels, strict=True)
-        return AdversaryView(tuple(replace(b, labels=own) for b, own in pairs), **told)
+            return AdversaryView(None, **shown_quantities)
+        labels = [
+            None if b.labels is None else b.labels[:, self.coordinates] for b in announced.blocks
+        ]
+        blocks_with_labels = zip(announced.blocks, labels, strict=True)
+        return AdversaryView(
+            tuple(replace(b, labels=coordinates) for b, coordinates in blocks_with_labels),
+            **shown_quantities,
+        )
 
-    def met(self, follower: Follower) -> Follower:
+    def follower_for_member(self, follower: Follower) -> Follower:
         """Show a follower whose losses depend on the own coordinates."""
         loss = follower.loss
         low, high = loss.range()
-        partial = LipschitzLoss(
-            lambda y: loss.losses(self.filled(y)),
+        partial_loss = LipschitzLoss(
+            lambda y: loss.losses(self.fill_outcomes(y)),
             constant=loss.lipschitz(),
             shape=loss.offset.shape,
-            dimension=len(self.own),
+            dimension=len(self.coordinates),
             low=low,
             high=high,
         )
-        return replace(follower, loss=partial)
+        return replace(follower, loss=partial_loss)
 
 
 class PartialHistory(History):
     """The past as a member sees it: its own coordinates."""
 
-    def __init__(self, whole: History, own: list[int]) -> None:
-        self._whole, self._own = whole, own
-        self.rounds = whole.rounds
+    def __init__(self, full_history: History, coordinates: list[int]) -> None:
+        self._full_history, self._coordinates = full_history, coordinates
+        self.rounds = full_history.rounds
 
     @property
     def mean(self) -> Array:
-        return self._whole.mean[self._own]
+        return self._full_history.mean[self._coordinates]
 
     def last(self, count: int = 1) -> Array:
-        return self._whole.last(count)[:, self._own]
+        return self._full_history.last(count)[:, self._coordinates]
 
 
 @register.adversary("coalition")
@@ -128,30 +136,43 @@ class Coalition(Checkpointable, Adversary):
         super().__init__(outcomes, rng)
         if not isinstance(members, list | tuple) or not members:
             raise ValueError(f"members = {brief(members)}: give at least one table")
-        seed, given = int(rng.integers(2**63)), {} if rounds is None else {"rounds": rounds}
+        seed, shared_parameters = (
+            int(rng.integers(2**63)),
+            {} if rounds is None else {"rounds": rounds},
+        )
         streams = (stream(seed, "member", str(i)) for i in range(len(members)))
         self.members = [
-            _member(table, outcomes, own, given)
-            for table, own in zip(members, streams, strict=True)
+            _make_member(table, outcomes, member_rng, shared_parameters)
+            for table, member_rng in zip(members, streams, strict=True)
         ]
-        taken = sorted(i for member in self.members for i in member.own)
-        if taken != list(range(outcomes)):
-            told = ", ".join(map(str, taken))
-            raise ValueError(f"the members' coordinates are {told}; name 0 to {outcomes - 1} once")
+        covered_coordinates = sorted(i for member in self.members for i in member.coordinates)
+        if covered_coordinates != list(range(outcomes)):
+            listed = ", ".join(map(str, covered_coordinates))
+            raise ValueError(
+                f"the members' coordinates are {listed}; name 0 to {outcomes - 1} once"
+            )
         self.sees = frozenset().union(*map(sight_of, self._players))
-        paid = [(m.player.payoff, m.own) for m in self.members if m.player.payoff is not None]
-        self.payoff = JointPayoff(paid) if paid else None
-        listed = [player.support for player in self._players if player.support is not None]
-        self.support = self._product(listed) if len(listed) == len(self.members) else None
+        payoffs = [
+            (member.adversary.payoff, member.coordinates)
+            for member in self.members
+            if member.adversary.payoff is not None
+        ]
+        self.payoff = JointPayoff(payoffs) if payoffs else None
+        supports = [player.support for player in self._players if player.support is not None]
+        self.support = (
+            self._all_combinations(supports) if len(supports) == len(self.members) else None
+        )
 
     @property
     def _players(self) -> list[Any]:
-        return [member.player for member in self.members]
+        return [member.adversary for member in self.members]
 
     def meet(self, followers: Sequence[Follower]) -> None:
         for member in self.members:
-            if "losses" in sight_of(member.player):
-                member.player.meet(tuple(member.met(who) for who in followers))
+            if "losses" in sight_of(member.adversary):
+                member.adversary.meet(
+                    tuple(member.follower_for_member(follower) for follower in followers)
+                )
 
     @property
     def observes_play(self) -> bool:
@@ -160,11 +181,14 @@ class Coalition(Checkpointable, Adversary):
     def learn(self, payoff: float, observation: Observation) -> None:
         """Tell all members what all are paid together, and each its own coordinates."""
         for member in self.members:
-            own = replace(observation, outcome=observation.outcome[member.own])
-            member.player.learn(payoff, own)
+            own_observation = replace(observation, outcome=observation.outcome[member.coordinates])
+            member.adversary.learn(payoff, own_observation)
 
     def context(self, history: History) -> Context:
-        parts = [m.player.context(PartialHistory(history, m.own)) for m in self.members]
+        parts = [
+            member.adversary.context(PartialHistory(history, member.coordinates))
+            for member in self.members
+        ]
         names = tuple(name for part in parts for name in part.names)
         return Context(names, np.concatenate([part.values for part in parts]))
 
@@ -172,39 +196,61 @@ class Coalition(Checkpointable, Adversary):
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         parts = [
-            m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
-            for m in self.members
+            member.adversary.commit(
+                context,
+                PartialHistory(history, member.coordinates),
+                member.view_for_member(announced),
+            )
+            for member in self.members
         ]
-        points = self._product([part.points for part in parts])
-        weights = np.array([np.prod(one) for one in product(*(part.weights for part in parts))])
+        points = self._all_combinations([part.points for part in parts])
+        weights = np.array(
+            [
+                np.prod(weight_combination)
+                for weight_combination in product(*(part.weights for part in parts))
+            ]
+        )
         return OutcomeDistribution(points, weights / weights.sum())
 
-    def _product(self, parts: Sequence[Array]) -> Array:
+    def _all_combinations(self, parts: Sequence[Array]) -> Array:
         """Every combination (m, d) of the members' outcomes; UserError if they are too many."""
         sizes = [len(part) for part in parts]
-        if np.prod(sizes, dtype=np.float64) > MOST:
-            raise UserError(f"members have {sizes} outcomes each; together at most {MOST}")
-        places = np.array(list(product(*map(range, sizes))))
-        found = np.empty((len(places), self.outcomes))
-        for member, part, place in zip(self.members, parts, places.T, strict=True):
-            found[:, member.own] = part[place]
-        return found
+        if np.prod(sizes, dtype=np.float64) > MAX_SUPPORT_SIZE:
+            raise UserError(
+                f"members have {sizes} outcomes each; together at most {MAX_SUPPORT_SIZE}"
+            )
+        index_table = np.array(list(product(*map(range, sizes))))
+        combinations = np.empty((len(index_table), self.outcomes))
+        for member, part, indices in zip(self.members, parts, index_table.T, strict=True):
+            combinations[:, member.coordinates] = part[indices]
+        return combinations
 
 
-def _member(table: Any, outcomes: int, rng: np.random.Generator, given: dict[str, Any]) -> Member:
+def _make_member(
+    table: Any, outcomes: int, rng: np.random.Generator, shared_parameters: dict[str, Any]
+) -> CoalitionMember:
     if not isinstance(table, dict) or not {"kind", "coordinates"} <= set(table):
         raise ValueError(f"members: {brief(table)}; give each a kind and coordinates")
     parameters = dict(table)
-    kind, listed = parameters.pop("kind"), parameters.pop("coordinates")
-    coordinates = np.atleast_1d(listed).tolist()
-    own = [check_int("coordinates", i, least=0, below=outcomes) for i in coordinates]
-    if not own:
-        raise ValueError(f"coordinates = {brief(listed)}: give each member at least one")
-    maker = register.adversary[kind]
-    takes = inspect.signature(maker).parameters
-    parameters = {key: value for key, value in given.items() if key in takes} | parameters
+    kind, raw_coordinates = parameters.pop("kind"), parameters.pop("coordinates")
+    coordinate_list = np.atleast_1d(raw_coordinates).tolist()
+    checked_coordinates = [
+        check_int("coordinates", coordinate, least=0, below=outcomes)
+        for coordinate in coordinate_list
+    ]
+    if not checked_coordinates:
+        raise ValueError(f"coordinates = {brief(raw_coordinates)}: give each member at least one")
+    make_adversary = register.adversary[kind]
+    accepted_parameters = inspect.signature(make_adversary).parameters
+    parameters = {
+        key: value for key, value in shared_parameters.items() if key in accepted_parameters
+    } | parameters
     try:
-        return Member(maker(len(own), rng, **parameters), own, outcomes)
+        return CoalitionMember(
+            make_adversary(len(checked_coordinates), rng, **parameters),
+            checked_coordinates,
+            outcomes,
+        )
     except TypeError as error:
         raise UserError(f"members: '{kind}': {error}") from error
 
@@ -236,8 +282,8 @@ class Confined(Checkpointable, Adversary):
     @property
     def support(self) -> Array | None:  # type: ignore[override]
         """The outcomes that the adversary chooses among, where there is such a list."""
-        own = self.adversary.support
-        return self._support if own is None else own
+        own_support = self.adversary.support
+        return self._support if own_support is None else own_support
 
     @property
     def observes_play(self) -> bool:

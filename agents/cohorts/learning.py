@@ -49,16 +49,16 @@ class LearnerCohort(Cohort, Checkpointable):
     kind: str = field(default="learner", init=False)
 
     def __post_init__(self) -> None:
-        rows = len(self.ledger.count)
-        held, first = np.unique(self.row_of, return_index=True)
-        if held[-1] >= rows:
-            raise ValueError(f"row_of names row {held[-1]}; the ledger has {rows}")
-        if self.learner.bandit and len(held) < len(self.row_of):
+        n_rows = len(self.ledger.count)
+        rows_with_agents, first_agents = np.unique(self.row_of, return_index=True)
+        if rows_with_agents[-1] >= n_rows:
+            raise ValueError(f"row_of names row {rows_with_agents[-1]}; the ledger has {n_rows}")
+        if self.learner.bandit and len(rows_with_agents) < len(self.row_of):
             raise ValueError(f"{self.rule} learns from its own draws; give every agent a row")
-        self._first = np.zeros(rows, dtype=np.intp)
-        self._first[held] = first
-        self._alone = np.array_equal(self.row_of, np.arange(rows))
-        self.learner.start(rows, self.loss.actions, horizon=self.horizon)
+        self._first_agent_of_row = np.zeros(n_rows, dtype=np.intp)
+        self._first_agent_of_row[rows_with_agents] = first_agents
+        self._one_agent_per_row = np.array_equal(self.row_of, np.arange(n_rows))
+        self.learner.start(n_rows, self.loss.actions, horizon=self.horizon)
 
     @property
     def rule(self) -> str:
@@ -73,14 +73,14 @@ class LearnerCohort(Cohort, Checkpointable):
         return is_ours(type(self.learner))  # a user's own may mix rows
 
     def proved_swap(self, rounds: int) -> float | None:
-        proves = self.learner.measure == "swap" and not self.bandit
-        return self.learner.bound(rounds) if proves else None
+        has_swap_bound = self.learner.measure == "swap" and not self.bandit
+        return self.learner.bound(rounds) if has_swap_bound else None
 
     def fixed_parts(self) -> tuple[object, ...]:
         return self.loss, self.ledger, self.row_of, self.policies
 
     def company(self) -> Indices:
-        return parts.company(self.loss, None)
+        return parts.rows_for_same_rounding(self.loss, None)
 
     def part(self, rows: Indices, agents: slice) -> Self:
         return replace(self, **parts.common(self, rows, agents), learner=deepcopy(self.learner))
@@ -91,7 +91,7 @@ class LearnerCohort(Cohort, Checkpointable):
             strategy = strategies_of(self.learner.play, strategy, self.ledger.count.shape)
         if self.learner.bandit:
             played = draw_rows(strategy, self.rng.random(len(strategy)))
-            actions = played if self._alone else played[self.row_of]
+            actions = played if self._one_agent_per_row else played[self.row_of]
             return Decision(one_hot(played, strategy.shape[1]), actions)
         return Decision(
             strategy, draw_rows(strategy, self.rng.random(len(self.row_of)), self.row_of)
@@ -101,9 +101,9 @@ class LearnerCohort(Cohort, Checkpointable):
         return self.learner.play()
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        if self.learner.bandit and not self._alone:  # rows for company have no agent
+        if self.learner.bandit and not self._one_agent_per_row:  # rows for company have no agent
             played = decision.probabilities.argmax(1)
         else:
-            played = decision.actions[self._first]
-        learn = self.learner.learn
-        learn(readonly_for_user(learn, losses), readonly_for_user(learn, played))
+            played = decision.actions[self._first_agent_of_row]
+        learn_round = self.learner.learn
+        learn_round(readonly_for_user(learn_round, losses), readonly_for_user(learn_round, played))

@@ -30,40 +30,46 @@ from regretless.market.regret.ledger import Ledger
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
+class HeardForecasts:
     """What each agent of a cohort hears."""
 
     forecasts: tuple[Forecast, ...]  # the different ones
-    which: Indices  # (N,), which of them each agent hears
+    index_of_agent: Indices  # (N,), which of them each agent hears
 
     def __getitem__(self, agent: int) -> Forecast:
-        return self.forecasts[int(self.which[agent])]
+        return self.forecasts[int(self.index_of_agent[agent])]
 
     @cached_property
     def label(self) -> Array | None:
         """The forecast outcome of each agent (N, d); None where the basis has none."""
         labels = [forecast.label for forecast in self.forecasts]
-        known = [label for label in labels if label is not None]
-        return read_only(np.stack(known)[self.which]) if len(known) == len(labels) else None
+        labels_that_exist = [label for label in labels if label is not None]
+        return (
+            read_only(np.stack(labels_that_exist)[self.index_of_agent])
+            if len(labels_that_exist) == len(labels)
+            else None
+        )
 
     @cached_property
     def statistics(self) -> Array:
         """The prediction of s(y) that each agent hears (N, n)."""
-        return read_only(np.stack([forecast.statistics for forecast in self.forecasts])[self.which])
+        return read_only(
+            np.stack([forecast.statistics for forecast in self.forecasts])[self.index_of_agent]
+        )
 
     def losses(self, loss: Loss) -> Array:
         """Return what each of N losses would be at the forecast outcome it hears (N, A).
 
         UserError where the basis has no label forecast.
         """
-        told = [forecast.label for forecast in self.forecasts]
-        at = [loss.losses(label) for label in told if label is not None]
-        if len(at) < len(told):
+        labels = [forecast.label for forecast in self.forecasts]
+        loss_tables = [loss.losses(label) for label in labels if label is not None]
+        if len(loss_tables) < len(labels):
             raise UserError("there is no forecast outcome in this basis; read forecasts.statistics")
-        return np.asarray(np.stack(at)[self.which, np.arange(len(loss))])
+        return np.asarray(np.stack(loss_tables)[self.index_of_agent, np.arange(len(loss))])
 
 
-class OwnAgents(Checkpointable):
+class UserAgents(Checkpointable):
     """What a user's own agents, one or many, have in common: a loss or N, a stream, columns.
 
     ``columns`` name attributes that hold a number for each agent: they are columns of the table
@@ -81,7 +87,7 @@ class OwnAgents(Checkpointable):
     @property
     def resumable(self) -> bool:
         """Whether there is a memory for checkpoints: columns, or a ``state`` of the class's own."""
-        return bool(self.columns) or type(self).state is not OwnAgents.state
+        return bool(self.columns) or type(self).state is not UserAgents.state
 
     def arrive(self) -> None:
         """Look at where they play (``model``), before the first round; UserError if it is amiss."""
@@ -102,7 +108,7 @@ class OwnAgents(Checkpointable):
             setattr(self, name, state[name])
 
 
-class ScriptedCrowd(OwnAgents):
+class ScriptedCrowd(UserAgents):
     """All agents of a cohort, with one method for all of them."""
 
     here: Mask  # (N,), who takes part in this round; what the others would do is not played
@@ -112,7 +118,7 @@ class ScriptedCrowd(OwnAgents):
         """The agents' ``cash`` (N,) and ``goods`` (N, g); None where nobody keeps accounts."""
         return self.model.account(self.number, len(self.loss))
 
-    def act_many(self, forecasts: Heard, contexts: Context) -> ArrayLike:
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> ArrayLike:
         """Return the actions (N,), or probabilities (N, A) to be charged in expectation.
 
         ``forecasts.label`` (N, d) are the forecast outcomes, ``forecasts.statistics`` (N, n) the
@@ -125,21 +131,23 @@ class ScriptedCrowd(OwnAgents):
         """Be told the losses of all agents' actions (N, A) and the outcome (d,)."""
 
 
-def _column(member: OwnAgents, name: str, size: int) -> Array:
+def _read_column(agents: UserAgents, name: str, size: int) -> Array:
     """Read a column of a member (size,); UserError if it is no number, or of another length."""
-    where = f"column '{name}' of class {type(member).__name__}"
-    if (held := getattr(member, name, None)) is None:
-        raise UserError(f"{where} is missing; set self.{name} in __init__")
+    column_name = f"column '{name}' of class {type(agents).__name__}"
+    if (attribute := getattr(agents, name, None)) is None:
+        raise UserError(f"{column_name} is missing; set self.{name} in __init__")
     try:
-        values = np.asarray(held, dtype=np.float64)
+        values = np.asarray(attribute, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{where} holds no number; give one for each agent") from error
+        raise UserError(f"{column_name} holds no number; give one for each agent") from error
     if values.ndim and values.shape != (size,):
-        raise UserError(f"{where} has shape {values.shape}; give {size} numbers, one per agent")
+        raise UserError(
+            f"{column_name} has shape {values.shape}; give {size} numbers, one per agent"
+        )
     return np.broadcast_to(values, size).copy()
 
 
-class ScriptedAgent(OwnAgents):
+class ScriptedAgent(UserAgents):
     """One agent with a method of its own; ``self.loss.losses(y)`` gives its losses (A,)."""
 
     def act(self, forecast: Forecast, context: Context) -> int | ArrayLike:
@@ -194,7 +202,7 @@ class ScriptedCohort(Cohort, Checkpointable):
         self.row_of = np.arange(len(self.loss))
         if self.distance is None:
             self.distance = np.zeros(len(self.loss), np.intp)
-        self._idle = np.zeros(self.loss.actions)
+        self._idle_strategy = np.zeros(self.loss.actions)
         self.attend(None)
 
     @property
@@ -209,90 +217,118 @@ class ScriptedCohort(Cohort, Checkpointable):
 
     def column(self, name: str) -> Array:
         """Return what the agents show under a name (N,); UserError if it is no number."""
-        size = len(self.loss) // len(self.agents)
-        return np.concatenate([_column(agent, name, size) for agent in self.agents])
+        agents_per_script = len(self.loss) // len(self.agents)
+        return np.concatenate(
+            [_read_column(agent, name, agents_per_script) for agent in self.agents]
+        )
 
-    def enter(self, model: object, first: int) -> None:
+    def enter(self, model: object, first_number: int) -> None:
         """Let the agents know where they play, and their numbers; UserError without a column."""
-        for place, agent in enumerate(self.agents):
-            agent.model, agent.number = model, first + place
+        for row, agent in enumerate(self.agents):
+            agent.model, agent.number = model, first_number + row
             agent.arrive()
         for name in self.columns:
             self.column(name)
 
-    def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
+    def attend(self, present_rows: Mask | None, affordable_actions: Mask | None = None) -> None:
         """Note who takes part in the round (N,) and can afford what (N, A); None for all."""
-        self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
-        for place, agent in enumerate(self.agents):
-            agent.affordable = None if awake is None else read_only(awake)[place]
+        self._is_present = (
+            np.ones(len(self.loss), dtype=np.bool_) if present_rows is None else present_rows
+        )
+        for row, agent in enumerate(self.agents):
+            agent.affordable = (
+                None if affordable_actions is None else read_only(affordable_actions)[row]
+            )
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        heard = self._heard(forecast)
-        choices = [
-            self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
-            for place, (agent, here) in enumerate(zip(self.agents, self._here, strict=True))
+        forecasts = self._forecasts_heard(forecast)
+        answers = [
+            self._ask_agent(agent, forecasts[row], context.of(row))
+            if is_present
+            else (0, self._idle_strategy)
+            for row, (agent, is_present) in enumerate(
+                zip(self.agents, self._is_present, strict=True)
+            )
         ]
-        actions, play = zip(*choices, strict=True)
+        actions, play = zip(*answers, strict=True)
         return Decision(np.array(play), np.array(actions, dtype=np.intp))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         losses = read_only(losses)
-        for place in np.flatnonzero(self._here):
-            self.agents[place].learn(losses[place], outcome)
+        for row in np.flatnonzero(self._is_present):
+            self.agents[row].learn(losses[row], outcome)
 
-    def _heard(self, forecast: Forecast) -> Heard:
+    def _forecasts_heard(self, forecast: Forecast) -> HeardForecasts:
         if self.relay is None:
-            return Heard((forecast,), read_only(np.zeros(len(self.loss), dtype=np.intp)))
-        (hops, which), relay = np.unique(self.distance, return_inverse=True), self.relay
-        come = [forecast if h == 0 else relay.heard(int(h)) or relay.stand_in() for h in hops]
-        return Heard(tuple(come), read_only(which))
+            return HeardForecasts((forecast,), read_only(np.zeros(len(self.loss), dtype=np.intp)))
+        (distances, index_of_agent), relay = (
+            np.unique(self.distance, return_inverse=True),
+            self.relay,
+        )
+        forecasts = [
+            forecast if distance == 0 else relay.heard(int(distance)) or relay.stand_in()
+            for distance in distances
+        ]
+        return HeardForecasts(tuple(forecasts), read_only(index_of_agent))
 
-    def _choice(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
-        count, given = self.loss.actions, agent.act(forecast, context)
-        wanted = f"return an action from 0 to {count - 1} or {count} probabilities that sum to 1"
-        answer = numbers_of(agent.act, given, wanted)
-        if answer.ndim == 0:
-            if not np.isfinite(answer) or answer != int(answer) or not 0 <= answer < count:
-                raise UserError(f"{name_of(agent.act)} chose action {answer}; {wanted}")
-            return int(answer), one_hot(np.array([int(answer)]), count)[0]
+    def _ask_agent(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
+        n_actions, answer = self.loss.actions, agent.act(forecast, context)
+        expected = (
+            f"return an action from 0 to {n_actions - 1} or {n_actions} probabilities that sum to 1"
+        )
+        numeric_answer = numbers_of(agent.act, answer, expected)
+        if numeric_answer.ndim == 0:
+            if (
+                not np.isfinite(numeric_answer)
+                or numeric_answer != int(numeric_answer)
+                or not 0 <= numeric_answer < n_actions
+            ):
+                raise UserError(f"{name_of(agent.act)} chose action {numeric_answer}; {expected}")
+            return int(numeric_answer), one_hot(np.array([int(numeric_answer)]), n_actions)[0]
         if (
-            answer.shape != (count,)
-            or not (answer >= 0).all()
-            or abs(answer.sum() - 1) > SUM_TOLERANCE
+            numeric_answer.shape != (n_actions,)
+            or not (numeric_answer >= 0).all()
+            or abs(numeric_answer.sum() - 1) > ROUNDING
         ):
-            raise UserError(f"{name_of(agent.act)} returned {brief(given)}; {wanted}")
-        return draw_index(answer, agent.rng), answer.astype(np.float64)
+            raise UserError(f"{name_of(agent.act)} returned {brief(answer)}; {expected}")
+        return draw_index(numeric_answer, agent.rng), numeric_answer.astype(np.float64)
 
 
 class CrowdCohort(ScriptedCohort):
     """A crowd that answers for all of a cohort's agents at once; ``agents`` holds it alone."""
 
-    def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
-        super().attend(here)
-        self.agents[0].here = read_only(self._here)
-        self.agents[0].affordable = None if awake is None else read_only(awake)
+    def attend(self, present_rows: Mask | None, affordable_actions: Mask | None = None) -> None:
+        super().attend(present_rows)
+        self.agents[0].here = read_only(self._is_present)
+        self.agents[0].affordable = (
+            None if affordable_actions is None else read_only(affordable_actions)
+        )
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask the crowd, and draw actions from its answer; UserError if that is no strategy."""
-        crowd, agents, count = self.agents[0], len(self.loss), self.loss.actions
-        answer = crowd.act_many(self._heard(forecast), context)
-        wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "
-        wanted += "probabilities whose rows sum to 1"
-        strategy = strategy_of(numbers_of(crowd.act_many, answer, wanted), agents, count)
+        crowd, n_agents, n_actions = self.agents[0], len(self.loss), self.loss.actions
+        answer = crowd.act_many(self._forecasts_heard(forecast), context)
+        expected = (
+            f"return {n_agents} actions from 0 to {n_actions - 1}, or {n_agents} x {n_actions} "
+        )
+        expected += "probabilities whose rows sum to 1"
+        strategy = spell_out_strategies(
+            numbers_of(crowd.act_many, answer, expected), n_agents, n_actions
+        )
         if strategy is None:
-            raise UserError(f"{name_of(crowd.act_many)} returned {brief(answer)}; {wanted}")
-        return Decision(strategy, draw_rows(strategy, crowd.rng.random(agents)))
+            raise UserError(f"{name_of(crowd.act_many)} returned {brief(answer)}; {expected}")
+        return Decision(strategy, draw_rows(strategy, crowd.rng.random(n_agents)))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         self.agents[0].learn_many(read_only(losses), outcome)
 
 
-def strategy_of(answer: ArrayLike, agents: int, count: int) -> Array | None:
+def spell_out_strategies(answer: ArrayLike, n_agents: int, n_actions: int) -> Array | None:
     """Spell out actions (agents,) or strategies (agents, count) as strategies, else None."""
-    given = np.asarray(answer)
-    if given.shape == (agents,) and np.isin(given, np.arange(count)).all():
-        return one_hot(given.astype(np.intp), count)
-    if given.shape != (agents, count) or given.dtype.kind not in "biuf":
+    numeric_answer = np.asarray(answer)
+    if numeric_answer.shape == (n_agents,) and np.isin(numeric_answer, np.arange(n_actions)).all():
+        return one_hot(numeric_answer.astype(np.intp), n_actions)
+    if numeric_answer.shape != (n_agents, n_actions) or numeric_answer.dtype.kind not in "biuf":
         return None
-    lawful = (given >= 0).all() and (abs(given.sum(1) - 1) <= SUM_TOLERANCE).all()
-    return given.astype(np.float64) if lawful else None
+    is_strategy = (numeric_answer >= 0).all() and (abs(numeric_answer.sum(1) - 1) <= ROUNDING).all()
+    return numeric_answer.astype(np.float64) if is_strategy else None

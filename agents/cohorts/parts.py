@@ -19,24 +19,35 @@ from regretless.market.losses import Loss
 from regretless.market.numerics.storage import side_by_side
 from regretless.market.regret.ledger import Ledger
 
-PROBES = 3  # outcomes at which a part's losses are compared with the whole's
+N_PROBES = 3  # outcomes at which a part's losses are compared with the whole's
 
 
-def company(loss: Loss, distance: Indices | None) -> Indices:
+def rows_for_same_rounding(loss: Loss, distance: Indices | None) -> Indices:
     """Return rows that tell whether all who hear alike are alike in any field."""
     if distance is None:
-        return np.array(sorted(_telling(loss)))
-    groups = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
-    return np.sort(np.concatenate([own[sorted(_telling(loss[own]))] for own in groups]))
+        return np.array(sorted(_rows_that_show_differences(loss)))
+    rows_by_distance = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
+    return np.sort(
+        np.concatenate(
+            [
+                rows_of_group[sorted(_rows_that_show_differences(loss[rows_of_group]))]
+                for rows_of_group in rows_by_distance
+            ]
+        )
+    )
 
 
-def _telling(loss: Loss) -> set[int]:
+def _rows_that_show_differences(loss: Loss) -> set[int]:
     """Return the first row, the last, and one that differs from the first in each field."""
-    found = {0, len(loss) - 1}
-    for value in loss.tables().values():
-        if value.strides[0]:
-            found.add(int((value != value[0]).reshape(len(value), -1).any(1).argmax()))
-    return found
+    rows = {0, len(loss) - 1}
+    for field_values in loss.tables().values():
+        if field_values.strides[0]:
+            rows.add(
+                int(
+                    (field_values != field_values[0]).reshape(len(field_values), -1).any(1).argmax()
+                )
+            )
+    return rows
 
 
 def common(cohort: Any, rows: Indices, agents: slice) -> dict[str, Any]:
@@ -44,9 +55,9 @@ def common(cohort: Any, rows: Indices, agents: slice) -> dict[str, Any]:
 
     ``rows`` (k,) are of the ledger, ascending, ``company`` among them; ``agents`` have these rows.
     """
-    ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
+    ledger, all_agents = cohort.ledger, np.arange(len(cohort.row_of))
     loss = same_losses(cohort.name, cohort.loss, rows)
-    by_row = cohort.private or cohort.bandit
+    draws_per_row = cohort.private or cohort.bandit
     return {
         "loss": loss,
         "row_of": np.searchsorted(rows, cohort.row_of[agents]),
@@ -57,18 +68,20 @@ def common(cohort: Any, rows: Indices, agents: slice) -> dict[str, Any]:
             measures=ledger.measures,
             constants=ledger.constants,
         ),
-        "rng": SubsetGenerator(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
+        "rng": Some(cohort.rng, rows if draws_per_row else all_agents[agents], len(all_agents)),
     }
 
 
-def same_losses(name: str, whole: Loss, rows: Indices) -> Loss:
+def same_losses(cohort_name: str, all_losses: Loss, rows: Indices) -> Loss:
     """Return the losses of some rows; UserError unless they are the whole's at some outcomes."""
-    part = whole[rows]
-    for outcome in stream(0, "shares").random((PROBES, whole.outcomes)):
-        if not np.array_equal(whole.losses(outcome)[rows], part.losses(outcome)):
-            why = "come out otherwise in the last digit for a part of its agents"
-            raise UserError(f"cohort.{name}: {whole.form} losses {why}; run it on one machine")
-    return part
+    some_losses = all_losses[rows]
+    for outcome in stream(0, "shares").random((N_PROBES, all_losses.outcomes)):
+        if not np.array_equal(all_losses.losses(outcome)[rows], some_losses.losses(outcome)):
+            problem = "come out otherwise in the last digit for a part of its agents"
+            raise UserError(
+                f"cohort.{cohort_name}: {all_losses.form} losses {problem}; run it on one machine"
+            )
+    return some_losses
 
 
 def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
@@ -78,18 +91,18 @@ def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
         acts_on = cohort.acts_on and same_losses(cohort.name, cohort.acts_on, rows)
     offset, weights = cohort.coefficients
     if cohort.representative_of is None:
-        shared = cohort.loss.linear_weights is weights  # one table then, too
-        own = loss.linear_weights if shared else side_by_side(weights[rows])
-        offset, weights = offset[rows], own
+        is_one_table = cohort.loss.linear_weights is weights  # one table then, too
+        own_weights = loss.linear_weights if is_one_table else side_by_side(weights[rows])
+        offset, weights = offset[rows], own_weights
     return {
         "acts_on": acts_on,
         "coefficients": (offset, weights),
-        "representative_of": some(cohort.representative_of, rows),
-        "by_proxy": some(cohort.by_proxy, rows),
-        "distance": some(cohort.distance, rows),
+        "representative_of": select_rows(cohort.representative_of, rows),
+        "by_proxy": select_rows(cohort.by_proxy, rows),
+        "distance": select_rows(cohort.distance, rows),
     }
 
 
-def some(table: Any, rows: Indices) -> Any:
+def select_rows(table: Any, rows: Indices) -> Any:
     """Return some rows of a table; None of none."""
     return None if table is None else table[rows]

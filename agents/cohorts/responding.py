@@ -45,15 +45,17 @@ class DelayGroup:
     representative_of: Indices | None = None
     by_proxy: Mask | None = None
 
-    def at(self, hops: int, rows: Indices) -> "DelayGroup":
+    def rows_at_distance(self, distance: int, rows: Indices) -> "DelayGroup":
         """Return some of the rows, at one distance."""
-        own = self.coefficients
+        coefficients = self.coefficients
         if self.representative_of is None:
-            own = own[0][rows], own[1][rows]
-        served = (parts.some(table, rows) for table in (self.representative_of, self.by_proxy))
-        return DelayGroup(hops, rows, self.loss[rows], own, *served)
+            coefficients = coefficients[0][rows], coefficients[1][rows]
+        selected = (
+            parts.select_rows(table, rows) for table in (self.representative_of, self.by_proxy)
+        )
+        return DelayGroup(distance, rows, self.loss[rows], coefficients, *selected)
 
-    def from_mean(self, mean: Array) -> Array:
+    def expected_from_mean(self, mean: Array) -> Array:
         """Return the losses (P, A) expected where the mean of s(y) is all that is known."""
         table = expected_losses(*self.coefficients, mean)
         return table if self.representative_of is None else table[self.representative_of]
@@ -64,12 +66,12 @@ class DelayGroup:
         if self.representative_of is not None:
             predicted = predicted[self.representative_of]
         if self.by_proxy is not None:
-            proxies = expected_losses(*self.coefficients, forecast.statistics)
-            predicted = np.where(self.by_proxy[:, None], proxies, predicted)
+            expected_by_proxy = expected_losses(*self.coefficients, forecast.statistics)
+            predicted = np.where(self.by_proxy[:, None], expected_by_proxy, predicted)
         return predicted
 
 
-class Unread(Decision):
+class LazyDecision(Decision):
     """A pure decision that is evaluated when it is first read, or charged.
 
     Who is linear in the outcome has one table of weights for what it expects and for what it loses:
@@ -77,17 +79,19 @@ class Unread(Decision):
     """
 
     coefficients: tuple[Array, Array]
-    point: Array  # (d,), the prediction that is heard
+    statistics: Array  # (d,), the prediction that is heard
     row_of: Indices
 
-    def __init__(self, coefficients: tuple[Array, Array], point: Array, row_of: Indices) -> None:
-        parts = {"coefficients": coefficients, "point": point, "row_of": row_of}
-        vars(self).update(strategy=None, present=None, counts=None, **parts)
+    def __init__(
+        self, coefficients: tuple[Array, Array], statistics: Array, row_of: Indices
+    ) -> None:
+        fields = {"coefficients": coefficients, "statistics": statistics, "row_of": row_of}
+        vars(self).update(strategy=None, present=None, counts=None, **fields)
 
     @cached_property
     def predicted(self) -> Array:
         """The losses (K, A) that each row expects."""
-        return expected_losses(*self.coefficients, self.point)
+        return expected_losses(*self.coefficients, self.statistics)
 
     @cached_property
     def choices(self) -> Indices:
@@ -99,16 +103,16 @@ class Unread(Decision):
         """The action of each agent (N,)."""
         return self.choices[self.row_of]
 
-    def changed(self, **parts: Any) -> Decision:
-        spelled = Decision(None, self.actions, self.predicted, choices=self.choices)
-        return replace(spelled, **parts)
+    def changed(self, **changes: Any) -> Decision:
+        evaluated = Decision(None, self.actions, self.predicted, choices=self.choices)
+        return replace(evaluated, **changes)
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
         if "predicted" in vars(self):
             return loss.losses(outcome)
         offset, weights = self.coefficients
         vars(self)["predicted"], losses = expected_and_realised(
-            (offset, loss.offset), weights, point=self.point, outcome=outcome
+            (offset, loss.offset), weights, point=self.statistics, outcome=outcome
         )
         return losses
 
@@ -139,7 +143,7 @@ class RespondingCohort(Cohort, Checkpointable):
     multiplicity: Indices | None = None  # (K,), at least 1
     expects_own: bool = True  # whether coefficients are of ``loss`` itself
     market_losses: Callable[[Array], Array] | None = field(default=None, init=False)
-    groups: tuple[DelayGroup, ...] = field(default=(), init=False)
+    delay_groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
     def __post_init__(self) -> None:
@@ -148,18 +152,25 @@ class RespondingCohort(Cohort, Checkpointable):
             if not np.array_equal(self.row_of, rows) or self.multiplicity.shape != rows.shape:
                 raise ValueError("multiplicity is of each row; let row_of list the rows")
             self.multiplicity.flags.writeable = False  # adversaries are shown them
-        own = self.loss if self.acts_on is None else self.acts_on
+        response_loss = self.loss if self.acts_on is None else self.acts_on
         offset, weights = self.coefficients
-        read = offset, narrowed(weights)
-        whole = DelayGroup(0, slice(None), own, read, self.representative_of, self.by_proxy)
-        self.groups = (whole,)
-        if (hops := self.distance) is not None:
-            self.groups = tuple(
-                whole.at(int(h), np.flatnonzero(hops == h)) for h in np.unique(hops)
+        read_coefficients = offset, narrowed(weights)
+        all_rows = DelayGroup(
+            0, slice(None), response_loss, read_coefficients, self.representative_of, self.by_proxy
+        )
+        self.delay_groups = (all_rows,)
+        if (distances := self.distance) is not None:
+            self.delay_groups = tuple(
+                all_rows.rows_at_distance(int(distance), np.flatnonzero(distances == distance))
+                for distance in np.unique(distances)
             )
-        plain = self.representative_of is None and self.by_proxy is None and self.distance is None
-        shared = own is self.loss and own.linear_weights is weights
-        self._one_table = plain and shared  # for what is expected and what is lost
+        hears_alike = (
+            self.representative_of is None and self.by_proxy is None and self.distance is None
+        )
+        is_one_table = response_loss is self.loss and response_loss.linear_weights is weights
+        self._expects_by_loss_table = (
+            hears_alike and is_one_table
+        )  # for what is expected and what is lost
 
     @property
     def rule(self) -> str:
@@ -170,59 +181,65 @@ class RespondingCohort(Cohort, Checkpointable):
         return self.response.hears_ensemble
 
     def fixed_parts(self) -> tuple[object, ...]:
-        own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
-        return (*own, self.representative_of, self.by_proxy, self.groups, self.multiplicity)
+        shared_arrays = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
+        return (
+            *shared_arrays,
+            self.representative_of,
+            self.by_proxy,
+            self.delay_groups,
+            self.multiplicity,
+        )
 
     def company(self) -> Indices:
-        return parts.company(self.loss, self.distance)
+        return parts.rows_for_same_rounding(self.loss, self.distance)
 
     def part(self, rows: Indices, agents: slice) -> Self:
-        own = parts.common(self, rows, agents)
-        return replace(self, **own, **parts.heard(self, own["loss"], rows))
+        shared_fields = parts.common(self, rows, agents)
+        return replace(self, **shared_fields, **parts.heard(self, shared_fields["loss"], rows))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        of_utility = self._one_table and self.market_losses is None
-        if of_utility and self.response.pure and self.response.at_prediction:
-            return Unread(self.groups[0].coefficients, forecast.statistics, self.row_of)
-        return self._decision(self._predicted(forecast))
+        can_be_lazy = self._expects_by_loss_table and self.market_losses is None
+        if can_be_lazy and self.response.pure and self.response.at_prediction:
+            return LazyDecision(self.delay_groups[0].coefficients, forecast.statistics, self.row_of)
+        return self._decide_from(self._predicted(forecast))
 
-    def _decision(self, predicted: Array) -> Decision:
+    def _decide_from(self, predicted: Array) -> Decision:
         if self.response.pure:
             choices = best_response(predicted)
             return Decision(None, choices[self.row_of], predicted, choices=choices)
-        play = self.response.play(predicted)
-        actions = self._draw(play)
+        strategy = self.response.play(predicted)
+        actions = self._draw_actions(strategy)
         if self.multiplicity is None:
-            return Decision(play, actions, predicted)
+            return Decision(strategy, actions, predicted)
         seed = self.rng.bit_generator.random_raw()  # whether or not anybody asks for counts
-        counts = cache(partial(self._counts, play, actions, seed))
-        return Decision(play, actions, predicted, counts=counts)
+        counts = cache(partial(self._draw_counts, strategy, actions, seed))
+        return Decision(strategy, actions, predicted, counts=counts)
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
-        plays = (
-            weight * self.response.play(self._predicted(Forecast(mixture, atom)))
-            for atom, weight in enumerate(mixture.weights)
+        weighted_strategies = (
+            weight * self.response.play(self._predicted(Forecast(mixture, atom_index)))
+            for atom_index, weight in enumerate(mixture.weights)
         )
-        return sum(plays, np.zeros(self.loss.offset.shape))
+        return sum(weighted_strategies, np.zeros(self.loss.offset.shape))
 
     def _predicted(self, forecast: Forecast) -> Array:
         """Losses (K, A) that the rows expect."""
         if self.relay is None and self.market_losses is not None:
             return self._predicted_in_market(forecast, self.market_losses)
         if self.relay is None:
-            return self.groups[0].expected(self.response, forecast)
-        table = np.empty(self.ledger.count.shape)
-        for group in self.groups:
-            heard = forecast if group.distance == 0 else self.relay.heard(group.distance)
+            return self.delay_groups[0].expected(self.response, forecast)
+        predicted = np.empty(self.ledger.count.shape)
+        for group in self.delay_groups:
+            heard_forecast = forecast if group.distance == 0 else self.relay.heard(group.distance)
             if self.market_losses is not None:
-                latest = self.relay.stand_in() if heard is None else heard
-                expected = self._predicted_in_market(latest, self.market_losses)
-                table[group.rows] = expected[group.rows]
-            elif heard is None:
-                table[group.rows] = group.from_mean(self.relay.mean)
+                stand_in = self.relay.stand_in() if heard_forecast is None else heard_forecast
+                predicted_by_all = self._predicted_in_market(stand_in, self.market_losses)
+                predicted[group.rows] = predicted_by_all[group.rows]
+            elif heard_forecast is None:
+                predicted[group.rows] = group.expected_from_mean(self.relay.mean)
             else:
-                table[group.rows] = group.expected(self.response, heard)
-        return table
+                predicted[group.rows] = group.expected(self.response, heard_forecast)
+        return predicted
 
     def _predicted_in_market(
         self, forecast: Forecast, market_losses: Callable[[Array], Array]
@@ -230,8 +247,8 @@ class RespondingCohort(Cohort, Checkpointable):
         """Losses (K, A) that a market with losses of its own lets the rows expect."""
         if self.hears_ensemble and forecast.ensemble is not None:
             ensemble = forecast.ensemble
-            tables = np.array([market_losses(outcome) for outcome in ensemble.outcomes])
-            return np.asarray(np.tensordot(ensemble.weights, tables, axes=1))
+            losses_at_outcomes = np.array([market_losses(outcome) for outcome in ensemble.outcomes])
+            return np.asarray(np.tensordot(ensemble.weights, losses_at_outcomes, axes=1))
         if forecast.label is None:
             raise ValueError("this forecast has no label")
         return market_losses(forecast.label)
@@ -239,19 +256,21 @@ class RespondingCohort(Cohort, Checkpointable):
     def gap(self) -> float:
         return self.response.gap(self.loss.actions)
 
-    def _draw(self, play: Array) -> Indices:
+    def _draw_actions(self, strategy: Array) -> Indices:
         """Draw one action per agent; a hard rule's pure play needs no draw.
 
         A smooth rule's does: whether others are as sure is not known where agents are shared out.
         """
-        if not math.isfinite(self.response.lipschitz) and (play == 1.0).any(1).all():
-            return np.asarray(play.argmax(1)[self.row_of])
-        return draw_rows(play, self.rng.random(len(self.row_of)), self.row_of)
+        if not math.isfinite(self.response.lipschitz) and (strategy == 1.0).any(1).all():
+            return np.asarray(strategy.argmax(1)[self.row_of])
+        return draw_rows(strategy, self.rng.random(len(self.row_of)), self.row_of)
 
-    def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
+    def _draw_counts(self, strategy: Array, actions: Indices, seed: int) -> Array:
         """Draw how many of each row play each action (K, A), given what one of them plays."""
-        drawn = np.random.default_rng(seed).multinomial(np.asarray(self.multiplicity) - 1, play)
-        counts = drawn.astype(np.float64)
+        draws_of_others = np.random.default_rng(seed).multinomial(
+            np.asarray(self.multiplicity) - 1, strategy
+        )
+        counts = draws_of_others.astype(np.float64)
         counts.ravel()[np.arange(0, counts.size, counts.shape[1]) + actions] += 1
         return counts
 
@@ -264,9 +283,11 @@ class PrivateCohort(RespondingCohort):
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         uniforms, mixture = self.rng.random(len(self.loss)), forecast.mixture
-        drawn = draw_rows(mixture.weights[None], uniforms, np.zeros(len(uniforms), dtype=np.intp))
-        table = np.empty(self.loss.offset.shape)
-        for atom in np.unique(drawn):
-            rows = drawn == atom
-            table[rows] = self._predicted(Forecast(mixture, int(atom)))[rows]
-        return self._decision(table)
+        atom_of_row = draw_rows(
+            mixture.weights[None], uniforms, np.zeros(len(uniforms), dtype=np.intp)
+        )
+        predicted = np.empty(self.loss.offset.shape)
+        for atom_index in np.unique(atom_of_row):
+            rows = atom_of_row == atom_index
+            predicted[rows] = self._predicted(Forecast(mixture, int(atom_index)))[rows]
+        return self._decide_from(predicted)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.own_agents import Heard, ScriptedCrowd
+from regretless.agents.cohorts.own_agents import HeardForecasts, ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
@@ -37,14 +37,14 @@ class Trader(ScriptedCrowd):
     def worth(self, f: Array) -> Array:
         """Return what a unit of each action's goods is worth (N, A, m), at fundamentals (N,)."""
         loss = self.orders
-        own = np.take_along_axis(loss.worth, loss.asset.astype(np.intp), axis=2)
-        return np.asarray(own + (loss.common * f)[:, None, None])
+        private_value = np.take_along_axis(loss.worth, loss.asset.astype(np.intp), axis=2)
+        return np.asarray(private_value + (loss.common * f)[:, None, None])
 
     def safe(self, worth: Array) -> Mask:
         """Say which actions send orders, and none that could lose (N, A)."""
         units = self.orders.units
-        fine = (np.sign(units) * (worth - self.orders.limit) >= 0) | (units == 0)
-        return np.asarray(fine.all(2) & self.sends)
+        cannot_lose = (np.sign(units) * (worth - self.orders.limit) >= 0) | (units == 0)
+        return np.asarray(cannot_lose.all(2) & self.sends)
 
     @property
     def sends(self) -> Mask:
@@ -75,15 +75,15 @@ class ZeroIntelligence(Trader):
         self, loss: Any, rng: np.random.Generator, *, constrained: bool | Array = True
     ) -> None:
         super().__init__(loss, rng)
-        worth = self.worth(np.full(len(loss), 0.5))
-        among = np.where(np.reshape(constrained, (-1, 1)), self.safe(worth), self.sends)
-        among = np.where(among.any(1, keepdims=True), among, ~self.sends)
-        if not among.any(1).all():
+        value_of_units = self.worth(np.full(len(loss), 0.5))
+        allowed = np.where(np.reshape(constrained, (-1, 1)), self.safe(value_of_units), self.sends)
+        allowed = np.where(allowed.any(1, keepdims=True), allowed, ~self.sends)
+        if not allowed.any(1).all():
             raise UserError("zero-intelligence: every order of some agent loses; add no order")
-        self._strategy = among / among.sum(1, keepdims=True)
+        self._fixed_strategy = allowed / allowed.sum(1, keepdims=True)
 
-    def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        return np.asarray(self._strategy)
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
+        return np.asarray(self._fixed_strategy)
 
 
 @register.agent("informed")
@@ -94,15 +94,15 @@ class Informed(Trader):
         """UserError where there is no book to read."""
         _ = self.quotes
 
-    def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        loss, worth = self.orders, self.worth(self.signals(contexts))
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
+        loss, value_of_units = self.orders, self.worth(self.signals(contexts))
         reference = self.reference(loss.units, loss.asset.astype(np.intp))
-        gain = (loss.units * (worth - reference)).sum(2)
-        eager = np.sign(loss.units) * loss.limit
-        fine = self.fits(worth) & (gain > 0)
-        score = np.where(fine, gain + 1e-9 * eager.sum(2), 0.0)
-        idle = np.where(self.sends, -np.inf, 0.0)
-        return np.asarray(np.where(fine.any(1), score.argmax(1), idle.argmax(1)))
+        gain = (loss.units * (value_of_units - reference)).sum(2)
+        aggressiveness = np.sign(loss.units) * loss.limit
+        is_candidate = self.fits(value_of_units) & (gain > 0)
+        score = np.where(is_candidate, gain + 1e-9 * aggressiveness.sum(2), 0.0)
+        idle_score = np.where(self.sends, -np.inf, 0.0)
+        return np.asarray(np.where(is_candidate.any(1), score.argmax(1), idle_score.argmax(1)))
 
     def reference(self, units: Array, asset: Array) -> Array:
         """Return the price that each order is compared with (N, A, m)."""
@@ -136,6 +136,6 @@ class LinearInsider(Trader):
         super().__init__(loss, rng)
         self.strength = np.broadcast_to(strength, len(loss))
 
-    def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        wanted = self.strength * (self.signals(contexts) - 0.5)
-        return np.asarray(np.abs(self.orders.units.sum(2) - wanted[:, None]).argmin(1))
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
+        target_units = self.strength * (self.signals(contexts) - 0.5)
+        return np.asarray(np.abs(self.orders.units.sum(2) - target_units[:, None]).argmin(1))

@@ -172,5 +172,5 @@ def prepared(scenario: Scenario, order: Order) -> list[Training]:
         if model.game.market is not None:
             paid = leader.payoff.range()
         rng = stream(scenario.spec.seed, "search", one.cohort)
-        found.append(Training(one, search(one.shape, rng, paid=paid)))
+        found.append(Training(one, search(one.shape, rng, payoff_range=paid)))
     return found
