@@ -1,8 +1,11 @@
 """Learners in the market: they hear no forecast, play, and are told their losses.
 
-Full-information learners with equal losses play the same strategy, so they share a row, and the row
-is charged its strategy in expectation. A bandit learner's state depends on its own draws: a row
-each, charged for the action played.
+The assembly of a scenario makes a ``LearnerCohort`` for every cohort whose response is a learner
+(``agents.learners``). The round calls ``decide`` and, once the outcome is known, ``learn``.
+
+Full-information learners with equal losses play the same strategy. They share a row, which is
+charged its strategy in expectation. The state of a bandit learner depends on its own draws: each
+such agent has a row of its own, which is charged for the action played.
 """
 
 from copy import deepcopy
@@ -11,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from regretless.agents.cohorts import parts
+from regretless.agents.cohorts.parts import make_part, rows_for_same_rounding
 from regretless.agents.learners.base import RowLearner
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
@@ -26,9 +29,21 @@ from regretless.market.regret.ledger import Ledger
 class LearnerCohort(Cohort, Checkpointable):
     """Learners of one rule and one number of actions, on distinct losses.
 
-    The block scores them, they do not listen. Bandit learners have a row each; a row without an
-    agent is there for company, where agents are shared out. ``learner`` is started here, ``rng``
-    draws the actions.
+    The forecaster's block scores them; they do not listen to it. A row without an agent may exist
+    where agents are shared out over workers (``agents.cohorts.parts``).
+
+    Attributes
+    ----------
+    loss : Loss
+        A stack of K losses, one per row.
+    row_of : (N,) ints
+        The row of each agent; all different where the learner is a bandit.
+    learner : RowLearner
+        Plays all K rows. The cohort starts it.
+    rng : Generator
+        Draws the actions that are played.
+    horizon : int or None
+        The number of rounds, for learners whose rate depends on it.
     """
 
     REMEMBERED = ("ledger", "rng", "learner")
@@ -70,40 +85,50 @@ class LearnerCohort(Cohort, Checkpointable):
 
     @property
     def rows_apart(self) -> bool:
-        return is_ours(type(self.learner))  # a user's own may mix rows
+        return is_ours(type(self.learner))  # a learner of the user's own may mix rows
 
     def proved_swap(self, rounds: int) -> float | None:
-        has_swap_bound = self.learner.measure == "swap" and not self.bandit
-        return self.learner.bound(rounds) if has_swap_bound else None
+        # A bandit's bound holds for its expected regret, not for the run that was played.
+        if self.learner.measure != "swap" or self.bandit:
+            return None
+        return self.learner.bound(rounds)
 
     def fixed_parts(self) -> tuple[object, ...]:
         return self.loss, self.ledger, self.row_of, self.policies
 
     def company(self) -> Indices:
-        return parts.rows_for_same_rounding(self.loss, None)
+        return rows_for_same_rounding(self.loss, distance=None)
 
     def part(self, rows: Indices, agents: slice) -> Self:
-        return replace(self, **parts.common(self, rows, agents), learner=deepcopy(self.learner))
+        part = make_part(self, self.rng, rows, agents)
+        return replace(
+            self,
+            loss=part.loss,
+            row_of=part.row_of,
+            ledger=part.ledger,
+            rng=part.rng,
+            learner=deepcopy(self.learner),
+        )
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         strategy = self.learner.play()
         if not is_ours(type(self.learner)):
             strategy = strategies_of(self.learner.play, strategy, self.ledger.count.shape)
-        if self.learner.bandit:
-            played = draw_rows(strategy, self.rng.random(len(strategy)))
-            actions = played if self._one_agent_per_row else played[self.row_of]
-            return Decision(one_hot(played, strategy.shape[1]), actions)
-        return Decision(
-            strategy, draw_rows(strategy, self.rng.random(len(self.row_of)), self.row_of)
-        )
+        if not self.learner.bandit:
+            uniforms = self.rng.random(len(self.row_of))
+            return Decision(strategy, draw_rows(strategy, uniforms, self.row_of))
+        played_by_row = draw_rows(strategy, self.rng.random(len(strategy)))
+        actions = played_by_row if self._one_agent_per_row else played_by_row[self.row_of]
+        return Decision(one_hot(played_by_row, strategy.shape[1]), actions)
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
         return self.learner.play()
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        if self.learner.bandit and not self._one_agent_per_row:  # rows for company have no agent
-            played = decision.probabilities.argmax(1)
+        if self.learner.bandit and not self._one_agent_per_row:
+            # Some rows have no agent; what such a row played is in its one-hot strategy alone.
+            played_by_row = decision.probabilities.argmax(1)
         else:
-            played = decision.actions[self._first_agent_of_row]
+            played_by_row = decision.actions[self._first_agent_of_row]
         learn_round = self.learner.learn
-        learn_round(readonly_for_user(learn_round, losses), readonly_for_user(learn_round, played))
+        learn_round(readonly_for_user(learn_round, losses), readonly_for_user(learn_round, played_by_row))
