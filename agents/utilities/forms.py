@@ -1,12 +1,14 @@
 """Utilities by the names that economists use, each a constructor of a loss in [0, 1].
 
-The outcome y_j in [0, 1] is how well good j did; an action a has parameters of its own.
-``docs/utilities.md`` has the formulas.
+Users call these functions to make the loss of one agent or of a stack of agents; the populations of
+scenario files (``agents.utilities.populations``) call them, too. A ParameterError names the
+parameter, its value and what to write instead. ``docs/utilities.md`` has the formulas.
 
-A loss is minus the utility, mapped onto [0, 1] by its exact range over the cube. The map is kept:
-the utility in its own units is ``-(unit_offset + unit_scale * loss)``.
+The outcome y_j in [0, 1] is how well good j did; an action a has parameters of its own. A loss is
+minus the utility, mapped onto [0, 1] by its exact range over the cube. The map is kept: the utility
+in its own units is ``-(unit_offset + unit_scale * loss)``.
 
-Tables of actions (weights, alpha, a, targets) have shape (..., A, d), orders (..., A), all else is
+Shapes: tables of actions (weights, alpha, a, targets) are (..., A, d), orders (..., A), all else is
 a number or an array (...). Leading axes stack agents, of the table, of the other parameters or of
 both: a table (A, d) with an exponent (N,) is N agents who share the table. Coordinates below
 ``y_min`` count as ``y_min``, which keeps logarithms and negative powers finite.
@@ -31,14 +33,13 @@ from regretless.market import losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import ParameterError
 
-Form = TypeVar("Form", bound=losses.Loss)
+LossForm = TypeVar("LossForm", bound=losses.Loss)
 
 MAX_OUTCOMES = 1_000_000  # coordinates of an outcome; an array of them must fit into memory
-MIN_CURVATURE = (
-    1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
-)
+MIN_CURVATURE = 1e-6  # nearer to 0 it drowns in rounding; its limit is another utility here
+INTEGER_ROUNDING = 1e-12  # a ratio of exponents this near to a whole number is meant to be it
 RISK_AVERSE = Rule(
-    lambda found: found >= MIN_CURVATURE,
+    lambda values: values >= MIN_CURVATURE,
     f"must be at least {MIN_CURVATURE:g}; use linear utility for risk-neutral agents",
 )
 
@@ -52,7 +53,7 @@ def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside C
     array([0.75, 0.25])
     """
     value_table = table("weights", weights)
-    return _normalised_loss(lambda: losses.Linear(-value_table), "lower the weights")
+    return _normalised_loss(lambda: losses.Linear(-value_table), hint="lower the weights")
 
 
 def CES(  # noqa: N802 - the economist's name
@@ -71,23 +72,20 @@ def CES(  # noqa: N802 - the economist's name
     >>> CES([[0.5, 0.5]], 0.5, 1.0).losses([0.25, 1.0])  # with constant returns to scale its square
     array([0.4375])
     """
-    power, floor = numbers("rho", rho), _checked_floor(y_min)
+    power = numbers("rho", rho)
+    floor = _checked_floor(y_min)
     if v is None:
         hint = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
         require("rho", power, power > 0, hint)
         require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
         value_table = table("weights", weights, [power])
         return _normalised_loss(
-            lambda: losses.SeparablePower(-value_table, power), "lower the weights"
+            lambda: losses.SeparablePower(-value_table, power), hint="lower the weights"
         )
     degree = numbers("v", v, POSITIVE)
     shares = table("weights", weights, [power, degree])
-    require(
-        "rho",
-        power,
-        np.abs(power) >= MIN_CURVATURE,
-        "too near 0; use Cobb-Douglas, the limit there",
-    )
+    is_curved = np.abs(power) >= MIN_CURVATURE
+    require("rho", power, is_curved, "too near 0; use Cobb-Douglas, the limit there")
     require("weights", shares, shares >= 0, "with v they must be at least 0")
     hint = "below 0 it needs y_min above 0, such as y_min = 0.01"
     require("rho", power, (power > 0) | (floor > 0), hint)
@@ -96,12 +94,11 @@ def CES(  # noqa: N802 - the economist's name
     require("weights", shares, has_positive_weight[..., None], hint)
     outer_power = degree / power
     nearest_integer = np.round(outer_power)  # 0.6 / 0.2 is not quite 3
-    outer_power = np.where(
-        np.abs(outer_power - nearest_integer) < 1e-12, nearest_integer, outer_power
-    )
+    is_integer = np.abs(outer_power - nearest_integer) < INTEGER_ROUNDING
+    outer_power = np.where(is_integer, nearest_integer, outer_power)
     return _normalised_loss(
         lambda: losses.PowerOfSum(shares, outer_power, power, floor, amplitude=np.array(-1.0)),
-        "make each action's weights sum to 1, raise y_min or take rho further from 0",
+        hint="make each action's weights sum to 1, raise y_min or take rho further from 0",
     )
 
 
@@ -119,7 +116,8 @@ def CobbDouglas(  # noqa: N802
     >>> CobbDouglas([[0.5, 0.5]], y_min=0.25).losses([0.25, 1.0]).round(3)  # output 0.5
     array([0.667])
     """
-    productivity, floor = numbers("A", A, POSITIVE), _checked_floor(y_min)
+    productivity = numbers("A", A, POSITIVE)
+    floor = _checked_floor(y_min)
     require("y_min", floor, floor > 0, "must be above 0, such as 0.01: ln 0 is no number")
     if 0 in productivity.shape:
         raise ParameterError(
@@ -129,7 +127,7 @@ def CobbDouglas(  # noqa: N802
     exponents = table("alpha", alpha, [productivity_of_agent], rule=NOT_NEGATIVE)
     return _normalised_loss(
         lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-productivity),
-        "lower A",
+        hint="lower A",
     )
 
 
@@ -142,14 +140,10 @@ def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
     array([0.75])
     """
     requirements = table("a", a, rule=NOT_NEGATIVE)
-    require(
-        "a",
-        requirements,
-        requirements.max(-1, keepdims=True) > 0,
-        "each action must need some good",
-    )
+    needs_some_good = requirements.max(-1, keepdims=True) > 0
+    require("a", requirements, needs_some_good, "each action must need some good")
     return _normalised_loss(
-        lambda: losses.MinimumOfRatios(requirements), "raise the smallest positive a"
+        lambda: losses.MinimumOfRatios(requirements), hint="raise the smallest positive a"
     )
 
 
@@ -164,7 +158,8 @@ def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSu
     gamma = numbers("risk_aversion", risk_aversion, RISK_AVERSE)
     exponents = -gamma[..., None, None] * table("weights", weights, [gamma])
     return _normalised_loss(
-        lambda: losses.ExponentialOfSum(exponents, amplitude=np.array(1.0)), "lower risk_aversion"
+        lambda: losses.ExponentialOfSum(exponents, amplitude=np.array(1.0)),
+        hint="lower risk_aversion",
     )
 
 
@@ -182,10 +177,8 @@ def MeanVariance(  # noqa: N802
     >>> MeanVariance([[1.0]], 1.0).losses([[0.0], [0.5], [1.0]]).ravel()  # utility R - R^2 / 2
     array([1.  , 0.25, 0.  ])
     """
-    gamma, reference_return = (
-        numbers("risk_aversion", risk_aversion, RISK_AVERSE),
-        numbers("reference", reference),
-    )
+    gamma = numbers("risk_aversion", risk_aversion, RISK_AVERSE)
+    reference_return = numbers("reference", reference)
     holdings = table("weights", weights, [gamma, reference_return])
     return _normalised_loss(
         lambda: losses.PowerOfSum(
@@ -195,7 +188,7 @@ def MeanVariance(  # noqa: N802
             amplitude=gamma[..., None] / 2,
             offset=-(reference_return + 1 / (2 * gamma))[..., None],
         ),
-        "lower the weights",
+        hint="lower the weights",
     )
 
 
@@ -224,28 +217,24 @@ def Newsvendor(  # noqa: N802
     order_sizes = table(
         "orders", orders, [underage_cost, overage_cost], axes="actions", rule=NOT_NEGATIVE
     )
-    require(
-        "underage",
-        underage_cost,
-        underage_cost + overage_cost > 0,
-        "must be positive where overage is 0",
-    )
+    costs_something = underage_cost + overage_cost > 0
+    require("underage", underage_cost, costs_something, "must be positive where overage is 0")
     n_outcomes = check_int("outcomes", outcomes, least=1, below=MAX_OUTCOMES)
     demand_coordinate = check_int("coordinate", coordinate, least=0, below=n_outcomes)
-    kink_size, overage_cost = (
-        underage_cost[..., None] + overage_cost[..., None],
-        overage_cost[..., None],
-    )
+    # As a function of demand the cost falls with slope -overage up to the order, where its slope
+    # jumps by overage + underage.
+    kink_size = underage_cost[..., None] + overage_cost[..., None]
+    slope_size = overage_cost[..., None]
     return _normalised_loss(
         lambda: losses.Convex1D(
             kinks=np.broadcast_to(kink_size, order_sizes.shape)[..., None],
             knots=order_sizes[..., None],
-            slope=-overage_cost,
-            offset=overage_cost * order_sizes,
+            slope=-slope_size,
+            offset=slope_size * order_sizes,
             coordinate=demand_coordinate,
             dimension=n_outcomes,
         ),
-        "lower underage, overage or orders",
+        hint="lower underage, overage or orders",
     )
 
 
@@ -261,21 +250,25 @@ def LpTarget(  # noqa: N802
     >>> LpTarget([[0.5], [1.0]]).losses([0.0])  # squared distances
     array([0.25, 1.  ])
     """
-    power, importance = numbers("p", p), numbers("weights", weights, NOT_NEGATIVE)
+    power = numbers("p", p)
+    importance = numbers("weights", weights, NOT_NEGATIVE)
     require("p", power, power >= 1, "must be at least 1")
     target_table = table("targets", targets, [power])
     try:
         importance = np.broadcast_to(importance, target_table.shape)
     except ValueError:
-        shapes = f"weights have shape {importance.shape}, targets {target_table.shape}"
-        raise ParameterError(f"{shapes}; give one weight for each good") from None
+        raise ParameterError(
+            f"weights have shape {importance.shape}, targets {target_table.shape}; "
+            "give one weight for each good"
+        ) from None
     return _normalised_loss(
         lambda: losses.SeparablePower(importance, power, centre=target_table),
-        "lower p or the targets",
+        hint="lower p or the targets",
     )
 
 
 def _checked_floor(y_min: float) -> Array:
+    """Return the floor of outcomes as an array (); ParameterError unless one number in [0, 1)."""
     floor = numbers("y_min", y_min)
     if floor.ndim:
         raise ParameterError("y_min must be one number for all agents; write y_min = 0.01, say")
@@ -283,8 +276,11 @@ def _checked_floor(y_min: float) -> Array:
     return floor
 
 
-def _normalised_loss(make_loss: Callable[[], Form], hint: str) -> Form:
-    """Map a loss onto [0, 1]; ParameterError where it is no loss, or too large for a number."""
+def _normalised_loss(make_loss: Callable[[], LossForm], *, hint: str) -> LossForm:
+    """Make a loss and map it onto [0, 1].
+
+    ParameterError, with the hint, where it is no loss, or too large for a number.
+    """
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             return make_loss().normalised()
