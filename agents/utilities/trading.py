@@ -1,10 +1,17 @@
 r"""Agents whose actions a market clears, buyers of a seller, and followers of a matrix game.
 
-``docs/utilities.md`` has the formulas and parameters of trader, firm, depositor, growth, bettor and
-affine.
+The assembly of a scenario calls the registered functions with a ``Population`` and the parameters
+of the scenario file; each returns the losses of all its agents as one stack. ``docs/utilities.md``
+has the formulas and parameters of trader, firm, depositor, growth, bettor and affine. A ValueError
+names the parameter and the cure.
 
+Shapes: N agents, A actions, d goods or other coordinates of an outcome.
+
+Firms
+-----
 A firm with slope 0 takes the price as given. One that is told the slope b of inverse demand is
-aware of its impact: with p the price at its output q, selling q' instead would have earned it
+aware of its impact: with p the price at its output q and c its unit cost, selling q' instead would
+have earned it
 
     q' (p - b (q' - q) - c) - q (p - c) = [q' (p - c) - b q'^2 / 2] - [q (p - c) - b q^2 / 2]
                                           - (b / 2) (q' - q)^2.
@@ -13,18 +20,23 @@ So what it regrets by its loss, taking the price as given, is at least what it w
 any other output, its own effect on the price included; and it sells where marginal revenue at the
 forecast price is marginal cost, p - b q = c (Cournot 1838).
 
+Depositors
+----------
 A bank promises r to who withdraws early and has 1 for each; what stays in grows to R > r > 1
-(Diamond and Dybvig 1983). With a share y who withdraw, they and those who wait get, on average,
+(Diamond and Dybvig 1983); r and R are ``early`` and ``late``. With a share y who withdraw, they and
+those who wait get, on average,
 
     min(r, 1 / y)    and    R max(0, 1 - r y) / (1 - y),
 
 so that waiting is better if and only if  y < (R - r) / (r (R - 1)).
 
-**Followers in a game of a file.** The outcome is the leader's action, as a one-hot vector. A loss
-that is linear in the outcome y, ``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected loss
-when y is a mixed action of the leader. Since the y_i sum to 1, any constant c_a may be taken off
-the weights and added to the offset; the middle of the losses of a is, which keeps weights, and with
-them the forecaster's bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
+Followers in a game of a file
+-----------------------------
+The outcome is the leader's action, as a one-hot vector. A loss that is linear in the outcome y,
+``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected loss when y is a mixed action of the
+leader. Since the y_i sum to 1, any constant c_a may be taken off the weights and added to the
+offset; the middle of the losses of a is, which keeps weights, and with them the forecaster's
+bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
 """
 
 import numpy as np
@@ -32,8 +44,14 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.fixed_plans import buyer_losses
 from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, SHARE, check_int
-from regretless.agents.utilities import units as utility_units
 from regretless.agents.utilities.populations import Population
+from regretless.agents.utilities.units import (
+    bettor_units,
+    depositor_units,
+    firm_units,
+    growth_units,
+    trader_units,
+)
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear, LipschitzLoss, Trade
@@ -41,7 +59,7 @@ from regretless.market.losses import Linear, LipschitzLoss, Trade
 TICKS_PER_UNIT = 1024  # limits are multiples of 1 / TICKS_PER_UNIT, as an auction takes them
 
 
-@register.utility("trader", units=utility_units.trader_units)
+@register.utility("trader", units=trader_units)
 def trader_population(
     population: Population, *, value: ArrayLike, size: ArrayLike = 1.0, spread: float = 0.0
 ) -> Trade:
@@ -56,23 +74,19 @@ def trader_population(
             f"{population.actions} actions for {population.goods} goods; give one to stay out and "
             "the same number for each good"
         )
-    value_per_agent, size_per_agent = (
-        population.each("value", value, SHARE),
-        population.each("size", size),
-    )
-    shape = population.count, population.goods
-    good_values = value_per_agent[:, None] + spread * population.rng.uniform(-1.0, 1.0, shape)
+    value_per_agent = population.each("value", value, SHARE)
+    size_per_agent = population.each("size", size)
+    deviations = population.rng.uniform(-1.0, 1.0, (population.count, population.goods))
+    good_values = value_per_agent[:, None] + spread * deviations
     limit = np.rint(np.clip(good_values, 0.0, 1.0) * TICKS_PER_UNIT) / TICKS_PER_UNIT
     traded_fractions = np.arange(1, levels + 1) / levels
-    traded_table = np.kron(traded_fractions[:, None], np.eye(population.goods))
-    quantity_table = np.vstack([np.zeros(population.goods), traded_table])
-    return Trade(
-        size_per_agent[:, None, None] * quantity_table,
-        np.repeat(limit[:, None], len(quantity_table), axis=1),
-    )
+    trades = np.kron(traded_fractions[:, None], np.eye(population.goods))
+    fractions = np.vstack([np.zeros(population.goods), trades])  # (A, d) of the size
+    quantity = size_per_agent[:, None, None] * fractions
+    return Trade(quantity, np.repeat(limit[:, None], len(fractions), axis=1))
 
 
-@register.utility("firm", units=utility_units.firm_units)
+@register.utility("firm", units=firm_units)
 def firm_population(
     population: Population,
     *,
@@ -91,17 +105,18 @@ def firm_population(
     array([[ 0.  , -0.25, -0.5 ]])
     """
     max_output = population.each("capacity", capacity, POSITIVE)
-    unit_cost, price_slope = (
-        population.each("cost", cost),
-        population.each("slope", slope, NOT_NEGATIVE),
-    )
-    output = max_output[:, None] * np.linspace(0.0, 1.0, population.actions)
+    unit_cost = population.each("cost", cost)
+    price_slope = population.each("slope", slope, NOT_NEGATIVE)
+    output = max_output[:, None] * np.linspace(0.0, 1.0, population.actions)  # (N, A)
+    price_coordinate = check_int("coordinate", coordinate, least=0, below=population.goods)
     weights = np.zeros((*output.shape, population.goods))
-    weights[:, :, check_int("coordinate", coordinate, least=0, below=population.goods)] = -output
-    return Linear(weights, output * unit_cost[:, None] + price_slope[:, None] * output**2 / 2)
+    weights[:, :, price_coordinate] = -output
+    production_cost = output * unit_cost[:, None]
+    impact_on_price = price_slope[:, None] * output**2 / 2
+    return Linear(weights, production_cost + impact_on_price)
 
 
-@register.utility("bettor", units=utility_units.bettor_units)
+@register.utility("bettor", units=bettor_units)
 def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     """Bettors with logarithmic utility on whether an outcome is 1.
 
@@ -131,7 +146,7 @@ def affine_population(
     return Linear(population.repeated(-gain_table), -fixed_gains)
 
 
-@register.utility("depositor", units=utility_units.depositor_units)
+@register.utility("depositor", units=depositor_units)
 def depositor_population(
     population: Population, *, early: float, late: float, coordinate: int = 0
 ) -> LipschitzLoss:
@@ -153,20 +168,24 @@ def depositor_population(
     def losses(outcomes: Array) -> Array:
         withdrawn_share = outcomes[:, coordinate]
         early_payment = np.minimum(early, 1 / np.maximum(withdrawn_share, 1 / early))
-        remaining = np.maximum(0.0, 1 - early * withdrawn_share) / np.maximum(
-            1 - withdrawn_share, 1 - 1 / early
-        )
-        return 1 - np.stack([late * remaining, early_payment], axis=1)[:, None] / late
+        # Once a share of 1 / early withdraws the bank is empty: the limits keep divisors above 0.
+        share_left = np.maximum(0.0, 1 - early * withdrawn_share)
+        deposit_left = share_left / np.maximum(1 - withdrawn_share, 1 - 1 / early)
+        return 1 - np.stack([late * deposit_left, early_payment], axis=1)[:, None] / late
 
-    unit_scale, lipschitz_constant = np.array([float(late)]), np.array([early**2 / (early - 1)])
-    unit_keywords = {"unit_scale": unit_scale, "unit_offset": -unit_scale}
+    highest_payment = np.array([float(late)])
     depositor_loss = LipschitzLoss(
-        losses, lipschitz_constant, (1, 2), population.goods, **unit_keywords
+        losses,
+        constant=np.array([early**2 / (early - 1)]),
+        shape=(1, 2),
+        dimension=population.goods,
+        unit_scale=highest_payment,
+        unit_offset=-highest_payment,
     )
     return depositor_loss[np.zeros(population.count, dtype=np.intp)]
 
 
-@register.utility("growth", units=utility_units.growth_units)
+@register.utility("growth", units=growth_units)
 def growth_population(
     population: Population, *, weights: ArrayLike, low: float, high: float
 ) -> LipschitzLoss:
@@ -176,7 +195,7 @@ def growth_population(
     asset where its outcome is 0 and 1.
     """
     shares = population.table("weights", weights)
-    min_growth = 1 + np.minimum(shares * low, shares * high).sum(1)
+    min_growth = 1 + np.minimum(shares * low, shares * high).sum(1)  # (A,)
     if not low < high or min_growth.min() <= 0:
         raise ValueError(f"low = {low}, high = {high}: give low < high, and no action that ruins")
 
@@ -185,13 +204,14 @@ def growth_population(
         return -np.log1p(returns @ shares.T)[:, None]
 
     max_growth = 1 + np.maximum(shares * low, shares * high).sum(1)
-    lipschitz_constant = np.array([((high - low) * np.abs(shares).sum(1) / min_growth).max()])
-    loss_interval = {
-        "low": np.array([-np.log(max_growth.max())]),
-        "high": np.array([-np.log(min_growth.min())]),
-    }
+    steepest_slope = ((high - low) * np.abs(shares).sum(1) / min_growth).max()
     investor_loss = LipschitzLoss(
-        losses, lipschitz_constant, (1, population.actions), population.goods, **loss_interval
+        losses,
+        constant=np.array([steepest_slope]),
+        shape=(1, population.actions),
+        dimension=population.goods,
+        low=np.array([-np.log(max_growth.max())]),
+        high=np.array([-np.log(min_growth.min())]),
     )
     return investor_loss[np.zeros(population.count, dtype=np.intp)]
 
@@ -204,10 +224,10 @@ def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
             f"{population.actions} arms and {population.goods} outcomes; an offer is an "
             f"allocation and a price: give outcomes = {2 * population.actions}"
         )
-    value_per_agent, ones = population.each("value", value, SHARE), np.ones(population.count)
+    value_per_agent = population.each("value", value, SHARE)
     weights, offset = buyer_losses(value_per_agent, population.actions)
-    unit_keywords = {"unit_scale": 2.0 * ones, "unit_offset": -ones}
-    return Linear(weights, population.repeated(offset), **unit_keywords)
+    ones = np.ones(population.count)
+    return Linear(weights, population.repeated(offset), unit_scale=2.0 * ones, unit_offset=-ones)
 
 
 @register.utility("game")
@@ -222,8 +242,12 @@ def game_population(population: Population) -> Linear:
             f"the game has {outcomes} actions of the leader and {actions} of the follower; "
             f"give actions = {actions}"
         )
-    mid_loss = (game.follower_loss.max(0) + game.follower_loss.min(0)) / 2
+    mid_loss = (game.follower_loss.max(0) + game.follower_loss.min(0)) / 2  # (A,)
     weights = population.repeated((game.follower_loss - mid_loss).T)
     ones = np.ones(population.count)
-    unit_keywords = {"unit_scale": game.unit_scale * ones, "unit_offset": game.unit_offset * ones}
-    return Linear(weights, population.repeated(mid_loss), **unit_keywords)
+    return Linear(
+        weights,
+        population.repeated(mid_loss),
+        unit_scale=game.unit_scale * ones,
+        unit_offset=game.unit_offset * ones,
+    )
