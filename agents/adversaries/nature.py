@@ -1,5 +1,8 @@
 r"""Outcomes without a motive: replayed data, nature, and the opponent of the forecast.
 
+``Replay`` plays the rows of a table, which the assembly of a scenario reads from a file. The kinds
+of ``Nature`` differ in the path of their mean: a subclass says it in ``mean_at``.
+
 **Nature** keeps a mean path m_t in [0, 1]^d and draws y_t coordinate by coordinate from the beta
 distribution with that mean and ``concentration`` c, Beta(c m, c (1 - m)), whose standard deviation
 is sqrt(m (1 - m) / (c + 1)): c = 2 with mean 1/2 is uniform, large c is nearly the mean itself, and
@@ -23,16 +26,25 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import brief
 from regretless.market.records import AdversaryView, Context, History
 
-MIN_CONCENTRATION = 0.05  # of a concentration, unless more extreme outcomes are asked for
+MIN_CONCENTRATION = 0.05  # unless more extreme outcomes are asked for
 MEAN_MARGIN = 1e-3  # means are kept this far from 0 and 1, where the beta distribution degenerates
 
 
 class Replay(Checkpointable, Pure):
     """Plays the rows of a table of outcomes (T, d), from the start again when they run out.
 
-    ``contexts`` (T, f) of these ``names`` are what everybody sees before each row, of which tables
-    show the first ``logged``, by default all; ``index`` has what names the rows, such as "date",
-    and each row's name.
+    Parameters
+    ----------
+    outcomes : (T, d)
+        A row per round.
+    contexts : (T, f) or None
+        The features that everybody sees before each row.
+    names : tuple of str
+        The names of the f features.
+    logged : int or None
+        Tables show the first so many features; None for all.
+    index : (str, sequence of T str) or None
+        What names the rows, such as "date", and each row's name.
     """
 
     sees = frozenset({"history"})
@@ -48,16 +60,26 @@ class Replay(Checkpointable, Pure):
     ) -> None:
         self._outcome_table = np.asarray(outcomes, dtype=np.float64)
         self.outcomes = int(self._outcome_table.shape[1])
-        self._names, self._logged, self._row_names = names, logged, index
-        self._contexts = np.zeros((len(self._outcome_table), 0)) if contexts is None else contexts
+        if contexts is None:
+            contexts = np.zeros((len(self._outcome_table), 0))
+        self._contexts = contexts
+        self._names = names
+        self._logged = logged
+        self._row_names = index
 
     def context(self, history: History) -> Context:
-        row = history.rounds % len(self._outcome_table)
-        index = None if self._row_names is None else (self._row_names[0], self._row_names[1][row])
+        row = self._row_of_round(history)
+        index = None
+        if self._row_names is not None:
+            column, names_of_rows = self._row_names
+            index = (column, names_of_rows[row])
         return Context(self._names, self._contexts[row], self._logged, index)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        return np.asarray(self._outcome_table[history.rounds % len(self._outcome_table)])
+        return np.asarray(self._outcome_table[self._row_of_round(history)])
+
+    def _row_of_round(self, history: History) -> int:
+        return history.rounds % len(self._outcome_table)
 
 
 @dataclass(eq=False, repr=False)
@@ -88,16 +110,14 @@ class Nature(Checkpointable, Pure):
 
     @abstractmethod
     def mean_at(self, time: int) -> Array:
-        """Return the mean (d,) of a round."""
+        """Return the mean (d,) of a round, counted from 0; called once per round, in order."""
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        mean, concentration = self.mean_at(history.rounds), self.concentration
+        mean = self.mean_at(history.rounds)
+        if self.concentration == 0:
+            return mean
         inner_mean = np.clip(mean, MEAN_MARGIN, 1 - MEAN_MARGIN)
-        return (
-            mean
-            if concentration == 0
-            else self.rng.beta(concentration * inner_mean, concentration * (1 - inner_mean))
-        )
+        return self.rng.beta(self.concentration * inner_mean, self.concentration * (1 - inner_mean))
 
 
 @register.adversary("iid")
@@ -136,7 +156,8 @@ class Drifting(Nature):
         self._mean = self.rng.random(self.outcomes)
 
     def mean_at(self, time: int) -> Array:
-        moved = np.abs(self._mean + self.step * self.rng.standard_normal(self.outcomes)) % 2
+        steps = self.step * self.rng.standard_normal(self.outcomes)
+        moved = np.abs(self._mean + steps) % 2  # reflected at 0; at 1 in the next line
         self._mean = np.where(moved > 1, 2 - moved, moved)
         return self._mean
 
@@ -156,10 +177,9 @@ class Cyclic(Nature):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.amplitude <= 0.5 or self.period <= 0:
-            problem = (
+            raise ValueError(
                 f"amplitude {self.amplitude} must lie in [0, 0.5], period {self.period} above 0"
             )
-            raise ValueError(problem)
 
     def mean_at(self, time: int) -> Array:
         phase = time / self.period + np.arange(self.outcomes) / self.outcomes
