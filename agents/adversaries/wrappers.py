@@ -218,8 +218,8 @@ class Coalition(Checkpointable, Adversary):
             own_history = PartialHistory(history, member.coordinates)
             own_view = member.view_for_member(announced)
             distributions.append(member.adversary.commit(context, own_history, own_view))
-        points = self._all_combinations([own.points for own in distributions])
-        combinations_of_weights = product(*(own.weights for own in distributions))
+        points = self._all_combinations([distribution.points for distribution in distributions])
+        combinations_of_weights = product(*(distribution.weights for distribution in distributions))
         weights = np.array([np.prod(combination) for combination in combinations_of_weights])
         return OutcomeDistribution(points, weights / weights.sum())
 

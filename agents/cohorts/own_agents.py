@@ -290,10 +290,10 @@ class ScriptedCohort(Cohort, Checkpointable):
         distances, index_of_agent = np.unique(self.distance, return_inverse=True)
         forecasts = []
         for distance in distances:
-            heard = forecast if distance == 0 else self.relay.heard(int(distance))
-            if heard is None:  # no forecast has come this far yet
-                heard = self.relay.stand_in()
-            forecasts.append(heard)
+            heard_forecast = forecast if distance == 0 else self.relay.heard(int(distance))
+            if heard_forecast is None:  # no forecast has come this far yet
+                heard_forecast = self.relay.stand_in()
+            forecasts.append(heard_forecast)
         return HeardForecasts(tuple(forecasts), read_only(index_of_agent))
 
     def _ask_agent(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:

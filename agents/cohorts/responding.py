@@ -355,15 +355,16 @@ class RespondingCohort(Cohort, Checkpointable):
             return self.delay_groups[0].expected(self.response, forecast)
         predicted = np.empty(self.ledger.count.shape)
         for group in self.delay_groups:
-            heard = forecast if group.distance == 0 else self.relay.heard(group.distance)
+            heard_forecast = forecast if group.distance == 0 else self.relay.heard(group.distance)
             if self.market_losses is not None:
-                known_forecast = self.relay.stand_in() if heard is None else heard
-                predicted_by_all = self._predicted_in_market(known_forecast, self.market_losses)
+                if heard_forecast is None:  # no forecast has come this far yet
+                    heard_forecast = self.relay.stand_in()
+                predicted_by_all = self._predicted_in_market(heard_forecast, self.market_losses)
                 predicted[group.rows] = predicted_by_all[group.rows]
-            elif heard is None:
+            elif heard_forecast is None:
                 predicted[group.rows] = group.expected_from_mean(self.relay.mean)
             else:
-                predicted[group.rows] = group.expected(self.response, heard)
+                predicted[group.rows] = group.expected(self.response, heard_forecast)
         return predicted
 
     def _predicted_in_market(

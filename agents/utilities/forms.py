@@ -61,9 +61,10 @@ def CES(  # noqa: N802 - the economist's name
 ) -> losses.SeparablePower | losses.PowerOfSum:
     """Constant elasticity of substitution, 1 / (1 - rho).
 
-    ``rho`` is below 1 for a taste for balance, above 1 for extremes; 0 is the Cobb-Douglas limit.
-    ``v`` are the returns to scale, None for the additive utility, in which v = rho; with v weights
-    are at least 0, and ``y_min`` is above 0 where rho is negative.
+    The utility of an action with weights w is (sum_j w_j y_j^rho)^(v / rho). ``rho`` is below 1 for
+    a taste for balance, above 1 for extremes; 0 is the Cobb-Douglas limit. ``v`` are the returns to
+    scale, None for the additive utility sum_j w_j y_j^rho; with v weights are at least 0, and
+    ``y_min`` is above 0 where rho is negative.
 
     Examples
     --------
@@ -109,7 +110,8 @@ def CobbDouglas(  # noqa: N802
 ) -> losses.ExponentialOfSum:
     """Cobb-Douglas utility or output, by its elasticity in each good.
 
-    Elasticities sum to the returns to scale; ``A`` (..., A) is the productivity of each action.
+    The output is A prod_j y_j^alpha_j. Elasticities ``alpha`` sum to the returns to scale; ``A``
+    (..., A) is the productivity of each action, or one number.
 
     Examples
     --------
@@ -134,6 +136,8 @@ def CobbDouglas(  # noqa: N802
 def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
     """Goods in fixed proportions, by how much of each a unit takes, 0 for what is not needed.
 
+    The utility is the number of units that can be made, the least y_j / a_j.
+
     Examples
     --------
     >>> Leontief([[1.0, 0.5]]).losses([0.25, 0.25])  # the first good is short
@@ -149,6 +153,8 @@ def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
 
 def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSum:  # noqa: N802
     """Constant absolute risk aversion gamma, by holdings: wealth is ``weights @ y``.
+
+    The utility is -exp(-gamma wealth); gamma is ``risk_aversion``.
 
     Examples
     --------
@@ -202,8 +208,8 @@ def Newsvendor(  # noqa: N802
 ) -> losses.Convex1D:
     """Cost of an order, in the units of the demand, before this is known.
 
-    ``underage`` and ``overage`` are the costs of a unit short and of one left over, not both 0; the
-    ``coordinate`` of so many ``outcomes`` is demand.
+    ``underage`` and ``overage`` are the costs of a unit short and of one left over, not both 0.
+    Demand is the ``coordinate`` of an outcome that has so many ``outcomes`` in all.
 
     Examples
     --------

@@ -226,8 +226,13 @@ def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
         )
     value_per_agent = population.each("value", value, SHARE)
     weights, offset = buyer_losses(value_per_agent, population.actions)
-    ones = np.ones(population.count)
-    return Linear(weights, population.repeated(offset), unit_scale=2.0 * ones, unit_offset=-ones)
+    # A loss is (1 - gain) / 2, so that the gain is 1 - 2 losses.
+    return Linear(
+        weights,
+        population.repeated(offset),
+        unit_scale=np.full(population.count, 2.0),
+        unit_offset=np.full(population.count, -1.0),
+    )
 
 
 @register.utility("game")
@@ -244,10 +249,9 @@ def game_population(population: Population) -> Linear:
         )
     mid_loss = (game.follower_loss.max(0) + game.follower_loss.min(0)) / 2  # (A,)
     weights = population.repeated((game.follower_loss - mid_loss).T)
-    ones = np.ones(population.count)
     return Linear(
         weights,
         population.repeated(mid_loss),
-        unit_scale=game.unit_scale * ones,
-        unit_offset=game.unit_offset * ones,
+        unit_scale=np.full(population.count, float(game.unit_scale)),
+        unit_offset=np.full(population.count, float(game.unit_offset)),
     )
