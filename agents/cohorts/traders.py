@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.own_agents import HeardForecasts, ScriptedCrowd
+from regretless.agents.cohorts.scripted_agents import HeardForecasts, ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
