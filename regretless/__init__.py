@@ -21,9 +21,9 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from regretless.agents.adversaries import Adversary
-    from regretless.agents.cohorts.scripted_agents import ScriptedAgent
+if TYPE_CHECKING:  # what type checkers see; a test compares it with the table below
+    from regretless.agents.adversaries import Adversary as Adversary
+    from regretless.agents.cohorts.scripted_agents import ScriptedAgent as ScriptedAgent
     from regretless.forecaster import (
         Constant as Constant,
         DecisionSwap as DecisionSwap,
@@ -73,43 +73,51 @@ if TYPE_CHECKING:
         LeaderEnv as LeaderEnv,
     )
 
-_HOMES = {
-    "audit": "scenarios.audit",
-    "load": "scenarios",
-    "market_class": "scenarios.live.mesa_class",
-    "FollowersEnv": "scenarios.training.environments",
-    "LeaderEnv": "scenarios.training.environments",
-    "Adversary": "agents.adversaries",
-    "ScriptedAgent": "agents.cohorts.scripted_agents",
-    "losses": "market",
-    "load_study": "scenarios.studies.results",
-    "read_run": "scenarios.logs.reading",
-    "MarketModel": "market.model",
-    "OutcomeDistribution": "market.records",
-    "UserError": "market.core.errors",
-    "register": "market",
-    "Constant": "forecaster",
-    "DecisionSwap": "forecaster",
-    "ExponentialSmoothing": "forecaster",
-    "LastValue": "forecaster",
-    "NonLinearDecisionSwap": "forecaster",
-    "OfflineOmnipredictor": "forecaster",
-    "OnlineOmnipredictor": "forecaster.online",
-    "OmnipredictorEstimator": "forecaster.online.as_sklearn",
-    "OmnipredictorRegressor": "forecaster.online.as_river",
-    "RunningMean": "forecaster",
-    "SmoothDecisionSwap": "forecaster",
-    "UniversalDecisionSwap": "forecaster",
-    "contextual_swap_regret": "market.regret",
-    "decision_swap_regret": "market.regret",
-    "external_regret": "market.regret",
-    "omniprediction_regret": "market.regret",
-    "swap_regret": "market.regret",
-    "exploitability": "market.exploitability",
-    "leader_surplus": "market.exploitability",
-    "persuasion": "market.exploitability",
-    "stackelberg": "market.exploitability",
-    "surplus_cap": "market.exploitability",
+# The public names by the module that holds them; a module is imported when one is first asked for.
+_PUBLIC_NAMES = {
+    "agents.adversaries": ("Adversary",),
+    "agents.cohorts.scripted_agents": ("ScriptedAgent",),
+    "forecaster": (
+        "Constant",
+        "DecisionSwap",
+        "ExponentialSmoothing",
+        "LastValue",
+        "NonLinearDecisionSwap",
+        "OfflineOmnipredictor",
+        "RunningMean",
+        "SmoothDecisionSwap",
+        "UniversalDecisionSwap",
+    ),
+    "forecaster.online": ("OnlineOmnipredictor",),
+    "forecaster.online.as_river": ("OmnipredictorRegressor",),
+    "forecaster.online.as_sklearn": ("OmnipredictorEstimator",),
+    "market": ("losses", "register"),  # modules themselves
+    "market.core.errors": ("UserError",),
+    "market.exploitability": (
+        "exploitability",
+        "leader_surplus",
+        "persuasion",
+        "stackelberg",
+        "surplus_cap",
+    ),
+    "market.model": ("MarketModel",),
+    "market.records": ("OutcomeDistribution",),
+    "market.regret": (
+        "contextual_swap_regret",
+        "decision_swap_regret",
+        "external_regret",
+        "omniprediction_regret",
+        "swap_regret",
+    ),
+    "scenarios": ("load",),
+    "scenarios.audit": ("audit",),
+    "scenarios.live.mesa_class": ("market_class",),
+    "scenarios.logs.reading": ("read_run",),
+    "scenarios.studies.results": ("load_study",),
+    "scenarios.training.environments": (
+        "FollowersEnv",
+        "LeaderEnv",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC_NAMES.items() for name in names}
 

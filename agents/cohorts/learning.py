@@ -131,4 +131,6 @@ class LearnerCohort(Cohort, Checkpointable):
         else:
             played_by_row = decision.actions[self._first_agent_of_row]
         learn_round = self.learner.learn
-        learn_round(readonly_for_user(learn_round, losses), readonly_for_user(learn_round, played_by_row))
+        learn_round(
+            readonly_for_user(learn_round, losses), readonly_for_user(learn_round, played_by_row)
+        )

@@ -8,7 +8,7 @@ Two things could make a difference, and both are taken care of here.
 
 **Random numbers.** All that is random about agents is drawn from streams of the full cohort. A part
 advances the same stream and takes its own agents' numbers out of it
-(``market.core.randomness.Some``).
+(``market.core.randomness.SubsetGenerator``).
 
 **Rounding.** Losses are computed row by row. They come out the same to the last bit only if NumPy
 takes the same path for some rows as for all. NumPy asks whether there is a single row, and a loss
@@ -24,7 +24,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Indices, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import Some, stream
+from regretless.market.core.randomness import SubsetGenerator, stream
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.regret.ledger import Ledger
@@ -79,7 +79,7 @@ def make_part(cohort: Cohort, rng: np.random.Generator, rows: Indices, agents: s
         loss=loss,
         row_of=np.searchsorted(rows, cohort.row_of[agents]),
         ledger=ledger,
-        rng=Some(rng, drawing, n_agents),
+        rng=SubsetGenerator(rng, drawing, n_agents),
     )
 
 

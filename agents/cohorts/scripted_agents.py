@@ -313,7 +313,7 @@ class ScriptedCohort(Cohort, Checkpointable):
         is_strategy = (
             answer.shape == (n_actions,)
             and (answer >= 0).all()
-            and abs(answer.sum() - 1) <= ROUNDING
+            and abs(answer.sum() - 1) <= SUM_TOLERANCE
         )
         if not is_strategy:
             raise UserError(f"{name_of(agent.act)} returned {brief(raw_answer)}; {expected}")
@@ -377,5 +377,5 @@ def _crowd_strategy(answer: NDArray[Any], n_agents: int, n_actions: int) -> Arra
         return one_hot(answer.astype(np.intp), n_actions)
     if answer.shape != (n_agents, n_actions):
         return None
-    is_strategy = (answer >= 0).all() and (abs(answer.sum(1) - 1) <= ROUNDING).all()
+    is_strategy = (answer >= 0).all() and (abs(answer.sum(1) - 1) <= SUM_TOLERANCE).all()
     return answer.astype(np.float64) if is_strategy else None

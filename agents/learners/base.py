@@ -124,7 +124,9 @@ class RowLearner(Checkpointable):
             )
         self.rounds += 1
         expected = f"return mixed strategies of shape {self.strategy.shape}"
-        answer = self.step(readonly_for_user(self.step, round_losses), readonly_for_user(self.step, actions))
+        answer = self.step(
+            readonly_for_user(self.step, round_losses), readonly_for_user(self.step, actions)
+        )
         strategy = numbers_of(self.step, answer, expected).astype(np.float64, copy=False)
         if strategy.shape != self.strategy.shape:
             raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {expected}")

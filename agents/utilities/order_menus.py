@@ -229,7 +229,7 @@ def _order_population(  # noqa: PLR0913 - keyword-only from the third
     if not 0 < largest_action <= max_units:
         raise ValueError(f"most = {max_units:g}: the largest action sends {largest_action:g} units")
     # Most is at stake per unit where it trades at a limit of 0 or 1 and is worth most or least.
-    max_gain_per_unit = np.maximum(private_value + common_weight, 1 - private_value) + MOST_FEE
+    max_gain_per_unit = np.maximum(private_value + common_weight, 1 - private_value) + MAX_FEE
     max_units_per_agent = np.full(population.count, float(max_units))
     return order_losses(
         units=units,

@@ -90,8 +90,8 @@ class Population:
         """
         shares = laid(self.count, self.actions, self.goods)
         uniform = np.ones(self.goods)
-        for start in range(0, self.count, MANY):
-            chunk = shares[start : start + MANY]
+        for start in range(0, self.count, MAX_LOSSES_AT_ONCE):
+            chunk = shares[start : start + MAX_LOSSES_AT_ONCE]
             chunk[...] = self.rng.dirichlet(uniform, chunk.shape[:2])
         return shares
 

@@ -205,7 +205,7 @@ class OrderBook(Exchange):
         if not self.refresh or self._common.any() or self._hold_limits.max() >= UNLIMITED_LOTS:
             return description
         possible_gains, room = 0.0, self._hold_limits / self.lots
-        for worth, stock in zip(self._worth.T, self._begun[1].T, strict=True):
+        for worth, stock in zip(self._worth.T, self._endowments[1].T, strict=True):
             ranked = np.argsort(-worth)
             allotted = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
             possible_gains += float(allotted @ worth[ranked] - stock @ worth)
