@@ -19,6 +19,7 @@ from regretless.forecaster.minimax.game import (
 )
 from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -162,7 +163,8 @@ class Simplex(CubeSolver):
     def check(self, truth: Array) -> None:
         super().check(truth)
         if abs(truth.sum() - 1) > 1e-9:
-            raise ValueError("update needs numbers that sum to 1")
+            told = f"y = {brief(truth.tolist())}"
+            raise ParameterError(f"{told}: update needs numbers that sum to 1")
 
 
 def cube(size: int, hull: Hull, *, off_ties: bool = False) -> CubeSolver:

@@ -44,6 +44,7 @@ from regretless.forecaster.events.loss_table import (
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -312,9 +313,10 @@ class HullSolver(Checkpointable, ABC):
         """Return a mixture with its certificate."""
 
     def check(self, truth: Array) -> None:
-        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        """Raise ParameterError unless ``truth`` (n,) is a possible s(y)."""
         if truth.shape != (self.size,) or not ((truth >= 0) & (truth <= 1)).all():
-            raise ValueError(f"update needs {self.size} numbers in [0, 1]")
+            told = f"y = {brief(truth.tolist())}"
+            raise ParameterError(f"{told}: update needs {self.size} numbers in [0, 1]")
 
     def solve(
         self, rows: LossTable, table: Array, *, tolerance: float, candidate: Solution | None = None

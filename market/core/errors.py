@@ -20,6 +20,10 @@ class ParameterError(UserError):
     """
 
 
+class ArgumentTypeError(UserError, TypeError):
+    """An argument of the wrong type, where a caller expects a TypeError, as scikit-learn does."""
+
+
 MAX_LISTED_CHARACTERS = 300  # of accepted names; a longer list is cut down to MAX_HINTS of them
 MAX_HINTS = 6
 MAX_VALUE_CHARACTERS = 40

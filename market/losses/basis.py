@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.randomness import stream
 from regretless.market.losses.base import Loss
 
@@ -149,6 +150,13 @@ class Basis(ABC):
     def certified_error(self, losses: Loss) -> float:
         """Bound the distance of these losses from their linear forms at every outcome."""
         return self.error
+
+
+def checked_basis(basis: object) -> Basis:
+    """Return a basis; ParameterError if it is none."""
+    if not isinstance(basis, Basis):
+        raise ParameterError(f"basis = {brief(basis)}: give a basis of forecaster.bases")
+    return basis
 
 
 def of_form(losses: Sequence[Loss], form: type[Form]) -> list[Form]:

@@ -206,7 +206,7 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
         told = player.predict(columns_of(columns, values)).statistics
         if t >= 100 and t % 50 == 0:
             errors.append(told - expected(*centre))
-        outcome = drawn(rng, centre)[0]
+        outcome = np.clip(drawn(rng, centre)[0], 0, 1)
         player.observe(RoundFeedback(MOMENTS.transform(outcome), outcome))
     assert np.abs(np.mean(errors, axis=0)).max() < NOISE
     assert root is None or np.sqrt(np.square(errors).mean()) < root * NOISE
@@ -268,6 +268,22 @@ def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
     for day, truth in truths.items():
         assert base.predict({"day": day}).statistics == pytest.approx(truth)
     assert vars(model) == before, "the user's own object is left as it was"
+
+
+def test_a_model_of_a_table_tells_features_by_name() -> None:
+    """Features come in any order, go and come back: each has a column of its own."""
+    base = adapted(DecisionTreeRegressor(), 1)
+    for day in range(40):
+        odd = float(day % 2)
+        x = {"odd": odd, "other": 5.0} if day % 3 else {"other": 5.0, "odd": odd}
+        if day == 20:
+            x = {"odd": odd}
+        if day > 30:
+            x["new"] = 7.0
+        base.predict(x)
+        base.update([odd])
+    assert base.predict({"new": 7.0, "odd": 1.0}).statistics == pytest.approx([1.0])
+    assert base.predict({"odd": 0.0}).statistics == pytest.approx([0.0])
 
 
 def test_what_a_model_must_offer() -> None:
