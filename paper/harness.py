@@ -30,8 +30,6 @@ class Table:
         What is measured, a job for each and every seed.
     rounds, seeds : int or None
         By default; None where the table has none.
-    first : int or None
-        Number of the first game that is played, for a table of many; None for other tables.
     instead : mapping
         How columns are summed up that are not averaged.
     digits : int
@@ -40,6 +38,8 @@ class Table:
         In place of the lines.
     beside : function from the measured table to frames and figures, by their files' names
         Written beside the rows.
+    first : int or None
+        Number of the first game that is played, for a table of many; None for other tables.
     """
 
     rows: Callable[..., Iterable[Row]]
@@ -47,11 +47,11 @@ class Table:
     instances: Callable[[], Sequence[Any]] = lambda: ("",)
     rounds: int | None = None
     seeds: int | None = None
-    first: int | None = None
     instead: Mapping[str, Any] = field(default_factory=dict)
     digits: int = 4
     layout: Callable[[pd.DataFrame], str] | None = None
     beside: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame | Figure]] = lambda _: {}
+    first: int | None = None
 
     @property
     def options(self) -> dict[str, int]:
