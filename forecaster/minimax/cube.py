@@ -60,7 +60,10 @@ class CubeSolver(HullSolver):
 
     def single(self, point: Array) -> Solution:
         inside = np.array(point, dtype=np.float64)
-        project(inside, self.simplex)
+        if self.simplex:
+            project(inside, self.simplex)
+        else:  # as ``project``, which a run that plays no game need not compile
+            inside = np.where(inside <= 0.0, 0.0, np.minimum(inside, 1.0))
         if self.off_ties:
             keep_off(inside, OFF_CENTRE, self.simplex)
         return self._spelled(Solution(inside[None], unchanged=True))
