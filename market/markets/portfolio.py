@@ -1,5 +1,7 @@
 r"""Wealth that compounds: what an agent's choice gains is the growth of what it owns.
 
+Scenario files choose this market by the kind ``portfolio``. Outcomes are the adversary's as they
+are; only accounts move.
     wealth_i(t+1) = wealth_i(t) exp(gain_i(t)),        gain = minus the loss in its own units, at y,
 
 which with utility ``growth`` is wealth times 1 + its portfolio's return. Outcomes are returns and
@@ -52,15 +54,13 @@ class Portfolio(Market):
         self.accounts: Accounts = Accounts(cohorts, cash)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        cohort_losses = [cohort.loss for cohort in self.cohorts]
-        unit_losses = [
-            loss.unit_scale[:, None] * loss.losses(fundamental) for loss in cohort_losses
-        ]
-        gains = [
-            -(loss.unit_offset[:, None] + unit_loss)
-            for loss, unit_loss in zip(cohort_losses, unit_losses, strict=True)
-        ]
-        growth, wealth = np.exp(self.chosen(gains, decisions)), self.accounts.cash[:-1]
+        gains = []  # of each cohort's actions in the utility's own units (K, A)
+        for cohort in self.cohorts:
+            loss = cohort.loss
+            scaled_losses = loss.unit_scale[:, None] * loss.losses(fundamental)
+            gains.append(-(loss.unit_offset[:, None] + scaled_losses))
+        growth = np.exp(self.chosen(gains, decisions))
+        wealth = self.accounts.cash[:-1]
         wealth_after = wealth * growth
         if self.fixed:
             wealth_after *= wealth.sum() / wealth_after.sum()
@@ -69,10 +69,9 @@ class Portfolio(Market):
         return fundamental
 
     def shares(self) -> Array:
-        """Return each cohort's share of all wealth."""
-        wealth = np.array(
-            [self.accounts.cash[agent_rows].sum() for agent_rows in self.accounts.places.values()]
-        )
+        """Return each cohort's share of all wealth (cohorts,)."""
+        agent_spans = self.accounts.places.values()
+        wealth = np.array([self.accounts.cash[span].sum() for span in agent_spans])
         return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
 
     def described(self) -> dict[str, Any]:
@@ -80,6 +79,6 @@ class Portfolio(Market):
         return {"wealth_share": dict(zip(names, self.shares().tolist(), strict=True))}
 
     def summary(self) -> str:
-        owners = zip(self.cohorts, self.shares(), strict=True)
-        shares = ", ".join(f"{cohort.name} own {100 * share:.1f} %" for cohort, share in owners)
-        return f"Market: of all wealth {shares}"
+        shares = zip(self.cohorts, self.shares(), strict=True)
+        texts = [f"{cohort.name} own {100 * share:.1f} %" for cohort, share in shares]
+        return f"Market: of all wealth {', '.join(texts)}"
