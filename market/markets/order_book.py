@@ -1,5 +1,8 @@
 r"""A limit order book in event time: orders trade one by one, or in a batch, and rest over rounds.
 
+Scenario files choose it by the kind ``order-book``; its cohorts have the utilities ``orders`` or
+``quotes``. This file turns decisions into arrivals and orders, moves what was traded between
+accounts, and says what every other action would have lost.
 docs/order_book.md says what happens in a round, and what is refused; how orders trade,
 ``order_book_matching``. A trade moves p q between buyer and seller and a fee from each to the world
 outside, all in whole units of 2^-22, so that cash and goods are conserved exactly.
@@ -20,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import read_only
 from regretless.market.game.accounts import UNIT, Endowment
@@ -32,7 +35,7 @@ from regretless.market.markets.call_auction import Exchange
 from regretless.market.markets.order_book_matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
 
 MAX_GRID_POINTS = 2**21  # ticks times lots
-UNLIMITED_LOTS = 2**40  # lots
+UNLIMITED_LOTS = 2**40  # stands for no limit
 MAX_SLOTS_OF_ADDING = 64  # open orders of an agent that adds to those it has
 ALLOWED_WORDS = {
     "matching": ("continuous", "batch"),
@@ -44,14 +47,26 @@ AGGRESSORS = np.array(["", "buyer", "seller"], dtype=object)
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What is on the book before a round."""
+    """What is on the book before a round, of d goods at T + 1 ticks.
 
-    prices: Array  # (T + 1,)
-    bids: Array  # units bid for at each (d, T + 1)
+    Attributes
+    ----------
+    prices : ndarray (T + 1,)
+        Of the ticks, in [0, 1].
+    bids, asks : ndarray (d, T + 1)
+        Units bid for and offered at each.
+    bid, ask : ndarray (d,)
+        The best prices, NaN where there is none.
+    last : ndarray (d,)
+        The last trade's price, 1/2 before the first.
+    """
+
+    prices: Array
+    bids: Array
     asks: Array
-    bid: Array  # the best price (d,), NaN where there is none
+    bid: Array
     ask: Array
-    last: Array  # the last trade's price (d,), 1/2 before the first
+    last: Array
 
     @property
     def mid(self) -> Array:
@@ -98,21 +113,23 @@ class OrderBook(Exchange):
         _check_grid(ticks, lots)
         is_whole = type(expires) is int and expires >= 0
         check_key("expires", expires, is_whole, "a whole number of at least 0")
-        self.ticks, self.lots, self.expires = ticks, lots, expires
+        self.ticks = ticks
+        self.lots = lots
+        self.expires = expires
         self._fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
-        self._batch, self._news = matching == "batch", centre == "news"
+        self._batch = matching == "batch"
+        self._news = centre == "news"
         self._latency = self.accounts.each("latency", latency or {})
         losses = [_checked_orders(cohort, ticks, lots) for cohort in cohorts]
-        self._losses, (self._acts, self._orders) = losses, _menu(losses, ticks, lots)
+        self._losses = losses
+        self._acts, self._orders = _menu(losses, ticks, lots)
         self._slots = max(_slots(loss, lots) for loss in losses)
         self._worth = np.concatenate([loss.worth[:, 0] for loss in losses])
         self._common = np.concatenate([loss.common for loss in losses])
         unit_limits = np.concatenate([loss.most for loss in losses])
         hold_limits = self.accounts.each("hold", {} if hold is None else hold, UNLIMITED_LOTS)
-        self._unit_limits, self._hold_limits = (
-            np.floor(np.minimum(limit_in_units * lots, UNLIMITED_LOTS)).astype(np.int64)
-            for limit_in_units in (unit_limits, hold_limits)
-        )
+        self._unit_limits = _in_lots(unit_limits, lots)
+        self._hold_limits = _in_lots(hold_limits, lots)
         self._says_value = outcome == "value" or (not outcome and bool(self._common.any()))
         if not (self.accounts.goods * lots % 1 == 0).all():
             raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
@@ -126,33 +143,43 @@ class OrderBook(Exchange):
             self._empty()
             self.restock()
         self._open_round(fundamental, decisions)
-        self._start, self._last, owned_before = (
-            self.open.copy(),
-            self.price.copy(),
-            self._owned.copy(),
+        self._state_before = self.open.copy()
+        self._price_before = self.price.copy()
+        owned_before = self._owned.copy()
+
+        rules = self._rules()
+        max_trades = self.agents * self._slots + len(self._orders)
+        tape = Tape(
+            trades=np.zeros((max_trades, 6), dtype=np.int64), counts=np.zeros(2, dtype=np.int64)
         )
-        rules, max_trades = self._rules(), self.agents * self._slots + len(self._orders)
-        tape = Tape(np.zeros((max_trades, 6), dtype=np.int64), np.zeros(2, dtype=np.int64))
         kernels.play(self.open, rules, tape, self._sent, self.price)
-        self._tape = tape.trades[: tape.counts[0]]
+        n_trades, n_refused = tape.counts.tolist()
+        self._tape = tape.trades[:n_trades]
         if not self._batch:
             self.price[self._tape[:, 0]] = self._tape[:, 3]  # of several trades the last
         kernels.expire(self.open, rules, 0)
         self._quotes = self.book()
         if self.expires:
             kernels.expire(self.open, rules, self.expires)
-        self._settle(owned_before, fundamental, int(tape.counts[1]))
+        self._settle(owned_before, fundamental, n_refused)
         return fundamental if self._says_value else self._quotes.mid
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every action of every agent would have lost, by clearing again."""
         changes = np.zeros((*self._acts.shape[:2], 1 + self.goods), dtype=np.int64)
-        kernels.again(self._start.copy(), self._rules(-1), self._sent, self._last, changes)
-        cash, goods = changes[..., 0] * UNIT, changes[..., 1:] / self.lots
+        kernels.again(
+            self._state_before.copy(),
+            self._rules(rounds_ahead=-1),
+            self._sent,
+            self._price_before,
+            changes,
+        )
+        cash = changes[..., 0] * UNIT
+        goods = changes[..., 1:] / self.lots
         return self.losses_of(cash + (goods * self._value[:, None]).sum(2))
 
     def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
-        good, buyer, seller, price, lots, sides = self._tape.T
+        good, buyer, seller, price, lots, aggressor = self._tape.T
         trades = {
             "sequence": np.arange(len(good)),
             "good": good,
@@ -160,34 +187,51 @@ class OrderBook(Exchange):
             "seller": seller + 1,
             "price": price / (2 * self.ticks),
             "quantity": lots / self.lots,
-            "aggressor": AGGRESSORS[sides],
+            "aggressor": AGGRESSORS[aggressor],
         }
-        view, goods = self._quotes, np.arange(self.goods)
-        quotes = {"good": goods, "bid": view.bid, "ask": view.ask, "mid": (view.bid + view.ask) / 2}
-        for name, units, price in (("bid", view.bids, view.bid), ("ask", view.asks, view.ask)):
-            depth = units[goods, np.nan_to_num(price * self.ticks).astype(np.intp)]
-            quotes[f"{name}_depth"] = np.where(np.isnan(price), 0.0, depth)
+        view = self._quotes
+        quotes = {
+            "good": np.arange(self.goods),
+            "bid": view.bid,
+            "ask": view.ask,
+            "mid": (view.bid + view.ask) / 2,
+            "bid_depth": self._depth_at(view.bids, view.bid),
+            "ask_depth": self._depth_at(view.asks, view.ask),
+        }
         return {"trades": trades, "quotes": quotes}
 
+    def _depth_at(self, units: Array, price: Array) -> Array:
+        """Return which of ``units`` (d, T + 1) are at each good's price (d,); 0 where it is NaN."""
+        tick = np.nan_to_num(price * self.ticks).astype(np.intp)
+        depth = units[np.arange(self.goods), tick]
+        return np.where(np.isnan(price), 0.0, depth)
+
     def book(self) -> View:
-        tick_numbers, depth = np.arange(self.ticks + 1), np.zeros((2, self.goods, self.ticks + 1))
+        """Return what is on the book, in arrays that cannot be written."""
         orders = self.open[: self._places["queues"]].reshape(-1, kernels.WIDTH)
         order_cells = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
+        depth = np.zeros((2, self.goods, self.ticks + 1))  # lots by side, good and tick
         np.add.at(depth, tuple(order_cells.T), orders[:, kernels.LOTS])
-        bid = np.where(depth[BID] > 0, tick_numbers, -np.inf).max(1) / self.ticks
-        ask = np.where(depth[ASK] > 0, tick_numbers, np.inf).min(1) / self.ticks
-        best_prices = [
-            np.where(np.isinf(best_price), np.nan, best_price) for best_price in (bid, ask)
-        ]
-        last_price, prices = self.price / (2 * self.ticks), tick_numbers / self.ticks
-        return View(*map(read_only, (prices, *(depth / self.lots), *best_prices, last_price)))
+        ticks = np.arange(self.ticks + 1)
+        bid = np.where(depth[BID] > 0, ticks, -np.inf).max(1) / self.ticks
+        ask = np.where(depth[ASK] > 0, ticks, np.inf).min(1) / self.ticks
+        return View(
+            prices=read_only(ticks / self.ticks),
+            bids=read_only(depth[BID] / self.lots),
+            asks=read_only(depth[ASK] / self.lots),
+            bid=read_only(np.where(np.isinf(bid), np.nan, bid)),
+            ask=read_only(np.where(np.isinf(ask), np.nan, ask)),
+            last=read_only(self.price / (2 * self.ticks)),
+        )
 
     def affordable(self, place: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
-        loss, fee = self._losses[place], max(*self._fees, 0) * UNIT * self.lots
+        loss = self._losses[place]
+        fee = max(*self._fees, 0) * UNIT * self.lots  # of a unit
         cost = np.where(loss.units > 0, loss.units * (loss.limit + fee), 0.0).sum(2)
         is_good = np.eye(self.goods)[loss.asset.astype(np.intp)]
-        return self.covered(place, cost, (np.maximum(-loss.units, 0)[..., None] * is_good).sum(2))
+        sold = (np.maximum(-loss.units, 0)[..., None] * is_good).sum(2)
+        return self.covered(place, cost, sold)
 
     def described(self) -> dict[str, Any]:
         """Describe trades and gains; with days, values and holds also the share of possible gains.
@@ -195,40 +239,43 @@ class OrderBook(Exchange):
         Those are of a day in which each good goes to whom it is worth most, as far as they may hold
         it; cash is no limit.
         """
-        rounds, (trades, refused, gains, spread, quoted) = max(self.rounds, 1), self.sums.tolist()
-        description = {
+        rounds = max(self.rounds, 1)
+        trades, refused, gains, spreads, n_spreads = self.sums.tolist()
+        figures = {
             "trades": trades / rounds,
             "refused": refused / rounds,
             "gains_from_trade": gains / rounds,
-            "spread": spread / quoted if quoted else None,
+            "spread": spreads / n_spreads if n_spreads else None,
         }
         if not self.refresh or self._common.any() or self._hold_limits.max() >= UNLIMITED_LOTS:
-            return description
-        possible_gains, room = 0.0, self._hold_limits / self.lots
-        for worth, stock in zip(self._worth.T, self._endowments[1].T, strict=True):
+            return figures
+        possible_gains = 0.0
+        room = self._hold_limits / self.lots
+        for worth, stock in zip(self._worth.T, self._initial_goods.T, strict=True):
             ranked = np.argsort(-worth)
-            allotted = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
+            allotted_so_far = np.minimum(np.cumsum(room[ranked]), stock.sum())
+            allotted = np.diff(allotted_so_far, prepend=0.0)
             possible_gains += float(allotted @ worth[ranked] - stock @ worth)
-        possible_gains *= max(-(-self.rounds // self.refresh), 1)
-        return (
-            description | {"efficiency": gains / possible_gains}
-            if possible_gains > 0
-            else description
-        )
+        days = max(-(-self.rounds // self.refresh), 1)  # rounded up
+        possible_gains *= days
+        if possible_gains > 0:
+            figures["efficiency"] = gains / possible_gains
+        return figures
 
     def summary(self) -> str:
-        means, kind = self.described(), "a batch auction" if self._batch else "an order book"
-        spread = (
-            "no spread" if means["spread"] is None else f"a mean spread of {means['spread']:.4g}"
-        )
-        share = (
-            f", {100 * means['efficiency']:.4g} % of what there is" if "efficiency" in means else ""
-        )
-        gains = f"gains of {round(means['gains_from_trade'], 9) + 0.0:.4g}{share}"
-        refused = (
-            f"; {means['refused']:.4g} orders per round were refused" if means["refused"] else ""
-        )
-        return f"Market: {kind}; {means['trades']:.4g} trades per round, {spread}, {gains}{refused}"
+        figures = self.described()
+        kind = "a batch auction" if self._batch else "an order book"
+        spread = "no spread"
+        if figures["spread"] is not None:
+            spread = f"a mean spread of {figures['spread']:.4g}"
+        gains = f"gains of {round(figures['gains_from_trade'], 9) + 0.0:.4g}"
+        if "efficiency" in figures:
+            gains += f", {100 * figures['efficiency']:.4g} % of what there is"
+        refused = ""
+        if figures["refused"]:
+            refused = f"; {figures['refused']:.4g} orders per round were refused"
+        trades = f"{figures['trades']:.4g} trades per round"
+        return f"Market: {kind}; {trades}, {spread}, {gains}{refused}"
 
     @property
     def _owned(self) -> Whole:
@@ -237,26 +284,22 @@ class OrderBook(Exchange):
 
     def _rules(self, rounds_ahead: int = 0) -> Rules:
         """Return the rules of the round that begins, or of the one that has ended (-1)."""
-        half_tick_cash, (maker, taker) = round(1 / UNIT) // (2 * self.ticks * self.lots), self._fees
-        round_number, slots = self.rounds + rounds_ahead, self._slots
+        maker_fee, taker_fee = self._fees
         return Rules(
-            half_tick_cash,
-            maker,
-            taker,
-            slots,
+            half=round(1 / UNIT) // (2 * self.ticks * self.lots),
+            maker=maker_fee,
+            taker=taker_fee,
+            slots=self._slots,
             batch=self._batch,
-            number=round_number,
+            number=self.rounds + rounds_ahead,
             **self._places,
         )
 
     def _empty(self) -> None:
-        """Take everything off the book; ``open`` is its state (``matching.Rules``)."""
-        book = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
-        self._places, self.open = book
-        self._owned[:, kernels.MOST], self._owned[:, kernels.HOLD] = (
-            self._unit_limits,
-            self._hold_limits,
-        )
+        """Take everything off the book; ``open`` is its state (``order_book_matching.Rules``)."""
+        self._places, self.open = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
+        self._owned[:, kernels.MOST] = self._unit_limits
+        self._owned[:, kernels.HOLD] = self._hold_limits
 
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
         """Note who arrives when and does what, what goods are worth, and what agents own."""
@@ -275,20 +318,27 @@ class OrderBook(Exchange):
         bought = change[:, FIRST::3] / self.lots
         self.accounts.move(change[:, kernels.CASH] * UNIT, bought)
         spread = self._quotes.ask - self._quotes.bid
-        has_spread, gains = ~np.isnan(spread), (bought * self._value).sum()
+        has_spread = ~np.isnan(spread)
+        gains = (bought * self._value).sum()
         self.sums += (len(self._tape), refused, gains, spread[has_spread].sum(), has_spread.sum())
         volume = np.bincount(self._tape[:, 0], self._tape[:, 4], self.goods) / self.lots
-        self.last, self.rounds = {"fundamental": fundamental, "volume": volume}, self.rounds + 1
+        self.last = {"fundamental": fundamental, "volume": volume}
+        self.rounds = self.rounds + 1
 
 
 def _check_grid(ticks: Any, lots: Any) -> None:
+    """Raise UserError unless ticks and lots are powers of 2 and not too many together."""
     for key, value in {"ticks": ticks, "lots": lots}.items():
         is_power_of_2 = type(value) is int and value >= 1 and not value & (value - 1)
         check_key(key, value, is_power_of_2, "a power of 2")
     if ticks * lots > MAX_GRID_POINTS:
-        raise UserError(
-            f"market.ticks, market.lots: {ticks} x {lots} is above {MAX_GRID_POINTS}; give less"
-        )
+        product = f"{ticks} x {lots} is above {MAX_GRID_POINTS}"
+        raise UserError(f"market.ticks, market.lots: {product}; give less")
+
+
+def _in_lots(units: Array, lots: int) -> Whole:
+    """Return limits in whole lots from limits in units; at most ``UNLIMITED_LOTS``."""
+    return np.floor(np.minimum(units * lots, UNLIMITED_LOTS)).astype(np.int64)
 
 
 def _fee(key: str, fee: float, lots: int) -> int:
@@ -323,40 +373,51 @@ def _checked_orders(cohort: Cohort, ticks: int, lots: int) -> Orders:
 
 
 def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[Whole, Whole]:
-    """Return all agents' actions and orders, as ``matching.Sent`` has them."""
-    max_actions, all_actions, orders, n_orders = max(loss.actions for loss in losses), [], [], 0
+    """Return all agents' actions and orders, as ``order_book_matching.Sent`` has them."""
+    max_actions = max(loss.actions for loss in losses)
+    actions_of_cohorts = []
+    orders_of_cohorts = []
+    n_orders = 0  # of the cohorts before
     for loss in losses:
-        is_sent = loss.units != 0
-        orders_of_action = is_sent.sum(2)
-        ends = n_orders + np.cumsum(orders_of_action).reshape(orders_of_action.shape)
-        listed_orders = np.stack([loss.units, loss.limit, loss.asset], -1) * is_sent[..., None]
-        rows = [
-            listed_orders.reshape(*loss.keeps.shape, -1),
+        is_sent = loss.units != 0  # (N, A, m)
+        orders_per_action = is_sent.sum(2)
+        ends = n_orders + np.cumsum(orders_per_action).reshape(orders_per_action.shape)
+        begins = ends - orders_per_action
+        first_equal = _first_equal_actions(loss, is_sent)
+        actions = np.stack([begins, ends, loss.keeps, loss.rests, first_equal], -1)
+        missing_actions = max_actions - loss.actions
+        padding = ((0, 0), (0, missing_actions), (0, 0))
+        actions_of_cohorts.append(np.pad(actions, padding, constant_values=-1))
+        orders = np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)
+        orders_of_cohorts.append(orders[is_sent])
+        n_orders = int(ends[-1, -1])
+    all_actions = np.concatenate(actions_of_cohorts).astype(np.int64)
+    all_orders = np.rint(np.concatenate(orders_of_cohorts)).astype(np.int64)
+    return all_actions, all_orders
+
+
+def _first_equal_actions(loss: Orders, is_sent: Mask) -> Indices:
+    """Return for each action (N, A) the first of the agent's actions that does the same."""
+    sent_orders = np.stack([loss.units, loss.limit, loss.asset], -1) * is_sent[..., None]
+    what_actions_do = np.concatenate(
+        [
+            sent_orders.reshape(*loss.keeps.shape, -1),
             loss.keeps[..., None],
             loss.rests[..., None],
-        ]
-        first_equal = [
-            (actions[:, None] == actions).all(2).argmax(1)
-            for actions in np.concatenate(rows, axis=2)
-        ]
-        actions = np.stack(
-            [ends - orders_of_action, ends, loss.keeps, loss.rests, np.stack(first_equal)], -1
-        )
-        padding = (0, 0), (0, max_actions - loss.actions), (0, 0)
-        all_actions.append(np.pad(actions, padding, constant_values=-1))
-        orders.append(np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)[is_sent])
-        n_orders = int(ends[-1, -1])
-    return np.concatenate(all_actions).astype(np.int64), np.rint(np.concatenate(orders)).astype(
-        np.int64
+        ],
+        axis=2,
     )
+    first_equal = []
+    for actions in what_actions_do:  # of one agent (A, ...); all agents at once take much memory
+        are_equal = (actions[:, None] == actions).all(2)
+        first_equal.append(are_equal.argmax(1))
+    return np.stack(first_equal)
 
 
 def _slots(loss: Orders, lots: int) -> int:
     """Return how many open orders an agent may have: no more than it may have lots in them."""
     orders_sent = int(loss.units.shape[-1])
     may_add = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
-    return (
-        max(orders_sent, min(MAX_SLOTS_OF_ADDING, int(loss.most.max() * lots)))
-        if may_add
-        else orders_sent
-    )
+    if not may_add:
+        return orders_sent
+    return max(orders_sent, min(MAX_SLOTS_OF_ADDING, int(loss.most.max() * lots)))
