@@ -1,5 +1,9 @@
 """Compiled orders and rounds of an order book, and rounds that are cleared again.
 
+``market.markets.order_book`` calls ``empty`` for a state without orders, ``play`` once per round,
+``expire`` after it, and ``again`` for what every other action would have brought. The other
+functions are steps of these, called by compiled code alone.
+
 Everything is a whole number. Prices are ticks 0..T, quantities lots, and cash is counted in units
 of which half a tick of a lot is ``Rules.half``. Slot k belongs to agent k // slots; resting orders
 of one good, side and tick are a queue by time.
@@ -17,8 +21,21 @@ state before an agent arrives does not depend on its order, so it is walked thro
 arrivals from the agent's own on are played again, as long as it has an order open. In a batch all
 that the others' orders add up to is collected once.
 
-The state is one array of whole numbers, which is quick to copy and to hand on: first the orders,
-then the ends of each queue, the best prices, and what each agent owns (``Rules``).
+Arguments that all functions share
+----------------------------------
+state : int array (numbers,)
+    The book and what agents own, in one array that is quick to copy and to hand on: first the
+    orders (``WIDTH`` numbers for each slot), then the ends of each queue, the best prices, and what
+    each agent owns (``FIRST`` numbers, and three for each good). Written in place by all functions
+    that do not return something of it. ``Rules`` says where each part begins.
+rules : Rules
+    What does not change within a round.
+tape : Tape
+    What happened; trades and refused orders are added to it in place.
+sent : Sent
+    Who comes in the round, and does what.
+slot, agent, good, side, tick
+    Numbers of an open order, an agent, a good, ``BID`` or ``ASK``, and a price.
 """
 
 from typing import NamedTuple
@@ -31,54 +48,124 @@ from regretless.market.markets.call_auction import clearing, shares
 
 Whole = NDArray[np.int64]
 
-LOTS, TICK, GOOD, SIDE, SINCE, NEXT, BEFORE, WIDTH = range(8)  # of an order, and how many there are
-# Of an agent: cash, what of it open orders may cost, lots traded in this round, lots in open
-# orders, the most that these two may be, the most of a good that it may hold; then for each good
-CASH, HELD, TURN, OPEN, MOST, HOLD, FIRST = range(7)
-OWNED, WANTED, OFFERED = range(3)  # lots owned, bid for and offered
-BID, ASK = 0, 1
-BEGIN, END, KEEPS, RESTS, SAME, ENTRIES = range(6)  # of an action
+# Places of an order's numbers.
+LOTS = 0  # that are open; 0 where the slot is free
+TICK = 1  # of its limit
+GOOD = 2
+SIDE = 3
+SINCE = 4  # the round in which it was sent; -1 if it does not rest
+NEXT = 5  # slot of the order behind it in its queue; -1 for none
+BEFORE = 6  # and of the one before it
+WIDTH = 7  # how many numbers an order has
+
+# Places of an agent's numbers.
+CASH = 0
+HELD = 1  # cash that its open orders may cost
+TURN = 2  # lots traded in this round
+OPEN = 3  # lots in open orders
+MOST = 4  # the most that these two may be together
+HOLD = 5  # the most lots of a good that it may hold
+FIRST = 6  # from here on three numbers for each good
+
+# Places of an agent's numbers of a good, from ``FIRST + 3 * good`` on: lots.
+OWNED = 0
+WANTED = 1  # bid for
+OFFERED = 2
+
+# Sides.
+BID = 0
+ASK = 1
+
+# Places of an action's numbers (``Sent.acts``).
+BEGIN = 0  # of its orders in ``Sent.orders``
+END = 1
+KEEPS = 2  # whether what the agent has on the book stays
+RESTS = 3  # whether what does not trade at once rests
+SAME = 4  # the first of the agent's actions that does the same
+ENTRIES = 5  # how many numbers an action has
 
 
 class Rules(NamedTuple):
-    """What does not change within a round, and where the state holds what."""
+    """What does not change within a round, and where the state holds what.
 
-    half: int  # cash for half a tick of one lot
-    maker: int  # the cash that each pays for a lot, below 0 for what it is paid
+    Attributes
+    ----------
+    half : int
+        Cash for half a tick of one lot.
+    maker, taker : int
+        Cash that the side which rested and the side which came pay for a lot; below 0 for what they
+        are paid.
+    slots : int
+        Open orders that an agent may have.
+    batch : bool
+        Whether orders are collected and cleared together.
+    number : int
+        Of the round.
+    top : int
+        The highest tick, T.
+    goods : int
+    queues : int
+        Where the queues begin: slot of the first and of the last order, by good, side and tick.
+    best : int
+        Where the best ticks begin, by good and side; -1 and T + 1 for none.
+    own : int
+        Where the agents' numbers begin.
+    wide : int
+        How many numbers an agent has.
+    """
+
+    half: int
+    maker: int
     taker: int
-    slots: int  # open orders that an agent may have
+    slots: int
     batch: bool
-    number: int  # of the round
-    top: int  # T
+    number: int
+    top: int
     goods: int
-    queues: int  # where the queues begin
-    best: int  # where the best prices do, -1 and T + 1 for none
-    own: int  # where the agents do
-    wide: int  # numbers of an agent, see ``CASH``
+    queues: int
+    best: int
+    own: int
+    wide: int
 
 
 class Sent(NamedTuple):
     """Who comes in a round, and does what.
 
-    ``acts`` (N, A, 5) are every agent's actions: where their orders begin and end, whether what the
-    agent has on the book stays, whether what does not trade at once rests, and the first action
-    that is the same (-1 beyond an agent's actions).
+    Attributes
+    ----------
+    acts : int array (N, A, 5)
+        Every agent's actions, see ``BEGIN``; -1 beyond an agent's actions.
+    orders : int array (M, 3)
+        Lots (below 0 for a sale), tick and good; those of an action side by side.
+    arrivals : int array (N,)
+        Agents as they arrive.
+    actions : int array (N,)
+        What each agent does, -1 where it is absent.
+    shift : int array (d,)
+        Ticks that are added to the limits of each good.
     """
 
     acts: Whole
-    orders: Whole  # (M, 3): lots (below 0 for a sale), tick and good, of an action side by side
-    arrivals: Whole  # agents as they arrive (N,)
-    actions: Whole  # what each does (N,), -1 where it is absent
-    shift: Whole  # ticks that are added to the limits of each good (d,)
+    orders: Whole
+    arrivals: Whole
+    actions: Whole
+    shift: Whole
 
 
 class Tape(NamedTuple):
-    """What happened in a round; with room for no trades none is kept."""
+    """What happened in a round.
 
-    # (m, 6): good, buyer, seller, price in half ticks, lots, and who took it: 1 for the buyer, -1
-    # for the seller, 0 in a batch.
+    Attributes
+    ----------
+    trades : int array (m, 6)
+        Good, buyer, seller, price in half ticks, lots, and who took it: 1 for the buyer, -1 for the
+        seller, 0 in a batch. With room for no trades (0, 6) none is kept.
+    counts : int array (2,)
+        How many trades and how many refused orders there were.
+    """
+
     trades: Whole
-    counts: Whole  # how many trades and refused orders
+    counts: Whole
 
 
 def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int], Whole]:
@@ -107,14 +194,14 @@ def queue_at(rules: Rules, good: int, side: int, tick: int) -> int:
 
 @compiled(nogil=True)
 def set_aside(rules: Rules, side: int, tick: int) -> int:
-    """Return the cash that a lot of an open order may cost."""
+    """Return the cash that is set aside for a lot of an open order: the most it may cost."""
     fee, worth = max(rules.maker, rules.taker, 0), 2 * tick * rules.half
     return worth + fee if side == BID else max(0, fee - worth)
 
 
 @compiled(nogil=True)
 def reserve(state: Whole, rules: Rules, slot: int, lots: int) -> None:
-    """Count lots of the order in slot k as open; below 0 as open no more."""
+    """Count lots of the order in a slot as open; below 0 as open no more."""
     order, account = slot * WIDTH, account_at(rules, slot // rules.slots)
     side = state[order + SIDE]
     state[account + HELD] += lots * set_aside(rules, side, state[order + TICK])
@@ -330,10 +417,10 @@ def filled(
     rationing: tuple[int, int, int, int],
     running_lots: Whole,
 ) -> int:
-    """Return the lots of a good that the order in slot k trades in a batch.
+    """Return the lots of a good that the order in a slot trades in a batch.
 
-    ``split`` is as ``shares`` returns it; ``run`` (2,) has the lots of earlier orders at the price,
-    of each side, and is written.
+    ``rationing`` is as ``call_auction.shares`` returns it; ``running_lots`` (2,) has the lots of
+    earlier orders at the price, of each side, and this order's are added to it in place.
     """
     side, lots, tick = (
         state[slot * WIDTH + SIDE],
@@ -361,7 +448,7 @@ def fee_of(state: Whole, rules: Rules, slot: int) -> int:
 
 @compiled(nogil=True)
 def collect(state: Whole, rules: Rules, totals: Whole, sign: int, agent: int) -> None:
-    """Add an agent's orders to what is bid for and offered (d, 2, T + 1), or take them off."""
+    """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
     for slot in range(agent * rules.slots, (agent + 1) * rules.slots):
         order = slot * WIDTH
         if state[order + LOTS]:
@@ -372,7 +459,11 @@ def collect(state: Whole, rules: Rules, totals: Whole, sign: int, agent: int) ->
 
 @compiled(nogil=True)
 def auction(state: Whole, rules: Rules, tape: Tape, arrivals: Whole, last: Whole) -> None:
-    """Clear a batch whose orders are all on the book; write the prices where something trades."""
+    """Clear a batch whose orders are all on the book.
+
+    ``arrivals`` (N,) are agents as they arrived; ``last`` (d,), the last prices in half ticks, is
+    written where something trades.
+    """
     totals = np.zeros((rules.goods, 2, rules.top + 1), dtype=np.int64)
     for agent in arrivals:
         collect(state, rules, totals, 1, agent)
@@ -408,7 +499,7 @@ def auction(state: Whole, rules: Rules, tape: Tape, arrivals: Whole, last: Whole
 
 @compiled(nogil=True)
 def play(state: Whole, rules: Rules, tape: Tape, sent: Sent, last: Whole) -> None:
-    """Play a round; ``last`` (d,) are the last prices, in half ticks."""
+    """Play a round; ``last`` (d,), the last prices in half ticks, is written in a batch."""
     for agent in sent.arrivals:
         arrive(state, rules, tape, sent, agent, sent.actions[agent])
     if rules.batch:
@@ -419,8 +510,8 @@ def play(state: Whole, rules: Rules, tape: Tape, sent: Sent, last: Whole) -> Non
 def again(state: Whole, rules: Rules, sent: Sent, last: Whole, changes: Whole) -> None:
     """Write what every action of every agent would have changed for it.
 
-    ``s`` is the state before the round, and is written; ``last`` (d,) are the prices then, in half
-    ticks. ``changes`` (N, A, 1 + d) gets cash, and lots of each good, that the agent has more after
+    ``state`` is that before the round; ``last`` (d,) are the prices then, in half ticks.
+    ``changes`` (N, A, 1 + d) is written: cash, and lots of each good, that the agent has more after
     the round, were it to take the action and all others theirs. Absent agents' rows are 0.
     """
     state_before, tape = state.copy(), Tape(np.zeros((0, 6), np.int64), np.zeros(2, np.int64))
@@ -450,7 +541,7 @@ def owned(state: Whole, rules: Rules, agent: int) -> Whole:
 def again_continuous(
     state: Whole, rules: Rules, tape: Tape, sent: Sent, owned_after: Whole
 ) -> None:
-    """Write what agents own after each action, in a continuous book."""
+    """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), order by order."""
     state_now, arrivals, acts, actions = (
         np.empty_like(state),
         sent.arrivals,
@@ -478,7 +569,7 @@ def again_continuous(
 def again_batch(
     state: Whole, rules: Rules, tape: Tape, sent: Sent, last: Whole, owned_after: Whole
 ) -> None:
-    """Write what agents own after each action, in a batch.
+    """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), in a batch.
 
     Nothing trades before all are here, so that what an agent may send depends on itself alone.
     """
