@@ -2,9 +2,9 @@
 
 An agent is there in the rounds t with ``entered <= t < left`` (rounds count from 0). Before and
 after, it does not decide (its action is -1), is not charged and learns nothing, and its measures
-are over its own rounds alone. A ``Round`` holds None in place of a cohort of which nobody is there; a
-``Decision`` says in ``present`` which rows of a cohort were, where some were not. Nobody else
-notices: a cohort neither draws from another's random stream nor changes what is predicted.
+are over its own rounds alone. A ``Round`` holds None in place of a cohort of which nobody is
+there; a ``Decision`` says in ``present`` which rows of a cohort were, where some were not. Nobody
+else notices: a cohort neither draws from another's random stream nor changes what is predicted.
 """
 
 from dataclasses import dataclass, field

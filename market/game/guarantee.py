@@ -33,7 +33,7 @@ class Guarantee:
     unbounded: tuple[str, ...] = ()  # which regrets have no bound despite the theorem, and why
 
     def part(self, rows: Indices) -> "Guarantee":
-        """Promise the same to some rows (k,), and say nothing of what bounds the whole."""
+        """Return the promise to some rows (k,): the same label, with NaN in place of the bound."""
         bound = None if self.bound is None else lambda: np.full(len(rows), np.nan)
         covers = None if self.covers is None else self.covers[rows]
         return Guarantee(self.label, bound, covers=covers)
@@ -46,7 +46,7 @@ class Guarantee:
         return labels
 
     def summary(self, cohort: Cohort) -> str:
-        """Sum the labels up: one where all agents agree, else how many of them it covers."""
+        """Return the label, with the number of agents it covers where these are not all."""
         agents, counts = cohort.population, cohort.counts
         is_partial = self.covers is not None and self.label != "none"
         covered_agents = int(counts[self.covers].sum()) if is_partial else agents

@@ -1,4 +1,4 @@
-"""Who hears the forecast and when: graphs, distances, and forecasts on their way.
+"""Networks: who hears the forecast directly, who hears it late, and forecasts on their way.
 
 **Late news.** An agent at distance h from the forecaster hears in round t the prediction that was
 drawn in round t - h. Until the first one has come through to it, and for ever where none does, it
@@ -39,7 +39,7 @@ class DelayedForecasts(Checkpointable):
         self.mean, self.rounds = np.full(basis.size, 0.5), 0
 
     def add(self, forecast: Forecast, vector: Array) -> None:
-        """Remember what was broadcast in a round, and s(y) of its outcome (n,)."""
+        """Keep what was broadcast in a round, and add s(y) of its outcome (n,) to the mean."""
         broadcast = {"point": forecast.statistics}
         if forecast.label is not None:
             broadcast["label"] = forecast.label
@@ -57,7 +57,10 @@ class DelayedForecasts(Checkpointable):
         self.mean = self.mean + (vector - self.mean) / self.rounds
 
     def heard(self, distance: int) -> Forecast | None:
-        """Return what reaches a distance of at least 1 now; None where nothing has yet."""
+        """Return the forecast that reaches a distance now; None where none has yet.
+
+        ``distance`` is at least 1, in hops.
+        """
         if str(distance - 1) not in self.past:
             return None
         broadcast = self.past[str(distance - 1)]
@@ -98,7 +101,7 @@ class Network:
         return np.split(directed_edges[:, 1], first_edges)
 
     def relay(self, basis: Basis) -> DelayedForecasts:
-        """Return what passes the news of a block on, as far as anybody hears it."""
+        """Return the delayed forecasts of a block, back to the farthest agent that hears them."""
         return DelayedForecasts(basis, self.farthest)
 
     def frame(self) -> pd.DataFrame:

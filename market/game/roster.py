@@ -27,7 +27,10 @@ from regretless.market.regret.model_comparison import NOT_COMPARED
 
 
 def dismiss(game: Game, cohort_index: int, agent: int, *, before: int) -> int:
-    """End an agent's stay, by its place in a cohort, before a round; return its row."""
+    """End an agent's stay before a round, and return its row in the ledger.
+
+    UserError if the agent shares a row, if its cohort learns together, or if it is the last of all.
+    """
     cohort = game.cohorts[cohort_index]
     row = int(cohort.row_of[agent])
     if not cohort.listens:
@@ -46,17 +49,20 @@ def dismiss(game: Game, cohort_index: int, agent: int, *, before: int) -> int:
 
 
 def admit(game: Game, cohort_index: int, row: int, *, round_index: int) -> None:
-    """Let a row that is spare take part from round ``at`` on."""
+    """Let a spare row of a cohort take part from a round on."""
     seat = game.seats[cohort_index]
     stay = seat.attendance.span(seat.rows)
-    entered, left = stay.entered.copy(), stay.left.copy()
-    entered[row], left[row] = round_index, FOREVER
+    entered = stay.entered.copy()
+    left = stay.left.copy()
+    entered[row] = round_index
+    left[row] = FOREVER
     seat.attendance = Attendance(entered, left)
 
 
 def uncovered(guarantee: Guarantee, row: int, rows: int) -> Guarantee:
-    """Return a guarantee that leaves one of so many rows out."""
-    covers = np.ones(rows, dtype=np.bool_) if guarantee.covers is None else guarantee.covers.copy()
+    """Return a guarantee that no longer covers one of a cohort's rows."""
+    all_rows = np.ones(rows, dtype=np.bool_)
+    covers = all_rows if guarantee.covers is None else guarantee.covers.copy()
     covers[row] = False
     return replace(guarantee, covers=covers)
 
