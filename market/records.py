@@ -1,7 +1,10 @@
-"""What travels in a round: contexts, forecasts, distributions, decisions, and the past.
+"""The records that travel in a round, each frozen, and the past that players may see.
 
-Records are frozen. Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a
-distribution, f features.
+In the order of a round: ``Context``, ``Mixture``, ``AdversaryView``, ``OutcomeDistribution``,
+``Forecast``, ``Decision``, ``RoundFeedback``, ``Observation``. A ``Round`` holds all of them.
+
+Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a distribution, f features,
+K rows of a cohort's ledger, N agents, A actions.
 
 **Deviations**: single agents play something else than their rule says, in the eyes of all. The rule
 still decides, so that nobody's random numbers move; what the agent does in its place is
@@ -106,7 +109,7 @@ class Context:
         object.__setattr__(self, "values", frozen(self.values))
 
     def of(self, agent: int) -> "Context":
-        """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
+        """Return what one agent of a cohort sees: the context with its own signal alone."""
         if not self.own:
             return self
         own = {name: float(seen[agent]) for name, seen in self.own.items()}
@@ -196,7 +199,7 @@ class Forecast:
 
 
 class AdversaryView:
-    """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
+    """What an adversary sees before it commits, as far as it declared (``adversary_view``).
 
     ``shown`` makes what each property reads. UserError at what is not declared.
     """
@@ -237,7 +240,7 @@ class AdversaryView:
         return tuple(self._ask("induced", "draw"))
 
     def moved(self, outcomes: Array) -> Array:
-        """Return what a market that was settled before would make of outcomes (m, d)."""
+        """Return outcomes (m, d) after a market that ignores this round's actions."""
         return np.asarray(self.shown["moved"]()(outcomes)) if "moved" in self.shown else outcomes
 
     @cached_property
@@ -317,7 +320,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What has come to light after a round, as an adversary that learns is told."""
+    """What an adversary that learns is told after a round: the outcome and the mean play."""
 
     number: int  # of the round, counted from 0
     outcome: Array  # (d,)

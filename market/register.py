@@ -17,11 +17,12 @@ Thing = TypeVar("Thing", bound=Callable[..., Any])
 
 
 class Registry:
-    """One kind of named building block, as error lines call it.
+    """The registered names of one kind of building block, and the decorator that adds one.
 
-    Of a utility, ``units`` says what its losses and actions are in: a function that is handed the
-    units of the outcomes, the losses and the parameters (``agents.utilities.units``). Of a measure,
-    ``within`` is the range that it cannot leave: (0, 1) of one that measures a share.
+    ``kind`` is how error lines call the kind. A utility may have ``units``: a function from the
+    units of the outcomes, the losses and the parameters to those of its losses and actions
+    (``agents.utilities.units``). A measure may have ``within``, the range that it cannot leave:
+    (0, 1) for a share.
     """
 
     def __init__(self, kind: str) -> None:

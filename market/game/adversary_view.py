@@ -1,4 +1,4 @@
-"""What an adversary may see before it commits and is told after the round, and no more than that.
+"""What an adversary sees before it commits, and learns after the round.
 
 An adversary declares ``sees``, a set out of
 
@@ -61,7 +61,7 @@ def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
 
 
 def announcement(sees: frozenset[str], view: GameView, offered: Round) -> AdversaryView:
-    """Show a round's facts as far as they are declared; its forecasts, where they are drawn."""
+    """Return the view of a round that an adversary gets which declared what it ``sees``."""
     context, mixtures = offered.context, offered.mixtures
     shown_facts: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
     if "play" in sees:
