@@ -410,7 +410,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
     basis : Basis, optional
     """
 
-    def __init__(  # noqa: PLR0913 - the names are promised to users
+    def __init__(
         self,
         losses: Sequence[Loss],
         policies: Sequence[Policy] = (),
@@ -448,7 +448,7 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
     are single or stacks; the rest is as in ``DecisionSwap``.
     """
 
-    def __init__(  # noqa: PLR0913 - the names are promised to users
+    def __init__(
         self,
         losses: Sequence[Loss],
         basis: Basis,

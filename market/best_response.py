@@ -41,7 +41,7 @@ class SmoothResponse(Protocol):
 
 
 @compiled(nogil=True)
-def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def expected_rows(
     offset: Array, weights: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
     """Write offset + weights . point of a span of losses, in index order (compiled).
@@ -123,7 +123,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
 
 
 @compiled(nogil=True)
-def _write_expected_and_realised(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _write_expected_and_realised(
     offset: Array,
     constant: Array,
     weights: Array,

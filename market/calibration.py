@@ -55,7 +55,7 @@ def decision_calibration(
     return np.asarray(errors[:, :, 0, 0])
 
 
-def cross_calibration(  # noqa: PLR0913 - the names are promised to users
+def cross_calibration(
     points: ArrayLike,
     truths: ArrayLike,
     coefficients: tuple[Array, Array],

@@ -77,7 +77,7 @@ class Audit:
     swaps: pd.DataFrame
 
 
-def audit(  # noqa: PLR0913 - what a table may call its columns
+def audit(
     decisions: pd.DataFrame | Path | str,
     outcomes: pd.DataFrame | Path | str,
     *,

@@ -409,7 +409,7 @@ class Conductor(Player):
     ``imports``; ``warn`` is called with a line for each cohort that is played here, unless counted.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the fifth
+    def __init__(
         self,
         scenario: Scenario,
         crew: Any,

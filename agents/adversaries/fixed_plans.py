@@ -152,7 +152,7 @@ class PumpAndDump(Pure, Leader):
 
     sees = frozenset({"history"})
 
-    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+    def __init__(
         self,
         outcomes: int,
         rng: np.random.Generator,

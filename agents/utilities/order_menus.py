@@ -55,7 +55,7 @@ def bidder_population(
 
 
 @register.utility("orders", units=order_units)
-def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
+def orders_population(
     population: Population,
     *,
     value: ArrayLike = 0.0,
@@ -95,7 +95,7 @@ def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
     )
 
 
-def _single_orders(  # noqa: PLR0913 - those of ``orders_population``
+def _single_orders(
     actions: int, *, side: str, asset: int, size: float, low: float, high: float
 ) -> Array:
     """Return a menu (A, 1, 3): no order, then one order per action at evenly spaced limits."""
@@ -125,7 +125,7 @@ def _parse_menu(menu: ArrayLike, actions: int) -> Array:
 
 
 @register.utility("quotes", units=order_units)
-def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
+def quotes_population(
     population: Population,
     *,
     value: ArrayLike = 0.0,
@@ -147,7 +147,7 @@ def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
 
 
 @register.utility("ladder", units=order_units)
-def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
+def ladder_population(
     population: Population,
     *,
     value: ArrayLike = 0.0,
@@ -198,7 +198,7 @@ def _evenly_spaced(low: float, high: float, count: int) -> Array:
     return np.linspace(float(interval[0]), float(interval[1]), count)
 
 
-def _order_population(  # noqa: PLR0913 - keyword-only from the third
+def _order_population(
     population: Population,
     orders: Array,
     *,

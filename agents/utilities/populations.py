@@ -145,7 +145,7 @@ def linear_population(
 
 
 @register.utility("ces")
-def ces_population(  # noqa: PLR0913 - the parameters of a scenario file
+def ces_population(
     population: Population,
     *,
     rho: ArrayLike,
@@ -162,7 +162,7 @@ def ces_population(  # noqa: PLR0913 - the parameters of a scenario file
 
 
 @register.utility("cobb-douglas")
-def cobb_douglas_population(  # noqa: PLR0913 - the parameters of a scenario file
+def cobb_douglas_population(
     population: Population,
     *,
     returns: ArrayLike = 1.0,

@@ -187,7 +187,7 @@ def _moved(rows: RowArrays, points: Array, mass: Array, truth: Array) -> tuple[A
 
 
 @compiled()
-def _add_played(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _add_played(
     chances: Array, played: Integers, mass: float, point: Array, seen: Array, moved: Array
 ) -> None:
     """Add an atom of a mixture, with its mass, to E[q] (R,) and E[q p] (R, n) in place."""

@@ -158,7 +158,7 @@ def _step_into(point: Array, field: Array, step: float, simplex: bool, out: Arra
 
 
 @compiled()
-def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _walk(
     rows: RowArrays,
     table: Array,
     steps: Array,
@@ -207,7 +207,7 @@ def field_at(rows: LossTable, table: Array, point: Array) -> Array:
     return field
 
 
-def walked(  # noqa: PLR0913 - a walk has these settings
+def walked(
     rows: LossTable,
     table: Array,
     origin: Array,

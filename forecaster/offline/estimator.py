@@ -128,7 +128,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         "refit": ["boolean"],
     }
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's convention: one keyword per parameter
+    def __init__(
         self,
         losses: Sequence[AnyLoss] | AnyLoss,
         policies: Sequence[Any] = (),

@@ -71,7 +71,7 @@ MEASURES = ("omniprediction", "decision_swap")
 EVENTS = {"coordinates": VectorEvents, "losses": GainEvents}
 
 
-def errors(  # noqa: PLR0913 - the numbers of the module docstring
+def errors(
     measure: Measure,
     *,
     losses: int,

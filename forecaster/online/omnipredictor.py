@@ -152,7 +152,7 @@ class OnlineOmnipredictor(Checkpointable):
         *("_brought", "_slots_were_shared"),
     )
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the second
+    def __init__(
         self,
         losses: Mapping[str, Loss],
         *,

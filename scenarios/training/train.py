@@ -97,7 +97,7 @@ class Training(Checkpointable):
         return pd.DataFrame({"cohort": self.attack.cohort} | found)
 
 
-def train(  # noqa: PLR0913 - keyword-only from the fourth
+def train(
     scenario: Scenario,
     order: Order,
     out: Path,

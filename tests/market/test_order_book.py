@@ -260,7 +260,9 @@ class Beside:
         """Play a round; return what each action of each agent gained (N, A), and what was done."""
         model, market, book, number = self.model, self.market, self.book, self.model.played
         if market.refresh and number and number % market.refresh == 0:
-            for own, cash, goods in zip(book.owners, market._initial_cash, market._initial_goods, strict=True):
+            for own, cash, goods in zip(
+                book.owners, market._initial_cash, market._initial_goods, strict=True
+            ):
                 own.cash, own.goods = float(cash), goods.tolist()
             book.orders = []
         model.step()
