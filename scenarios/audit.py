@@ -232,29 +232,44 @@ def _valued(
     if not scale:
         cure = "give scale = {COLUMN: (worst, best)} (in a terminal --scale COLUMN=WORST:BEST)"
         raise UserError(f"utility '{utility}' needs the scale of the outcomes; {cure}")
+    for column, (worst, best) in scale.items():
+        _check_scale(numeric(what, [column], "outcomes"), column, worst, best)
     maker, unit = register.utility[utility], 1.0
     if "orders" in inspect.signature(maker).parameters and "orders" not in parameters:
-        low, high = next(iter(scale.values()))
+        first_column, (low, high) = next(iter(scale.items()))
         try:
             quantities = np.array([float(name) for name in actions])
         except ValueError:
             cure = "write quantities, or give the utility's orders in [0, 1] as a parameter"
             raise UserError(f"actions: {', '.join(actions)} are no numbers; {cure}") from None
+        for name, quantity in zip(actions, quantities, strict=True):
+            if not min(low, high) <= quantity <= max(low, high):
+                where = f"scale.{first_column} = {low}, {high}"
+                raise UserError(f"{where}: the action '{name}' is beyond it; widen it")
         parameters["orders"] = [(quantities - low) / (high - low)]
         unit = abs(high - low)
     population = Population(stream(0, "audit"), 1, len(actions), len(scale))
     loss = construct(f"utility '{utility}'", maker, population, **parameters)
     parts = []
     for column, (worst, best) in scale.items():
-        own, where = numeric(what, [column], "outcomes"), f"scale.{column} = {worst}, {best}"
-        if worst == best:
-            raise UserError(f"{where}: give two different numbers")
-        if own.min() < min(worst, best) or own.max() > max(worst, best):
-            found = f"'{column}' runs from {own.min():g} to {own.max():g}"
-            raise UserError(f"{where}: {found}; widen it")
-        parts.append((own - worst) / (best - worst))
+        outcomes = numeric(what, [column], "outcomes")
+        parts.append((outcomes - worst) / (best - worst))
     losses = loss.losses(np.concatenate(parts, axis=1))[:, 0]
     return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
+
+
+def _check_scale(outcomes: Array, column: str, worst: float, best: float) -> None:
+    """Check that the outcomes (T, 1) of a column lie within its scale; UserError otherwise."""
+    where = f"scale.{column} = {worst}, {best}"
+    if worst == best:
+        raise UserError(f"{where}: give two different numbers")
+    least, greatest = outcomes.min(), outcomes.max()
+    if min(worst, best) <= least and greatest <= max(worst, best):
+        return
+    if least < 0 <= min(worst, best):
+        cure = "correct the table, or widen the scale"
+        raise UserError(f"{where}: '{column}' falls to {least:g}, below 0; {cure}")
+    raise UserError(f"{where}: '{column}' runs from {least:g} to {greatest:g}; widen it")
 
 
 def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:
