@@ -233,7 +233,7 @@ class Beside:
         self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
         fees = [fee * market.lots / 2**22 for fee in market._fees]
         owners = [
-            Owner(*owned(market, i), float(loss.most[at]), int(market._hold[i]) * lot)
+            Owner(*owned(market, i), float(loss.most[at]), int(market._hold_limits[i]) * lot)
             for i, (loss, at) in enumerate(self.losses)
         ]
         rules = *fees, market._batch, 1 / market.ticks, lot
