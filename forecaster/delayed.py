@@ -24,7 +24,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Event
+from regretless.market.records import Event, RoundFeedback
 
 
 class Delayed(Checkpointable, Forecaster):
@@ -55,13 +55,15 @@ class Delayed(Checkpointable, Forecaster):
     points = Delegated("current")
     suggested = Delegated("current")
     mixture = Delegated("current")
-    drew = Delegated("current")
-    observe_outcome = Delegated("current")
     described = Delegated("current")
     latest = Delegated("current")
 
     def __repr__(self) -> str:
         return f"<Delayed: round {self.time}, {len(self.instances)} of {self.instances[0]!r}>"
+
+    def observe(self, feedback: RoundFeedback) -> None:
+        self.current.observe(feedback)
+        self.time += 1
 
     def update(self, y: ArrayLike) -> None:
         self.current.update(y)

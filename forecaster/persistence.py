@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from regretless.market.core.archive import refuse_expanding
-from regretless.market.core.checkpoint import DAMAGED, Own, replacing
+from regretless.market.core.checkpoint import DAMAGED, ForeignState, replacing
 from regretless.market.core.errors import UserError
 
 READ = (  # of what skops does not trust; arrays that say where to go are checked below
@@ -42,9 +42,9 @@ class Copy:
             return False
         return True
 
-    def state(self) -> Own:
+    def state(self) -> ForeignState:
         """Return the bytes of the model."""
-        return Own(file=np.frombuffer(dumps(self.model, self._read), dtype=np.uint8))
+        return ForeignState(file=np.frombuffer(dumps(self.model, self._read), dtype=np.uint8))
 
     def restore(self, state: Any) -> None:
         """Continue from a checkpoint; ValueError if it names other classes."""

@@ -48,13 +48,18 @@ from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
-from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.randomness import stream
-from regretless.market.core.validation import check_int, check_positive
+from regretless.market.core.validation import (
+    check_int,
+    check_positive,
+    check_unit_vector,
+    numbers,
+)
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
-from regretless.market.losses.basis import Basis
-from regretless.market.records import Forecast, Mixture, Policy
+from regretless.market.losses.basis import Basis, checked_basis
+from regretless.market.records import Forecast, Mixture, Policy, RoundFeedback
 
 EARLY, LATE = 0.05, 1.5
 START = round((LATE / EARLY) ** 2)  # 900, where the two meet
@@ -117,6 +122,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         seed: int = 0,
     ) -> None:
         check_int("seed", seed, least=0)
+        check_parts(events, solver, reference, basis)
         self.events, self.reference, self.basis = events, reference, basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
@@ -128,6 +134,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._spent = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._drawn: int | None = None
+        self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go
 
@@ -182,19 +189,17 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def predict(self, x: object = None) -> Forecast:
         forecast = super().predict(x)
-        self.drew(forecast.index)
+        self._drawn = forecast.index
         return forecast
 
-    def drew(self, index: int) -> None:
-        self._drawn = index
-
-    def observe_outcome(self, outcome: Array) -> None:
-        if self.reference is not None:
-            self.reference.model.observe_outcome(outcome)
+    def observe(self, feedback: RoundFeedback) -> None:
+        self._drawn = feedback.drawn
+        self._outcome = feedback.outcome
+        super().observe(feedback)
 
     def suggested(self, group: Any) -> Indices:
         if self._pending is None:
-            raise ValueError("no round is open; call mixture or predict first")
+            raise UserError("no round is open; call mixture or predict first")
         rows = self.events.rows
         if any(listed is group for listed in self.events.groups):
             return rows.best_responses(self.points)[rows.losses(group)]
@@ -203,10 +208,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def update(self, y: ArrayLike) -> None:
         if self._pending is None:
-            raise ValueError("update before a prediction; call mixture or predict first")
-        truth = np.asarray(y, dtype=np.float64)
+            raise UserError("update before a prediction; call mixture or predict first")
+        is_floating = isinstance(y, np.ndarray) and y.dtype.kind == "f"
+        truth = np.asarray(y if is_floating else numbers("y", y), dtype=np.float64)
         self.solver.check(truth)
         (active, solution), self._pending = self._pending, None
+        outcome, self._outcome = self._outcome, None
         drawn, self._drawn, rows, mass = self._drawn, None, self.events.rows, solution.mass
         came = rows.offset + rows.times(truth) if self.trusting else None
         played = played_of(rows, solution.points, mass, truth)._replace(losses=came)
@@ -234,13 +241,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             evidence["surprise"] = cost / most if most > ROUNDING else 0.0
             evidence["beyond"] = self.events.exceeds(active, self.trust)
             evidence["doubtful"] = self.events.exceeds(active, self.trust, hint=True)
-        self.reference.learn(truth, **evidence)
+        self.reference.learn(truth, outcome, **evidence)
 
-    def observe(self, outcome: ArrayLike) -> None:
+    def learn_outcome(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,); the forecaster knows its basis."""
         if self.basis is None:
-            raise ValueError("observe needs the basis that is predicted; use update with s(y)")
-        self.update(self.basis.transform(outcome))
+            raise UserError("learn_outcome needs the basis that is predicted; use update with s(y)")
+        realised_outcome = check_unit_vector("outcome", outcome, self.basis.outcomes)
+        self.update(self.basis.transform(realised_outcome))
 
     def __repr__(self) -> str:
         kind = f"{type(self).__name__}: {self.events.size} numbers, {self.events.rule.name} weights"
@@ -312,6 +320,18 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self.events.realised(self.known_bound(), group)
 
 
+def check_parts(events: Any, solver: Any, reference: Any, basis: Any) -> None:
+    """Raise ParameterError unless each part of a forecaster is one; None stands for no part."""
+    if not isinstance(events, EventSet):
+        raise ParameterError(f"events = {brief(events)}: give an EventSet, such as VectorEvents")
+    if solver is not None and not isinstance(solver, HullSolver):
+        raise ParameterError(f"solver = {brief(solver)}: give a solver of forecaster.minimax")
+    if reference is not None and not isinstance(reference, Reference):
+        raise ParameterError(f"reference = {brief(reference)}: give a Reference of a model")
+    if basis is not None:
+        checked_basis(basis)
+
+
 def checked_losses(losses: Any, kind: type[Loss] = Loss) -> list[Any]:
     """Return the losses to protect as a list; ParameterError unless all are of a kind and fit."""
     listed = list(losses) if isinstance(losses, list | tuple) else [losses]
@@ -331,13 +351,6 @@ def checked_policies(policies: Any) -> list[Policy]:
         cure = "give a list of functions, from a context to the number of an action"
         raise ParameterError(f"policies = {brief(policies)}: {cure}")
     return list(policies)
-
-
-def checked_basis(basis: Any) -> Basis:
-    """Return a basis; ParameterError if it is none."""
-    if not isinstance(basis, Basis):
-        raise ParameterError(f"basis = {brief(basis)}: give a basis of forecaster.bases")
-    return basis
 
 
 def coefficients_of(basis: Basis, losses: Sequence[Loss]) -> list[tuple[Array, Array]]:
@@ -397,7 +410,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
     basis : Basis, optional
     """
 
-    def __init__(  # noqa: PLR0913 - the names are promised to users
+    def __init__(
         self,
         losses: Sequence[Loss],
         policies: Sequence[Policy] = (),
@@ -435,7 +448,7 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
     are single or stacks; the rest is as in ``DecisionSwap``.
     """
 
-    def __init__(  # noqa: PLR0913 - the names are promised to users
+    def __init__(
         self,
         losses: Sequence[Loss],
         basis: Basis,

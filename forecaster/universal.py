@@ -43,6 +43,8 @@ from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.validation import check_int, check_unit_vector
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear
 from regretless.market.losses.basis import Hull
@@ -50,6 +52,7 @@ from regretless.market.records import Ensemble, Event
 
 # Where in its finest cell a prediction lies: few losses tie there.
 INSIDE = (math.sqrt(5) - 1) / 2
+MAX_ROUNDS = 10_000_000  # whose cells fit into memory
 SHORT = 13.0  # runs below its square have finer cells than 1 / T
 
 
@@ -281,21 +284,23 @@ class UniversalDecisionSwap(UnbiasedPrediction):
         give_up: float = 0.0,
         seed: int = 0,
     ) -> None:
-        if rounds < 1:
-            raise ValueError(f"rounds is {rounds}; give at least 1")
-        nobody, scales = ProtectedLosses(np.zeros((1, 1)), np.zeros((1, 1, 1))), scales_for(rounds)
-        model = Reference(reference or ExponentialSmoothing(1), band=band, give_up=give_up)
+        scales = scales_for(check_int("rounds", rounds, least=1, below=MAX_ROUNDS + 1))
+        nobody = ProtectedLosses(np.zeros((1, 1)), np.zeros((1, 1, 1)))
+        smoothed = ExponentialSmoothing(1) if reference is None else reference
+        model = Reference(smoothed, band=band, give_up=give_up)
         super().__init__(CellEvents([nobody], scales), Line(scales), model, seed=seed)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the outcome, a number in [0, 1] or an array of it."""
-        super().update(np.atleast_1d(np.asarray(y, dtype=np.float64)))
+        super().update(check_unit_vector("y", y, 1))
 
     def regret_bound(self, loss: Linear) -> Array:
         """Bound the expected decision swap regret per round so far, of tasks it need not know.
 
         Against constants (K,); ``loss`` is single (A, 1) or a stack (K, A, 1).
         """
+        if not isinstance(loss, Linear) or loss.outcomes != 1:
+            raise ParameterError(f"loss = {brief(loss)}: give a Linear loss of one outcome")
         offset = np.atleast_2d(loss.offset)
         group = ProtectedLosses(offset, np.reshape(loss.weights, (*offset.shape, 1)))
         return self.from_variation(group) / max(self.time, 1)

@@ -1,7 +1,10 @@
-"""What travels in a round: contexts, forecasts, distributions, decisions, and the past.
+"""The records that travel in a round, each frozen, and the past that players may see.
 
-Records are frozen. Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a
-distribution, f features.
+In the order of a round: ``Context``, ``Mixture``, ``AdversaryView``, ``OutcomeDistribution``,
+``Forecast``, ``Decision``, ``RoundFeedback``, ``Observation``. A ``Round`` holds all of them.
+
+Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a distribution, f features,
+K rows of a cohort's ledger, N agents, A actions.
 
 **Deviations**: single agents play something else than their rule says, in the eyes of all. The rule
 still decides, so that nobody's random numbers move; what the agent does in its place is
@@ -13,7 +16,7 @@ longer chooses by what it expected, so that its expectation is left out, and wit
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -46,6 +49,26 @@ class Decision:
         """Return the same but for some parts."""
         return replace(self, **parts)
 
+    def masked(self, present: Mask, row_of: Indices) -> "Decision":
+        """Return the decision without what absent rows and their agents would have done.
+
+        ``present`` (K,) says which rows are there, ``row_of`` (N,) is the row of each agent. Absent
+        rows have the mixed strategy 0, choice and action -1, and counts of 0.
+        """
+        strategy = self.strategy
+        if strategy is not None:
+            strategy = np.where(present[:, None], strategy, 0.0)
+        choices = self.choices
+        if choices is not None:
+            choices = np.where(present, choices, -1)
+        counts = self.counts
+        if counts is not None:
+            counts = partial(_masked_counts, counts, present)
+        actions = np.where(present[row_of], self.actions, -1)
+        return self.changed(
+            strategy=strategy, choices=choices, actions=actions, counts=counts, present=present
+        )
+
     def losses(self, loss: Loss, outcome: Array) -> Array:
         """Return the losses (K, A) of all actions at the outcome (d,)."""
         return loss.losses(outcome)
@@ -58,6 +81,11 @@ class Decision:
         choices: Any = self.choices
         predicted: Any = self.predicted
         return one_hot(choices, predicted.shape[1])
+
+
+def _masked_counts(counts: Callable[[], Array], present: Mask) -> Array:
+    """Return counts (K, A) with 0 in the rows that are not present (K,)."""
+    return np.where(present[:, None], counts(), 0.0)
 
 
 def one_hot(actions: Indices, count: int) -> Array:
@@ -81,7 +109,7 @@ class Context:
         object.__setattr__(self, "values", frozen(self.values))
 
     def of(self, agent: int) -> "Context":
-        """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
+        """Return what one agent of a cohort sees: the context with its own signal alone."""
         if not self.own:
             return self
         own = {name: float(seen[agent]) for name, seen in self.own.items()}
@@ -171,7 +199,7 @@ class Forecast:
 
 
 class AdversaryView:
-    """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
+    """What an adversary sees before it commits, as far as it declared (``adversary_view``).
 
     ``shown`` makes what each property reads. UserError at what is not declared.
     """
@@ -212,7 +240,7 @@ class AdversaryView:
         return tuple(self._ask("induced", "draw"))
 
     def moved(self, outcomes: Array) -> Array:
-        """Return what a market that was settled before would make of outcomes (m, d)."""
+        """Return outcomes (m, d) after a market that ignores this round's actions."""
         return np.asarray(self.shown["moved"]()(outcomes)) if "moved" in self.shown else outcomes
 
     @cached_property
@@ -259,6 +287,15 @@ class OutcomeDistribution:
 
 
 @dataclass(frozen=True, eq=False)
+class RoundFeedback:
+    """What a forecaster is told of a round once its outcome is known."""
+
+    statistics: Array  # s(y) of the outcome, the vector that was predicted (n,)
+    outcome: Array | None = None  # the outcome y itself (d,); None where only s(y) is known
+    drawn: int | None = None  # index of the atom that was broadcast; None where none was drawn
+
+
+@dataclass(frozen=True, eq=False)
 class Round:
     """A round as far as it is played, one entry per block or cohort; what is yet to come is empty.
 
@@ -283,7 +320,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What has come to light after a round, as an adversary that learns is told."""
+    """What an adversary that learns is told after a round: the outcome and the mean play."""
 
     number: int  # of the round, counted from 0
     outcome: Array  # (d,)

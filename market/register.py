@@ -11,17 +11,18 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import PROJECT, misfit, own_packages, package_of
+from regretless.market.core.own_code import PROJECT, package_of, signature_fault, user_packages
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 
 
 class Registry:
-    """One kind of named building block, as error lines call it.
+    """The registered names of one kind of building block, and the decorator that adds one.
 
-    Of a utility, ``units`` says what its losses and actions are in: a function that is handed the
-    units of the outcomes, the losses and the parameters (``agents.utilities.units``). Of a measure,
-    ``within`` is the range that it cannot leave: (0, 1) of one that measures a share.
+    ``kind`` is how error lines call the kind. A utility may have ``units``: a function from the
+    units of the outcomes, the losses and the parameters to those of its losses and actions
+    (``agents.utilities.units``). A measure may have ``within``, the range that it cannot leave:
+    (0, 1) for a share.
     """
 
     def __init__(self, kind: str) -> None:
@@ -53,10 +54,10 @@ class Registry:
                 if name in other:
                     taken = f"there is a {other.kind} of that name; choose another name"
                     raise UserError(f"{self.kind} '{name}': {taken}")
-            if package_of(thing.__module__) != PROJECT and (told := misfit(thing)):
+            if package_of(thing.__module__) != PROJECT and (told := signature_fault(thing)):
                 raise UserError(f"{self.kind} '{name}': {told}")
             self._known[name] = thing
-            own_packages.update({package_of(thing.__module__)} - {PROJECT})
+            user_packages.update({package_of(thing.__module__)} - {PROJECT})
             return thing
 
         return add

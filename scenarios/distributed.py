@@ -320,12 +320,12 @@ class RemoteSeat(Seat):
     def __init__(self, whole: Seat) -> None:
         self.whole, self.cohort = whole, Remote(whole.cohort)
 
-    def decide(self, *_: Any, number: int, affordable: Any) -> None:
+    def decide(self, *_: Any, round_index: int, affordable: Any) -> None:
         """Let nobody decide."""
 
-    def record(self, *_: Any, number: int, outcome: Array) -> None:
+    def record(self, *_: Any, round_index: int, outcome: Array) -> None:
         """Count the rounds alone, which bounds depend on."""
-        self.whole.cohort.ledger.rounds = self.whole.attendance.spent(number + 1)
+        self.whole.cohort.ledger.rounds = self.whole.attendance.spent(round_index + 1)
 
     def players(self) -> dict[str, object]:
         """Nobody has a memory here."""
@@ -409,7 +409,7 @@ class Conductor(Player):
     ``imports``; ``warn`` is called with a line for each cohort that is played here, unless counted.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the fifth
+    def __init__(
         self,
         scenario: Scenario,
         crew: Any,

@@ -120,5 +120,7 @@ def on_exploitability(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]
         if tracker is not None and known:
             surplus, cap = (mean_of(rows, column) for column in LEADER_COLUMNS)
             limit = f"cap {cap:.3f}{', mean over agents' if known > 1 else ''}"
-            paid = tracker.paid([cohort.name for cohort in model.game.cohorts].index(name))
+            paid = tracker.mean_leader_payoff(
+                [cohort.name for cohort in model.game.cohorts].index(name)
+            )
             yield f"{name}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f} per round"

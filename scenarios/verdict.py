@@ -14,7 +14,7 @@ import pandas as pd
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
-from regretless.market.regret.inference import FEWEST, TRUSTED
+from regretless.market.regret.inference import MIN_EFFECTIVE_ROUNDS, MIN_ROUNDS
 from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.terminal import decimals
 
@@ -89,12 +89,12 @@ def assumed(verdict: pd.DataFrame) -> Iterator[str]:
     if len(known):
         yield "intervals: simultaneous over all alternatives, stationary outcomes assumed"
     elif len(verdict):
-        yield f"no intervals: they take at least {FEWEST} rounds"
-    if few := int((known["effective"] < TRUSTED).sum()):
+        yield f"no intervals: they take at least {MIN_ROUNDS} rounds"
+    if few := int((known["effective"] < MIN_EFFECTIVE_ROUNDS).sum()):
         each = f"each {'cohort and ' * (len(set(known['cohort'])) > 1)}alternative"
         which = f"{few} of the {len(known)} intervals, one for {each}, are"
         which = which if len(known) > 1 else "the interval is"
-        yield f"{which} too narrow: effective sample below {TRUSTED} rounds"
+        yield f"{which} too narrow: effective sample below {MIN_EFFECTIVE_ROUNDS} rounds"
 
 
 def played(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:

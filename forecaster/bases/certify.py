@@ -49,7 +49,7 @@ class ErrorCertificate(NamedTuple):
     evaluations: int  # triples (loss, action, box) that it took
 
 
-def certify(  # noqa: PLR0913 - what is certified, then how hard to try
+def certify(
     loss: Loss,
     offset: Array,
     weights: Array,

@@ -43,7 +43,7 @@ def paper_gamma(size: int, rounds: int) -> float:
     return float(1 / (2 * size * np.sqrt(rounds)))
 
 
-def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
+def uniform_regret(
     size: int, actions: int, *, rounds: int, certificate_sum: float, reach: float, policies: int = 0
 ) -> tuple[float, float]:
     """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
@@ -110,7 +110,7 @@ def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: 
 
 
 @compiled(nogil=True)
-def _serve(  # noqa: PLR0913 - a span of rows
+def _serve(
     own: tuple[Array, Array], kept: tuple[Array, Array, Indices], near: Array, served: Indices,
     first: int, last: int,
 ) -> None:  # fmt: skip

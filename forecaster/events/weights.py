@@ -131,7 +131,7 @@ def _exponents(gain: Array, variation: Array, zone: float, both: bool, powers: A
 
 
 @compiled(error_model="numpy")
-def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _signed(
     bias: Array, variation: Array, zone: float, share: float, top: float, raised: Array
 ) -> float:
     """Put the signed weights of both signs in place of potentials; the sum of all weights."""
@@ -217,7 +217,7 @@ class AdaptiveWeights(WeightRule):
 
 
 @compiled()
-def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _weigh(
     gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
 ) -> float:
     """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
@@ -288,7 +288,7 @@ class SecondOrderWeights(WeightRule):
 
 
 @compiled()
-def _exponential(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _exponential(
     bias: Array, noise: Array, rate: float, top: float, share: float, table: Array
 ) -> float:
     total = 0.0

@@ -19,6 +19,7 @@ from regretless.forecaster.minimax.game import (
 )
 from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -59,7 +60,10 @@ class CubeSolver(HullSolver):
 
     def single(self, point: Array) -> Solution:
         inside = np.array(point, dtype=np.float64)
-        project(inside, self.simplex)
+        if self.simplex:
+            project(inside, self.simplex)
+        else:  # as ``project``, which a run that plays no game need not compile
+            inside = np.where(inside <= 0.0, 0.0, np.minimum(inside, 1.0))
         if self.off_ties:
             keep_off(inside, OFF_CENTRE, self.simplex)
         return self._spelled(Solution(inside[None], unchanged=True))
@@ -162,7 +166,8 @@ class Simplex(CubeSolver):
     def check(self, truth: Array) -> None:
         super().check(truth)
         if abs(truth.sum() - 1) > 1e-9:
-            raise ValueError("update needs numbers that sum to 1")
+            told = f"y = {brief(truth.tolist())}"
+            raise ParameterError(f"{told}: update needs numbers that sum to 1")
 
 
 def cube(size: int, hull: Hull, *, off_ties: bool = False) -> CubeSolver:

@@ -44,6 +44,7 @@ from regretless.forecaster.events.loss_table import (
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -70,8 +71,9 @@ def steps_for(tolerance: float) -> Array:
 def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Array) -> None:
     """Write h(point) into ``out`` (n,)."""
     choose(rows, point, room)
-    chances, played = room[0].ravel(), room[1]
-    out[:] = 0.0
+    _, chances, played = room
+    for i in range(out.shape[0]):
+        out[i] = 0.0
     for k in range(played.shape[0]):
         for r in range(played[k, 0], played[k, 1]):
             if chances[r] > 0.0:
@@ -80,18 +82,11 @@ def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Arr
 
 
 @compiled()
-def _field(rows: RowArrays, table: Array, point: Array) -> Array:
-    out = np.empty(table.shape[1])
-    field_into(rows, table, point, room_for(rows), out)
-    return out
-
-
-@compiled()
 def sort_descending(values: Array) -> None:
     """Sort numbers (n,) in place, the greatest first: insertion sort over shrinking gaps.
 
-    NumPy's sort is the same to the reader but takes Numba four seconds to compile (Shell 1959,
-    "A high-speed sorting procedure").
+    NumPy's sort gives the same numbers. Numba takes 4 seconds of a processor to
+    compile it, and a quarter of a second for this (Shell 1959, "A high-speed sorting procedure").
     """
     gap = values.shape[0] // 2
     while gap > 0:
@@ -136,42 +131,50 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 @compiled()
 def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
-    """Keep a point off the sides of the hull, of no two by the same distance."""
-    share = 0.25 + 0.5 * (np.arange(1, point.shape[0] + 1) * GOLDEN % 1.0)
+    """Keep a point (n,) off the sides of the hull in place, of no two by the same distance."""
+    total = 0.0
+    for i in range(point.shape[0]):
+        share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
+        if simplex:
+            point[i] += inset * share
+            total += point[i]
+        else:
+            point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
     if simplex:
-        point += inset * share
-        point /= point.sum()
-    else:
-        point[:] = np.minimum(1.0 - inset * (1.0 - share), np.maximum(inset * share, point))
+        for i in range(point.shape[0]):
+            point[i] /= total
 
 
 @compiled()
-def _stepped(point: Array, field: Array, step: float, simplex: bool) -> Array:  # noqa: FBT001
-    """Return the nearest point of the hull to one that has moved against its field."""
-    largest = np.abs(field).max()
-    moved = point - (step / largest if largest > 0.0 else 0.0) * field
-    project(moved, simplex)
-    return moved
+def _step_into(point: Array, field: Array, step: float, simplex: bool, out: Array) -> None:  # noqa: FBT001
+    """Write into ``out`` (n,) the nearest point of the hull to one moved against its field."""
+    largest = 0.0
+    for i in range(field.shape[0]):
+        largest = max(largest, abs(field[i]))
+    length = step / largest if largest > 0.0 else 0.0
+    for i in range(field.shape[0]):
+        out[i] = point[i] - length * field[i]
+    project(out, simplex)
 
 
 @compiled()
-def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _walk(
     rows: RowArrays,
     table: Array,
     steps: Array,
     inset: float,
     simplex: bool,  # noqa: FBT001
+    room: Room,
     points: Array,
     fields: Array,
 ) -> None:
     """Walk from the first of the points, one step size after the other; write points and fields."""
-    room = room_for(rows)
     for t in range(points.shape[0]):
         if inset > 0.0:
             keep_off(points[t], inset, simplex)
         field_into(rows, table, points[t], room, fields[t])
         if t + 1 < points.shape[0]:
-            points[t + 1] = _stepped(points[t], fields[t], steps[t], simplex)
+            _step_into(points[t], fields[t], steps[t], simplex, points[t + 1])
 
 
 @compiled()
@@ -199,10 +202,12 @@ def field_at(rows: LossTable, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ table)
-    return np.asarray(_field(rows.arrays, table, point))
+    field = np.empty(table.shape[1])
+    field_into(rows.arrays, table, point, room_for(rows.arrays), field)
+    return field
 
 
-def walked(  # noqa: PLR0913 - a walk has these settings
+def walked(
     rows: LossTable,
     table: Array,
     origin: Array,
@@ -215,14 +220,15 @@ def walked(  # noqa: PLR0913 - a walk has these settings
     points, fields = np.empty((2, len(steps), table.shape[1]))
     points[0] = here = origin
     if not rows.custom:
-        _walk(rows.arrays, table, steps, inset, simplex, points, fields)
+        _walk(rows.arrays, table, steps, inset, simplex, room_for(rows.arrays), points, fields)
         return points, fields
     for t, step in enumerate(steps):  # response rules that are not compiled
         points[t] = here
         if inset > 0.0:
             keep_off(points[t], inset, simplex)
         fields[t] = field_at(rows, table, points[t])
-        here = _stepped(points[t], fields[t], step, simplex)
+        here = np.empty_like(points[t])
+        _step_into(points[t], fields[t], step, simplex, here)
     return points, fields
 
 
@@ -312,9 +318,10 @@ class HullSolver(Checkpointable, ABC):
         """Return a mixture with its certificate."""
 
     def check(self, truth: Array) -> None:
-        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        """Raise ParameterError unless ``truth`` (n,) is a possible s(y)."""
         if truth.shape != (self.size,) or not ((truth >= 0) & (truth <= 1)).all():
-            raise ValueError(f"update needs {self.size} numbers in [0, 1]")
+            told = f"y = {brief(truth.tolist())}"
+            raise ParameterError(f"{told}: update needs {self.size} numbers in [0, 1]")
 
     def solve(
         self, rows: LossTable, table: Array, *, tolerance: float, candidate: Solution | None = None

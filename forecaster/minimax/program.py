@@ -76,7 +76,7 @@ def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, f
 
 
 @compiled()
-def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _leaving(
     moves: Array, levels: Array, kinds: Integers, side: Integers, slope: float, passed: Array
 ) -> int:
     """Find the row whose variable stops the step, and which zeros are passed; -1 if none stops."""

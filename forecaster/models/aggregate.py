@@ -34,8 +34,10 @@ from regretless.forecaster.models.base import Model, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.own_code import handed
+from regretless.market.core.errors import ParameterError, UserError, brief
+from regretless.market.core.validation import check_name
 from regretless.market.game.protocols import Forecaster
+from regretless.market.records import RoundFeedback
 
 SCALE = 0.001  # c
 
@@ -76,11 +78,20 @@ class Aggregate(Model):
         self, models: Mapping[str, Forecaster], size: int, *, chosen: str | None = None
     ) -> None:
         super().__init__(size)
-        if not models:
-            raise ValueError("an aggregate needs a model at least")
+        if not isinstance(models, Mapping) or not models:
+            raise ParameterError(f"models = {brief(models)}: an aggregate needs a model, by name")
+        for name, model in models.items():
+            if not isinstance(name, str) or not isinstance(model, Forecaster):
+                cure = "give forecasters by name; forecaster.adapted makes one of another model"
+                raise ParameterError(f"models[{brief(name)}] = {brief(model)}: {cure}")
+            if isinstance(model, Model) and model.size != self.size:
+                told = f"models['{name}'] predicts {model.size} numbers"
+                raise ParameterError(f"{told}, size is {self.size}; make them alike")
         self.members = dict(models)
         self.made_of = tuple(self.members)
-        self._chosen = None if chosen is None else self.made_of.index(chosen)
+        self._chosen: int | None = None
+        if chosen is not None:
+            self._chosen = self.made_of.index(check_name("model", chosen, self.made_of))
         self._points = np.full((len(self.made_of), size), 0.5)
         self._own = PolynomialWeights(len(self.made_of), size)
         self._common = PolynomialWeights(len(self.made_of), 1)
@@ -99,7 +110,14 @@ class Aggregate(Model):
         for model in self.members.values():
             model.ahead = self.ahead
             model.newer = self.newer
-        self._points = kept(np.array([model.point(x) for model in self.members.values()]))
+        points = np.empty_like(self._points)
+        for place, (name, model) in enumerate(self.members.items()):
+            point = np.asarray(model.point(x))
+            if point.shape != (self.size,):
+                told = f"models['{name}'] predicted an array of shape {point.shape}"
+                raise UserError(f"{told}; it must predict {self.size} numbers")
+            points[place] = point
+        self._points = kept(points)
         self._shares = own, common, choice = self._weighed()
         if self._chosen is not None:
             return np.array(self._points[self._chosen])
@@ -118,10 +136,6 @@ class Aggregate(Model):
         self._points = opened["points"]
         self._shares = opened["own"], opened["common"], opened["choice"]
 
-    def observe_outcome(self, outcome: Array) -> None:
-        for model in self.members.values():
-            model.observe_outcome(outcome)
-
     def _learn(self, truth: Array) -> None:
         own, common, choice = self._shares
         means = np.stack([(own * self._points).sum(0), (common * self._points).sum(0)])
@@ -130,8 +144,9 @@ class Aggregate(Model):
         self._own.add(gains[0])
         self._common.add(gains[1].mean(1, keepdims=True))
         self._choice.add((told - truth) * (told - means))
+        outcome, self._outcome = self._outcome, None
         for model in self.members.values():
-            model.update(handed(model.update, truth))
+            model.observe(RoundFeedback(truth, outcome))
 
 
 # the models that come with the forecaster, as data that a scenario file could write

@@ -22,14 +22,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, features
+from regretless.forecaster.models.base import MOST_NUMBERS, Model, features
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
 from regretless.forecaster.persistence import Copy
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, brief
+from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.own_code import name_of
+from regretless.market.core.validation import check_int
 from regretless.market.game.protocols import Forecaster, as_forecaster
-from regretless.market.losses.basis import Basis
+from regretless.market.losses.basis import Basis, checked_basis
 
 WINDOW = 2000  # rounds that a model is fitted to
 GROWTH = 1.2  # it is refitted when the rounds seen have grown by this factor
@@ -38,20 +39,25 @@ SHORT = 100  # a series that may be too short for its model
 
 def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
     """Make a forecaster of n = ``size`` numbers from any model with the methods above."""
+    check_int("size", size, least=1, below=MOST_NUMBERS + 1)
+    if basis is not None:
+        checked_basis(basis)
+    if isinstance(model, type):
+        raise ParameterError(f"model = {model.__name__} is a class; give an object of it")
     kind = type(model).__name__
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
         return OnlineModel(model, size)
     forecasts = _takes(model, "forecast", "y") and _takes(model, "forecast", "h")
     if forecasts or _takes(model, "predict", "fh") or _takes(model, "predict", "h"):
         if basis is None:
-            raise ValueError(f"{kind} predicts a series of outcomes; give the basis as well")
+            raise ParameterError(f"{kind} predicts a series of outcomes; give the basis as well")
         return SeriesModel(model, basis)
     if hasattr(model, "fit") and hasattr(model, "predict"):
         return BatchModel(model, size)
     if hasattr(model, "predict") and hasattr(model, "update"):
         return as_forecaster(model)
     known = "predict and update, fit and predict, forecast, or learn_one and predict_one"
-    raise ValueError(f"{kind} cannot be a base model; it needs {known}")
+    raise ParameterError(f"{kind} cannot be a base model; it needs {known}")
 
 
 def _takes(model: Any, method: str, parameter: str) -> bool:
@@ -124,29 +130,52 @@ class OnlineModel(_Wrapped):
 
 
 class BatchModel(_Wrapped):
-    """A regressor of several outputs that is fitted to a table, again and again."""
+    """A regressor of several outputs that is fitted to a table, again and again.
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_seen", "_truths", "_next_fit")
+    The table has a column for every feature that a round had, in the order in which they first
+    came. Where a round lacks one, the mean of the column stands in its place; a feature that is new
+    counts from the next fit on.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        *("_names", "_seen", "_present", "_instead", "_truths", "_next_fit"),
+    )
     silent = 2
 
     def __init__(self, model: Any, size: int) -> None:
         super().__init__(size, model)
-        self._seen, self._truths = np.zeros((0, 0)), np.zeros((0, size))
+        self._names: list[str] = []  # of the features, F
+        self._seen = np.zeros((0, 0))  # (m, F), 0 where a round lacks a feature
+        self._present = np.zeros((0, 0))  # (m, F), 1 where it has it
+        self._instead = np.zeros(0)  # what stands for a missing one of those that were fitted
+        self._truths = np.zeros((0, size))
         self._next_fit = 2
 
     def _answer(self) -> Array:
-        row = np.array([list(self._open.values())])
-        return _numbers(self._copies[0].model.predict, self.size, row)
+        fitted = self._names[: len(self._instead)]
+        means = self._instead.tolist()
+        row = [self._open.get(name, mean) for name, mean in zip(fitted, means, strict=True)]
+        return _numbers(self._copies[0].model.predict, self.size, np.array([row]))
 
     def _learn(self, truth: Array) -> None:
-        row = np.array([list(self._open.values())])
-        self._seen = _window(self._seen.reshape(-1, row.size), row)
+        self._names += [name for name in self._open if name not in self._names]
+        row = np.array([[self._open.get(name, 0.0) for name in self._names]])
+        present = np.array([[float(name in self._open) for name in self._names]])
+        self._seen = _window(_widened(self._seen, row.size), row)
+        self._present = _window(_widened(self._present, row.size), present)
         self._truths = _window(self._truths, truth[None])
         self._saw(truth)
         if self.time + 1 >= self._next_fit:
-            table = self._truths[:, 0] if self.size == 1 else self._truths
-            self._copies[0].model.fit(self._seen, table)
+            self._instead = self._seen.sum(0) / np.maximum(self._present.sum(0), 1.0)
+            table = np.where(self._present > 0, self._seen, self._instead)
+            truths = self._truths[:, 0] if self.size == 1 else self._truths
+            self._copies[0].model.fit(table, truths)
             self._next_fit = math.ceil((self.time + 1) * GROWTH)
+
+
+def _widened(rows: Array, columns: int) -> Array:
+    """Append columns of zeros until a table (m, F) has so many."""
+    return np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
 
 
 def _window(rows: Array, row: Array) -> Array:

@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array
-from regretless.market.core.own_code import handed
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
 
 
 class LateModel(Wrapping):
@@ -21,7 +20,6 @@ class LateModel(Wrapping):
         super().__init__(model)
         self.rounds, self._waiting = rounds, list[dict[str, Any]]()
         self._context: Any = None
-        self._outcome: Array | None = None
 
     def mixture(self, x: object = None) -> Mixture:
         return self._asked(x).mixture(x)
@@ -37,18 +35,23 @@ class LateModel(Wrapping):
         self._context, self.inner.ahead = x, len(self._waiting)
         return self.inner
 
-    def observe_outcome(self, outcome: Array) -> None:
-        self._outcome = np.array(outcome, dtype=np.float64)
+    def observe(self, feedback: RoundFeedback) -> None:
+        self.learn(np.array(feedback.statistics, dtype=np.float64), feedback.outcome)
 
     def update(self, y: ArrayLike) -> None:
         self.learn(np.array(y, dtype=np.float64))
 
-    def learn(self, truth: Array, **beside: Any) -> dict[str, Any] | None:
-        """Add s(y) of the round that was asked for, and teach the model one that is D rounds old.
+    def learn(
+        self, truth: Array, outcome: Array | None = None, **beside: Any
+    ) -> dict[str, Any] | None:
+        """Add the round that was asked for, and teach the model one that is D rounds old.
 
-        Return what was given ``beside`` the round that it learned; None if it learned none.
+        ``truth`` is s(y) (n,) of the round, ``outcome`` its y (d,), where it is known. Return what
+        was given ``beside`` the round that the model learned; None if it learned none.
         """
-        (outcome, self._outcome), x = (self._outcome, None), self._context
+        if outcome is not None:
+            outcome = np.array(outcome, dtype=np.float64)
+        x = self._context
         if self.rounds:
             if isinstance(x, Context):  # as a checkpoint can hold it
                 x = {"names": list(x.names), "values": np.array(x.values)}
@@ -62,7 +65,5 @@ class LateModel(Wrapping):
                 x = Context(tuple(x["names"]), np.asarray(x["values"]))
             self.inner.reopen(x, oldest["opened"])
             beside = oldest["beside"]
-        if outcome is not None:
-            self.inner.observe_outcome(outcome)
-        self.inner.update(handed(self.inner.update, truth))
+        self.inner.observe(RoundFeedback(truth, outcome))
         return beside

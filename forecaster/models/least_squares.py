@@ -23,10 +23,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, check, features
+from regretless.forecaster.models.base import Model, features
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.validation import check_positive, check_rate, check_whole
 
 LEVELS = 50  # that a column may have, to enter level by level
 CLIP = 3.0  # deviations
@@ -131,15 +132,13 @@ class LeastSquares(Model):
         ridge: float = 1.0,
     ) -> None:
         super().__init__(size)
-        fine = lags == int(lags) and 0 <= lags <= MOST
-        check(fine, "lags", lags, f"a whole number from 0 to {MOST}")
-        fine = season is None or (season == int(season) and 1 <= season <= LONGEST)
-        check(fine, "season", season, f"a whole number from 1 to {LONGEST}")
-        check(0 < forgetting <= 1, "forgetting", forgetting, "a number in (0, 1]")
-        check(0 < ridge < np.inf, "ridge", ridge, "a number greater than 0")
-        self.season = int(season) if season else None
-        self.lags = [*([self.season] if self.season else []), *range(1, int(lags) + 1)]
-        self.forgetting, self.ridge = forgetting, ridge
+        past = check_whole("lags", lags, least=0, most=MOST)
+        self.season: int | None = None
+        if season is not None:
+            self.season = check_whole("season", season, least=1, most=LONGEST)
+        self.lags = [*([self.season] if self.season else []), *range(1, past + 1)]
+        self.forgetting = check_rate("forgetting", forgetting)
+        self.ridge = check_positive("ridge", ridge)
         self._columns = Columns(MOST)
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
         self._seen = self._past  # the lags (lags, width) of the open round's prediction

@@ -23,7 +23,8 @@ import numpy as np
 from regretless.forecaster.models.base import Model, check, features, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.losses.basis import Basis
+from regretless.market.core.validation import numbers
+from regretless.market.losses.basis import Basis, checked_basis
 
 WINDOW = 64  # marks that are remembered
 SURE = 8  # marks without which the forecast is believed as it is
@@ -74,7 +75,7 @@ class OutcomeModel(Model):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_marks", "_marked")
 
     def __init__(self, basis: Basis) -> None:
-        super().__init__(basis.size)
+        super().__init__(checked_basis(basis).size)
         self.basis = basis
         self._marks, self._marked = np.zeros((WINDOW, basis.outcomes)), 0
         self._spread: Spread | None = None
@@ -131,14 +132,15 @@ class ColumnForecast(OutcomeModel):
         levels: Sequence[float] | None = None,
     ) -> None:
         super().__init__(basis)
-        self.columns = [[names] if isinstance(names, str) else list(names) for names in columns]
-        self.levels = own = None if levels is None else np.array(levels, dtype=np.float64)
-        counts = {len(names) for names in self.columns} | ({len(own)} if own is not None else set())
-        fine: Any = len(columns) == basis.outcomes and len(counts) == 1 and min(counts)
+        self.columns = checked_columns(columns)
+        self.levels: Array | None = None
+        counts = {len(names) for names in self.columns}
+        if levels is not None:
+            self.levels = checked_levels(levels)
+            counts.add(len(self.levels))
+        fits = len(self.columns) == basis.outcomes and len(counts) == 1 and min(counts) > 0
         wanted = f"{basis.outcomes} outcomes' names, each as many, one per level"
-        check(fine, "columns", self.columns, wanted)
-        fine = own is None or ((np.diff(own) > 0).all() and 0 < own[0] < own[-1] < 1)
-        check(fine, "levels", own, "at least two, ascending, between 0 and 1")
+        check(fits, "columns", self.columns, wanted)
 
     def _told(self, x: object) -> Spread:
         named = features(x)
@@ -150,3 +152,25 @@ class ColumnForecast(OutcomeModel):
         return Spread(
             np.array([[named[name] for name in row] for row in self.columns]), self.levels
         )
+
+
+def checked_columns(columns: Any) -> list[list[str]]:
+    """Return the names of features for each outcome; ParameterError if they are none."""
+    wanted = "a list with the name of a feature, or a list of names, for each outcome"
+    check(isinstance(columns, list | tuple), "columns", columns, wanted)
+    names_of = [[names] if isinstance(names, str) else names for names in columns]
+    for names in names_of:
+        is_list = isinstance(names, list | tuple)
+        fine = is_list and all(isinstance(name, str) for name in names)
+        check(fine, "columns", columns, wanted)
+    return [list(names) for names in names_of]
+
+
+def checked_levels(levels: Any) -> Array:
+    """Return levels of quantiles; ParameterError unless there are two or more that ascend."""
+    found = numbers("levels", levels)
+    wanted = "at least two, ascending, between 0 and 1"
+    check(found.ndim == 1 and len(found) > 1, "levels", levels, wanted)
+    ascend = bool((np.diff(found) > 0).all()) and found[0] > 0 and found[-1] < 1
+    check(ascend, "levels", levels, wanted)
+    return found

@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, check, features, kept
+from regretless.forecaster.models.base import Model, features, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.validation import check_range, check_rate, check_whole
 
 MOST = 1024  # combinations that are kept
 LONGEST = 100_000  # a period
@@ -31,8 +32,7 @@ class Constant(Baseline):
 
     def __init__(self, size: int, *, value: float = 0.5) -> None:
         super().__init__(size)
-        check(0 <= value <= 1, "value", value, "a number in [0, 1]")
-        self._value = np.full(size, float(value))
+        self._value = np.full(size, check_range("value", value, 0.0, 1.0))
 
     def _learn(self, truth: Array) -> None:
         """Learn nothing."""
@@ -65,8 +65,7 @@ class ExponentialSmoothing(Baseline):
 
     def __init__(self, size: int, *, rate: float = 0.1) -> None:
         super().__init__(size)
-        check(0 < rate <= 1, "rate", rate, "a number in (0, 1]")
-        self.rate = rate
+        self.rate = check_rate("rate", rate)
 
     def _learn(self, truth: Array) -> None:
         share = self.rate * (1 - self.rate) ** self.newer
@@ -89,10 +88,10 @@ class SeasonalNaive(Model):
 
     def __init__(self, size: int, *, period: int | None = None, rate: float = 1.0) -> None:
         super().__init__(size)
-        fine = period is None or (period == int(period) and 1 <= period <= LONGEST)
-        check(fine, "period", period, f"a whole number from 1 to {LONGEST}")
-        check(0 < rate <= 1, "rate", rate, "a number in (0, 1]")
-        self.period, self.rate = period, rate
+        self.period: int | None = None
+        if period is not None:
+            self.period = check_whole("period", period, least=1, most=LONGEST)
+        self.rate = check_rate("rate", rate)
         self._last = np.full(size, 0.5)
         self._seasons: dict[str, Array] = {}  # the oldest first
         self._rounds: dict[str, int] = {}  # the latest round that is known of each season

@@ -58,6 +58,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import check_probability
 from regretless.market.losses import Loss
 from regretless.market.records import Decision, Mixture
 from regretless.market.regret.ledger import Ledger
@@ -70,7 +71,7 @@ MEASURES = ("omniprediction", "decision_swap")
 EVENTS = {"coordinates": VectorEvents, "losses": GainEvents}
 
 
-def errors(  # noqa: PLR0913 - the numbers of the module docstring
+def errors(
     measure: Measure,
     *,
     losses: int,
@@ -267,8 +268,7 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     With probability 1 - kappa no listed loss regrets more on fresh examples, if the solver meets
     its tolerance. UserError if the error of the basis is larger.
     """
-    if not 0 < regret < 1:
-        raise UserError(f"regret = {regret!r}: give a number between 0 and 1")
+    check_probability("regret", regret)
     policies, kinds = len(estimator.policies), (estimator.events, estimator.weights)
     own: Any = {"losses": len(listed.singles), "policies": policies, "kappa": estimator.kappa}
 

@@ -65,7 +65,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.core.validation import check_int
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
-from regretless.market.records import Decision
+from regretless.market.records import Decision, RoundFeedback
 from regretless.market.regret.ledger import Ledger
 
 WINDOW = 512  # past forecast errors that a distribution is made of
@@ -74,6 +74,7 @@ WAITING = 10_000  # forecasts whose outcomes may come late
 MAX_STEPS_AHEAD = 1_000
 COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
 MEASURES = ("external", "swap", "decision_swap")
+FILED = "the file needs none of this name; leave it out"
 
 
 class OpenForecast(TypedDict):
@@ -151,7 +152,7 @@ class OnlineOmnipredictor(Checkpointable):
         *("_brought", "_slots_were_shared"),
     )
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the second
+    def __init__(
         self,
         losses: Mapping[str, Loss],
         *,
@@ -474,8 +475,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._shared_models.newer = max(earlier_rounds_open - self._shared_models.ahead, 0)
         if self._asked is not forecast:
             self._shared_models.reopen(forecast["context"], forecast["models"])
-        self._shared_models.observe_outcome(outcome)
-        self._shared_models.update(statistics)
+        self._shared_models.observe(RoundFeedback(statistics, outcome))
         self._peek = None
         self._asked = None
 
@@ -598,9 +598,12 @@ class OnlineOmnipredictor(Checkpointable):
         made, state = saved.read(path)
         try:
             losses = {name: _read(**told) for name, told in made["losses"].items()}
+            filed = {} if made["models"] == "panel" else made["models"]
+            models_of_file = _filled(filed, given_models, "models")
             if made["models"] != "panel":
-                made["models"] = _filled(made["models"], given_models, "models")
-            for loss, told in made["policies"].items():
+                made["models"] = models_of_file
+            for loss in made["policies"] | given_policies:
+                told = made["policies"].get(loss, {})
                 given = given_policies.get(loss, {})
                 made["policies"][loss] = _filled(told, given, f"policies['{loss}']")
             own = cls(**made | {"losses": losses})
@@ -689,7 +692,13 @@ def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _filled(told: Mapping[str, Any], own: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Put the user's own objects in; UserError if one that was plain None is wanted."""
+    """Put the user's own objects in, where None stands for one that a file cannot hold.
+
+    UserError if one of these is not given, or another is.
+    """
+    for name in own:
+        if name not in told or told[name] is not None:
+            raise UserError(f"load: {where}['{name}']: {FILED}")
     for name, one in told.items():
         if one is None and name not in own:
             raise UserError(f"load: give {where}['{name}'], as it was made")

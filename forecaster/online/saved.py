@@ -12,26 +12,17 @@ leave the whole file of one of them. What is read is checked three times: its di
 (they go through the constructor), and its state beside that of a new object.
 """
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError, brief
+from regretless.market.core.validation import check_path
 
 KIND = "OnlineOmnipredictor"
 FORMAT = 2  # format 1 had no digest
 CURE = "give a file that save wrote, or learn again"
-
-
-def path_of(name: str, path: Any) -> Path:
-    """Return a path; UserError if it is none."""
-    is_path = isinstance(path, str | os.PathLike) and isinstance(os.fspath(path), str)
-    if not is_path or not os.fspath(path) or "\0" in os.fspath(path):
-        raise UserError(f"{name} = {brief(path)}: give the path of a file")
-    return Path(path)
 
 
 def write(path: Any, made: dict[str, Any], state: dict[str, Any]) -> None:
@@ -39,7 +30,7 @@ def write(path: Any, made: dict[str, Any], state: dict[str, Any]) -> None:
 
     UserError if the path cannot be written, or something in the tree cannot be kept in a file.
     """
-    file = path_of("path", path)
+    file = check_path("path", path)
     tree = {"kind": KIND, "format": FORMAT, "made": made, "state": state}
     try:
         checkpoint.save(file, tree, contested=True)
@@ -53,7 +44,7 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
     The state is not yet checked: ``check_state`` does that.
     """
-    file = path_of("path", path)
+    file = check_path("path", path)
     try:
         tree = checkpoint.load(file)
     except OSError as error:
@@ -87,7 +78,7 @@ def check_finite(value: Any, new_value: Any, place: str) -> None:
     What has no counterpart in a new object is not looked at, and neither is an array whose
     counterpart has numbers that are not finite: there they have a meaning.
     """
-    if isinstance(new_value, checkpoint.Own):  # the state of a user's own object
+    if isinstance(new_value, checkpoint.ForeignState):  # the state of a user's own object
         return
     if isinstance(new_value, dict):
         for key in new_value:

@@ -4,13 +4,22 @@ Each function returns the checked value, or raises ``ParameterError``, which is 
 Whoever calls for a key of a scenario file puts that key in front of the line.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import ParameterError, brief, closest
+from regretless.market.core.errors import (
+    ArgumentTypeError,
+    ParameterError,
+    UserError,
+    brief,
+    closest,
+)
 
 
 class Rule(NamedTuple):
@@ -22,6 +31,7 @@ class Rule(NamedTuple):
 
 FINITE = Rule(np.isfinite, "give finite numbers")
 LARGEST = 1e100  # in size: products of a few parameters must be numbers, too
+ROUNDING = 1e-9  # by which what was computed may lie beyond [0, 1]
 MODERATE = Rule(lambda found: np.abs(found) <= LARGEST, f"give numbers of at most {LARGEST:g}")
 POSITIVE = Rule(lambda found: found > 0, "must be positive")
 NOT_NEGATIVE = Rule(lambda found: found >= 0, "must be at least 0")
@@ -41,6 +51,18 @@ def numbers(name: str, value: Any, rule: Rule = FINITE) -> Array:
     for one in (FINITE, MODERATE, rule):
         require(name, found, one.holds(found), one.cure)
     return found
+
+
+@contextmanager
+def refused_in_one_line() -> Iterator[None]:
+    """Turn what another library refuses of a user's arguments into a UserError."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = ArgumentTypeError if isinstance(error, TypeError) else UserError
+        raise kind(" ".join(str(error).split())) from error
 
 
 def require(name: str, values: Array, holds: Any, cure: str) -> None:
@@ -95,6 +117,42 @@ def check_range(name: str, value: Any, low: float, high: float) -> float:
     return float(found)
 
 
+def check_whole(name: str, value: Any, *, least: int, most: int) -> int:
+    """Return a whole number between two others, which may be written as 7.0."""
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    if not is_number or isinstance(value, bool) or not least <= value <= most or value % 1:
+        raise ParameterError(
+            f"{name} is {brief(value)}; give a whole number from {least} to {most}"
+        )
+    return int(value)
+
+
+def check_rate(name: str, value: Any) -> float:
+    """Return a number above 0 and at most 1."""
+    number = numbers(name, value)
+    if number.ndim or not 0 < number <= 1:
+        raise ParameterError(f"{name} is {brief(value)}; give a number in (0, 1]")
+    return float(number)
+
+
+def check_unit_vector(name: str, value: Any, size: int) -> Array:
+    """Return so many numbers in [0, 1], up to rounding, as a new array (size,).
+
+    One number may be given alone.
+    """
+    is_floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    vector = np.array(value if is_floating else numbers(name, value), dtype=np.float64)
+    if size == 1 and vector.ndim == 0:
+        vector = vector.reshape(1)
+    cure = "give numbers in [0, 1]"
+    if vector.shape != (size,):
+        raise ParameterError(f"{name} has shape {vector.shape}, not {(size,)}; {cure}")
+    within = (vector >= -ROUNDING) & (vector <= 1 + ROUNDING)
+    if not within.all():
+        require(name, vector, within, cure)
+    return vector
+
+
 def check_positive(name: str, value: Any) -> float:
     """Return a number above 0."""
     found = numbers(name, value, POSITIVE)
@@ -109,6 +167,14 @@ def check_probability(name: str, value: Any) -> float:
     if not is_number or isinstance(value, np.complexfloating) or not 0 < value < 1:
         raise ParameterError(f"{name} = {brief(value)}: give a number between 0 and 1")
     return float(value)
+
+
+def check_path(name: str, value: Any) -> Path:
+    """Return the path of a file, which need not be there."""
+    is_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
+    if not is_path or not os.fspath(value) or "\0" in os.fspath(value):
+        raise ParameterError(f"{name} = {brief(value)}: give the path of a file")
+    return Path(value)
 
 
 def check_name(what: str, value: Any, known: Iterable[str]) -> str:

@@ -41,14 +41,16 @@ class Unlimited(Checkpointable):
 
     limits: ClassVar[bool] = False
 
-    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
+    def limited(
+        self, decision: Decision, affordable: Mask | None, present_rows: Mask | None
+    ) -> Decision:
         """Return what the agents who are ``here`` (N,) do with the actions that are awake (N, A).
 
         None for all. UserError if somebody can afford nothing, or insists on what it cannot afford.
         """
         return decision
 
-    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
+    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
         """Return the losses (K, A) that the ledger charges."""
         return losses
 
@@ -73,60 +75,78 @@ class BudgetConstraint(Unlimited):
 
     def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:
         self.cohort, self.rng, self.scarce = cohort, rng, np.zeros(len(cohort.row_of))
-        where = f"cohort.{cohort.name}.budget_constraint"
+        key = f"cohort.{cohort.name}.budget_constraint"
         if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
-            raise UserError(f"{where}: its agents share rows of the ledger; drop it or enters")
+            raise UserError(f"{key}: its agents share rows of the ledger; drop it or enters")
         if cohort.bandit:
-            cure = "choose a learner that is told all losses"
-            raise UserError(f"{where}: {cohort.rule} takes every action to be possible; {cure}")
+            hint = "choose a learner that is told all losses"
+            raise UserError(f"{key}: {cohort.rule} takes every action to be possible; {hint}")
 
-    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
-        if awake is None:
+    def limited(
+        self, decision: Decision, affordable: Mask | None, present_rows: Mask | None
+    ) -> Decision:
+        if affordable is None:
             return decision
-        awake = awake if here is None else awake | ~here[:, None]
-        short = np.asarray(~awake.all(1))
-        if not short.any():
+        affordable = affordable if present_rows is None else affordable | ~present_rows[:, None]
+        is_limited = np.asarray(~affordable.all(1))
+        if not is_limited.any():
             return decision
-        self._check(awake.any(1), "can afford no action; give it one that costs nothing")
-        self.scarce += short
+        self._check(affordable.any(1), "can afford no action; give it one that costs nothing")
+        self.scarce += is_limited
         strategy, choices, predicted = None, None, decision.predicted
-        best = None if predicted is None else best_response(np.where(awake, predicted, np.inf))
-        if decision.choices is not None and best is not None:
-            actions = choices = best
+        best_affordable = (
+            None if predicted is None else best_response(np.where(affordable, predicted, np.inf))
+        )
+        if decision.choices is not None and best_affordable is not None:
+            actions = choices = best_affordable
         else:
-            weights = decision.probabilities * awake
-            if best is not None:  # who does one thing does the best that it can pay for
-                stuck = ~weights.any(1)
-                weights[stuck] = one_hot(best[stuck], weights.shape[1])
-            total = weights.sum(1, keepdims=True)
-            self._check(total[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
+            weights = decision.probabilities * affordable
+            if best_affordable is not None:  # who does one thing does the best that it can pay for
+                has_no_weight = ~weights.any(1)
+                weights[has_no_weight] = one_hot(best_affordable[has_no_weight], weights.shape[1])
+            total_weight = weights.sum(1, keepdims=True)
+            self._check(
+                total_weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable"
+            )
             # Who drew an action that sleeps draws again, given that it is awake.
-            again = ~np.take_along_axis(awake, decision.actions[:, None], axis=1)[:, 0]
+            must_redraw = ~np.take_along_axis(affordable, decision.actions[:, None], axis=1)[:, 0]
             actions = np.array(decision.actions)
-            actions[again] = draw_rows((weights / total)[again], self.rng.random(int(again.sum())))
-            pure = one_hot(actions, weights.shape[1])
-            strategy = np.where(short[:, None], pure, decision.probabilities)
-        told = None if predicted is None else _held(predicted, actions, awake)
-        return decision.changed(strategy=strategy, choices=choices, actions=actions, predicted=told)
+            actions[must_redraw] = draw_rows(
+                (weights / total_weight)[must_redraw], self.rng.random(int(must_redraw.sum()))
+            )
+            pure_strategy = one_hot(actions, weights.shape[1])
+            strategy = np.where(is_limited[:, None], pure_strategy, decision.probabilities)
+        expected = (
+            None if predicted is None else _with_sleeping_as_played(predicted, actions, affordable)
+        )
+        return decision.changed(
+            strategy=strategy, choices=choices, actions=actions, predicted=expected
+        )
 
-    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
-        return losses if awake is None else _held(losses, decision.actions, awake)
+    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
+        return (
+            losses
+            if affordable is None
+            else _with_sleeping_as_played(losses, decision.actions, affordable)
+        )
 
     def promised(self, promise: Guarantee) -> Guarantee:
-        def plus(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
+        def add_limited_rounds(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
             ledger = self.cohort.ledger
             return bound and (lambda: bound() + 2 * self.scarce / np.maximum(ledger.rounds, 1))
 
-        names = ("bound", "to_models", "from_variation", "contextual")
-        added: dict[str, Any] = {name: plus(getattr(promise, name)) for name in names}
-        return replace(promise, window=None, **added)
+        bounds = ("bound", "to_models", "from_variation", "contextual")
+        weakened: dict[str, Any] = {
+            name: add_limited_rounds(getattr(promise, name)) for name in bounds
+        }
+        return replace(promise, window=None, **weakened)
 
-    def _check(self, fine: Any, why: str) -> None:
-        if not fine.all():
-            raise UserError(f"agent {int(fine.argmin()) + 1} of {self.cohort.name} {why}")
+    def _check(self, is_valid: Any, fault: str) -> None:
+        if not is_valid.all():
+            raise UserError(f"agent {int(is_valid.argmin()) + 1} of {self.cohort.name} {fault}")
 
 
-def _held(table: Array, actions: Indices, awake: Mask) -> Array:
+def _with_sleeping_as_played(table: Array, actions: Indices, affordable: Mask) -> Array:
     """Return a table (N, A) in which what sleeps is worth what was played (N,)."""
-    own = np.take_along_axis(table, np.maximum(actions, 0)[:, None], axis=1)
-    return np.where(awake, table, own)
+    value_of_played = np.take_along_axis(table, np.maximum(actions, 0)[:, None], axis=1)
+    return np.where(affordable, table, value_of_played)

@@ -48,30 +48,34 @@ def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[G
     promises = list(guarantees)
     if game.flaw:
         throughout = all(seat.attendance.throughout for seat in game.seats)
-        answers = throughout and not (game.breaks_the_rule or game.personal)
-        for place, nothing in enumerate(unpromised(game.cohorts, game.flaw)):
-            stands = _with_price_impact(game, place, promises[place]) if answers else None
-            promises[place] = stands or nothing
+        has_price_impact_bound = throughout and not (game.breaks_the_rule or game.personal)
+        for cohort_index, no_promise in enumerate(unpromised(game.cohorts, game.flaw)):
+            weakened = (
+                _with_price_impact(game, cohort_index, promises[cohort_index])
+                if has_price_impact_bound
+                else None
+            )
+            promises[cohort_index] = weakened or no_promise
     pairs = zip(promises, game.seats, strict=True)
     return tuple(seat.budget.promised(promise) for promise, seat in pairs)
 
 
-def _with_price_impact(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
+def _with_price_impact(game: Game, cohort_index: int, promise: Guarantee) -> Guarantee | None:
     """Add what a cohort's own actions do to outcomes; None where no promise stands."""
-    cohort, bound, market = game.cohorts[place], promise.bound, game.market
-    price_impact = None if market is None else market.price_impact(place)
+    cohort, bound, market = game.cohorts[cohort_index], promise.bound, game.market
+    price_impact = None if market is None else market.price_impact(cohort_index)
     if price_impact is None or bound is None or not cohort.private:
         return None
-    moved = cohort.loss.moved(price_impact)
-    told = (
+    added_regret = cohort.loss.moved(price_impact)
+    caveat = (
         f"{cohort.name}: an agent's own action moves outcomes by at most {price_impact.max():.2g}"
-        f", which adds {moved.max():.2g} to its bound, and nothing else is bounded"
+        f", which adds {added_regret.max():.2g} to its bound, and nothing else is bounded"
     )
 
-    def swayed() -> Array:
-        stays = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
-        return np.asarray(bound() + (moved if stays else np.nan))
+    def bound_with_impact() -> Array:
+        is_fixed = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
+        return np.asarray(bound() + (added_regret if is_fixed else np.nan))
 
-    notes = "; ".join(filter(None, (promise.note, told)))
-    void = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))
-    return replace(promise, bound=swayed, note=notes, **void)  # type: ignore[arg-type]
+    notes = "; ".join(filter(None, (promise.note, caveat)))
+    dropped = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))
+    return replace(promise, bound=bound_with_impact, note=notes, **dropped)  # type: ignore[arg-type]

@@ -33,28 +33,28 @@ class Guarantee:
     unbounded: tuple[str, ...] = ()  # which regrets have no bound despite the theorem, and why
 
     def part(self, rows: Indices) -> "Guarantee":
-        """Promise the same to some rows (k,), and say nothing of what bounds the whole."""
+        """Return the promise to some rows (k,): the same label, with NaN in place of the bound."""
         bound = None if self.bound is None else lambda: np.full(len(rows), np.nan)
         covers = None if self.covers is None else self.covers[rows]
         return Guarantee(self.label, bound, covers=covers)
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""
-        own = np.full(len(row_of), self.label, dtype=object)
+        labels = np.full(len(row_of), self.label, dtype=object)
         if self.covers is not None:
-            own[~self.covers[row_of]] = "none"
-        return own
+            labels[~self.covers[row_of]] = "none"
+        return labels
 
     def summary(self, cohort: Cohort) -> str:
-        """Sum the labels up: one where all agents agree, else how many of them it covers."""
+        """Return the label, with the number of agents it covers where these are not all."""
         agents, counts = cohort.population, cohort.counts
-        voids = self.covers is not None and self.label != "none"
-        covered = int(counts[self.covers].sum()) if voids else agents
-        if covered == agents:
+        is_partial = self.covers is not None and self.label != "none"
+        covered_agents = int(counts[self.covers].sum()) if is_partial else agents
+        if covered_agents == agents:
             return self.label
-        return f"{self.label} for {covered} of {agents}" if covered else "none"
+        return f"{self.label} for {covered_agents} of {agents}" if covered_agents else "none"
 
 
-def unpromised(cohorts: Sequence[Cohort], why: str) -> tuple[Guarantee, ...]:
+def unpromised(cohorts: Sequence[Cohort], reason: str) -> tuple[Guarantee, ...]:
     """Return what cohorts are promised where a theorem's conditions fail for all: nothing."""
-    return tuple(Guarantee(note=f"{cohort.name}: {why}") for cohort in cohorts)
+    return tuple(Guarantee(note=f"{cohort.name}: {reason}") for cohort in cohorts)

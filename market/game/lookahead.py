@@ -48,12 +48,12 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
     That of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
     strategies: list[Array | None] = []
-    anybody = any(seat.present(view.rounds) for seat in view.seats)
+    anybody = any(seat.is_present(view.rounds) for seat in view.seats)
     for seat in view.seats:
         cohort, strategy = seat.cohort, None
-        if cohort.foreseeable and seat.present(view.rounds):
+        if cohort.foreseeable and seat.is_present(view.rounds):
             found = cohort.strategy(mixtures[cohort.block], context)
-            here = seat.attendance.some(view.rounds)
+            here = seat.attendance.present_rows(view.rounds)
             found = seat.deviations.strategy(found, context)
             strategy = read_only(found if here is None else np.where(here[:, None], found, 0.0))
         elif cohort.foreseeable and not anybody:
@@ -87,7 +87,7 @@ class Rollout:
             forecasts = [mixture.draw(fresh) for mixture in mixtures]
             for seat in view.seats:  # all copies play the round and learn from it
                 cohort = seat.cohort
-                if cohort.foreseeable and seat.present(view.rounds):
+                if cohort.foreseeable and seat.is_present(view.rounds):
                     decision = cohort.decide(forecasts[cohort.block], self._context)
                     cohort.learn(decision, cohort.loss.losses(y), y)
             for block, forecast in zip(view.blocks, forecasts, strict=True):

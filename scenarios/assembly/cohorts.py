@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.agents.cohorts.learning import LearnerCohort
-from regretless.agents.cohorts.own_agents import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
+from regretless.agents.cohorts.scripted_agents import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.learners import RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.bases.default import natural_kind, variant

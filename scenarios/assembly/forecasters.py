@@ -40,7 +40,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
-from regretless.market.regret.model_comparison import ModelComparison, NotCompared
+from regretless.market.regret.model_comparison import Comparison, ModelComparison
 from regretless.scenarios.assembly.cohorts import Placement
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.forecaster import AGGREGATE, KINDS, ForecasterSpec
@@ -78,7 +78,7 @@ class Suggestions:
         return LossTable([own]).best_responses
 
 
-def followed(seat: Placement, block: Block) -> NotCompared:
+def followed(seat: Placement, block: Block) -> Comparison:
     """Score what a cohort would lose with the models of its block, policies and fixed actions."""
     forecaster, cohort = block.forecaster, seat.cohort
     told = bool(forecaster.models) and not seat.lies  # models would suit what it reports

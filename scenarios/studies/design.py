@@ -28,7 +28,7 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.config.validation import fault_line, validated
 from regretless.scenarios.studies.analysis.contrasts import check_margin, controls_of
-from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, VALUE
+from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, OF_MARKET, VALUE
 from regretless.scenarios.studies.sampling import SampleSpec, check_targets
 
 # What a run directory may do without: nothing in a study is computed from these tables.
@@ -319,7 +319,7 @@ def _check_axis(key: str, values: Any) -> None:
     if not labels:
         _refuse_repeats(f"grid.{key}", values)
         _refuse_taken(f"grid.{key}", key)
-    elif key in TAKEN or "." in key:
+    elif key in TAKEN or "." in key or key.endswith(OF_MARKET):
         raise ValueError(f"grid.{key}: {LABEL_NAMES}")
 
 

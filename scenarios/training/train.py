@@ -97,7 +97,7 @@ class Training(Checkpointable):
         return pd.DataFrame({"cohort": self.attack.cohort} | found)
 
 
-def train(  # noqa: PLR0913 - keyword-only from the fourth
+def train(
     scenario: Scenario,
     order: Order,
     out: Path,
@@ -172,5 +172,5 @@ def prepared(scenario: Scenario, order: Order) -> list[Training]:
         if model.game.market is not None:
             paid = leader.payoff.range()
         rng = stream(scenario.spec.seed, "search", one.cohort)
-        found.append(Training(one, search(one.shape, rng, paid=paid)))
+        found.append(Training(one, search(one.shape, rng, payoff_range=paid)))
     return found

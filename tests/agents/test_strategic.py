@@ -232,7 +232,7 @@ def test_a_coalition_plays_the_product_and_earns_the_sum() -> None:
     assert player.sees == {"history", "mixture", "play", "losses"}
     game = against(player, [[-1.0, 0.0, 0.0], [1.0, -0.2, -0.1]]).game
     distribution = play_round(game).distribution
-    leader = player.members[0].player
+    leader = player.members[0].adversary
     own = leader.commitment.mixture  # of the outcomes 0 and 1
     assert 0 < own[0] < 1
     assert distribution.weights == pytest.approx(own[own > 0])
@@ -259,7 +259,7 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
         return type(own).commit(own, context, history, announced)
 
     for member in game.adversary.members:
-        member.player.commit = partial(noted, member.player)
+        member.adversary.commit = partial(noted, member.adversary)
     assert game.breaks_the_rule
     for _ in range(3):
         play_round(game)

@@ -112,7 +112,7 @@ def test_labels_need_a_convex_image() -> None:
     for outcome in rng.random((20, 2)):
         forecast = player.predict()
         assert player.basis.transform(forecast.label) == pytest.approx(forecast.statistics)
-        player.observe(outcome)
+        player.learn_outcome(outcome)
     model = streamed("iid", response="quantal", eta=ETA)
     assert (model.agents_frame()["guarantee"] == "none").all()
     assert model.agents_frame()["bound"].isna().all()

@@ -19,7 +19,7 @@ from regretless.market.best_response import (
     quantal_response,
 )
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import FEWEST
+from regretless.market.core.compiled import MIN_SHARED_ROWS
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
 from regretless.market.losses.sums import offset_sum
@@ -132,7 +132,7 @@ def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int,
 
 def test_narrow_weights_lose_nothing() -> None:
     rng = np.random.default_rng(0)
-    wide = rng.normal(size=(FEWEST, 9, 5))
+    wide = rng.normal(size=(MIN_SHARED_ROWS, 9, 5))
     loss = Linear(wide).in_single_precision()
     narrow = storage.narrowed(loss.weights)
     assert (loss.weights.dtype, narrow.dtype) == (np.float64, np.float32)
