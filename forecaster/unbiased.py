@@ -52,9 +52,9 @@ from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.randomness import stream
 from regretless.market.core.validation import (
     check_int,
+    check_outcome,
     check_positive,
     check_unit_vector,
-    numbers,
 )
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
@@ -209,8 +209,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def update(self, y: ArrayLike) -> None:
         if self._pending is None:
             raise UserError("update before a prediction; call mixture or predict first")
-        is_floating = isinstance(y, np.ndarray) and y.dtype.kind == "f"
-        truth = np.asarray(y if is_floating else numbers("y", y), dtype=np.float64)
+        truth = check_outcome("y", y)
         self.solver.check(truth)
         (active, solution), self._pending = self._pending, None
         outcome, self._outcome = self._outcome, None

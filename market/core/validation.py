@@ -135,13 +135,23 @@ def check_rate(name: str, value: Any) -> float:
     return float(number)
 
 
+def check_outcome(name: str, value: Any) -> Array:
+    """Return outcomes as numbers: what did or did not happen, a truth value, is 1 or 0.
+
+    Arrays of floating numbers, which every round passes, are returned as they are.
+    """
+    given = value if isinstance(value, np.ndarray) else np.asarray(numbers(name, value))
+    if given.dtype.kind in "fb":
+        return given.astype(np.float64, copy=False)
+    return numbers(name, given)
+
+
 def check_unit_vector(name: str, value: Any, size: int) -> Array:
     """Return so many numbers in [0, 1], up to rounding, as a new array (size,).
 
     One number may be given alone.
     """
-    is_floating = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    vector = np.array(value if is_floating else numbers(name, value), dtype=np.float64)
+    vector = check_outcome(name, value).copy()
     if size == 1 and vector.ndim == 0:
         vector = vector.reshape(1)
     cure = "give numbers in [0, 1]"

@@ -272,9 +272,8 @@ def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
 
 def test_a_model_of_a_table_tells_features_by_name() -> None:
     """Features come in any order, go and come back: each has a column of its own."""
-    base = adapted(DecisionTreeRegressor(), 1)
-    for day in range(40):
-        odd = float(day % 2)
+    base = adapted(DecisionTreeRegressor(random_state=0), 1)
+    for day, odd in enumerate(np.random.default_rng(0).integers(2, size=40).astype(float)):
         x = {"odd": odd, "other": 5.0} if day % 3 else {"other": 5.0, "odd": odd}
         if day == 20:
             x = {"odd": odd}
