@@ -45,7 +45,7 @@ from regretless.market.logs.forecast_scores import scores_table
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sampling import logged_agents
 from regretless.market.logs.windows import Span, Windows
-from regretless.market.records import KEPT, Round
+from regretless.market.records import MAX_RECENT, Round
 
 Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "MarketModel"]
 
@@ -264,7 +264,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def scores_frame(self) -> pd.DataFrame:
         """Return one row per forecast of an outcome, and per action: errors, and calibration."""
         records = {block.name: block.record for block in self.game.blocks}
-        outcomes = self.game.history.last(KEPT)
+        outcomes = self.game.history.last(MAX_RECENT)
         return scores_table(records, outcomes, alternatives.losses_of_cohorts(self.game))
 
     def biases_frame(self) -> pd.DataFrame:

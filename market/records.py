@@ -112,8 +112,8 @@ class Context:
         """Return what one agent of a cohort sees: the context with its own signal alone."""
         if not self.own:
             return self
-        own = {name: float(seen[agent]) for name, seen in self.own.items()}
-        return replace(self, own=MappingProxyType(own))
+        signals = {name: float(signals[agent]) for name, signals in self.own.items()}
+        return replace(self, own=MappingProxyType(signals))
 
     @property
     def shown(self) -> Array:
@@ -125,8 +125,8 @@ class Context:
             return self.own[str(key)]
         if isinstance(key, str):
             if key not in self.names:
-                known = [*self.names, *self.own]
-                raise KeyError(f"no feature '{key}' in the context; {closest(key, known)}")
+                hint = closest(key, [*self.names, *self.own])
+                raise KeyError(f"no feature '{key}' in the context; {hint}")
             key = self.names.index(key)
         return float(self.values[key])
 
@@ -139,7 +139,8 @@ class Ensemble:
     weights: Array  # (e,), probabilities
 
     def __post_init__(self) -> None:
-        vars(self).update(outcomes=read_only(self.outcomes), weights=read_only(self.weights))
+        object.__setattr__(self, "outcomes", read_only(self.outcomes))
+        object.__setattr__(self, "weights", read_only(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +157,10 @@ class Mixture:
     ensembles: tuple[Ensemble, ...] | None = None
 
     def __post_init__(self) -> None:
-        tables = {"points": self.points, "weights": self.weights, "labels": self.labels}
-        own = {name: read_only(np.asarray(t)) for name, t in tables.items() if t is not None}
-        vars(self).update(own)
+        object.__setattr__(self, "points", read_only(np.asarray(self.points)))
+        object.__setattr__(self, "weights", read_only(np.asarray(self.weights)))
+        if self.labels is not None:
+            object.__setattr__(self, "labels", read_only(np.asarray(self.labels)))
 
     @cached_property
     def mean(self) -> Array:
@@ -185,12 +187,16 @@ class Forecast:
     @property
     def label(self) -> Array | None:
         """The label forecast that goes with it (d,), where one exists."""
-        return None if self.mixture.labels is None else self.mixture.labels[self.index]
+        if self.mixture.labels is None:
+            return None
+        return np.asarray(self.mixture.labels[self.index])
 
     @property
     def ensemble(self) -> Ensemble | None:
         """The ensemble forecast that goes with it, where one exists."""
-        return None if self.mixture.ensembles is None else self.mixture.ensembles[self.index]
+        if self.mixture.ensembles is None:
+            return None
+        return self.mixture.ensembles[self.index]
 
     @property
     def certificate(self) -> float | None:
@@ -201,18 +207,21 @@ class Forecast:
 class AdversaryView:
     """What an adversary sees before it commits, as far as it declared (``adversary_view``).
 
-    ``shown`` makes what each property reads. UserError at what is not declared.
+    Each property is made when it is read, by the function of that name in ``makers``. UserError at
+    what is not declared.
     """
 
     def __init__(
-        self, blocks: tuple[Mixture, ...] | None = None, **shown: Callable[[], Any]
+        self, blocks: tuple[Mixture, ...] | None = None, **makers: Callable[[], Any]
     ) -> None:
-        self.shown = shown if blocks is None else shown | {"blocks": lambda: blocks}
+        self.makers = makers
+        if blocks is not None:
+            self.makers["blocks"] = lambda: blocks
 
     def _ask(self, name: str, sight: str) -> Any:
-        if name not in self.shown:
+        if name not in self.makers:
             raise UserError(f"it reads {name} without having declared it; add '{sight}' to sees")
-        return self.shown[name]()
+        return self.makers[name]()
 
     @property
     def blocks(self) -> tuple[Mixture, ...]:
@@ -241,7 +250,10 @@ class AdversaryView:
 
     def moved(self, outcomes: Array) -> Array:
         """Return outcomes (m, d) after a market that ignores this round's actions."""
-        return np.asarray(self.shown["moved"]()(outcomes)) if "moved" in self.shown else outcomes
+        if "moved" not in self.makers:
+            return outcomes
+        after_market = self.makers["moved"]()
+        return np.asarray(after_market(outcomes))
 
     @cached_property
     def mean_label(self) -> Array:
@@ -268,13 +280,15 @@ class OutcomeDistribution:
             weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
-        for bad in points[~((points >= 0) & (points <= 1))][:1]:
-            raise UserError(f"an outcome must be a number in [0, 1], not {bad!s}; clip it")
+        beyond = points[~((points >= 0) & (points <= 1))]
+        if beyond.size:
+            raise UserError(f"an outcome must be a number in [0, 1], not {beyond[0]!s}; clip it")
         if weights.shape != points.shape[:1] or not (weights >= 0).all():
             raise UserError("a distribution of outcomes needs one weight of at least 0 per outcome")
         if abs(weights.sum() - 1) > 1e-9:
             raise UserError(f"the weights of the outcomes sum to {weights.sum()}, not 1")
-        vars(self).update(points=read_only(points), weights=read_only(weights))
+        object.__setattr__(self, "points", read_only(points))
+        object.__setattr__(self, "weights", read_only(weights))
 
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:
@@ -348,8 +362,8 @@ def checked_suggestion(policy: Policy, x: object, actions: int) -> int:
         suggestion = -1
     if not 0 <= suggestion < actions or suggestion != answer:
         name = policy_name(policy, getattr(policy, "__name__", repr(policy)))
-        wanted = f"return an action from 0 to {actions - 1}"
-        raise UserError(f"policy '{name}' suggests {answer!r}; {wanted}")
+        hint = f"return an action from 0 to {actions - 1}"
+        raise UserError(f"policy '{name}' suggests {answer!r}; {hint}")
     return suggestion
 
 
@@ -364,65 +378,71 @@ class Deviations:
     rows: Mapping[int, tuple[int, Policy]]
     actions: int  # A
 
-    def _told(self, context: Context) -> list[int]:
-        pairs = self.rows.values()
-        return [checked_suggestion(policy, context.of(i), self.actions) for i, policy in pairs]
+    def _policy_actions(self, context: Context) -> list[int]:
+        """Return the action that each deviating row's policy says, in the order of ``rows``."""
+        actions = []
+        for agent, policy in self.rows.values():
+            actions.append(checked_suggestion(policy, context.of(agent), self.actions))
+        return actions
 
     def decision(self, decided: Decision, context: Context) -> Decision:
         """Put the deviations in the place of what the rows would have done."""
         if not self.rows:
             return decided
-        rows, played = list(self.rows), self._told(context)
+        rows = list(self.rows)
+        agents = [agent for agent, _policy in self.rows.values()]
+        actions = self._policy_actions(context)
         return decided.changed(
-            actions=_put(decided.actions, [agent for agent, _ in self.rows.values()], played),
-            predicted=_put(decided.predicted, rows, np.nan),
-            strategy=_put(decided.strategy, rows, np.eye(self.actions)[played]),
-            choices=_put(decided.choices, rows, played),
+            actions=_with_rows(decided.actions, agents, actions),
+            predicted=_with_rows(decided.predicted, rows, np.nan),
+            strategy=_with_rows(decided.strategy, rows, np.eye(self.actions)[actions]),
+            choices=_with_rows(decided.choices, rows, actions),
         )
 
     def strategy(self, strategy: Array, context: Context) -> Array:
         """Put the deviations into a mixed strategy (K, A)."""
         if not self.rows:
             return strategy
-        pure = np.eye(self.actions)[self._told(context)]
-        return np.asarray(_put(strategy, list(self.rows), pure))
+        pure_strategies = np.eye(self.actions)[self._policy_actions(context)]
+        return np.asarray(_with_rows(strategy, list(self.rows), pure_strategies))
 
 
-def _put(table: Any, rows: list[int], values: Any) -> Any:
-    """Return a copy of a table with other rows; None of none."""
-    if table is not None:
-        table = table.copy()
-        table[rows] = values
-    return table
+def _with_rows(table: Any, rows: list[int], values: Any) -> Any:
+    """Return a copy of a table with some rows replaced by values; None in place of no table."""
+    if table is None:
+        return None
+    changed = table.copy()
+    changed[rows] = values
+    return changed
 
 
 NO_DEVIATIONS = Deviations({}, 0)
 
 
-KEPT = 4096  # rows, the last ones; a power of 2 times ``LEAST``
-LEAST = 64  # for which there is room at first
+MAX_RECENT = 4096  # rows, the last ones; a power of 2 times ``MIN_RECENT``
+MIN_RECENT = 64  # for which there is room at first
 
 
 class Recent(Checkpointable):
-    """The last ``KEPT`` of the arrays of one shape that were added, one per round."""
+    """The last ``MAX_RECENT`` of the arrays of one shape that were added, one per round."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rounds", "_ring")
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.rounds = 0
-        self._ring = np.zeros((LEAST, *shape))
+        self._ring = np.zeros((MIN_RECENT, *shape))
 
     def last(self, count: int = 1) -> Array:
-        """Return the last arrays, at most ``KEPT``, stacked, oldest first (<= count, ...)."""
-        count = min(count, self.rounds, KEPT)
-        return self._ring[np.arange(self.rounds - count, self.rounds) % KEPT]
+        """Return the last arrays, at most ``MAX_RECENT``, stacked, oldest first (<= count, ...)."""
+        count = min(count, self.rounds, MAX_RECENT)
+        return self._ring[np.arange(self.rounds - count, self.rounds) % MAX_RECENT]
 
     def append(self, row: Array) -> None:
         """Append an array."""
-        place = self.rounds % KEPT
-        if place == len(self._ring):  # room for twice as many
+        index = self.rounds % MAX_RECENT
+        if index == len(self._ring):  # room for twice as many
             self._ring = np.concatenate([self._ring, self._ring])
-        self._ring[place] = row
+        self._ring[index] = row
         self.rounds += 1
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import PROJECT, package_of, signature_fault, user_packages
 
-Thing = TypeVar("Thing", bound=Callable[..., Any])
+Block = TypeVar("Block", bound=Callable[..., Any])
 
 
 class Registry:
@@ -29,7 +29,7 @@ class Registry:
         self.kind = kind
         self.units: dict[str, Callable[..., Any]] = {}
         self.within: dict[str, tuple[float, float]] = {}
-        self._known: dict[str, Callable[..., Any]] = {}
+        self._registered: dict[str, Callable[..., Any]] = {}
 
     def __call__(
         self,
@@ -37,7 +37,7 @@ class Registry:
         *,
         units: Callable[..., Any] | None = None,
         within: tuple[float, float] | None = None,
-    ) -> Callable[[Thing], Thing]:
+    ) -> Callable[[Block], Block]:
         """Register the decorated class or function; UserError if the name is taken."""
         if units is not None:
             self.units[name] = units
@@ -47,33 +47,41 @@ class Registry:
                 raise UserError(f"{self.kind} '{name}': within = {within}; give (least, greatest)")
             self.within[name] = low, high
 
-        def add(thing: Thing) -> Thing:
-            if name in self._known:
-                raise UserError(f"{self.kind} '{name}' is registered twice; choose another name")
-            for other in ANSWERS if self in ANSWERS else ():
-                if name in other:
-                    taken = f"there is a {other.kind} of that name; choose another name"
-                    raise UserError(f"{self.kind} '{name}': {taken}")
-            if package_of(thing.__module__) != PROJECT and (told := signature_fault(thing)):
-                raise UserError(f"{self.kind} '{name}': {told}")
-            self._known[name] = thing
-            user_packages.update({package_of(thing.__module__)} - {PROJECT})
-            return thing
+        def add(block: Block) -> Block:
+            self._check_is_free(name)
+            package = package_of(block.__module__)
+            if package != PROJECT:
+                fault = signature_fault(block)
+                if fault:
+                    raise UserError(f"{self.kind} '{name}': {fault}")
+                user_packages.add(package)
+            self._registered[name] = block
+            return block
 
         return add
 
+    def _check_is_free(self, name: str) -> None:
+        """Raise UserError if the name is taken, here or by another answer of a cohort."""
+        if name in self._registered:
+            raise UserError(f"{self.kind} '{name}' is registered twice; choose another name")
+        if self in ANSWERS:
+            for registry in ANSWERS:
+                if name in registry:
+                    fault = f"there is a {registry.kind} of that name; choose another name"
+                    raise UserError(f"{self.kind} '{name}': {fault}")
+
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        if name not in self._known:
-            reason = f"unknown {self.kind} '{name}'; {closest(name, self._known)}"
+        if name not in self._registered:
+            reason = f"unknown {self.kind} '{name}'; {closest(name, self._registered)}"
             raise UserError(f"{reason}; a name of your own needs --import MODULE")
-        return self._known[name]
+        return self._registered[name]
 
     def __contains__(self, name: str) -> bool:
-        return name in self._known
+        return name in self._registered
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
-        return sorted(self._known)
+        return sorted(self._registered)
 
 
 utility = Registry("utility")

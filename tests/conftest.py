@@ -49,7 +49,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test registers."""
     for registry in vars(register).values():
         if isinstance(registry, register.Registry):
-            monkeypatch.setattr(registry, "_known", dict(registry._known))
+            monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
 
 @pytest.fixture(scope="module")

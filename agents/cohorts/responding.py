@@ -41,7 +41,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.numerics.storage import narrowed, side_by_side
+from regretless.market.numerics.storage import in_layout, narrowed_to_32_bits
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy
 from regretless.market.regret.ledger import Ledger
 
@@ -214,7 +214,7 @@ class RespondingCohort(Cohort, Checkpointable):
             distance=0,
             rows=slice(None),
             loss=response_loss,
-            coefficients=(offset, narrowed(weights)),
+            coefficients=(offset, narrowed_to_32_bits(weights)),
             representative_of=self.representative_of,
             by_proxy=self.by_proxy,
         )
@@ -275,7 +275,7 @@ class RespondingCohort(Cohort, Checkpointable):
                 # The full cohort expects by the very table of its losses; so does the part.
                 weights = loss_weights
             else:
-                weights = side_by_side(weights[rows])
+                weights = in_layout(weights[rows])
         return replace(
             self,
             loss=part.loss,

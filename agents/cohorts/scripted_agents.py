@@ -272,7 +272,8 @@ class ScriptedCohort(Cohort, Checkpointable):
             if self._is_present[row]:
                 action, strategy = self._ask_agent(agent, forecasts[row], context.of(row))
             else:
-                action, strategy = 0, self._idle_strategy
+                action = 0
+                strategy = self._idle_strategy
             actions.append(action)
             strategies.append(strategy)
         return Decision(np.array(strategies), np.array(actions, dtype=np.intp))

@@ -41,7 +41,7 @@ from regretless.market.core.errors import brief
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.base import MAX_LOSSES_AT_ONCE
-from regretless.market.numerics.storage import fresh, laid
+from regretless.market.numerics.storage import as_unshared, zeros_in_layout
 
 MIN_DIRICHLET = 1e-3  # added to a concentration, which must not be 0
 SHARES_ROUNDING = 1e-6  # of shares that sum to 1
@@ -88,7 +88,7 @@ class Population:
         They may be more than memory holds; drawing chunk by chunk yields the same numbers as
         drawing all at once.
         """
-        shares = laid(self.count, self.actions, self.goods)
+        shares = zeros_in_layout(self.count, self.actions, self.goods)
         uniform = np.ones(self.goods)
         for start in range(0, self.count, MAX_LOSSES_AT_ONCE):
             chunk = shares[start : start + MAX_LOSSES_AT_ONCE]
@@ -140,7 +140,7 @@ def linear_population(
     shares = population.shares(weights, concentration)
     if weights is None:
         # Drawn shares need no check, and may be more than memory holds: they are negated in place.
-        return Linear(fresh(np.negative(shares, out=shares))).normalised()
+        return Linear(as_unshared(np.negative(shares, out=shares))).normalised()
     return forms.LinearUtility(shares)
 
 
@@ -175,7 +175,7 @@ def cobb_douglas_population(
     returns_per_agent = population.each("returns", returns, POSITIVE)
     productivity_per_agent = population.each("productivity", productivity, POSITIVE)
     shares = population.shares(weights, concentration)
-    require("weights", shares, shares >= 0, NOT_NEGATIVE.cure)
+    require("weights", shares, shares >= 0, NOT_NEGATIVE.hint)
     elasticities = returns_per_agent[:, None, None] * shares
     return forms.CobbDouglas(elasticities, A=productivity_per_agent[:, None], y_min=y_min)
 

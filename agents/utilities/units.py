@@ -217,7 +217,8 @@ def _units_of_orders(outcomes: OutcomeUnits, orders: Array) -> Units:
             parts.append(f"{side} {quantity} at {outcomes.written(int(good), limit)}")
         return _listed(parts) if parts else "no order"
 
-    scale, unit = 1.0, ""
+    scale = 1.0
+    unit = ""
     if outcomes.has_one_scale() and len(set(outcomes.units)) == 1:
         scale, unit = outcomes.of_prices()
     return Units(scale=scale, name=unit, quantities=orders, text=write_orders)

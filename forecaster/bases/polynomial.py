@@ -53,7 +53,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss, SeparablePower
 from regretless.market.losses.basis import Basis, Support, of_form
-from regretless.market.numerics.storage import side_by_side
+from regretless.market.numerics.storage import in_layout
 
 GRID = 20_000
 MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
@@ -78,7 +78,7 @@ class LinearBasis(Basis):
         power = self.accept(loss, SeparablePower)
         if not power.linear:
             raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
-        return np.ascontiguousarray(power.offset), side_by_side(power.weights)
+        return np.ascontiguousarray(power.offset), in_layout(power.weights)
 
     def inverse(self, points: Array) -> Array:
         return points

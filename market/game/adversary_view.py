@@ -54,16 +54,19 @@ def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
     """Tell an adversary that declares ``losses`` whom it plays against, by its ``meet``."""
     if "losses" in sight_of(adversary):
         followers = [
-            (cohort.name, cohort.loss, read_only(cohort.row_of), cohort.multiplicity)
+            Follower(cohort.name, cohort.loss, read_only(cohort.row_of), cohort.multiplicity)
             for cohort in cohorts
         ]
-        adversary.meet(tuple(Follower(*cohort) for cohort in followers))
+        adversary.meet(tuple(followers))
 
 
 def announcement(sees: frozenset[str], view: GameView, offered: Round) -> AdversaryView:
     """Return the view of a round that an adversary gets which declared what it ``sees``."""
-    context, mixtures = offered.context, offered.mixtures
-    shown_facts: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
+    context = offered.context
+    mixtures = offered.mixtures
+    shown_facts: dict[str, Any] = {}
+    if view.moved is not None:
+        shown_facts["moved"] = lambda: view.moved
     if "play" in sees:
         shown_facts["play"] = lambda: strategies_of_play(view, mixtures, context)
         shown_facts["rollout"] = lambda: Rollout(view, context)
@@ -76,9 +79,14 @@ def announcement(sees: frozenset[str], view: GameView, offered: Round) -> Advers
 
 def certain_of_drawn(forecast: Forecast) -> Mixture:
     """Return the mixture that is certain of the drawn atom."""
-    mixture, atom = forecast.mixture, slice(forecast.index, forecast.index + 1)
-    labels = None if mixture.labels is None else mixture.labels[atom]
-    ensembles = None if mixture.ensembles is None else mixture.ensembles[atom]
+    mixture = forecast.mixture
+    atom = slice(forecast.index, forecast.index + 1)
+    labels = mixture.labels
+    if labels is not None:
+        labels = labels[atom]
+    ensembles = mixture.ensembles
+    if ensembles is not None:
+        ensembles = ensembles[atom]
     return Mixture(mixture.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
 
 
@@ -90,12 +98,14 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, _ in present_cohorts(cohorts, played):
-        strategy, taking_part = decision.probabilities, is_taking_part(decision, cohort)
+        strategy = decision.probabilities
+        taking_part = is_taking_part(decision, cohort)
         paid_by_row = np.zeros(len(strategy))
         if payoff is not None:
             values = payoff.values(cohort.loss, played.outcome[None])[0]
             paid_by_row = np.einsum("ka,ka->k", strategy, values)
-        rows, multiplicity = cohort.row_of[taking_part], cohort.multiplicity_of(taking_part)
+        rows = cohort.row_of[taking_part]
+        multiplicity = cohort.multiplicity_of(taking_part)
         agents_of_row = np.bincount(rows, multiplicity, minlength=len(strategy)).astype(np.float64)
         sums[cohort.name] = total(
             np.column_stack([np.ones(len(strategy)), paid_by_row, strategy]), agents_of_row
@@ -105,28 +115,39 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
 
 def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
     """Return what each cohort's agents paid on average (C,), NaN if none came, and how many."""
-    sums = summed(payoff, cohorts, played) if played.sums is None else played.sums
-    agents, paid_by_cohort = np.array([sums_of_row.sum(0)[:2] for sums_of_row in sums.values()]).T
-    return np.divide(
-        paid_by_cohort, agents, out=np.full(len(agents), np.nan), where=agents > 0
-    ), agents
+    sums = played.sums
+    if sums is None:
+        sums = summed(payoff, cohorts, played)
+    totals = np.array([exact_sum.sum(0) for exact_sum in sums.values()])
+    agents = totals[:, 0]
+    mean_paid = np.full(len(agents), np.nan)
+    np.divide(totals[:, 1], agents, out=mean_paid, where=agents > 0)
+    return mean_paid, agents
 
 
 def per_agent(mean_paid: Array, agents: Array) -> float:
     """Return the mean over all agents of what cohorts paid; NaN if nobody was there."""
-    return float(np.nan_to_num(mean_paid) @ agents / agents.sum()) if agents.any() else float("nan")
+    if not agents.any():
+        return float("nan")
+    return float(np.nan_to_num(mean_paid) @ agents / agents.sum())
 
 
 def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
     """Return what has come to light after a round."""
-    sums = summed(None, cohorts, played) if played.sums is None else played.sums
-    totals = {name: total.sum(0) for name, total in sums.items()}
-    shares = {name: total[2:] / max(total[0], 1.0) for name, total in totals.items()}
-    return Observation(played.number, played.outcome, shares)
+    sums = played.sums
+    if sums is None:
+        sums = summed(None, cohorts, played)
+    mean_play = {}
+    for cohort_name, exact_sums in sums.items():
+        agents, _paid, *strategy_sum = exact_sums.sum(0)
+        mean_play[cohort_name] = np.array(strategy_sum) / max(agents, 1.0)
+    return Observation(played.number, played.outcome, mean_play)
 
 
 def teach(adversary: Adversary, cohorts: Sequence[Cohort], played: Round) -> None:
     """Tell an adversary what it earned, NaN if it has no payoff, and what was seen."""
-    has_payoff = adversary.payoff is not None
-    mean_payoff = per_agent(*earned(adversary.payoff, cohorts, played)) if has_payoff else np.nan
+    mean_payoff = np.nan
+    if adversary.payoff is not None:
+        mean_paid, agents = earned(adversary.payoff, cohorts, played)
+        mean_payoff = per_agent(mean_paid, agents)
     adversary.learn(mean_payoff, observed(cohorts, played))

@@ -44,9 +44,21 @@ class Unlimited(Checkpointable):
     def limited(
         self, decision: Decision, affordable: Mask | None, present_rows: Mask | None
     ) -> Decision:
-        """Return what the agents who are ``here`` (N,) do with the actions that are awake (N, A).
+        """Return what agents do among the actions that they can pay for.
 
-        None for all. UserError if somebody can afford nothing, or insists on what it cannot afford.
+        Parameters
+        ----------
+        decision : Decision
+            What they would do with all actions affordable; it is not modified.
+        affordable : bool array (N, A) or None
+            Which actions each agent can pay for; None for all.
+        present_rows : bool array (N,) or None
+            Who takes part; None for all.
+
+        Raises
+        ------
+        UserError
+            If somebody can afford nothing, or insists on what it cannot afford.
         """
         return decision
 
@@ -74,7 +86,9 @@ class BudgetConstraint(Unlimited):
     limits = True
 
     def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:
-        self.cohort, self.rng, self.scarce = cohort, rng, np.zeros(len(cohort.row_of))
+        self.cohort = cohort
+        self.rng = rng
+        self.scarce = np.zeros(len(cohort.row_of))
         key = f"cohort.{cohort.name}.budget_constraint"
         if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
             raise UserError(f"{key}: its agents share rows of the ledger; drop it or enters")
@@ -87,59 +101,80 @@ class BudgetConstraint(Unlimited):
     ) -> Decision:
         if affordable is None:
             return decision
-        affordable = affordable if present_rows is None else affordable | ~present_rows[:, None]
+        if present_rows is not None:
+            affordable = affordable | ~present_rows[:, None]
         is_limited = np.asarray(~affordable.all(1))
         if not is_limited.any():
             return decision
         self._check(affordable.any(1), "can afford no action; give it one that costs nothing")
         self.scarce += is_limited
-        strategy, choices, predicted = None, None, decision.predicted
-        best_affordable = (
-            None if predicted is None else best_response(np.where(affordable, predicted, np.inf))
-        )
+        best_affordable = None
+        if decision.predicted is not None:
+            best_affordable = best_response(np.where(affordable, decision.predicted, np.inf))
         if decision.choices is not None and best_affordable is not None:
-            actions = choices = best_affordable
+            strategy = None
+            choices = best_affordable
+            actions = best_affordable
         else:
-            weights = decision.probabilities * affordable
-            if best_affordable is not None:  # who does one thing does the best that it can pay for
-                has_no_weight = ~weights.any(1)
-                weights[has_no_weight] = one_hot(best_affordable[has_no_weight], weights.shape[1])
-            total_weight = weights.sum(1, keepdims=True)
-            self._check(
-                total_weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable"
-            )
-            # Who drew an action that sleeps draws again, given that it is awake.
-            must_redraw = ~np.take_along_axis(affordable, decision.actions[:, None], axis=1)[:, 0]
-            actions = np.array(decision.actions)
-            actions[must_redraw] = draw_rows(
-                (weights / total_weight)[must_redraw], self.rng.random(int(must_redraw.sum()))
-            )
-            pure_strategy = one_hot(actions, weights.shape[1])
+            choices = None
+            affordable_strategy = self._affordable_strategy(decision, affordable, best_affordable)
+            actions = self._redrawn(decision.actions, affordable_strategy, affordable)
+            pure_strategy = one_hot(actions, affordable_strategy.shape[1])
             strategy = np.where(is_limited[:, None], pure_strategy, decision.probabilities)
-        expected = (
-            None if predicted is None else _with_sleeping_as_played(predicted, actions, affordable)
-        )
+        expected_losses = decision.predicted
+        if expected_losses is not None:
+            expected_losses = _with_sleeping_as_played(expected_losses, actions, affordable)
         return decision.changed(
-            strategy=strategy, choices=choices, actions=actions, predicted=expected
+            strategy=strategy, choices=choices, actions=actions, predicted=expected_losses
         )
 
-    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
-        return (
-            losses
-            if affordable is None
-            else _with_sleeping_as_played(losses, decision.actions, affordable)
+    def _affordable_strategy(
+        self, decision: Decision, affordable: Mask, best_affordable: Indices | None
+    ) -> Array:
+        """Return each agent's mixed strategy (N, A), given that its action is affordable (N, A).
+
+        Who would do one thing that it cannot pay for does the best that it can (N,), where it
+        knows what to expect of the actions; otherwise UserError.
+        """
+        weights = decision.probabilities * affordable
+        if best_affordable is not None:
+            has_no_weight = ~weights.any(1)
+            weights[has_no_weight] = one_hot(best_affordable[has_no_weight], weights.shape[1])
+        total_weight = weights.sum(1, keepdims=True)
+        self._check(
+            total_weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable"
         )
+        return np.asarray(weights / total_weight)
+
+    def _redrawn(self, actions: Indices, strategy: Array, affordable: Mask) -> Indices:
+        """Return the agents' actions (N,); who drew one that sleeps draws again by ``strategy``."""
+        must_redraw = ~np.take_along_axis(affordable, actions[:, None], axis=1)[:, 0]
+        redrawn = np.array(actions)
+        redrawn[must_redraw] = draw_rows(
+            strategy[must_redraw], self.rng.random(int(must_redraw.sum()))
+        )
+        return redrawn
+
+    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
+        if affordable is None:
+            return losses
+        return _with_sleeping_as_played(losses, decision.actions, affordable)
 
     def promised(self, promise: Guarantee) -> Guarantee:
         def add_limited_rounds(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
+            if bound is None:
+                return None
             ledger = self.cohort.ledger
-            return bound and (lambda: bound() + 2 * self.scarce / np.maximum(ledger.rounds, 1))
+            return lambda: bound() + 2 * self.scarce / np.maximum(ledger.rounds, 1)
 
-        bounds = ("bound", "to_models", "from_variation", "contextual")
-        weakened: dict[str, Any] = {
-            name: add_limited_rounds(getattr(promise, name)) for name in bounds
-        }
-        return replace(promise, window=None, **weakened)
+        return replace(
+            promise,
+            bound=add_limited_rounds(promise.bound),
+            to_models=add_limited_rounds(promise.to_models),
+            from_variation=add_limited_rounds(promise.from_variation),
+            contextual=add_limited_rounds(promise.contextual),
+            window=None,
+        )
 
     def _check(self, is_valid: Any, fault: str) -> None:
         if not is_valid.all():

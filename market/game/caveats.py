@@ -50,19 +50,21 @@ def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[G
         throughout = all(seat.attendance.throughout for seat in game.seats)
         has_price_impact_bound = throughout and not (game.breaks_the_rule or game.personal)
         for cohort_index, no_promise in enumerate(unpromised(game.cohorts, game.flaw)):
-            weakened = (
-                _with_price_impact(game, cohort_index, promises[cohort_index])
-                if has_price_impact_bound
-                else None
-            )
+            weakened = None
+            if has_price_impact_bound:
+                weakened = _with_price_impact(game, cohort_index, promises[cohort_index])
             promises[cohort_index] = weakened or no_promise
-    pairs = zip(promises, game.seats, strict=True)
-    return tuple(seat.budget.promised(promise) for promise, seat in pairs)
+    within_budgets = []
+    for promise, seat in zip(promises, game.seats, strict=True):
+        within_budgets.append(seat.budget.promised(promise))
+    return tuple(within_budgets)
 
 
 def _with_price_impact(game: Game, cohort_index: int, promise: Guarantee) -> Guarantee | None:
     """Add what a cohort's own actions do to outcomes; None where no promise stands."""
-    cohort, bound, market = game.cohorts[cohort_index], promise.bound, game.market
+    cohort = game.cohorts[cohort_index]
+    bound = promise.bound
+    market = game.market
     price_impact = None if market is None else market.price_impact(cohort_index)
     if price_impact is None or bound is None or not cohort.private:
         return None

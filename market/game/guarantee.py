@@ -5,6 +5,7 @@ Bounds are stated where their theorems apply and nowhere else (``forecaster.even
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,12 @@ class Guarantee:
 
     def part(self, rows: Indices) -> "Guarantee":
         """Return the promise to some rows (k,): the same label, with NaN in place of the bound."""
-        bound = None if self.bound is None else lambda: np.full(len(rows), np.nan)
-        covers = None if self.covers is None else self.covers[rows]
+        bound = None
+        if self.bound is not None:
+            bound = partial(np.full, len(rows), np.nan)
+        covers = self.covers
+        if covers is not None:
+            covers = covers[rows]
         return Guarantee(self.label, bound, covers=covers)
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
@@ -47,12 +52,17 @@ class Guarantee:
 
     def summary(self, cohort: Cohort) -> str:
         """Return the label, with the number of agents it covers where these are not all."""
-        agents, counts = cohort.population, cohort.counts
+        agents = cohort.population
+        counts = cohort.counts
         is_partial = self.covers is not None and self.label != "none"
-        covered_agents = int(counts[self.covers].sum()) if is_partial else agents
+        if not is_partial:
+            return self.label
+        covered_agents = int(counts[self.covers].sum())
         if covered_agents == agents:
             return self.label
-        return f"{self.label} for {covered_agents} of {agents}" if covered_agents else "none"
+        if covered_agents == 0:
+            return "none"
+        return f"{self.label} for {covered_agents} of {agents}"
 
 
 def unpromised(cohorts: Sequence[Cohort], reason: str) -> tuple[Guarantee, ...]:

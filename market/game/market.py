@@ -44,9 +44,8 @@ NO_GUARANTEE_AT_ONCE = "no guarantee, since the outcome answers actions of the s
 NO_GUARANTEE_PERSONAL = (
     "no guarantee, since the losses of each agent depend on more than the outcome"
 )
-PLANNING_SIGHTS = frozenset(
-    {"play", "losses", "draw"}
-)  # sights of those who count on their outcome
+# What adversaries see who plan as if the outcome that they choose were to happen.
+PLANNING_SIGHTS = frozenset({"play", "losses", "draw"})
 Decisions = Sequence[Decision | None]  # one per cohort, None where nobody of it is there
 
 
@@ -81,7 +80,9 @@ class Market(Checkpointable, ABC):
         goods = {cohort.loss.outcomes for cohort in cohorts}
         if len(goods) != 1:
             raise UserError(f"market: losses over {sorted(goods)} goods; give all the same number")
-        self.cohorts, self.rng, self.goods = tuple(cohorts), rng, goods.pop()
+        self.cohorts = tuple(cohorts)
+        self.rng = rng
+        self.goods = goods.pop()
         self.last: dict[str, Array] = {}  # columns of ``rounds``, of the last clearing
         for cohort in self.cohorts if self.personal else ():
             has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
@@ -98,7 +99,9 @@ class Market(Checkpointable, ABC):
         """Return what fundamentals (m, d) come to in the next round; None if actions move it."""
         if self.answers_at_once:
             return None
-        state, last_columns, outcomes = self.state(), self.last, []
+        state = self.state()
+        last_columns = self.last
+        outcomes = []
         for fundamental in fundamentals:
             outcomes.append(self.clear(fundamental, [None] * len(self.cohorts)))
             self.restore(state)
@@ -133,7 +136,7 @@ class Market(Checkpointable, ABC):
 
         Parameters
         ----------
-        place : int
+        cohort_index : int
             Of the cohort, in ``cohorts``.
         outcome : array (d,)
             The outcome that is forecast.
@@ -159,12 +162,12 @@ class Market(Checkpointable, ABC):
         return None
 
     def columns(self) -> dict[str, Array]:
-        """Return what the ``rounds`` table says of ``last``: one number per place and column."""
-        return {
-            f"{name}_{i}": value[None]
-            for name, values in self.last.items()
-            for i, value in enumerate(values)
-        }
+        """Return what the ``rounds`` table says of ``last``: a column for each of its numbers."""
+        columns = {}
+        for name, values in self.last.items():
+            for position, value in enumerate(values):
+                columns[f"{name}_{position}"] = value[None]
+        return columns
 
     def described(self) -> dict[str, object]:
         """Describe the market and what happened in it so far, for a manifest."""
@@ -194,16 +197,18 @@ class Market(Checkpointable, ABC):
 
     def acted(self, decisions: Decisions) -> Indices:
         """Return the action of each agent of all cohorts (N,); -1 for who is absent."""
-        pairs = zip(self.cohorts, decisions, strict=True)
-        actions = [
-            np.full(len(cohort.row_of), -1) if decision is None else decision.actions
-            for cohort, decision in pairs
-        ]
-        return np.concatenate(actions).astype(np.intp)
+        actions_by_cohort = []
+        for cohort, decision in zip(self.cohorts, decisions, strict=True):
+            if decision is None:
+                actions_by_cohort.append(np.full(len(cohort.row_of), -1))
+            else:
+                actions_by_cohort.append(decision.actions)
+        return np.concatenate(actions_by_cohort).astype(np.intp)
 
     def losses_of(self, gains: Array) -> list[Array]:
         """Return each cohort's losses (N, A), normalised, of what all agents' actions gain."""
-        bounds, tables = np.cumsum([len(cohort.row_of) for cohort in self.cohorts]), []
+        bounds = np.cumsum([len(cohort.row_of) for cohort in self.cohorts])
+        tables = []
         for cohort, cohort_gains in zip(self.cohorts, np.split(gains, bounds[:-1]), strict=True):
             loss = cohort.loss
             agent_losses = -cohort_gains[:, : loss.actions] - loss.unit_offset[:, None]
@@ -269,13 +274,15 @@ def readonly_decisions(method: object, decisions: Decisions) -> Decisions:
         return decisions
     protected = list[Decision | None]()
     for decision in decisions:
-        fields = {} if decision is None else vars(decision.changed())
+        if decision is None:
+            protected.append(None)
+            continue
         arrays = {
             name: read_only(value)
-            for name, value in fields.items()
+            for name, value in vars(decision.changed()).items()
             if isinstance(value, np.ndarray)
         }
-        protected.append(decision and decision.changed(**arrays))
+        protected.append(decision.changed(**arrays))
     return protected
 
 
@@ -286,8 +293,10 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
     """
     if not market.personal:
         return (None,) * len(decisions)
-    answer, count = market.losses(readonly_decisions(market.losses, decisions)), len(market.cohorts)
-    method_name, tables = name_of(market.losses), list[Array | None]()
+    answer = market.losses(readonly_decisions(market.losses, decisions))
+    count = len(market.cohorts)
+    method_name = name_of(market.losses)
+    tables = list[Array | None]()
     if not isinstance(answer, list | tuple) or len(answer) != count:
         expected = f"return a list with an array, or None, for each of {count} cohorts"
         raise UserError(f"{method_name} returned {brief(answer)}; {expected}")

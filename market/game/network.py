@@ -34,9 +34,11 @@ class DelayedForecasts(Checkpointable):
     REMEMBERED = ("mean", "rounds", "past")
 
     def __init__(self, basis: Basis, depth: int) -> None:
-        self.basis, self.depth = basis, depth
+        self.basis = basis
+        self.depth = depth
         self.past: dict[str, dict[str, Array]] = {}  # by rounds ago, from "0"
-        self.mean, self.rounds = np.full(basis.size, 0.5), 0
+        self.mean = np.full(basis.size, 0.5)
+        self.rounds = 0
 
     def add(self, forecast: Forecast, vector: Array) -> None:
         """Keep what was broadcast in a round, and add s(y) of its outcome (n,) to the mean."""
@@ -48,11 +50,8 @@ class DelayedForecasts(Checkpointable):
                 "outcomes": forecast.ensemble.outcomes,
                 "weights": forecast.ensemble.weights,
             }
-        past_broadcasts = [broadcast, *self.past.values()]
-        self.past = {
-            str(ago): past_broadcast
-            for ago, past_broadcast in enumerate(past_broadcasts[: self.depth])
-        }
+        broadcasts = [broadcast, *self.past.values()][: self.depth]
+        self.past = {str(rounds_ago): past for rounds_ago, past in enumerate(broadcasts)}
         self.rounds += 1
         self.mean = self.mean + (vector - self.mean) / self.rounds
 
@@ -64,13 +63,14 @@ class DelayedForecasts(Checkpointable):
         if str(distance - 1) not in self.past:
             return None
         broadcast = self.past[str(distance - 1)]
-        labels = broadcast["label"][None] if "label" in broadcast else None
-        ensembles = (
-            (Ensemble(broadcast["outcomes"], broadcast["weights"]),)
-            if "outcomes" in broadcast
-            else None
-        )
-        return Forecast(Mixture(broadcast["point"][None], np.ones(1), None, labels, ensembles), 0)
+        labels = None
+        if "label" in broadcast:
+            labels = broadcast["label"][None]
+        ensembles = None
+        if "outcomes" in broadcast:
+            ensembles = (Ensemble(broadcast["outcomes"], broadcast["weights"]),)
+        mixture = Mixture(broadcast["point"][None], np.ones(1), labels=labels, ensembles=ensembles)
+        return Forecast(mixture, 0)
 
     def stand_in(self) -> Forecast:
         """Return the running mean as a forecast, with the label that goes with it."""

@@ -184,7 +184,8 @@ class Adversary(ABC):
     support: Array | None = None  # the outcomes (m, d) that it chooses among, where it has a list
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
-        self.outcomes, self.rng = outcomes, rng
+        self.outcomes = outcomes
+        self.rng = rng
 
     @property
     def observes_play(self) -> bool:

@@ -76,7 +76,8 @@ def replace_players(
     """
     adversary = players.pop("adversary", game.adversary)
     market = players.pop("market", game.market)
-    expected_outcomes, new_outcomes = game.adversary.outcomes, adversary.outcomes
+    expected_outcomes = game.adversary.outcomes
+    new_outcomes = adversary.outcomes
     if new_outcomes != expected_outcomes:
         raise UserError(
             f"the new adversary has {new_outcomes} outcomes; give one of {expected_outcomes}"

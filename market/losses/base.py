@@ -25,7 +25,12 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
-from regretless.market.numerics.storage import Fresh, copied, fresh, laid
+from regretless.market.numerics.storage import (
+    UnsharedTable,
+    as_unshared,
+    copy_in_layout,
+    zeros_in_layout,
+)
 
 Range = tuple[Array, Array]  # the least and the greatest value
 
@@ -84,8 +89,8 @@ class Loss(ABC):
             axes = self.AXES[name]
             for axis, size in zip(axes, np.shape(array)[-len(axes) :], strict=False):
                 size_of_axis.setdefault(axis, size)
-            distinct = array if isinstance(array, Fresh) else _without_repetitions(array)
-            copied_array = copied(distinct) if axes == "ad" else np.array(distinct)
+            distinct = array if isinstance(array, UnsharedTable) else _without_repetitions(array)
+            copied_array = copy_in_layout(distinct) if axes == "ad" else np.array(distinct)
             extremes = [np.min(copied_array, initial=0.0), np.max(copied_array, initial=0.0)]
             if not np.isfinite(extremes).all():
                 raise ValueError(f"{name} holds a number that is not finite")
@@ -225,8 +230,8 @@ class Loss(ABC):
         for name in self.PROPORTIONAL:
             array = vars(self)[name]
             divisor = scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
-            scaled_array = laid(*array.shape) if array.ndim == 3 else None
-            scaled[name] = fresh(np.divide(array, divisor, out=scaled_array))
+            scaled_array = zeros_in_layout(*array.shape) if array.ndim == 3 else None
+            scaled[name] = as_unshared(np.divide(array, divisor, out=scaled_array))
         return replace(
             self,
             offset=(self.offset - low[..., None]) / scale[..., None],
@@ -244,7 +249,9 @@ class Loss(ABC):
             if repeats_itself and np.ndim(row_indices):
                 picked[name] = np.broadcast_to(array[0], (len(row_indices), *array.shape[1:]))
             elif isinstance(index, np.ndarray) and _lies_by_coordinate(array):
-                picked[name] = fresh(array.swapaxes(1, 2)[index].swapaxes(1, 2))  # lies so, too
+                picked[name] = as_unshared(
+                    array.swapaxes(1, 2)[index].swapaxes(1, 2)
+                )  # lies so, too
             else:
                 picked[name] = np.asarray(array[index])
         return replace(self, **picked)

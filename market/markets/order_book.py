@@ -208,7 +208,7 @@ class OrderBook(Exchange):
 
     def book(self) -> View:
         """Return what is on the book, in arrays that cannot be written."""
-        orders = self.open[: self._places["queues"]].reshape(-1, kernels.WIDTH)
+        orders = self.open[: self._begins["queues"]].reshape(-1, kernels.WIDTH)
         order_cells = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
         depth = np.zeros((2, self.goods, self.ticks + 1))  # lots by side, good and tick
         np.add.at(depth, tuple(order_cells.T), orders[:, kernels.LOTS])
@@ -280,7 +280,7 @@ class OrderBook(Exchange):
     @property
     def _owned(self) -> Whole:
         """What each agent owns (N, FIRST + 3 d), as part of the state."""
-        return self.open[self._places["own"] :].reshape(self.agents, -1)
+        return self.open[self._begins["accounts"] :].reshape(self.agents, -1)
 
     def _rules(self, rounds_ahead: int = 0) -> Rules:
         """Return the rules of the round that begins, or of the one that has ended (-1)."""
@@ -292,12 +292,12 @@ class OrderBook(Exchange):
             slots=self._slots,
             batch=self._batch,
             number=self.rounds + rounds_ahead,
-            **self._places,
+            **self._begins,
         )
 
     def _empty(self) -> None:
         """Take everything off the book; ``open`` is its state (``order_book_matching.Rules``)."""
-        self._places, self.open = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
+        self._begins, self.open = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
         self._owned[:, kernels.MOST] = self._unit_limits
         self._owned[:, kernels.HOLD] = self._hold_limits
 

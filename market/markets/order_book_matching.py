@@ -108,7 +108,7 @@ class Rules(NamedTuple):
         Where the queues begin: slot of the first and of the last order, by good, side and tick.
     best : int
         Where the best ticks begin, by good and side; -1 and T + 1 for none.
-    own : int
+    accounts : int
         Where the agents' numbers begin.
     wide : int
         How many numbers an agent has.
@@ -124,7 +124,7 @@ class Rules(NamedTuple):
     goods: int
     queues: int
     best: int
-    own: int
+    accounts: int
     wide: int
 
 
@@ -172,18 +172,26 @@ def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int]
     """Return where a state holds what, as ``Rules`` name it, and the state without orders."""
     queues = agents * slots * WIDTH
     best = queues + 4 * goods * (top + 1)
-    own, wide = best + 2 * goods, FIRST + 3 * goods
-    places = {"top": top, "goods": goods, "queues": queues, "best": best, "own": own, "wide": wide}
-    state = np.zeros(own + agents * wide, dtype=np.int64)
+    accounts = best + 2 * goods
+    wide = FIRST + 3 * goods
+    begins = {
+        "top": top,
+        "goods": goods,
+        "queues": queues,
+        "best": best,
+        "accounts": accounts,
+        "wide": wide,
+    }
+    state = np.zeros(accounts + agents * wide, dtype=np.int64)
     state[queues:best] = -1
-    state[best:own] = np.tile([-1, top + 1], goods)
-    return places, state
+    state[best:accounts] = np.tile([-1, top + 1], goods)
+    return begins, state
 
 
 @compiled(nogil=True)
 def account_at(rules: Rules, agent: int) -> int:
     """Return where what an agent owns begins."""
-    return rules.own + agent * rules.wide
+    return rules.accounts + agent * rules.wide
 
 
 @compiled(nogil=True)
@@ -194,19 +202,27 @@ def queue_at(rules: Rules, good: int, side: int, tick: int) -> int:
 
 @compiled(nogil=True)
 def set_aside(rules: Rules, side: int, tick: int) -> int:
-    """Return the cash that is set aside for a lot of an open order: the most it may cost."""
-    fee, worth = max(rules.maker, rules.taker, 0), 2 * tick * rules.half
-    return worth + fee if side == BID else max(0, fee - worth)
+    """Return the cash that is set aside for a lot of an open order: the most that it may cost."""
+    fee = max(rules.maker, rules.taker, 0)
+    worth = 2 * tick * rules.half
+    if side == BID:
+        return worth + fee
+    return max(0, fee - worth)
 
 
 @compiled(nogil=True)
 def reserve(state: Whole, rules: Rules, slot: int, lots: int) -> None:
     """Count lots of the order in a slot as open; below 0 as open no more."""
-    order, account = slot * WIDTH, account_at(rules, slot // rules.slots)
+    order = slot * WIDTH
+    account = account_at(rules, slot // rules.slots)
     side = state[order + SIDE]
     state[account + HELD] += lots * set_aside(rules, side, state[order + TICK])
     state[account + OPEN] += lots
-    state[account + FIRST + 3 * state[order + GOOD] + (WANTED if side == BID else OFFERED)] += lots
+    holding = account + FIRST + 3 * state[order + GOOD]
+    if side == BID:
+        state[holding + WANTED] += lots
+    else:
+        state[holding + OFFERED] += lots
     state[order + LOTS] += lots
 
 
@@ -214,31 +230,43 @@ def reserve(state: Whole, rules: Rules, slot: int, lots: int) -> None:
 def queue(state: Whole, rules: Rules, slot: int) -> None:
     """Put an order behind those of its tick."""
     order = slot * WIDTH
-    tick, good, side = state[order + TICK], state[order + GOOD], state[order + SIDE]
-    queue_ends, best_price = queue_at(rules, good, side, tick), rules.best + 2 * good + side
+    tick = state[order + TICK]
+    good = state[order + GOOD]
+    side = state[order + SIDE]
+    queue_ends = queue_at(rules, good, side, tick)
+    best_price = rules.best + 2 * good + side
     last_slot = state[queue_ends + 1]
     state[order + NEXT], state[order + BEFORE] = -1, last_slot
-    state[last_slot * WIDTH + NEXT if last_slot >= 0 else queue_ends] = slot
+    if last_slot >= 0:
+        state[last_slot * WIDTH + NEXT] = slot
+    else:
+        state[queue_ends] = slot
     state[queue_ends + 1] = slot
-    state[best_price] = (
-        max(state[best_price], tick) if side == BID else min(state[best_price], tick)
-    )
+    if side == BID:
+        state[best_price] = max(state[best_price], tick)
+    else:
+        state[best_price] = min(state[best_price], tick)
 
 
 @compiled(nogil=True)
 def leave(state: Whole, rules: Rules, slot: int) -> None:
     """Take an order out of its queue, and look for the best price that is left."""
     order = slot * WIDTH
-    good, side, next_slot, previous_slot = (
-        state[order + GOOD],
-        state[order + SIDE],
-        state[order + NEXT],
-        state[order + BEFORE],
-    )
+    good = state[order + GOOD]
+    side = state[order + SIDE]
+    next_slot = state[order + NEXT]
+    previous_slot = state[order + BEFORE]
     queue_ends = queue_at(rules, good, side, state[order + TICK])
-    state[previous_slot * WIDTH + NEXT if previous_slot >= 0 else queue_ends] = next_slot
-    state[next_slot * WIDTH + BEFORE if next_slot >= 0 else queue_ends + 1] = previous_slot
-    best_price, step = rules.best + 2 * good + side, -1 if side == BID else 1
+    if previous_slot >= 0:
+        state[previous_slot * WIDTH + NEXT] = next_slot
+    else:
+        state[queue_ends] = next_slot
+    if next_slot >= 0:
+        state[next_slot * WIDTH + BEFORE] = previous_slot
+    else:
+        state[queue_ends + 1] = previous_slot
+    best_price = rules.best + 2 * good + side
+    step = -1 if side == BID else 1
     while (
         0 <= state[best_price] <= rules.top
         and state[queue_at(rules, good, side, state[best_price])] < 0
@@ -267,8 +295,10 @@ def expire(state: Whole, rules: Rules, rounds: int) -> None:
 @compiled(nogil=True)
 def at_once(state: Whole, rules: Rules, lots: int, tick: int, good: int, side: int) -> int:
     """Return the cash that an order which does not rest costs now (below 0: brings)."""
-    cost, other_side = 0, 1 - side
-    best_tick, step = state[rules.best + 2 * good + other_side], 1 if side == BID else -1
+    cost = 0
+    other_side = 1 - side
+    best_tick = state[rules.best + 2 * good + other_side]
+    step = 1 if side == BID else -1
     while lots and 0 <= best_tick <= rules.top and (tick - best_tick) * step >= 0:
         slot = state[queue_at(rules, good, other_side, best_tick)]
         while lots and slot >= 0:
@@ -322,17 +352,19 @@ def settle(
     lots: int, taker_sign: int,
 ) -> None:  # fmt: skip
     """Hand over goods and cash, and note the trade (``Tape``); fees of a batch are not charged."""
-    cash, buyer_account, seller_account = (
-        lots * price * rules.half,
-        account_at(rules, buyer),
-        account_at(rules, seller),
-    )
-    fees = (
-        lots * (rules.taker if taker_sign > 0 else rules.maker),
-        lots * (rules.maker if taker_sign > 0 else rules.taker),
-    )
-    state[buyer_account + CASH] -= cash + (fees[0] if taker_sign else 0)
-    state[seller_account + CASH] += cash - (fees[1] if taker_sign else 0)
+    cash = lots * price * rules.half
+    buyer_account = account_at(rules, buyer)
+    seller_account = account_at(rules, seller)
+    buyer_fee = 0
+    seller_fee = 0
+    if taker_sign > 0:
+        buyer_fee = lots * rules.taker
+        seller_fee = lots * rules.maker
+    elif taker_sign < 0:
+        buyer_fee = lots * rules.maker
+        seller_fee = lots * rules.taker
+    state[buyer_account + CASH] -= cash + buyer_fee
+    state[seller_account + CASH] += cash - seller_fee
     for account, sign in ((buyer_account, 1), (seller_account, -1)):
         state[account + FIRST + 3 * good] += sign * lots
         state[account + TURN] += lots
@@ -348,15 +380,22 @@ def send(
     rests: int,
 ) -> None:  # fmt: skip
     """Let an agent send an order: it is refused, trades, rests, or is dropped."""
-    lots, step = abs(signed), 1 if signed > 0 else -1
-    side, other_side = (BID, ASK) if signed > 0 else (ASK, BID)
-    free_slot, end_slot = agent * rules.slots, (agent + 1) * rules.slots
+    lots = abs(signed)
+    if signed > 0:
+        step = 1
+        side = BID
+        other_side = ASK
+    else:
+        step = -1
+        side = ASK
+        other_side = BID
+    free_slot = agent * rules.slots
+    end_slot = (agent + 1) * rules.slots
     while free_slot < end_slot and state[free_slot * WIDTH + LOTS]:
         free_slot += 1
     may_rest = rests or rules.batch
-    if (free_slot == end_slot and may_rest) or not allowed(
-        state, rules, agent, lots, tick, good, side, rests
-    ):
+    has_no_slot = may_rest and free_slot == end_slot
+    if has_no_slot or not allowed(state, rules, agent, lots, tick, good, side, rests):
         tape.counts[1] += 1
         return
 
@@ -365,18 +404,26 @@ def send(
         if not 0 <= best_tick <= rules.top or (tick - best_tick) * step < 0:
             break
         rival_slot = state[queue_at(rules, good, other_side, best_tick)]
-        rival, traded = rival_slot // rules.slots, min(lots, state[rival_slot * WIDTH + LOTS])
+        rival = rival_slot // rules.slots
+        traded = min(lots, state[rival_slot * WIDTH + LOTS])
         reserve(state, rules, rival_slot, -traded)
         if not state[rival_slot * WIDTH + LOTS]:
             leave(state, rules, rival_slot)
-        buyer, seller = (agent, rival) if side == BID else (rival, agent)
-        settle(state, rules, tape, buyer, seller, good, 2 * best_tick, traded, step)
+        price = 2 * best_tick
+        if side == BID:
+            settle(state, rules, tape, agent, rival, good, price, traded, step)
+        else:
+            settle(state, rules, tape, rival, agent, good, price, traded, step)
         lots -= traded
 
     if lots and may_rest:
         order = free_slot * WIDTH
-        state[order + TICK], state[order + GOOD], state[order + SIDE] = tick, good, side
-        state[order + SINCE] = rules.number if rests else -1
+        state[order + TICK] = tick
+        state[order + GOOD] = good
+        state[order + SIDE] = side
+        state[order + SINCE] = -1
+        if rests:
+            state[order + SINCE] = rules.number
         reserve(state, rules, free_slot, lots)
         if not rules.batch:
             queue(state, rules, free_slot)
@@ -395,9 +442,8 @@ def arrive(state: Whole, rules: Rules, tape: Tape, sent: Sent, agent: int, actio
         for slot in own_slots:
             if state[slot * WIDTH + LOTS]:
                 if slot > target_slot:
-                    state[target_slot * WIDTH : (target_slot + 1) * WIDTH] = state[
-                        slot * WIDTH : (slot + 1) * WIDTH
-                    ]
+                    for entry in range(WIDTH):
+                        state[target_slot * WIDTH + entry] = state[slot * WIDTH + entry]
                     state[slot * WIDTH + LOTS] = 0
                 target_slot += 1
     if action >= 0:
@@ -422,19 +468,17 @@ def filled(
     ``rationing`` is as ``call_auction.shares`` returns it; ``running_lots`` (2,) has the lots of
     earlier orders at the price, of each side, and this order's are added to it in place.
     """
-    side, lots, tick = (
-        state[slot * WIDTH + SIDE],
-        state[slot * WIDTH + LOTS],
-        state[slot * WIDTH + TICK],
-    )
+    side = state[slot * WIDTH + SIDE]
+    lots = state[slot * WIDTH + LOTS]
+    tick = state[slot * WIDTH + TICK]
     improvement = 2 * tick - price if side == BID else price - 2 * tick
     if state[slot * WIDTH + GOOD] != good or lots == 0 or improvement < 0:
         return 0
     if improvement > 0:
         return int(lots)
-    lots_left, lots_wanted = (
-        (rationing[0], rationing[2]) if side == BID else (rationing[1], rationing[3])
-    )
+    bids_left, offers_left, bids_wanted, offers_wanted = rationing
+    lots_left = bids_left if side == BID else offers_left
+    lots_wanted = bids_wanted if side == BID else offers_wanted
     lots_before = running_lots[side] * lots_left // lots_wanted
     running_lots[side] += lots
     return int(running_lots[side] * lots_left // lots_wanted - lots_before)
@@ -472,10 +516,8 @@ def auction(state: Whole, rules: Rules, tape: Tape, arrivals: Whole, last: Whole
         if not volume:
             continue
         last[good] = price
-        rationing, running_lots = (
-            shares(price, volume, totals[good, BID], totals[good, ASK]),
-            np.zeros(2, np.int64),
-        )
+        rationing = shares(price, volume, totals[good, BID], totals[good, ASK])
+        running_lots = np.zeros(2, np.int64)
         lots = np.zeros((2, len(arrivals)), dtype=np.int64)
         for arrival_index, agent in enumerate(arrivals):
             for slot in range(agent * rules.slots, (agent + 1) * rules.slots):
@@ -514,7 +556,8 @@ def again(state: Whole, rules: Rules, sent: Sent, last: Whole, changes: Whole) -
     ``changes`` (N, A, 1 + d) is written: cash, and lots of each good, that the agent has more after
     the round, were it to take the action and all others theirs. Absent agents' rows are 0.
     """
-    state_before, tape = state.copy(), Tape(np.zeros((0, 6), np.int64), np.zeros(2, np.int64))
+    state_before = state.copy()
+    tape = Tape(np.zeros((0, 6), np.int64), np.zeros(2, np.int64))
     if rules.batch:
         again_batch(state, rules, tape, sent, last, changes)
     else:
@@ -531,7 +574,8 @@ def again(state: Whole, rules: Rules, sent: Sent, last: Whole, changes: Whole) -
 @compiled(nogil=True)
 def owned(state: Whole, rules: Rules, agent: int) -> Whole:
     """Return what an agent owns (1 + d,): cash, and lots of each good."""
-    account, amounts = account_at(rules, agent), np.empty(1 + rules.goods, dtype=np.int64)
+    account = account_at(rules, agent)
+    amounts = np.empty(1 + rules.goods, dtype=np.int64)
     amounts[0] = state[account + CASH]
     amounts[1:] = state[account + FIRST : account + rules.wide : 3]
     return amounts
@@ -542,12 +586,10 @@ def again_continuous(
     state: Whole, rules: Rules, tape: Tape, sent: Sent, owned_after: Whole
 ) -> None:
     """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), order by order."""
-    state_now, arrivals, acts, actions = (
-        np.empty_like(state),
-        sent.arrivals,
-        sent.acts,
-        sent.actions,
-    )
+    state_now = np.empty_like(state)
+    arrivals = sent.arrivals
+    acts = sent.acts
+    actions = sent.actions
     for arrival_index, agent in enumerate(arrivals):
         for action in range(acts.shape[1] if actions[agent] >= 0 else 0):
             if acts[agent, action, SAME] != action or acts[agent, actions[agent], SAME] == action:
@@ -573,7 +615,9 @@ def again_batch(
 
     Nothing trades before all are here, so that what an agent may send depends on itself alone.
     """
-    state_before, state_now, acts = state.copy(), state.copy(), sent.acts
+    state_before = state.copy()
+    state_now = state.copy()
+    acts = sent.acts
     totals = np.zeros((rules.goods, 2, rules.top + 1), dtype=np.int64)
     earlier = np.zeros_like(totals)  # of who arrives before the agent
     for agent in sent.arrivals:

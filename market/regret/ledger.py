@@ -35,7 +35,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled, over_rows
-from regretless.market.numerics.storage import fetch, staggered
+from regretless.market.numerics.storage import prefetch, staggered_tables
 from regretless.market.records import Decision
 
 PREFETCH_DISTANCE = 32  # rows between asking memory for one and its use
@@ -114,8 +114,8 @@ def _add_pure_play(
     """
     for k in range(first, last):
         later_row = min(k + PREFETCH_DISTANCE, last - 1)
-        fetch(fixed, later_row, max(choices[later_row], 0))
-        fetch(surprise_fixed, later_row, max(choices[later_row], 0))
+        prefetch(fixed, later_row, max(choices[later_row], 0))
+        prefetch(surprise_fixed, later_row, max(choices[later_row], 0))
         a = choices[k]
         if a < 0:
             continue
@@ -222,7 +222,7 @@ class Ledger(Checkpointable):
         self.constants = constants
         self.rounds: int | Indices = 0
         square_shape = rows, actions, actions
-        self.fixed, self.surprise_fixed, self.count = staggered(
+        self.fixed, self.surprise_fixed, self.count = staggered_tables(
             square_shape, square_shape, (rows, actions)
         )
         self.followed = np.zeros((rows, actions, policies))

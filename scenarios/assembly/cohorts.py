@@ -33,7 +33,7 @@ from regretless.market.game.attendance import ALWAYS, Attendance
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
-from regretless.market.numerics.storage import side_by_side
+from regretless.market.numerics.storage import in_layout
 from regretless.scenarios.assembly.construct import construct, drawn_values, offering
 from regretless.scenarios.assembly.populations import Draft, first_of
 from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec
@@ -105,7 +105,7 @@ def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
         raise UserError(
             f"cohort.{name}.basis: {reason}; leave the basis out for the default"
         ) from reason
-    return offset, side_by_side(weights)
+    return offset, in_layout(weights)
 
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
@@ -166,7 +166,7 @@ def _responding(draft: Draft, place: Place) -> Placement:
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
     said, by_kind = types, own
     if len(kind) != len(types):  # else there is a row for each loss, in order: nothing to copy
-        said, by_kind = types[kind], (own[0][kind], side_by_side(own[1][kind]))
+        said, by_kind = types[kind], (own[0][kind], in_layout(own[1][kind]))
     loss = said if draft.reported is None else draft.loss[first_of(row_of)]
     if draft.reported is not None and spec.acts_on == "truth":
         said, by_kind = loss, coefficients(spec.name, place.basis, loss)

@@ -254,7 +254,7 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
     game = mixed("coalition", 3, {"members": members}).game
 
     def noted(own: Any, context: Any, history: Any, announced: Any) -> Any:
-        seen[type(own).__name__] = set(announced.shown)
+        seen[type(own).__name__] = set(announced.makers)
         assert history.mean.shape == history.last(3).shape[1:] == (1,)
         return type(own).commit(own, context, history, announced)
 

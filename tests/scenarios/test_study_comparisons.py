@@ -94,7 +94,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("desk")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
-        patch.setattr(register.measure, "_known", dict(register.measure._known))
+        patch.setattr(register.measure, "_registered", dict(register.measure._registered))
         patch.setattr(register.measure, "within", dict(register.measure.within))
         register.measure("rounds")(rounds)
         for share in SHARES:
