@@ -39,7 +39,9 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Mixture
 
-USUAL, MOST = 1000, 20_000  # grid points by default, and at most
+# grid points by default, and at most
+USUAL = 1000
+MOST = 20_000
 
 
 class CalibratedMultiaccurate(Wrapping):
@@ -84,7 +86,8 @@ class CalibratedMultiaccurate(Wrapping):
             )
         self.grid = grid_points(np.linspace(0.0, 1.0, cells), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
-        corners, grid = (size + (self.grid**2).sum(1)) / (2 * size), -self.grid[None] / size
+        corners = (size + (self.grid**2).sum(1)) / (2 * size)
+        grid = -self.grid[None] / size
         losses = [ProtectedLosses(corners[None], grid)]  # (n + |v|^2 - 2 v.p) / 2n, in [0, 1]
         for group in groups:
             if len(group.policies):

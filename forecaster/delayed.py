@@ -42,9 +42,11 @@ class Delayed(Checkpointable, Forecaster):
     ) -> None:
         if rounds < 0:
             raise ValueError(f"the delay is {rounds} rounds; give at least 0")
-        self.time, self.rng = 0, stream(seed, "forecaster")
+        self.time = 0
+        self.rng = stream(seed, "forecaster")
         self.instances: list[UnbiasedPrediction] = [make() for _ in range(rounds + 1)]
-        self.models, self.spelled = self.current.models, self.current.spelled
+        self.models = self.current.models
+        self.spelled = self.current.spelled
         self.reference = self.current.reference
 
     @property

@@ -113,7 +113,9 @@ def _check_trees(part: Any, seen: set[int]) -> None:
         return
     seen.add(id(part))
     if hasattr(part, "children_left"):  # a tree of scikit-learn, which need not be there
-        left, right, places = part.children_left, part.children_right, np.arange(part.node_count)
+        left = part.children_left
+        right = part.children_right
+        places = np.arange(part.node_count)
         leaf = left < 0
         sides = left[~leaf], right[~leaf]
         below = all(((side > places[~leaf]) & (side < len(places))).all() for side in sides)

@@ -92,7 +92,8 @@ class Reference(Checkpointable):
         self.turns = check_int("turns", turns, least=1)
         self.blocks = check_int("blocks", blocks, least=1)
         self.model = LateModel(checked_model(model), self.turns - 1)
-        self.unchanged_rounds, self.time = 0, 0
+        self.unchanged_rounds = 0
+        self.time = 0
         self.disproved_at: int | None = None if self.give_up else 0
         self.bets = Bets(width=self.give_up, turns=self.turns, blocks=self.blocks)
 

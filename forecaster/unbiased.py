@@ -61,7 +61,8 @@ from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis, checked_basis
 from regretless.market.records import Forecast, Mixture, Policy, RoundFeedback
 
-EARLY, LATE = 0.05, 1.5
+EARLY = 0.05
+LATE = 1.5
 START = round((LATE / EARLY) ** 2)  # 900, where the two meet
 ROUNDING = 1e-12  # of sums
 
@@ -123,12 +124,16 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     ) -> None:
         check_int("seed", seed, least=0)
         check_parts(events, solver, reference, basis)
-        self.events, self.reference, self.basis = events, reference, basis
+        self.events = events
+        self.reference = reference
+        self.basis = basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
         self.trust = None if reference is None else reference.trust(events.alarms)
-        self.draws, self.rng = Draws(events.rows), stream(seed, "forecaster")
-        self.certificate_sum, self.time = 0.0, 0
+        self.draws = Draws(events.rows)
+        self.rng = stream(seed, "forecaster")
+        self.certificate_sum = 0.0
+        self.time = 0
         # Logarithm of the mean potential, and mean logarithm, at the first game.
         self._start: float | None = None
         self._spent = 0.0
@@ -163,7 +168,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def mixture(self, x: object = None) -> Mixture:
         self._settle()
-        events, rows, time, solution = self.events, self.events.rows, self.time + 1, None
+        events = self.events
+        rows = self.events.rows
+        time = self.time + 1
+        solution = None
         if self.reference is not None:
             solution = self.solver.single(self.reference.advise(x, events.size))
         suggestions = rows.best_responses(self.points) if self.models else None
@@ -212,8 +220,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         truth = check_outcome("y", y)
         self.solver.check(truth)
         (active, solution), self._pending = self._pending, None
-        outcome, self._outcome = self._outcome, None
-        drawn, self._drawn, rows, mass = self._drawn, None, self.events.rows, solution.mass
+        outcome = self._outcome
+        self._outcome = None
+        drawn = self._drawn
+        self._drawn = None
+        rows = self.events.rows
+        mass = solution.mass
         came = rows.offset + rows.times(truth) if self.trusting else None
         played = played_of(rows, solution.points, mass, truth)._replace(losses=came)
         if len(mass) == 1:
@@ -235,7 +247,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         evidence: dict[str, Any] = {"unchanged": solution.unchanged}
         if self.trust is not None and came is not None:
             # s_t / m_t, in the terms of ``switch_test``
-            cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
+            cost = -float((played.bias * rows.weights).sum())
+            slopes = played.seen @ rows.weights
             most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
             evidence["surprise"] = cost / most if most > ROUNDING else 0.0
             evidence["beyond"] = self.events.exceeds(active, self.trust)

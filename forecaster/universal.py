@@ -83,11 +83,14 @@ class CellEvents(VectorEvents):
         *,
         experts: int | None = None,
     ) -> None:
-        self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
-        self.scales, self.beyond = scales, 2 ** (scales + 1) - 2
+        self.rows = LossTable(groups)
+        self.rule = rule or AdaptiveWeights()
+        self.scales = scales
+        self.beyond = 2 ** (scales + 1) - 2
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
-        self.experts, lines = experts or 2 * self.beyond, self.rows.shape[0]
+        self.experts = experts or 2 * self.beyond
+        lines = self.rows.shape[0]
         self.views = [
             view_of(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, share=float(q))
             for s, q in enumerate(shares(scales, self.experts), start=1)
@@ -149,7 +152,8 @@ class CellBound(BiasBound):
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected swap regret per round of losses (K, A, 1), as an array (K,)."""
-        rounds, thresholds = rounds or self.rounds, weights.shape[1] - 1
+        rounds = rounds or self.rounds
+        thresholds = weights.shape[1] - 1
         if not thresholds:
             return np.zeros(len(weights))
         cells = np.minimum(2.0 * thresholds, 2.0 ** np.arange(1, self.scales + 1))
@@ -169,11 +173,13 @@ def stretches(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]
 
     And the greatest gap between the slope of that and others (m,).
     """
-    finest, found = 2**scales, []
+    finest = 2**scales
+    found = []
     places = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
         one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        played, slope = LossTable([one]).best_responses(places)[0], one.weights[0, :, 0]
+        played = LossTable([one]).best_responses(places)[0]
+        slope = one.weights[0, :, 0]
         gaps = np.abs(slope[:, None] - slope).max(1)
         edges = [0, *(np.flatnonzero(np.diff(played)) + 1).tolist(), finest]
         own = [(e, gaps[played[first]]) for first, end in pairwise(edges)
@@ -192,7 +198,8 @@ def _cells(left: int, right: int) -> Iterator[int]:
             yield left - 2
         if right & 1:
             yield right - 3
-        left, right = (left + 1) >> 1, right >> 1
+        left = (left + 1) >> 1
+        right = right >> 1
 
 
 class Line(Box):
@@ -204,7 +211,9 @@ class Line(Box):
 
     def __init__(self, scales: int, *, off_ties: bool = False, ends: Array | None = None) -> None:
         super().__init__(1, off_ties=off_ties)
-        self.finest, self._ends, self.spelled = 2**scales, ends, ends is not None
+        self.finest = 2**scales
+        self._ends = ends
+        self.spelled = ends is not None
         self.hull: Hull = "box" if ends is None else "image"
 
     def single(self, point: Array) -> Solution:
@@ -227,10 +236,14 @@ class Line(Box):
             return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
 
         # neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains
-        first, stride = int(self._near(game.start.points)[0, 0] * self.finest), 1
-        way, near, last = -1 if pull(first) > 0 else 1, first, self.finest - 1
+        first = int(self._near(game.start.points)[0, 0] * self.finest)
+        stride = 1
+        way = -1 if pull(first) > 0 else 1
+        near = first
+        last = self.finest - 1
         while (far := min(max(first + way * stride, 0), last)) != near and pull(far) * way < 0:
-            near, stride = far, 2 * stride
+            near = far
+            stride = 2 * stride
         low, high = sorted((near, far))
         while high - low > 1:
             middle = (low + high) // 2
@@ -241,7 +254,8 @@ class Line(Box):
         if not mass.any():
             mass[0] = 1.0
         kept = mass > 0
-        points, mass = (cells[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
+        points = (cells[kept, None] + INSIDE) / self.finest
+        mass = mass[kept] / mass.sum()
         return self._spelled(Solution(points, mass, self.worst(mass, points, game.fields(points))))
 
     def choices(self, game: Game) -> Solution:

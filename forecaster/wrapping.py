@@ -15,7 +15,9 @@ class Wrapping(Checkpointable, Forecaster):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("inner",)
 
     def __init__(self, inner: Forecaster) -> None:
-        self.inner, self.models, self.made_of = inner, inner.models, inner.made_of
+        self.inner = inner
+        self.models = inner.models
+        self.made_of = inner.made_of
 
     rng = Delegated("inner")
     points = Delegated("inner")

@@ -205,10 +205,13 @@ class Together(EventSet):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("parts",)
 
     def __init__(self, parts: Sequence[EventSet]) -> None:
-        self.parts, self.first = list(parts), parts[0]
-        self.rows, self.rule = self.first.rows, self.first.rule
+        self.parts = list(parts)
+        self.first = parts[0]
+        self.rows = self.first.rows
+        self.rule = self.first.rule
         self.experts = sum(part.experts for part in parts)
-        self.crossed, self.joinable = self.first.crossed, self.first.joinable
+        self.crossed = self.first.crossed
+        self.joinable = self.first.joinable
         self.beyond = max(part.beyond for part in parts)
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
@@ -262,7 +265,10 @@ class Intervals(Together):
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
-        self.run, self._make, self._time, self._ended = rounds, make, 0, 0.0
+        self.run = rounds
+        self._make = make
+        self._time = 0
+        self._ended = 0.0
         super().__init__([make(), *map(self._made, self.lengths)])
 
     def _made(self, length: int) -> EventSet:
@@ -295,7 +301,8 @@ class Intervals(Together):
 
     def log_potential(self, band: Band) -> float:
         """Bound the logarithm of all potentials' sum by their shares; those to come have 1 each."""
-        own, later = super().log_potential(band), self.first.experts * len(self.lengths)
+        own = super().log_potential(band)
+        later = self.first.experts * len(self.lengths)
         return float(np.logaddexp(own, math.log(later))) if later else own
 
 

@@ -101,7 +101,8 @@ class BiasBound(Stand):
         """Bound |B| in sup norm in expectation, and as drawn (``cost_of_draws``), of all events."""
         if not self.signed:
             return None
-        expected, moved = self.bias(occupancy), np.asarray(occupancy)
+        expected = self.bias(occupancy)
+        moved = np.asarray(occupancy)
         known = np.stack([moved, np.full_like(moved, np.inf)])
         return expected, expected + drawn(known, math.log(self.experts), 2.0)
 
@@ -110,9 +111,11 @@ class BiasBound(Stand):
 
         Without gap and error, to so many ``policies`` beside the constants.
         """
-        rounds, actions = rounds or self.rounds, weights.shape[1]
+        rounds = rounds or self.rounds
+        actions = weights.shape[1]
         own = rounds / actions  # biases are concave in occupancy: equal shares are worst
-        share, widest = float(self.bias(own)), self._norm(spread, weights)
+        share = float(self.bias(own))
+        widest = self._norm(spread, weights)
         factor = widest
         if policies:  # biases of cells that share these rounds, relative to all in one
             cells, others = (c * float(self.bias(own / c) / share) for c in (actions, actions - 1))
@@ -187,7 +190,8 @@ class GainBound(BiasBound):
 
     def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
-        played, actions = rounds or self.rounds, weights.shape[1]
+        played = rounds or self.rounds
+        actions = weights.shape[1]
         alone = self._over_actions(weights, 0.0, played)
         alone = self._held(alone, (actions + policies) ** actions, weights, played)
         if self.risk < 1 or self.stays or played != self.rounds:
@@ -215,7 +219,8 @@ class GainBound(BiasBound):
         return self._assignments(weights, policies) if self.risk < 1 else None
 
     def _assignments(self, weights: Array, policies: int) -> Array | None:
-        actions, scale = weights.shape[1], gain_range(weights, self.within)
+        actions = weights.shape[1]
+        scale = gain_range(weights, self.within)
         most = self.assigned(self.rounds, actions, actions + policies + self.models)
         if most is not None and self.trust is not None:  # gained when the games began, at most
             each = actions * (self.trust.limit(self.rounds / actions) + 1)

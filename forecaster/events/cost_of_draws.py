@@ -47,17 +47,20 @@ class Draws(Checkpointable):
     IN_PLACE = True
 
     def __init__(self, rows: LossTable) -> None:
-        self._rows, self._any = rows, np.zeros(2)
+        self._rows = rows
+        self._any = np.zeros(2)
         self._known = list[tuple[Array, Array, Array]]()  # of groups: near and surely, far, U
         for count, actions in (group.offset.shape for group in rows.groups):
-            far, pairs = np.zeros((count, actions)), np.zeros((count, actions, actions))
+            far = np.zeros((count, actions))
+            pairs = np.zeros((count, actions, actions))
             self._known.append((np.zeros((2, count)), far, pairs))
 
     def add(self, seen: Array, truth: Array, mass: Array) -> None:
         """Add a round: probabilities of rows (R,), s(y) (n,), probabilities of the draw (m,)."""
         losses = self._rows.offset + self._rows.times(truth)
         for known, group in zip(self._known, self._rows.groups, strict=True):
-            own, shape = self._rows.slice(group), group.offset.shape
+            own = self._rows.slice(group)
+            shape = group.offset.shape
             _add(known, seen[own].reshape(shape), losses[own].reshape(shape))
         self._any += min(2 * float(mass @ (1 - mass)), 1.0), 2 * (1 - float(mass.min()))
 
@@ -74,11 +77,14 @@ class Draws(Checkpointable):
 def _add(known: tuple[Array, Array, Array], seen: Array, losses: Array) -> None:
     """Add a round of a group: probabilities and losses of actions (K, A)."""
     ends, far, pairs = known
-    low, high = losses.min(1, keepdims=True), losses.max(1, keepdims=True)
-    width, least = (high - low)[:, 0], np.where(seen > ROUNDING, seen, 1.0).min(1)
+    low = losses.min(1, keepdims=True)
+    high = losses.max(1, keepdims=True)
+    width = (high - low)[:, 0]
+    least = np.where(seen > ROUNDING, seen, 1.0).min(1)
     spread = (seen * (1 - seen)).sum(1)
     moments = seen * np.maximum(high - losses, losses - low) ** 2
-    near, choice = 2 * width**2 * spread, spread > ROUNDING
+    near = 2 * width**2 * spread
+    choice = spread > ROUNDING
     close = near < moments.sum(1)
     ends += choice * np.stack([close * near, 2 * width * (1 - least)])
     others = (choice & ~close)[:, None]

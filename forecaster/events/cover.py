@@ -91,8 +91,10 @@ def clustered(
     """
     if radius < 0 or (count is not None and count < 1):
         raise ValueError("radius must be at least 0 and count at least 1")
-    chosen, here = list[int](), 0
-    near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
+    chosen = list[int]()
+    here = 0
+    near = np.full(len(offset), np.inf)
+    served = np.zeros(len(offset), dtype=np.intp)
     while near[here] > radius and len(chosen) < (count or len(offset)):
         kept = offset[[here]], weights[[here]], np.array([len(chosen)])
         over_rows(_serve, len(offset), (offset, weights), kept, near, served)
@@ -103,7 +105,8 @@ def clustered(
 
 def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: Array) -> Cover:
     """Serve losses (K, A), (K, A, n) through the nearest of R given ones, the first if alike."""
-    near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
+    near = np.full(len(offset), np.inf)
+    served = np.zeros(len(offset), dtype=np.intp)
     kept = kept_offset, kept_weights, np.arange(len(kept_offset))
     over_rows(_serve, len(offset), (offset, weights), kept, near, served)
     return Cover(kept_offset, kept_weights, served, near)
@@ -120,7 +123,9 @@ def _serve(
         for r in range(kept_offset.shape[0]):
             apart = 0.0
             for a in range(offset.shape[1]):
-                high, low, here = 0.0, 0.0, offset[k, a] - kept_offset[r, a]
+                high = 0.0
+                low = 0.0
+                here = offset[k, a] - kept_offset[r, a]
                 for i in range(weights.shape[2]):
                     step = weights[k, a, i] - kept_weights[r, a, i]
                     high += max(step, 0.0)
@@ -129,4 +134,5 @@ def _serve(
                 if apart >= near[k]:
                     break
             if apart < near[k]:
-                near[k], served[k] = apart, numbers[r]
+                near[k] = apart
+                served[k] = numbers[r]

@@ -58,7 +58,8 @@ class VectorEvents(EventSet):
     crossed = joinable = True
 
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
-        self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
+        self.rows = LossTable(groups)
+        self.rule = rule or AdaptiveWeights()
         self.views = [view_of(slice(0, self.rows.shape[0]), self.size)]
         for g in self.groups:
             sizes = self.size, len(g.policies), g.offset.shape[1]

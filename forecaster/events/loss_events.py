@@ -77,10 +77,13 @@ class Gains:
     def __init__(
         self, group: ProtectedLosses, rows: LossTable, *, fixed: bool, models: int
     ) -> None:
-        self.group, self.rows, self.losses = group, rows.slice(group), rows.losses(group)
+        self.group = group
+        self.rows = rows.slice(group)
+        self.losses = rows.losses(group)
         self.constants = group.offset.shape[1] if fixed else 0
         self.policies = group.policies if fixed else ()
-        self.fixed, self.models = self.constants + len(self.policies), models
+        self.fixed = self.constants + len(self.policies)
+        self.models = models
         self.shape = (*group.offset.shape, self.fixed + models)
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
@@ -97,7 +100,8 @@ class Gains:
 
         It counts at most the lesser of 1, which no normalised loss regrets more than, and a scale.
         """
-        weights, shape = self.group.weights, self.shape[:2]
+        weights = self.group.weights
+        shape = self.shape[:2]
         worth = played.bias[self.rows].reshape(weights.shape) @ weights.swapaxes(1, 2)
         worth = worth - np.einsum("kaa->ka", worth)[:, :, None]
         if played.losses is not None:
@@ -111,7 +115,8 @@ class Gains:
 
     def folded(self, weights: Array, suggested: Indices) -> Array:
         """Turn weights (K A C,) into coordinates' (rows, n), sum_c w_c (r(c) - r(a)) / scale."""
-        rows, every = self.group.weights, np.arange(self.shape[0])
+        rows = self.group.weights
+        every = np.arange(self.shape[0])
         weights = weights.reshape(self.shape)
         pull = np.zeros((*self.shape[:2], self.shape[1]))
         pull[:, :, : self.constants] = weights[:, :, : self.constants]
@@ -167,9 +172,12 @@ class GainEvents(EventSet):
         models: int = 0,
         fixed: bool = True,
     ) -> None:
-        self.rows, self.rule, self.within = LossTable(groups), rule or AdaptiveWeights(), within
+        self.rows = LossTable(groups)
+        self.rule = rule or AdaptiveWeights()
+        self.within = within
         self.members = [Gains(own, self.rows, fixed=fixed, models=models) for own in self.groups]
-        self.models, self.losses = models, len(self.rows.start) - 1
+        self.models = models
+        self.losses = len(self.rows.start) - 1
         self.has_fixed = fixed
         self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
         if self.experts > MOST:
@@ -287,7 +295,10 @@ class Assignments(GainEvents):
         **gains: Any,
     ) -> None:
         super().__init__(groups, rule, **gains)
-        self.share, self.risk, self.drawn, self.unseen = share, risk, risk is not None, 0
+        self.share = share
+        self.risk = risk
+        self.drawn = risk is not None
+        self.unseen = 0
         self._price = math.log(share * self.experts / self.losses / len(RATES))
         # G, U and what was gained before the games (3, K, A, C)
         self._parts = [np.zeros((3, *member.shape)) for member in self.members]

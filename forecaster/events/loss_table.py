@@ -50,7 +50,8 @@ class LossTable:
     def __init__(self, groups: Sequence[ProtectedLosses]) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
-        self.groups, self.size = tuple(groups), groups[0].weights.shape[-1]
+        self.groups = tuple(groups)
+        self.size = groups[0].weights.shape[-1]
         counts = [len(group.offset) for group in groups]
         tables = [group.weights.reshape(-1, self.size) for group in groups]
         self.weights = tables[0] if len(tables) == 1 else np.concatenate(tables)  # (R, n)
@@ -119,13 +120,15 @@ def choose(rows: RowArrays, point: Array, room: Room) -> None:
     losses, chances, played = room  # ``chances`` are the expected losses at first
     expected_rows(offset, weights, point, losses, 0, offset.shape[0])
     for k in range(start.shape[0] - 1):
-        first, end = start[k], start[k + 1]
+        first = start[k]
+        end = start[k + 1]
         best = called_lowest(chances, first, end, tie[k] if eta[k] == math.inf else 0.0)
         if eta[k] == math.inf:
             chances[best] = 1.0
             played[k, 0], played[k, 1] = best, best + 1
             continue
-        total, least = 0.0, chances[best]
+        total = 0.0
+        least = chances[best]
         for r in range(first, end):
             chances[r] = math.exp(-eta[k] * (chances[r] - least))
             total += chances[r]

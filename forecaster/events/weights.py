@@ -123,7 +123,8 @@ def _exponents(gain: Array, variation: Array, zone: float, both: bool, powers: A
         if zone > 0.0:
             regret -= zone * np.sqrt(variation[e])
         scale = 1.0 / (3.0 * (variation[e] + 1.0))
-        above, below = max(regret + 1.0, 0.0), max(regret - 1.0, 0.0)
+        above = max(regret + 1.0, 0.0)
+        below = max(regret - 1.0, 0.0)
         powers[0, e] = above * above * scale
         powers[1, e] = below * below * scale
         top = max(top, powers[0, e])
@@ -135,9 +136,12 @@ def _signed(
     bias: Array, variation: Array, zone: float, share: float, top: float, raised: Array
 ) -> float:
     """Put the signed weights of both signs in place of potentials; the sum of all weights."""
-    floor, half, total = np.exp(-top), 0.5 * share, 0.0
+    floor = np.exp(-top)
+    half = 0.5 * share
+    total = 0.0
     for e in range(bias.shape[0]):
-        own, other = half * (raised[0, e] - raised[1, e]), 0.0
+        own = half * (raised[0, e] - raised[1, e])
+        other = 0.0
         reach = 1.0 - abs(bias[e])
         if zone > 0.0:
             reach -= zone * np.sqrt(variation[e])
@@ -172,7 +176,8 @@ class AdaptiveWeights(WeightRule):
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
     ) -> Weights:
-        flat, powers = (gain.reshape(-1), variation.reshape(-1)), np.empty((2, gain.size))
+        flat = (gain.reshape(-1), variation.reshape(-1))
+        powers = np.empty((2, gain.size))
         zone = moment.band.zone
 
         def weights(top: float, share: float) -> tuple[Array, float]:
@@ -251,7 +256,8 @@ class SecondOrderWeights(WeightRule):
     most the test's ``evidence`` + eta_1, in place of 0.
     """
 
-    name, squared = "second-order", True
+    name = "second-order"
+    squared = True
 
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
@@ -262,7 +268,8 @@ class SecondOrderWeights(WeightRule):
         known = gain.ravel(), noise.ravel(), variation.ravel()
 
         def weights(top: float, share: float) -> tuple[Array, float]:
-            own, signs = np.zeros(gain.size), (1.0, -1.0) if both else (1.0,)
+            own = np.zeros(gain.size)
+            signs = (1.0, -1.0) if both else (1.0,)
             total = sum(_weigh(*known, sign, share, top, own) for sign in signs)
             return own.reshape(gain.shape), total if both else float(own.sum())
 
@@ -337,7 +344,8 @@ class ExponentialWeights(WeightRule):
 
     def budget(self, stand: Stand) -> float:
         head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
-        entropy, rounds = math.log(stand.experts), stand.rounds
+        entropy = math.log(stand.experts)
+        rounds = stand.rounds
         own = entropy - math.log(stand.share)
         most = (1 + own / entropy) * math.sqrt(rounds * entropy)
         if self.horizon is not None:

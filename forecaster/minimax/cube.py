@@ -24,7 +24,9 @@ from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
 WALKS = 12  # from nature's answers, at most
-NEAR, TURN = 1e-3, 20  # the shortest steps of these walks, and when they shrink again
+# the shortest steps of these walks, and when they shrink again
+NEAR = 1e-3
+TURN = 20
 OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of the box
 MOST_POINTS = 64  # of a lattice in the box
 
@@ -40,7 +42,9 @@ class CubeSolver(HullSolver):
     simplex: ClassVar[bool]
 
     def __init__(self, centre: Array, *, off_ties: bool = False) -> None:
-        self.size, self.off_ties, self._mean = len(centre), off_ties, centre
+        self.size = len(centre)
+        self.off_ties = off_ties
+        self._mean = centre
         # points of the last mixture, and no others
         self._last = np.full((self.size + 1, self.size), np.nan)
 
@@ -88,7 +92,9 @@ class CubeSolver(HullSolver):
             mass, answer = self.best(points, fields)
             known = known[:0]  # once
         heavy = mass > LIGHTEST
-        mass, points, fields = mass[heavy] / mass[heavy].sum(), points[heavy], fields[heavy]
+        mass = mass[heavy] / mass[heavy].sum()
+        points = points[heavy]
+        fields = fields[heavy]
         found = self._spelled(Solution(points, mass))
         if found.points is not points:  # off by rounding
             fields = game.fields(found.points)
@@ -153,7 +159,8 @@ class Simplex(CubeSolver):
         if off_ties:
             keep_off(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
         super().__init__(centre, off_ties=off_ties)
-        self._places, self.spelled = places, places is not None
+        self._places = places
+        self.spelled = places is not None
 
     def _spelled(self, solution: Solution) -> Solution:
         if self._places is None:

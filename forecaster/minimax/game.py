@@ -119,7 +119,8 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
     for i in range(size):
         descending[i] = point[i]
     sort_descending(descending)
-    total, excess = 0.0, 0.0
+    total = 0.0
+    excess = 0.0
     for i in range(size):
         total += descending[i]
         if descending[i] * (i + 1) > total - 1.0:
@@ -180,7 +181,9 @@ def _walk(
 @compiled()
 def undominated(points: Array, fields: Array) -> Integers:
     """Return which points (m, n) to keep: of those with equal fields the one that pays least."""
-    kept, payments, count = np.empty(len(points), np.int64), np.zeros(len(points)), 0
+    kept = np.empty(len(points), np.int64)
+    payments = np.zeros(len(points))
+    count = 0
     for t in range(len(points)):
         for i in range(points.shape[1]):
             payments[t] += fields[t, i] * points[t, i]
@@ -284,7 +287,8 @@ class HullSolver(Checkpointable, ABC):
 
     def prefer(self, values: Objective) -> None:
         """Prefer mixtures with a low objective among those that are good enough."""
-        self.preferring, self.objective = True, values
+        self.preferring = True
+        self.objective = values
 
     @abstractmethod
     def single(self, point: Array) -> Solution:
@@ -331,8 +335,10 @@ class HullSolver(Checkpointable, ABC):
         A ``candidate``, the ``single`` point of a model's forecast, is the solution where its
         certificate alone is within the tolerance, and the point to start from where it is not.
         """
-        start, inset = candidate or self.origin, INSET * tolerance if self.off_ties else 0.0
-        game, worst = Game(rows, table, tolerance, start, inset), np.inf
+        start = candidate or self.origin
+        inset = INSET * tolerance if self.off_ties else 0.0
+        game = Game(rows, table, tolerance, start, inset)
+        worst = np.inf
         if candidate is not None:
             worst = self.worst(start.mass, start.points, game.fields(start.points))
         solved = replace(start, certificate=worst) if worst <= tolerance else self._play(game)
@@ -344,7 +350,8 @@ class HullSolver(Checkpointable, ABC):
         whole = np.vstack([solved.points, offered.points])
         points, first = np.unique(whole, axis=0, return_index=True)
         known = (*(solved.ensembles or ()), *(offered.ensembles or ()))
-        ensembles, fields = tuple(known[j] for j in first) if known else None, game.fields(points)
+        ensembles = tuple(known[j] for j in first) if known else None
+        fields = game.fields(points)
         # within rounding of the limit no program could be sure of it
         limit = max(game.tolerance, (solved.certificate or 0.0) + LIGHTEST)
         values = objective(Solution(points, ensembles=ensembles))
@@ -366,7 +373,8 @@ def pulls(cells: Array, points: Array) -> Array:
 
     Cell i of scale s has number 2^s + i - 2 of the ``cells`` (2^(S + 1) - 2,).
     """
-    finest, out = cells.shape[0] // 2 + 1, np.zeros(points.shape[0])
+    finest = cells.shape[0] // 2 + 1
+    out = np.zeros(points.shape[0])
     for j in range(points.shape[0]):
         node = finest + int(points[j] * finest)
         while node > 1:

@@ -37,7 +37,10 @@ from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solve
 
-POSITIVE, BENT, FREE = 0, 1, 2  # what a variable may be: at least 0; costly below 0; anything
+# what a variable may be: at least 0; costly below 0; anything
+POSITIVE = 0
+BENT = 1
+FREE = 2
 PIVOTS = 20  # per point and coordinate, at most
 EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 
@@ -66,12 +69,18 @@ def _exchange(table: Array, row: int, column: int) -> None:
 @compiled()
 def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, float, float]:
     """Find the column that lowers the objective fastest: column, direction, slope; -1 if none."""
-    column, direction, slope = -1, 1.0, -EPSILON
+    column = -1
+    direction = 1.0
+    slope = -EPSILON
     for k in range(nonbasic.shape[0]):
         if costs[k] < slope:
-            column, direction, slope = k, 1.0, costs[k]
+            column = k
+            direction = 1.0
+            slope = costs[k]
         if kinds[nonbasic[k]] == BENT and 1.0 - costs[k] < slope:
-            column, direction, slope = k, -1.0, 1.0 - costs[k]
+            column = k
+            direction = -1.0
+            slope = 1.0 - costs[k]
     return column, direction, slope
 
 
@@ -82,14 +91,16 @@ def _leaving(
     """Find the row whose variable stops the step, and which zeros are passed; -1 if none stops."""
     passed[:] = 0.0
     while True:
-        row, step = -1, np.inf
+        row = -1
+        step = np.inf
         for r in range(levels.shape[0]):
             toward = -moves[r] * side[r]
             if kinds[r] == FREE or passed[r] or toward <= EPSILON:
                 continue
             reach = max(levels[r] * side[r], 0.0) / toward
             if reach < step - EPSILON or (reach <= step + EPSILON and toward > abs(moves[row])):
-                row, step = r, min(step, reach)
+                row = r
+                step = min(step, reach)
         if row < 0 or kinds[row] == POSITIVE:
             return row
         slope += abs(moves[row])
@@ -102,7 +113,9 @@ def _leaving(
 def _optimise(table: Array, basic: Integers, nonbasic: Integers, kinds: Integers) -> Integers:
     """Pivot until no column lowers the objective; on which side of 0 the basic variables are."""
     rows = basic.shape[0]
-    levels, side, passed = table[:rows, -1], np.ones(rows, np.int64), np.empty(rows)
+    levels = table[:rows, -1]
+    side = np.ones(rows, np.int64)
+    passed = np.empty(rows)
     for r in range(rows):
         if kinds[basic[r]] == BENT and levels[r] < 0.0:
             _bend(table, side, r)
@@ -132,19 +145,24 @@ def _opened(
 ) -> tuple[Array, Integers, Integers]:
     """Open the dictionary of w and g, or w, u and r, at the best single point."""
     count, size = fields.shape
-    first, least, largest = 0, np.inf, np.abs(fields).max()
+    first = 0
+    least = np.inf
+    largest = np.abs(fields).max()
     for j in range(count):
         worst = (-fields[j]).max() if simplex else np.maximum(-fields[j], 0.0).sum()
         if payments[j] + worst < least:
-            first, least = j, payments[j] + worst
+            first = j
+            least = payments[j] + worst
     scale = 1.0 / largest if largest > 0.0 else 1.0
     columns = count if simplex else count - 1  # a spare one for the simplex
-    table, nonbasic = np.zeros((size + 2, columns + 1)), np.empty(columns, np.int64)
+    table = np.zeros((size + 2, columns + 1))
+    nonbasic = np.empty(columns, np.int64)
     basic = np.append(np.arange(count, count + size), first)
     table[:size, -1], table[size, -1] = fields[first] * scale, 1.0
     for k in range(count - 1):
         j = k if k < first else k + 1
-        nonbasic[k], table[size, k] = j, -1.0
+        nonbasic[k] = j
+        table[size, k] = -1.0
         table[:size, k] = (fields[j] - fields[first]) * scale
         table[-1, k] = (payments[j] - payments[first]) * scale
     if simplex:  # u = r - g in the row of the least g_i, and r_i = u + g_i in the others
@@ -154,7 +172,8 @@ def _opened(
         table[:size] -= own
         table[lowest] = -own
         table[-1] -= own
-        basic[lowest], nonbasic[-1] = count + size, count + lowest
+        basic[lowest] = count + size
+        nonbasic[-1] = count + lowest
     return table, basic, nonbasic
 
 
@@ -166,7 +185,8 @@ def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]
     kinds = np.full(count + size + 1, POSITIVE if simplex else BENT)
     kinds[:count], kinds[count + size] = POSITIVE, FREE
     side = _optimise(table, basic, nonbasic, kinds)
-    mass, mean = np.zeros(count), np.zeros(size)
+    mass = np.zeros(count)
+    mean = np.zeros(size)
     for r in range(size + 1):
         if basic[r] < count:
             mass[basic[r]] = max(table[r, -1], 0.0)

@@ -144,7 +144,8 @@ class Aggregate(Model):
         self._own.add(gains[0])
         self._common.add(gains[1].mean(1, keepdims=True))
         self._choice.add((told - truth) * (told - means))
-        outcome, self._outcome = self._outcome, None
+        outcome = self._outcome
+        self._outcome = None
         for model in self.members.values():
             model.observe(RoundFeedback(truth, outcome))
 

@@ -230,7 +230,8 @@ class SeriesModel(OutcomeModel):
         """Return what the models, fitted anew or not, predict of the next steps (m, d)."""
         found = []
         for model, one in zip(self._models, series.T, strict=True):
-            past, taken = np.array(one), [n for n in ("fh", "h") if _takes(model, "predict", n)]
+            past = np.array(one)
+            taken = [n for n in ("fh", "h") if _takes(model, "predict", n)]
             if not fit:
                 told = model.forward(y=past, h=steps)
             elif not taken:

@@ -18,7 +18,8 @@ class LateModel(Wrapping):
 
     def __init__(self, model: Forecaster, rounds: int) -> None:
         super().__init__(model)
-        self.rounds, self._waiting = rounds, list[dict[str, Any]]()
+        self.rounds = rounds
+        self._waiting = list[dict[str, Any]]()
         self._context: Any = None
 
     def mixture(self, x: object = None) -> Mixture:
@@ -32,7 +33,8 @@ class LateModel(Wrapping):
 
     def _asked(self, x: object) -> Forecaster:
         """Return the model, who knows how many rounds are open before the one it is asked for."""
-        self._context, self.inner.ahead = x, len(self._waiting)
+        self._context = x
+        self.inner.ahead = len(self._waiting)
         return self.inner
 
     def observe(self, feedback: RoundFeedback) -> None:
@@ -59,7 +61,8 @@ class LateModel(Wrapping):
             self._waiting.append(known | {"truth": truth.copy(), "beside": beside})
             if len(self._waiting) <= self.rounds:
                 return None
-            oldest, self.inner.ahead = self._waiting.pop(0), 0
+            oldest = self._waiting.pop(0)
+            self.inner.ahead = 0
             x, outcome, truth = (oldest[name] for name in ("context", "outcome", "truth"))
             if isinstance(x, dict) and x.keys() == {"names", "values"}:
                 x = Context(tuple(x["names"]), np.asarray(x["values"]))

@@ -43,7 +43,8 @@ class Columns(Checkpointable):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("size", "_moments", "_numbers", "_levels")
 
     def __init__(self, room: int) -> None:
-        self.room, self.size = room, 0
+        self.room = room
+        self.size = 0
         self._moments: dict[str, list[float]] = {}  # count, mean, sum of squared distances
         self._numbers: dict[str, int] = {}  # the feature of a column
         self._levels: dict[str, dict[str, int]] = {}  # the features of its levels
@@ -73,7 +74,8 @@ class Columns(Checkpointable):
                 if self.size == self.room:
                     continue
                 self._moments[name] = [0.0, 0.0, 0.0]
-                self._numbers[name], self._levels[name] = self.size, {}
+                self._numbers[name] = self.size
+                self._levels[name] = {}
                 self.size += 1
             count, mean, squares = self._moments[name]
             moved = mean + (value - mean) / (count + 1)
@@ -142,7 +144,8 @@ class LeastSquares(Model):
         self._columns = Columns(MOST)
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
         self._seen = self._past  # the lags (lags, width) of the open round's prediction
-        self._gram, self._cross = np.zeros((1, 1)), np.zeros((1, size))
+        self._gram = np.zeros((1, 1))
+        self._cross = np.zeros((1, size))
 
     def opened(self) -> Any:
         return self._seen.copy()
@@ -175,13 +178,15 @@ class LeastSquares(Model):
         return self.lags[: max(1, MOST // width)] if width else []
 
     def _learn(self, truth: Array) -> None:
-        told, self._outcome = truth if self._outcome is None else self._outcome, None
+        told = truth if self._outcome is None else self._outcome
+        self._outcome = None
         if not self.time:  # make room for the past, of which nothing is known yet
             width = len(told[:MOST])
             lagged = self._lagged(width)
             self._past = np.zeros((max(lagged, default=0), width))
             known = 1 + width * len(lagged)
-            self._gram, self._cross = np.zeros((known, known)), np.zeros((known, self.size))
+            self._gram = np.zeros((known, known))
+            self._cross = np.zeros((known, self.size))
         lagged_shape = (len(self._lagged(self._past.shape[1])), self._past.shape[1])
         if self._seen.shape != lagged_shape:  # a round that was opened before anything was known
             self._seen = np.zeros(lagged_shape)
@@ -194,7 +199,8 @@ class LeastSquares(Model):
             self._cross = np.pad(self._cross, ((0, more), (0, 0)))
         if remain is not None:
             rows = np.concatenate([np.arange(first), first + remain])
-            self._gram, self._cross = self._gram[np.ix_(rows, rows)], self._cross[rows]
+            self._gram = self._gram[np.ix_(rows, rows)]
+            self._cross = self._cross[rows]
         row = self._row()
         self._gram = self._gram * self.forgetting + np.outer(row, row)
         self._cross = self._cross * self.forgetting + np.outer(row, truth - 0.5)

@@ -77,7 +77,8 @@ class OutcomeModel(Model):
     def __init__(self, basis: Basis) -> None:
         super().__init__(checked_basis(basis).size)
         self.basis = basis
-        self._marks, self._marked = np.zeros((WINDOW, basis.outcomes)), 0
+        self._marks = np.zeros((WINDOW, basis.outcomes))
+        self._marked = 0
         self._spread: Spread | None = None
 
     def _told(self, x: object) -> Spread:

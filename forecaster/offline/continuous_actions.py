@@ -134,7 +134,8 @@ class Pinball(ContinuousLoss):
         check_int("coordinate", self.coordinate, least=0, below=self.outcomes)
 
     def on(self, net: Array) -> Convex1D:
-        under, over = self.level, 1 - self.level
+        under = self.level
+        over = 1 - self.level
         scale = max(under, over)
         return Convex1D(
             kinks=np.full((len(net), 1), 1 / scale),

@@ -47,7 +47,9 @@ from regretless.market.losses.basis import Basis
 from regretless.market.regret import decision_swap_regret, omniprediction_regret
 
 ENOUGH = 1000  # rows from which some are held out; with fewer the distribution needs them more
-HELD, FEWEST_HELD, MOST_HELD = 0.2, 300, 2000
+HELD = 0.2
+FEWEST_HELD = 300
+MOST_HELD = 2000
 LEVELS = (0.1, 0.5, 0.9)
 FEATURES: Any = {"dtype": "float64", "ensure_min_features": 0}
 COUNT, POSITIVE = (Interval(Integral, least, None, closed="left") for least in (0, 1))
@@ -149,12 +151,23 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         refit: bool = True,
         ends: Any = None,
     ) -> None:
-        self.losses, self.policies = losses, policies
-        self.basis, self.delta, self.theta, self.gamma = basis, delta, theta, gamma
-        self.kappa, self.rounds_kept = kappa, rounds_kept
-        self.events, self.weights, self.random_state = events, weights, random_state
-        self.base, self.trees, self.cv, self.ends = base, trees, cv, ends
-        self.holdout, self.refit = holdout, refit
+        self.losses = losses
+        self.policies = policies
+        self.basis = basis
+        self.delta = delta
+        self.theta = theta
+        self.gamma = gamma
+        self.kappa = kappa
+        self.rounds_kept = rounds_kept
+        self.events = events
+        self.weights = weights
+        self.random_state = random_state
+        self.base = base
+        self.trees = trees
+        self.cv = cv
+        self.ends = ends
+        self.holdout = holdout
+        self.refit = refit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -189,14 +202,16 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.ends_ = tables.ends_of(self.ends, outcomes)
         outcomes = scaled(outcomes, self.ends_)
         listed = Listed(self, outcomes)
-        self.basis_, self.net_ = listed.basis, listed.net
+        self.basis_ = listed.basis
+        self.net_ = listed.net
         rows = Rows(listed.seen(self.policies, given, features), outcomes, weights, named)
 
         # learn without the rows that are held out, certify, and learn again from all
         learned: Any = OnlineToBatch if self.base == "none" else ConditionalDistribution
         held = self._held_out(rows)
         self.fitted_: Any = learned(self, listed, rows[~held])
-        self.certified_fit_, self.held_ = self.fitted_, rows[held] if held.any() else None
+        self.certified_fit_ = self.fitted_
+        self.held_ = rows[held] if held.any() else None
         certified = self._certified(listed.singles, "decision_swap", self.kappa)
         self.certified_on_holdout_ = max((one.total for one in certified), default=None)
         self.bound_ = self.certified_on_holdout_
@@ -207,7 +222,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self
 
     def _held_out(self, rows: Rows) -> Mask:
-        count, share = len(rows.seen), self.holdout
+        count = len(rows.seen)
+        share = self.holdout
         plain = rows.exchangeable and isinstance(self.cv, Integral)
         if share != "auto":
             held = max(min(round(float(share) * count), count - 2), 0)
@@ -299,7 +315,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         asked = _checked_levels(levels)
         (fit, seen), columns = self._asked(X), dict[str, Any]()
         if self.base != "none":
-            means, quantiles = fit.outcomes(seen), self.predict_quantiles(X, asked)
+            means = fit.outcomes(seen)
+            quantiles = self.predict_quantiles(X, asked)
             for j, mean in enumerate(self._in_units(means).T):
                 columns[f"y_{j}"] = mean
                 own = {f"y_{j}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(asked)}
@@ -379,7 +396,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """
         check_is_fitted(self)
         check_name("measure", measure, MEASURES)
-        finite, singles = self.fitted_.listed.finite(loss), self.fitted_.listed.singles
+        finite = self.fitted_.listed.finite(loss)
+        singles = self.fitted_.listed.singles
         kappa = self.kappa / (len(singles) if any(same(finite, own) for own in singles) else 1)
         return next(iter(self._certified([finite], measure, kappa)), None)
 

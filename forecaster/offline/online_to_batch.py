@@ -112,10 +112,14 @@ class OnlineToBatch:
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
-        self.listed, self.kinds = listed, (estimator.events, estimator.weights)
-        self.gamma, self.kappa = estimator.gamma, estimator.kappa
-        self.policies, self.rounds = len(estimator.policies), len(rows.outcomes)
-        player, rounds = self._fresh(), self.rounds
+        self.listed = listed
+        self.kinds = (estimator.events, estimator.weights)
+        self.gamma = estimator.gamma
+        self.kappa = estimator.kappa
+        self.policies = len(estimator.policies)
+        self.rounds = len(rows.outcomes)
+        player = self._fresh()
+        rounds = self.rounds
         self.kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
         if (size := self.kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
             told = f"rounds_kept = {self.kept}: they take {size:,.0f} MiB"
@@ -128,14 +132,18 @@ class OnlineToBatch:
 
     def _play_all(self, player: UnbiasedPrediction, rows: Rows, times: list[int]) -> None:
         """Play all rounds; keep their regret, and the states before some of them."""
-        listed, states, nobody = self.listed, [], np.empty(0, dtype=np.intp)
+        listed = self.listed
+        states = []
+        nobody = np.empty(0, dtype=np.intp)
         own: Any = {"policies": self.policies, "measures": MEASURES}
         ledgers = [Ledger(*offset.shape, **own) for offset, _ in listed.forms]
-        asked, kept = self._suggestions(rows.seen), set(times)
+        asked = self._suggestions(rows.seen)
+        kept = set(times)
         for t, suggestions in enumerate(asked):
             if t % CHUNK == 0:
                 part = rows.outcomes[t : t + CHUNK]
-                truths, values = listed.basis.transform(part), listed.values(part)
+                truths = listed.basis.transform(part)
+                values = listed.values(part)
             if t in kept:
                 states.append(player.state())
             mixture = player.mixture(suggestions)
@@ -214,16 +222,21 @@ class OnlineToBatch:
             offset, weights = listed.basis.coefficients(loss)
         except ValueError as reason:
             raise UserError(f"the fitted basis does not serve this loss: {reason}") from reason
-        best, s, k = np.inf, 0, 0
+        best = np.inf
+        s = 0
+        k = 0
         for stack, form in enumerate(listed.forms):
             if form[0].shape[1] == loss.actions:
                 own = {"kept_offset": form[0], "kept_weights": form[1]}
                 cover = nearest(offset[None], weights[None], **own)
                 if cover.radius[0] < best:
-                    best, s, k = float(cover.radius[0]), stack, int(cover.representative_of[0])
+                    best = float(cover.radius[0])
+                    s = stack
+                    k = int(cover.representative_of[0])
         if best > max(self.gamma, SAME):
             return offset, weights, None, np.inf
-        other, apart = listed.stacks[s][k], 0.0
+        other = listed.stacks[s][k]
+        apart = 0.0
         if not same(loss, other):
             apart = best + sum(listed.basis.certified_error(x.as_stack()) for x in (loss, other))
         return listed.forms[s][0][k], listed.forms[s][1][k], (s, k), apart
@@ -256,7 +269,8 @@ class OnlineToBatch:
 
 def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
     """Mixed strategies (K, A) of best responses to a mixture; offset (K, A), weights (K, A, n)."""
-    found, every = np.zeros(offset.shape), np.arange(len(offset))
+    found = np.zeros(offset.shape)
+    every = np.arange(len(offset))
     for point, weight in zip(mixture.points, mixture.weights, strict=True):
         found[every, best_response(expected_losses(offset, weights, point))] += weight
     return found
@@ -269,11 +283,13 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     its tolerance. UserError if the error of the basis is larger.
     """
     check_probability("regret", regret)
-    policies, kinds = len(estimator.policies), (estimator.events, estimator.weights)
+    policies = len(estimator.policies)
+    kinds = (estimator.events, estimator.weights)
     own: Any = {"losses": len(listed.singles), "policies": policies, "kappa": estimator.kappa}
 
     def most(rounds: int) -> float:
-        player, totals = player_of(listed, kinds, rounds=rounds, policies=policies), []
+        player = player_of(listed, kinds, rounds=rounds, policies=policies)
+        totals = []
         bias = player.beforehand(rounds)
         for stack, (_, weights) in zip(listed.stacks, listed.forms, strict=True):
             size = {"actions": stack.actions, "rounds": rounds, "kept": rounds}
@@ -282,9 +298,11 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
             totals.append(online + 2 * listed.basis.certified_error(stack) + sampling)
         return max(totals)
 
-    low, high = 0, 1
+    low = 0
+    high = 1
     while most(high) > regret:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
         if high > MOST_ROWS:
             raise UserError(f"regret = {regret}: below the error of the basis; lower delta")
     return bisect_left(range(high), True, lo=low + 1, key=lambda rounds: most(rounds) <= regret)  # noqa: FBT003

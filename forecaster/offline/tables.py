@@ -69,7 +69,8 @@ def ends_of(given: Any, outcomes: Array) -> Array:
         if pairs.shape != (outcomes.shape[1], 2) or (pairs[:, 0] == pairs[:, 1]).any():
             raise UserError(f"ends = {brief(given)}: give a low and a high for each outcome")
         return pairs
-    low, high = outcomes.min(0), outcomes.max(0)
+    low = outcomes.min(0)
+    high = outcomes.max(0)
     inside = (low >= 0) & (high <= 1)
     low = np.where(inside, 0.0, low)
     return np.stack([low, np.where(inside | (high == low), low + 1.0, high)], axis=1)
@@ -121,7 +122,8 @@ class Listed:
 
         self.net: Array | None = None
         if moving:  # the theorem's theta where none is given; constants are checked
-            dimension, theta = moving[0].dimension, estimator.theta
+            dimension = moving[0].dimension
+            theta = estimator.theta
             if any(loss.dimension != dimension for loss in moving):
                 raise UserError("losses have actions of several dimensions; fit them apart")
             for loss in moving:

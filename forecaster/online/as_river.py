@@ -27,8 +27,11 @@ class OmnipredictorRegressor(base.Regressor):
         models: Any = "panel",
         seed: int = 0,
     ) -> None:
-        self.low, self.high, self.losses = low, high, losses
-        self.models, self.seed = models, seed
+        self.low = low
+        self.high = high
+        self.losses = losses
+        self.models = models
+        self.seed = seed
         ends = checked_ends("low, high", (low, high))
         protected = targets(*ends) if losses is None else losses
         self.omnipredictor = OnlineOmnipredictor(

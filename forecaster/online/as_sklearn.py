@@ -46,8 +46,10 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
         models: Any = "panel",
         random_state: int = 0,
     ) -> None:
-        self.scale, self.losses = scale, losses
-        self.models, self.random_state = models, random_state
+        self.scale = scale
+        self.losses = losses
+        self.models = models
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget what was learned, and learn a table (m, f) of contexts with outcomes (m,)."""

@@ -215,7 +215,8 @@ class OnlineOmnipredictor(Checkpointable):
         self._asked: OpenForecast | None = None  # the models and its slot stand at this one
 
     def _task(self, name: str, own: Loss) -> Task:
-        loss, actions = self.losses[name], self.actions.get(name)
+        loss = self.losses[name]
+        actions = self.actions.get(name)
         if actions is not None and len(actions) != own.actions:
             raise UserError(f"actions['{name}'] has {len(actions)} names; give {own.actions}")
         if actions is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
@@ -240,7 +241,8 @@ class OnlineOmnipredictor(Checkpointable):
         return made
 
     def _model(self, name: str, told: Any) -> Any:
-        model, size = told, self.basis.size
+        model = told
+        size = self.basis.size
         with naming(f"models['{name}']"):
             if isinstance(told, str | Mapping):
                 maker = maker_of(told, register.forecaster)
@@ -320,7 +322,8 @@ class OnlineOmnipredictor(Checkpointable):
             for j, column in enumerate(columns):
                 if column not in named:
                     raise UserError(f"no forecast '{column}' in the context; give a number")
-                low, high = self.space.low[j], self.space.high[j]
+                low = self.space.low[j]
+                high = self.space.high[j]
                 named[column] = (named[column] - low) / (high - low)
         return named
 
@@ -502,13 +505,16 @@ class OnlineOmnipredictor(Checkpointable):
         ``slots``, ``best_model`` in hindsight and ``regret_to_model``. The sum is missing once more
         than 256 forecasts were open: there is no theorem for those that share a slot.
         """
-        table, rounds = [], self.counts["learned"]
+        table = []
+        rounds = self.counts["learned"]
         promised = self._promised_regret()
         for place, (name, task) in enumerate(self.tasks.items()):
             row: dict[str, Any] = {"loss": name, "rounds": rounds}
             if rounds:
-                ledger, scale = self._ledgers[name], float(task.loss.unit_scale)
-                own, bias = float(ledger.mean_loss()[0]), ledger.bound_from_bias()
+                ledger = self._ledgers[name]
+                scale = float(task.loss.unit_scale)
+                own = float(ledger.mean_loss()[0])
+                bias = ledger.bound_from_bias()
                 assert bias is not None  # noqa: S101 - every round had an expectation
                 row["mean_loss"] = task.in_units(own)
                 for measure in MEASURES:

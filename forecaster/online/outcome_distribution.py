@@ -121,7 +121,8 @@ def tilted(gaps: Array, prior: Array) -> Array:
     >>> tilted(np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)).round(3)
     array([0.436, 0.346, 0.218])
     """
-    level, size = np.log(prior / prior.sum()), gaps.shape[1]
+    level = np.log(prior / prior.sum())
+    size = gaps.shape[1]
 
     def weighed(tilt: Array) -> tuple[float, Array]:
         powers = level + gaps @ tilt
