@@ -95,7 +95,7 @@ def test_no_gain_passes_what_a_rule_proves(
         gain[:] = trust.limit(variation) + 1.0
     for t in range(begun + 1, begun + rounds + 1):
         found = rule.weigh(gain, variation, Moment(t, count, band))
-        weights, _ = found.weights(found.top, 1.0)
+        weights, _ = found.relative_to(found.largest_exponent)
         assert (weights >= 0).all()
         up = rng.random(count) < rng.choice([0.05, 0.5])
         up[(gain / np.sqrt(variation + 1)).argmax()] = True

@@ -19,13 +19,14 @@ of each length and 2 (SHORTEST - 1) single rounds.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import Moment, WeightRule, Weights
+from regretless.forecaster.events.weights import ExpertWeights, Moment, WeightRule
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
@@ -63,6 +64,28 @@ class View(NamedTuple):
         return np.asarray(self.gain - band.models * self.wide * np.sqrt(self.variation))
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedEvents(ABC):
+    """Events that can happen in a round, with their weights up to the common normalisation."""
+
+    weights: ExpertWeights
+    prior: float = 1.0  # of each expert, beside 1 for others
+
+    @abstractmethod
+    def add_to(self, table: Array, weights: Array) -> None:
+        """Add what weights, of the shape of the events' gains, make of the game's table (R, n)."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedCoordinates(WeightedEvents):
+    """Events whose experts are the coordinates of a prediction: weights are rows of the table."""
+
+    rows: slice = field(kw_only=True)  # of the table
+
+    def add_to(self, table: Array, weights: Array) -> None:
+        table[self.rows] += weights
+
+
 class EventSet(Checkpointable, ABC):
     """Events on which predictions shall have no bias, with what they have gained so far."""
 
@@ -97,24 +120,32 @@ class EventSet(Checkpointable, ABC):
         """
 
     @abstractmethod
-    def weigh(self, active: Any, moment: Moment) -> Iterator[Weights]:
-        """Yield active events in parts, ready to be weighed."""
+    def weigh(self, active: Any, moment: Moment) -> Iterator[WeightedEvents]:
+        """Yield active events in parts, each with its weights up to the common normalisation."""
 
     def table_of(self, active: Any, moment: Moment) -> Array:
-        """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
+        """Return H (R + beyond, n), the signed weights of active events, which add up to 1.
+
+        All weights are taken relative to the greatest exponent and divided by their sum. What
+        coordinates weigh is added first, then what scalar events come to.
+        """
         parts = list(self.weigh(active, moment))
-        top = max(part.top for part in parts)
-        found = [(part, *part.weights(top, part.share)) for part in parts]
-        scale = sum(total for *_, total in found) or 1.0
+        largest_exponent = max(part.weights.largest_exponent for part in parts)
+        weights_of_parts = []
+        total = 0.0
+        for part in parts:
+            weights, total_of_part = part.weights.relative_to(largest_exponent, part.prior)
+            weights_of_parts.append(weights)
+            total += total_of_part
+        total = total or 1.0
         table = np.zeros((self.rows.shape[0] + self.beyond, self.size))
-        for part, weights, _ in found:
-            if part.fold is None:
-                table[part.rows] += weights
-        table /= scale
-        for part, weights, _ in found:
-            if part.fold is not None:
-                folded = part.fold(weights / scale)
-                table[: len(folded)] += folded
+        for part, weights in zip(parts, weights_of_parts, strict=True):
+            if isinstance(part, WeightedCoordinates):
+                part.add_to(table, weights)
+        table /= total
+        for part, weights in zip(parts, weights_of_parts, strict=True):
+            if not isinstance(part, WeightedCoordinates):
+                part.add_to(table, weights / total)
         return table
 
     @abstractmethod
@@ -217,10 +248,10 @@ class Together(EventSet):
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         return [(part, part.active(x, suggestions)) for part in self.parts]
 
-    def weigh(self, active: Shared, moment: Moment) -> Iterator[Weights]:
-        for part, own in active:
-            for found in part.weigh(own, moment):
-                yield found._replace(share=found.share * part.prior)
+    def weigh(self, active: Shared, moment: Moment) -> Iterator[WeightedEvents]:
+        for part, active_events in active:
+            for weighted in part.weigh(active_events, moment):
+                yield replace(weighted, prior=weighted.prior * part.prior)
 
     def charge(self, active: Shared, played: Played) -> None:
         for part, own in active:

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet, View
+from regretless.forecaster.events.base import EventSet, View, WeightedCoordinates, WeightedEvents
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
+from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
@@ -75,10 +75,10 @@ class VectorEvents(EventSet):
             for j, policy in enumerate(group.policies)
         ]
 
-    def weigh(self, active: list[View], moment: Moment) -> Iterator[Weights]:
+    def weigh(self, active: list[View], moment: Moment) -> Iterator[WeightedEvents]:
         for view in active:
-            found = self.rule.weigh(view.gain, view.variation, moment, both=True)
-            yield found._replace(share=view.share, rows=view.rows)
+            weights = self.rule.weigh(view.gain, view.variation, moment, both_signs=True)
+            yield WeightedCoordinates(weights, view.share, rows=view.rows)
 
     def charge(self, active: list[View], played: Played) -> None:
         for view in active:

@@ -40,16 +40,15 @@ expectation.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet, View
+from regretless.forecaster.events.base import EventSet, View, WeightedEvents
 from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
+from regretless.forecaster.events.weights import AdaptiveWeights, ExpertWeights, Moment, WeightRule
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.market.core.arrays import Array, Indices
@@ -154,6 +153,38 @@ class Gains:
         return rejected
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightedGains(WeightedEvents):
+    """Scalar events: each pulls the row of its loss and played action towards its comparator."""
+
+    gains: "GainEvents"
+    suggested: list[Indices]  # by policies and models to the losses of every group, (K, C - A) each
+
+    def add_to(self, table: Array, weights: Array) -> None:
+        pulls = self.gains.folded(self.suggested, weights)
+        table[: len(pulls)] += pulls
+
+
+@dataclass(frozen=True, eq=False)
+class AssignmentWeights(ExpertWeights):
+    """Weights eta_j F_kj s(a, c) / J of every loss, played action and comparator."""
+
+    # Of every group: the shares s (K, A, J, C), and the logarithms of eta_j r (N / K) F_kj / J.
+    comparator_shares: list[Array]
+    exponents: list[Array]  # (K, J)
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        weights_of_groups = []
+        total = 0.0
+        for shares, exponents in zip(self.comparator_shares, self.exponents, strict=True):
+            loss_and_rate_weights = prior * np.exp(exponents - exponent)
+            weights = np.einsum("kj,kajc->kac", loss_and_rate_weights, shares)
+            weights_of_groups.append(weights.ravel())
+            total += float(loss_and_rate_weights.sum())
+        return np.concatenate(weights_of_groups), total
+
+
 class GainEvents(EventSet):
     """The gains of listed losses against actions and policies, where ``fixed``, and M ``models``.
 
@@ -203,10 +234,10 @@ class GainEvents(EventSet):
         """Return what every group's policies and models suggest to its losses, (K, C - A) each."""
         return [member.suggestions(x, suggestions) for member in self.members]
 
-    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
-        (own,) = self.views
-        found = self.rule.weigh(own.counted(moment.band), own.variation, moment)
-        yield found._replace(fold=partial(self.folded, active))
+    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
+        (view,) = self.views
+        weights = self.rule.weigh(view.counted(moment.band), view.variation, moment)
+        yield WeightedGains(weights, gains=self, suggested=active)
 
     def folded(self, active: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into a table H (rows, n)."""
@@ -303,21 +334,19 @@ class Assignments(GainEvents):
         # G, U and what was gained before the games (3, K, A, C)
         self._parts = [np.zeros((3, *member.shape)) for member in self.members]
 
-    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
+    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
         yield from super().weigh(active, moment)
-        rated = self._price + np.log(RATES)
-        known = [_shares(gain, squares) for gain, squares, _ in self._parts]
-        powers = [logs.sum(1) + rated for _, logs in known]
-
-        def weights(top: float, share: float) -> tuple[Array, float]:
-            chosen = [share * np.exp(own - top) for own in powers]
-            pairs = zip(known, chosen, strict=True)
-            made = [np.einsum("kj,kajc->kac", own, shares).ravel() for (shares, _), own in pairs]
-            return np.concatenate(made), sum(float(own.sum()) for own in chosen)
-
-        top = max(float(own.max()) for own in powers)
-        yield Weights(top, weights, fold=partial(self.folded, active))
+        log_rates = self._price + np.log(RATES)
+        comparator_shares = []
+        exponents = []
+        for gain, squares, _gained_before in self._parts:
+            shares, log_sums = _shares(gain, squares)
+            comparator_shares.append(shares)
+            exponents.append(log_sums.sum(1) + log_rates)
+        largest_exponent = max(float(exponent.max()) for exponent in exponents)
+        weights = AssignmentWeights(comparator_shares, exponents, largest_exponent)
+        yield WeightedGains(weights, gains=self, suggested=active)
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""

@@ -25,7 +25,6 @@ last at the lower one are below q ends (``tests/forecaster/test_weights.py``).
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -42,7 +41,7 @@ from regretless.market.core.validation import check_int
 GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
 LOGARITHM = REMAINDER / math.log(2)
-LEAST = -1e300  # of an exponent
+MIN_EXPONENT = -1e300  # stands for the exponent of no expert
 NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
 
 
@@ -54,14 +53,23 @@ class Moment(NamedTuple):
     band: Band = PLAIN
 
 
-class Weights(NamedTuple):
-    """Experts whose weights are found once the greatest exponent of all is known."""
+class ExpertWeights(ABC):
+    """Weights of experts that are not normalised yet, with the greatest of their exponents.
 
-    top: float  # the greatest exponent of these
-    weights: Callable[[float, float], tuple[Array, float]]  # relative to exp(top), and their sum
-    share: float = 1.0  # of these in the prior, beside 1
-    rows: slice = slice(None)  # of the game's table, where weights are signed ones of coordinates
-    fold: Callable[[Array], Array] | None = None  # turns weights of scalar events into a table
+    A round's experts come in parts. Once the greatest exponent of all parts is known, each part
+    returns its weights relative to it, so that nothing overflows: the log-sum-exp of the round is
+    ``events.base.EventSet.table_of``.
+    """
+
+    largest_exponent: float
+
+    @abstractmethod
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        """Return prior * weights / exp(exponent) and the sum of all experts' weights.
+
+        The weights have the shape of the gains. Where experts have either sign they are those of
+        the positive sign less those of the negative one, and the sum is of both.
+        """
 
 
 @dataclass(frozen=True)
@@ -94,11 +102,11 @@ class WeightRule(ABC):
 
     @abstractmethod
     def weigh(
-        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weights:
-        """Weigh experts of one sign, or of ``both``; a gain of -inf has weight 0.
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
+        """Weigh experts by their gains and variations, arrays of one shape.
 
-        Weights are of the gains' shape, those of both signs the difference.
+        A gain of -inf has weight 0. With ``both_signs`` the gain of either sign is an expert.
         """
 
     @abstractmethod
@@ -115,43 +123,105 @@ class WeightRule(ABC):
 
 
 @compiled(error_model="numpy")
-def _exponents(gain: Array, variation: Array, zone: float, both: bool, powers: Array) -> float:  # noqa: FBT001
-    """Write the exponents of Phi(R + 1) and Phi(R - 1) of experts (m,); the greatest."""
-    top = 0.0
+def adaptive_exponents(
+    gain: Array,
+    variation: Array,
+    zone: float,
+    both_signs: bool,
+    exponents: Array,  # noqa: FBT001
+) -> float:
+    """Write the exponents of Phi(R + 1, C + 1) and Phi(R - 1, C + 1), and return the greatest.
+
+    Parameters
+    ----------
+    gain, variation : array (m,)
+        G and C of every expert.
+    zone : float
+        z, so that R = G - z sqrt(C).
+    both_signs : bool
+        Whether the exponents are of |G|: the greater one of an expert of either sign.
+    exponents : array (2, m)
+        Is written: max(R + 1, 0)^2 / (3 C + 3), and the same of R - 1.
+    """
+    largest = 0.0
     for e in range(gain.shape[0]):
-        regret = abs(gain[e]) if both else gain[e]
+        regret = abs(gain[e]) if both_signs else gain[e]
         if zone > 0.0:
             regret -= zone * np.sqrt(variation[e])
         scale = 1.0 / (3.0 * (variation[e] + 1.0))
         above = max(regret + 1.0, 0.0)
         below = max(regret - 1.0, 0.0)
-        powers[0, e] = above * above * scale
-        powers[1, e] = below * below * scale
-        top = max(top, powers[0, e])
-    return top
+        exponents[0, e] = above * above * scale
+        exponents[1, e] = below * below * scale
+        largest = max(largest, exponents[0, e])
+    return largest
 
 
 @compiled(error_model="numpy")
-def _signed(
-    bias: Array, variation: Array, zone: float, share: float, top: float, raised: Array
+def signed_adaptive_weights(
+    bias: Array, variation: Array, zone: float, prior: float, exponent: float, potentials: Array
 ) -> float:
-    """Put the signed weights of both signs in place of potentials; the sum of all weights."""
-    floor = np.exp(-top)
-    half = 0.5 * share
+    """Write the weights of both signs, positive less negative, and return the sum of all.
+
+    Parameters
+    ----------
+    bias, variation : array (m,)
+        B and C of every coordinate of every event; its experts have the gains B and -B.
+    zone, prior : float
+        z, and what each weight is multiplied by.
+    exponent : float
+        That of the scale: weights are relative to e to its power.
+    potentials : array (2, m)
+        Phi(|B| + 1) and Phi(|B| - 1), relative to the scale. The first row is overwritten with the
+        weights.
+    """
+    floor = np.exp(-exponent)
+    half = 0.5 * prior
     total = 0.0
     for e in range(bias.shape[0]):
-        own = half * (raised[0, e] - raised[1, e])
-        other = 0.0
+        leading = half * (potentials[0, e] - potentials[1, e])
+        trailing = 0.0
         reach = 1.0 - abs(bias[e])
         if zone > 0.0:
             reach -= zone * np.sqrt(variation[e])
         if reach > 0.0:  # the other sign has some weight, too
-            power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - top
-            other = half * (np.exp(power) - floor)
-        total += own
-        total += other
-        raised[0, e] = own - other if bias[e] >= 0 else other - own
+            power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - exponent
+            trailing = half * (np.exp(power) - floor)
+        total += leading
+        total += trailing
+        if bias[e] >= 0:
+            potentials[0, e] = leading - trailing
+        else:
+            potentials[0, e] = trailing - leading
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveExpertWeights(ExpertWeights):
+    """Those of ``AdaptiveWeights``."""
+
+    gain: Array
+    variation: Array
+    zone: float  # z
+    both_signs: bool
+    exponents: Array  # (2, m), of Phi(R + 1, C + 1) and Phi(R - 1, C + 1)
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        potentials = self.exponents - exponent
+        np.exp(potentials, out=potentials)
+        if self.both_signs:
+            total = signed_adaptive_weights(
+                self.gain.reshape(-1),
+                self.variation.reshape(-1),
+                self.zone,
+                prior,
+                exponent,
+                potentials,
+            )
+            return potentials[0].reshape(self.gain.shape), total
+        weights = prior * (0.5 * (potentials[0] - potentials[1]))
+        return weights.reshape(self.gain.shape), float(weights.sum())
 
 
 class AdaptiveWeights(WeightRule):
@@ -174,27 +244,20 @@ class AdaptiveWeights(WeightRule):
     rooted = True
 
     def weigh(
-        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weights:
-        flat = (gain.reshape(-1), variation.reshape(-1))
-        powers = np.empty((2, gain.size))
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
         zone = moment.band.zone
-
-        def weights(top: float, share: float) -> tuple[Array, float]:
-            raised = np.exp(np.subtract(powers, top, out=powers), out=powers)
-            if both:
-                total = _signed(*flat, zone, share, top, raised)
-                return raised[0].reshape(gain.shape), total
-            own = share * (0.5 * (raised[0] - raised[1]))
-            return own.reshape(gain.shape), float(own.sum())
-
-        return Weights(_exponents(*flat, zone, both, powers), weights)
+        exponents = np.empty((2, gain.size))
+        largest_exponent = adaptive_exponents(
+            gain.reshape(-1), variation.reshape(-1), zone, both_signs, exponents
+        )
+        return AdaptiveExpertWeights(gain, variation, zone, both_signs, exponents, largest_exponent)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""
         regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
-        least = np.finfo(np.float64).tiny
-        return np.asarray(regret**2 / (3 * np.maximum(variation, least)))
+        smallest = np.finfo(np.float64).tiny
+        return np.asarray(regret**2 / (3 * np.maximum(variation, smallest)))
 
     def budget(self, stand: Stand) -> float:
         power = self.growth(stand)
@@ -222,20 +285,66 @@ class AdaptiveWeights(WeightRule):
 
 
 @compiled()
-def _weigh(
-    gain: Array, noise: Array, variation: Array, sign: float, share: float, top: float, out: Array
+def add_second_order_weights(
+    gain: Array,
+    noise: Array,
+    variation: Array,
+    sign: float,
+    prior: float,
+    exponent: float,
+    weights: Array,
 ) -> float:
-    """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
+    """Add the weights of experts, times their sign, to ``weights``, and return their sum.
+
+    Parameters
+    ----------
+    gain, noise, variation : array (m,)
+        G, z sqrt(V) and V of every expert; its gain is the sign times G.
+    sign, prior : float
+        1 or -1, and what each weight is multiplied by.
+    exponent : float
+        That of the scale: weights are relative to e to its power.
+    weights : array (m,)
+        Is added to.
+    """
     total = 0.0
     for e in range(gain.shape[0]):
         weight = 0.0
         for j in range(RATES.shape[0]):
-            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - top
+            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - exponent
             if power > -NEGLIGIBLE:
-                weight += share * RATES[j] * np.exp(power)
-        out[e] += sign * weight
+                weight += prior * RATES[j] * np.exp(power)
+        weights[e] += sign * weight
         total += weight
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class SecondOrderExpertWeights(ExpertWeights):
+    """Those of ``SecondOrderWeights``."""
+
+    gain: Array
+    noise: Array  # z sqrt(V), of the gains' shape
+    variation: Array
+    both_signs: bool
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        weights = np.zeros(self.gain.size)
+        total = 0.0
+        for sign in (1.0, -1.0) if self.both_signs else (1.0,):
+            total += add_second_order_weights(
+                self.gain.ravel(),
+                self.noise.ravel(),
+                self.variation.ravel(),
+                sign,
+                prior,
+                exponent,
+                weights,
+            )
+        if not self.both_signs:
+            total = float(weights.sum())
+        return weights.reshape(self.gain.shape), total
 
 
 class SecondOrderWeights(WeightRule):
@@ -260,20 +369,13 @@ class SecondOrderWeights(WeightRule):
     squared = True
 
     def weigh(
-        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weights:
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
         noise = moment.band.zone * np.sqrt(variation)
-        regret = (np.abs(gain) if both else gain) - noise
-        powers = RATES * regret[..., None] - COSTS * variation[..., None]
-        known = gain.ravel(), noise.ravel(), variation.ravel()
-
-        def weights(top: float, share: float) -> tuple[Array, float]:
-            own = np.zeros(gain.size)
-            signs = (1.0, -1.0) if both else (1.0,)
-            total = sum(_weigh(*known, sign, share, top, own) for sign in signs)
-            return own.reshape(gain.shape), total if both else float(own.sum())
-
-        return Weights(float(powers.max(initial=LEAST)), weights)
+        regret = (np.abs(gain) if both_signs else gain) - noise
+        exponents = RATES * regret[..., None] - COSTS * variation[..., None]
+        largest_exponent = float(exponents.max(initial=MIN_EXPONENT))
+        return SecondOrderExpertWeights(gain, noise, variation, both_signs, largest_exponent)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         regret = gain - zone * np.sqrt(variation)
@@ -295,16 +397,51 @@ class SecondOrderWeights(WeightRule):
 
 
 @compiled()
-def _exponential(
-    bias: Array, noise: Array, rate: float, top: float, share: float, table: Array
+def signed_exponential_weights(
+    bias: Array, noise: Array, rate: float, exponent: float, prior: float, weights: Array
 ) -> float:
+    """Write the weights of both signs, positive less negative, and return the sum of all.
+
+    Parameters
+    ----------
+    bias, noise : array (m,)
+        B and z sqrt(C) of every coordinate of every event; its experts have the gains B and -B.
+    rate, prior : float
+        That of the exponential, and what each weight is multiplied by.
+    exponent : float
+        That of the scale: weights are relative to e to its power.
+    weights : array (m,)
+        Is written.
+    """
     total = 0.0
     for e in range(bias.shape[0]):
-        up = share * np.exp(rate * (bias[e] - noise[e]) - top)
-        down = share * np.exp(rate * (-bias[e] - noise[e]) - top)
-        total += up + down
-        table[e] = up - down
+        positive = prior * np.exp(rate * (bias[e] - noise[e]) - exponent)
+        negative = prior * np.exp(rate * (-bias[e] - noise[e]) - exponent)
+        total += positive + negative
+        weights[e] = positive - negative
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialExpertWeights(ExpertWeights):
+    """Those of ``ExponentialWeights``."""
+
+    gain: Array
+    noise: Array  # z sqrt(C), of the gains' shape
+    regret: Array  # R, of the greater sign where there are both
+    rate: float
+    both_signs: bool
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        if not self.both_signs:
+            weights = prior * np.exp(self.rate * self.regret - exponent)
+            return weights, float(weights.sum())
+        signed_weights = np.empty(self.gain.size)
+        total = signed_exponential_weights(
+            self.gain.ravel(), self.noise.ravel(), self.rate, exponent, prior, signed_weights
+        )
+        return signed_weights.reshape(self.gain.shape), total
 
 
 class ExponentialWeights(WeightRule):
@@ -322,22 +459,17 @@ class ExponentialWeights(WeightRule):
     name = "exponential"
 
     def weigh(
-        self, gain: Array, variation: Array, moment: Moment, *, both: bool = False
-    ) -> Weights:
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
         entropy = math.log(moment.experts)
-        rate = math.sqrt(2 * entropy / self.horizon if self.horizon else entropy / moment.time)
+        if self.horizon:
+            rate = math.sqrt(2 * entropy / self.horizon)
+        else:
+            rate = math.sqrt(entropy / moment.time)
         noise = moment.band.zone * np.sqrt(variation)
-        regret = (np.abs(gain) if both else gain) - noise
-
-        def weights(top: float, share: float) -> tuple[Array, float]:
-            if not both:
-                own = share * np.exp(rate * regret - top)
-                return own, float(own.sum())
-            table = np.empty(gain.size)
-            total = _exponential(gain.ravel(), noise.ravel(), rate, top, share, table)
-            return table.reshape(gain.shape), total
-
-        return Weights(rate * float(regret.max(initial=LEAST)), weights)
+        regret = (np.abs(gain) if both_signs else gain) - noise
+        largest_exponent = rate * float(regret.max(initial=MIN_EXPONENT))
+        return ExponentialExpertWeights(gain, noise, regret, rate, both_signs, largest_exponent)
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         return np.zeros(np.shape(gain))  # of which the budget takes no notice

@@ -130,8 +130,8 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
     events = GainEvents(groups(), rule_of(name))
     charged(events, 9)
     moment = Moment(10, events.experts, Band(zone))
-    found = events.rule.weigh(*events.arrays[0][:2], moment)
-    weights, total = found.weights(found.top, 1.0)
+    experts = events.rule.weigh(*events.arrays[0][:2], moment)
+    weights, total = experts.relative_to(experts.largest_exponent)
     expected: list[Array] = []
     for group in events.groups:
         losses, actions, _ = group.weights.shape
@@ -199,8 +199,10 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     charged(events, 60)
     price = events.share * events.experts / (3 + 2)
     moment, rates, total = Moment(61, events.experts), bounds.RATES, 0.0
-    *_, own = events.weigh(events.active(0), moment)
-    weights, start = own.weights(own.top + 1.0, 2.0)[0], 0
+    *_, assignments = events.weigh(events.active(0), moment)
+    exponent = assignments.weights.largest_exponent + 1.0
+    weights, _total = assignments.weights.relative_to(exponent, 2.0)
+    start = 0
     for gain, squares, _ in events._parts:
         losses, actions, comparators = gain.shape
         every = list(product(range(comparators), repeat=actions))
@@ -211,7 +213,7 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
             total += price * np.exp(moved).mean() / len(every)
             expected[place] += price * (rates * np.exp(moved)).mean() / len(every)
         found = weights[start : start + gain.size].reshape(gain.shape)
-        np.testing.assert_allclose(found, 2.0 * np.exp(-own.top - 1.0) * expected, rtol=1e-9)
+        np.testing.assert_allclose(found, 2.0 * np.exp(-exponent) * expected, rtol=1e-9)
         start += gain.size
     both, alone = (np.exp(kind.log_potential(events, Band())) for kind in (Assignments, GainEvents))
     assert both - alone == pytest.approx(total)

@@ -99,8 +99,8 @@ def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
 
 def weighed(rule: rules.WeightRule, bias: Array, variation: Array, moment: rules.Moment) -> Array:
     """Return the signed weights of experts of both signs (rows, n), which add up to 1."""
-    found = rule.weigh(bias, variation, moment, both=True)
-    weights, total = found.weights(found.top, 1.0)
+    experts = rule.weigh(bias, variation, moment, both_signs=True)
+    weights, total = experts.relative_to(experts.largest_exponent)
     return weights / total
 
 
@@ -111,7 +111,7 @@ def test_second_order_weights_are_their_definition() -> None:
     rule, moment = SecondOrderWeights(), rules.Moment(1, 24)
     assert weighed(rule, bias, squares, moment) == pytest.approx((up - down) / (up + down).sum())
     behind = rule.weigh(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment)
-    assert behind.weights(behind.top, 1.0)[1] > 0
+    assert behind.relative_to(behind.largest_exponent)[1] > 0
 
 
 @pytest.mark.parametrize("horizon", [None, 400])
