@@ -393,10 +393,11 @@ class Deviations:
         agents = [agent for agent, _policy in self.rows.values()]
         actions = self._policy_actions(context)
         return decided.changed(
-            actions=_with_rows(decided.actions, agents, actions),
-            predicted=_with_rows(decided.predicted, rows, np.nan),
-            strategy=_with_rows(decided.strategy, rows, np.eye(self.actions)[actions]),
-            choices=_with_rows(decided.choices, rows, actions),
+            actions=_replaced(decided.actions, agents, actions),
+            # What a deviating row expected is not what it acts on.
+            predicted=_replaced(decided.predicted, rows, np.nan),
+            strategy=_replaced(decided.strategy, rows, np.eye(self.actions)[actions]),
+            choices=_replaced(decided.choices, rows, actions),
         )
 
     def strategy(self, strategy: Array, context: Context) -> Array:
@@ -404,15 +405,15 @@ class Deviations:
         if not self.rows:
             return strategy
         pure_strategies = np.eye(self.actions)[self._policy_actions(context)]
-        return np.asarray(_with_rows(strategy, list(self.rows), pure_strategies))
+        return np.asarray(_replaced(strategy, list(self.rows), pure_strategies))
 
 
-def _with_rows(table: Any, rows: list[int], values: Any) -> Any:
-    """Return a copy of a table with some rows replaced by values; None in place of no table."""
-    if table is None:
+def _replaced(array: Any, indices: list[int], values: Any) -> Any:
+    """Return a copy of an array with other values at some indices; None in place of no array."""
+    if array is None:
         return None
-    changed = table.copy()
-    changed[rows] = values
+    changed = array.copy()
+    changed[indices] = values
     return changed
 
 

@@ -127,8 +127,8 @@ def adaptive_exponents(
     gain: Array,
     variation: Array,
     zone: float,
-    both_signs: bool,
-    exponents: Array,  # noqa: FBT001
+    both_signs: bool,  # noqa: FBT001
+    exponents: Array,
 ) -> float:
     """Write the exponents of Phi(R + 1, C + 1) and Phi(R - 1, C + 1), and return the greatest.
 

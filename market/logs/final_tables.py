@@ -220,16 +220,16 @@ def swaps_table(game: Game, namers: Namers) -> pd.DataFrame:
     parts = []
     for first_number, cohort in numbered(game.cohorts):
         swaps_of_rows = _swaps_of_rows(cohort)
-        agents = pd.DataFrame({"place": np.arange(len(cohort.row_of)), "row": cohort.row_of})
+        agents = pd.DataFrame({"agent_index": np.arange(len(cohort.row_of)), "row": cohort.row_of})
         table = agents.merge(swaps_of_rows, on="row").drop(columns="row")
-        places = table.pop("place").to_numpy()
-        table.insert(0, "agent", places + first_number)
+        agent_indices = table.pop("agent_index").to_numpy()
+        table.insert(0, "agent", agent_indices + first_number)
         if namers:
             namer = namers.get(cohort.name)
             for key in ("action", "best_replacement"):
                 names = None
                 if namer is not None and len(table):
-                    names = namer(places, table[key].to_numpy())
+                    names = namer(agent_indices, table[key].to_numpy())
                 table[f"{key}_name"] = names
         if len(table):
             parts.append(table)

@@ -54,29 +54,31 @@ class Logged:
         if isinstance(self.agents, slice):
             return Logged(self.ids[agents], slice(None), slice(None), row_of)
         is_in_part = (agents.start <= self.agents) & (self.agents < agents.stop)
-        places = self.agents[is_in_part] - agents.start
-        rows, row_places = np.unique(row_of[places], return_inverse=True)
-        return Logged(ids=self.ids[is_in_part], agents=places, rows=rows, row_of=row_places)
+        agents_of_part = self.agents[is_in_part] - agents.start
+        rows, row_of_agent = np.unique(row_of[agents_of_part], return_inverse=True)
+        return Logged(
+            ids=self.ids[is_in_part], agents=agents_of_part, rows=rows, row_of=row_of_agent
+        )
 
 
 def logged_agents(
-    cohorts: Sequence[Cohort], most: int | None, *, seed: int = 0
+    cohorts: Sequence[Cohort], max_agents: int | None, *, seed: int = 0
 ) -> tuple[Logged, ...]:
     """Return the logged agents of every cohort.
 
-    ``most`` is how many are logged in all; None, or as many as there are, for all. UserError where
-    there are more cohorts than that.
+    ``max_agents`` is how many are logged in all; None, or as many as there are, for all.
+    UserError where there are more cohorts than that.
     """
     sizes = [len(cohort.row_of) for cohort in cohorts]
     first_ids = np.cumsum([1, *sizes])[:-1]
     logged = []
-    if most is None or most >= sum(sizes):
+    if max_agents is None or max_agents >= sum(sizes):
         for cohort, first_id, size in zip(cohorts, first_ids, sizes, strict=True):
             ids = np.arange(first_id, first_id + size)
             logged.append(Logged(ids, slice(None), slice(None), cohort.row_of))
         return tuple(logged)
     rng = stream(seed, "log")
-    sample_sizes = shares(sizes, most)
+    sample_sizes = shares(sizes, max_agents)
     for cohort, first_id, sample_size in zip(cohorts, first_ids, sample_sizes, strict=True):
         agents = np.sort(rng.choice(len(cohort.row_of), size=sample_size, replace=False))
         rows, row_of = np.unique(cohort.row_of[agents], return_inverse=True)
@@ -84,19 +86,19 @@ def logged_agents(
     return tuple(logged)
 
 
-def shares(sizes: Sequence[int], most: int) -> list[int]:
-    """Return how many of each cohort of these sizes are logged, ``most`` in all, at least one each.
+def shares(sizes: Sequence[int], total: int) -> list[int]:
+    """Return how many of each cohort are logged, ``total`` in all, at least one of each.
 
     UserError where there are more cohorts than that.
     """
     n_cohorts = len(sizes)
-    if most < n_cohorts:
+    if total < n_cohorts:
         reason = f"every one of {n_cohorts} cohorts is logged"
-        raise UserError(f"log_agents = {most}: {reason}; give at least {n_cohorts}")
+        raise UserError(f"log_agents = {total}: {reason}; give at least {n_cohorts}")
     others = np.array(sizes) - 1
-    proportional = (most - n_cohorts) * others
+    proportional = (total - n_cohorts) * others
     further, remainders = np.divmod(proportional, max(others.sum(), 1))
-    n_left_over = most - n_cohorts - further.sum()
+    n_left_over = total - n_cohorts - further.sum()
     largest_remainders = np.argsort(-remainders, kind="stable")[:n_left_over]
     further[largest_remainders] += 1
     return [int(number) for number in 1 + further]

@@ -32,7 +32,14 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MAX_FEE, Orders
 from regretless.market.markets import order_book_matching as kernels
 from regretless.market.markets.call_auction import Exchange
-from regretless.market.markets.order_book_matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
+from regretless.market.markets.order_book_matching import (
+    ASK,
+    BID,
+    IntArray,
+    Rules,
+    Sent,
+    Tape,
+)
 
 MAX_GRID_POINTS = 2**21  # ticks times lots
 UNLIMITED_LOTS = 2**40  # stands for no limit
@@ -278,8 +285,8 @@ class OrderBook(Exchange):
         return f"Market: {kind}; {trades}, {spread}, {gains}{refused}"
 
     @property
-    def _owned(self) -> Whole:
-        """What each agent owns (N, FIRST + 3 d), as part of the state."""
+    def _owned(self) -> IntArray:
+        """What each agent owns (N, FIRST_HOLDING + HOLDING_WIDTH d), as part of the state."""
         return self.open[self._begins["accounts"] :].reshape(self.agents, -1)
 
     def _rules(self, rounds_ahead: int = 0) -> Rules:
@@ -310,12 +317,14 @@ class OrderBook(Exchange):
         self._value = self._worth + self._common[:, None] * fundamental
         self._owned[:, kernels.TURN] = 0
         self._owned[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
-        self._owned[:, FIRST::3] = np.rint(self.accounts.goods[:-1] * self.lots)
+        self._owned[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] = np.rint(
+            self.accounts.goods[:-1] * self.lots
+        )
 
-    def _settle(self, owned_before: Whole, fundamental: Array, refused: int) -> None:
+    def _settle(self, owned_before: IntArray, fundamental: Array, refused: int) -> None:
         """Move what was traded between accounts, and add the round to the sums."""
         change = self._owned - owned_before
-        bought = change[:, FIRST::3] / self.lots
+        bought = change[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] / self.lots
         self.accounts.move(change[:, kernels.CASH] * UNIT, bought)
         spread = self._quotes.ask - self._quotes.bid
         has_spread = ~np.isnan(spread)
@@ -336,7 +345,7 @@ def _check_grid(ticks: Any, lots: Any) -> None:
         raise UserError(f"market.ticks, market.lots: {product}; give less")
 
 
-def _in_lots(units: Array, lots: int) -> Whole:
+def _in_lots(units: Array, lots: int) -> IntArray:
     """Return limits in whole lots from limits in units; at most ``UNLIMITED_LOTS``."""
     return np.floor(np.minimum(units * lots, UNLIMITED_LOTS)).astype(np.int64)
 
@@ -372,7 +381,7 @@ def _checked_orders(cohort: Cohort, ticks: int, lots: int) -> Orders:
     return loss
 
 
-def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[Whole, Whole]:
+def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[IntArray, IntArray]:
     """Return all agents' actions and orders, as ``order_book_matching.Sent`` has them."""
     max_actions = max(loss.actions for loss in losses)
     actions_of_cohorts = []

@@ -26,8 +26,9 @@ Arguments that all functions share
 state : int array (numbers,)
     The book and what agents own, in one array that is quick to copy and to hand on: first the
     orders (``WIDTH`` numbers for each slot), then the ends of each queue, the best prices, and what
-    each agent owns (``FIRST`` numbers, and three for each good). Written in place by all functions
-    that do not return something of it. ``Rules`` says where each part begins.
+    each agent owns (``FIRST_HOLDING`` numbers, and ``HOLDING_WIDTH`` for each good). Written in
+    place by all functions that do not return something of it. ``Rules`` says where each part
+    begins.
 rules : Rules
     What does not change within a round.
 tape : Tape
@@ -46,7 +47,7 @@ from numpy.typing import NDArray
 from regretless.market.core.compiled import compiled
 from regretless.market.markets.call_auction import clearing, shares
 
-Whole = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 # Places of an order's numbers.
 LOTS = 0  # that are open; 0 where the slot is free
@@ -65,16 +66,24 @@ TURN = 2  # lots traded in this round
 OPEN = 3  # lots in open orders
 MOST = 4  # the most that these two may be together
 HOLD = 5  # the most lots of a good that it may hold
-FIRST = 6  # from here on three numbers for each good
+FIRST_HOLDING = 6  # from here on the numbers of each good
 
-# Places of an agent's numbers of a good, from ``FIRST + 3 * good`` on: lots.
+# Places of an agent's numbers of a good, in lots; the first good's begin at ``FIRST_HOLDING``.
 OWNED = 0
 WANTED = 1  # bid for
 OFFERED = 2
+HOLDING_WIDTH = 3  # how many numbers an agent has of a good
 
-# Sides.
+# Sides, and who took a trade: the buyer, the seller, or nobody in a batch.
 BID = 0
 ASK = 1
+BUYER_TOOK = 1
+SELLER_TOOK = -1
+NOBODY_TOOK = 0
+
+# What is done with an agent's orders in ``collect``.
+ADD = 1
+REMOVE = -1
 
 # Places of an action's numbers (``Sent.acts``).
 BEGIN = 0  # of its orders in ``Sent.orders``
@@ -145,11 +154,11 @@ class Sent(NamedTuple):
         Ticks that are added to the limits of each good.
     """
 
-    acts: Whole
-    orders: Whole
-    arrivals: Whole
-    actions: Whole
-    shift: Whole
+    acts: IntArray
+    orders: IntArray
+    arrivals: IntArray
+    actions: IntArray
+    shift: IntArray
 
 
 class Tape(NamedTuple):
@@ -164,16 +173,16 @@ class Tape(NamedTuple):
         How many trades and how many refused orders there were.
     """
 
-    trades: Whole
-    counts: Whole
+    trades: IntArray
+    counts: IntArray
 
 
-def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int], Whole]:
+def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int], IntArray]:
     """Return where a state holds what, as ``Rules`` name it, and the state without orders."""
     queues = agents * slots * WIDTH
     best = queues + 4 * goods * (top + 1)
     accounts = best + 2 * goods
-    wide = FIRST + 3 * goods
+    wide = FIRST_HOLDING + HOLDING_WIDTH * goods
     begins = {
         "top": top,
         "goods": goods,
@@ -211,14 +220,14 @@ def set_aside(rules: Rules, side: int, tick: int) -> int:
 
 
 @compiled(nogil=True)
-def reserve(state: Whole, rules: Rules, slot: int, lots: int) -> None:
+def reserve(state: IntArray, rules: Rules, slot: int, lots: int) -> None:
     """Count lots of the order in a slot as open; below 0 as open no more."""
     order = slot * WIDTH
     account = account_at(rules, slot // rules.slots)
     side = state[order + SIDE]
     state[account + HELD] += lots * set_aside(rules, side, state[order + TICK])
     state[account + OPEN] += lots
-    holding = account + FIRST + 3 * state[order + GOOD]
+    holding = account + FIRST_HOLDING + HOLDING_WIDTH * state[order + GOOD]
     if side == BID:
         state[holding + WANTED] += lots
     else:
@@ -227,7 +236,7 @@ def reserve(state: Whole, rules: Rules, slot: int, lots: int) -> None:
 
 
 @compiled(nogil=True)
-def queue(state: Whole, rules: Rules, slot: int) -> None:
+def queue(state: IntArray, rules: Rules, slot: int) -> None:
     """Put an order behind those of its tick."""
     order = slot * WIDTH
     tick = state[order + TICK]
@@ -249,7 +258,7 @@ def queue(state: Whole, rules: Rules, slot: int) -> None:
 
 
 @compiled(nogil=True)
-def leave(state: Whole, rules: Rules, slot: int) -> None:
+def leave(state: IntArray, rules: Rules, slot: int) -> None:
     """Take an order out of its queue, and look for the best price that is left."""
     order = slot * WIDTH
     good = state[order + GOOD]
@@ -275,7 +284,7 @@ def leave(state: Whole, rules: Rules, slot: int) -> None:
 
 
 @compiled(nogil=True)
-def withdraw(state: Whole, rules: Rules, slot: int) -> None:
+def withdraw(state: IntArray, rules: Rules, slot: int) -> None:
     """Cancel the order in a slot, if there is one."""
     if state[slot * WIDTH + LOTS]:
         reserve(state, rules, slot, -state[slot * WIDTH + LOTS])
@@ -284,7 +293,7 @@ def withdraw(state: Whole, rules: Rules, slot: int) -> None:
 
 
 @compiled(nogil=True)
-def expire(state: Whole, rules: Rules, rounds: int) -> None:
+def expire(state: IntArray, rules: Rules, rounds: int) -> None:
     """Cancel what does not rest, and what has been on the book for so many rounds, 0 for ever."""
     for slot in range(rules.queues // WIDTH):
         since = state[slot * WIDTH + SINCE]
@@ -293,7 +302,7 @@ def expire(state: Whole, rules: Rules, rounds: int) -> None:
 
 
 @compiled(nogil=True)
-def at_once(state: Whole, rules: Rules, lots: int, tick: int, good: int, side: int) -> int:
+def at_once(state: IntArray, rules: Rules, lots: int, tick: int, good: int, side: int) -> int:
     """Return the cash that an order which does not rest costs now (below 0: brings)."""
     cost = 0
     other_side = 1 - side
@@ -312,11 +321,12 @@ def at_once(state: Whole, rules: Rules, lots: int, tick: int, good: int, side: i
 
 @compiled(nogil=True)
 def allowed(
-    state: Whole, rules: Rules, agent: int, lots: int, tick: int, good: int, side: int, rests: int
+    state: IntArray, rules: Rules, agent: int, lots: int, tick: int, good: int, side: int,
+    rests: int,
 ) -> bool:  # fmt: skip
     """Say whether an agent may send an order: it can pay for it, and trades not with itself."""
     account = account_at(rules, agent)
-    holding = account + FIRST + 3 * good
+    holding = account + FIRST_HOLDING + HOLDING_WIDTH * good
     if state[account + TURN] + state[account + OPEN] + lots > state[account + MOST]:
         return False
     if (
@@ -348,8 +358,8 @@ def allowed(
 
 @compiled(nogil=True)
 def settle(
-    state: Whole, rules: Rules, tape: Tape, buyer: int, seller: int, good: int, price: int,
-    lots: int, taker_sign: int,
+    state: IntArray, rules: Rules, tape: Tape, buyer: int, seller: int, good: int, price: int,
+    lots: int, taker: int,
 ) -> None:  # fmt: skip
     """Hand over goods and cash, and note the trade (``Tape``); fees of a batch are not charged."""
     cash = lots * price * rules.half
@@ -357,26 +367,26 @@ def settle(
     seller_account = account_at(rules, seller)
     buyer_fee = 0
     seller_fee = 0
-    if taker_sign > 0:
+    if taker == BUYER_TOOK:
         buyer_fee = lots * rules.taker
         seller_fee = lots * rules.maker
-    elif taker_sign < 0:
+    elif taker == SELLER_TOOK:
         buyer_fee = lots * rules.maker
         seller_fee = lots * rules.taker
     state[buyer_account + CASH] -= cash + buyer_fee
     state[seller_account + CASH] += cash - seller_fee
     for account, sign in ((buyer_account, 1), (seller_account, -1)):
-        state[account + FIRST + 3 * good] += sign * lots
+        state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots
         state[account + TURN] += lots
     if len(tape.trades):
-        for column, value in enumerate((good, buyer, seller, price, lots, taker_sign)):
+        for column, value in enumerate((good, buyer, seller, price, lots, taker)):
             tape.trades[tape.counts[0], column] = value
     tape.counts[0] += 1
 
 
 @compiled(nogil=True)
 def send(
-    state: Whole, rules: Rules, tape: Tape, agent: int, signed: int, tick: int, good: int,
+    state: IntArray, rules: Rules, tape: Tape, agent: int, signed: int, tick: int, good: int,
     rests: int,
 ) -> None:  # fmt: skip
     """Let an agent send an order: it is refused, trades, rests, or is dropped."""
@@ -411,9 +421,9 @@ def send(
             leave(state, rules, rival_slot)
         price = 2 * best_tick
         if side == BID:
-            settle(state, rules, tape, agent, rival, good, price, traded, step)
+            settle(state, rules, tape, agent, rival, good, price, traded, BUYER_TOOK)
         else:
-            settle(state, rules, tape, rival, agent, good, price, traded, step)
+            settle(state, rules, tape, rival, agent, good, price, traded, SELLER_TOOK)
         lots -= traded
 
     if lots and may_rest:
@@ -430,7 +440,7 @@ def send(
 
 
 @compiled(nogil=True)
-def arrive(state: Whole, rules: Rules, tape: Tape, sent: Sent, agent: int, action: int) -> None:
+def arrive(state: IntArray, rules: Rules, tape: Tape, sent: Sent, agent: int, action: int) -> None:
     """Let an agent take an action; one who is absent (-1) has nothing on the book."""
     own_slots = range(agent * rules.slots, (agent + 1) * rules.slots)
     if action < 0 or not sent.acts[agent, action, KEEPS]:
@@ -456,12 +466,12 @@ def arrive(state: Whole, rules: Rules, tape: Tape, sent: Sent, agent: int, actio
 
 @compiled(nogil=True)
 def filled(
-    state: Whole,
+    state: IntArray,
     slot: int,
     good: int,
     price: int,
     rationing: tuple[int, int, int, int],
-    running_lots: Whole,
+    running_lots: IntArray,
 ) -> int:
     """Return the lots of a good that the order in a slot trades in a batch.
 
@@ -485,13 +495,13 @@ def filled(
 
 
 @compiled(nogil=True)
-def fee_of(state: Whole, rules: Rules, slot: int) -> int:
+def fee_of(state: IntArray, rules: Rules, slot: int) -> int:
     """Return what an order pays for a lot in a batch: the maker's fee if it is an older one."""
     return rules.maker if 0 <= state[slot * WIDTH + SINCE] < rules.number else rules.taker
 
 
 @compiled(nogil=True)
-def collect(state: Whole, rules: Rules, totals: Whole, sign: int, agent: int) -> None:
+def collect(state: IntArray, rules: Rules, totals: IntArray, sign: int, agent: int) -> None:
     """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
     for slot in range(agent * rules.slots, (agent + 1) * rules.slots):
         order = slot * WIDTH
@@ -502,7 +512,7 @@ def collect(state: Whole, rules: Rules, totals: Whole, sign: int, agent: int) ->
 
 
 @compiled(nogil=True)
-def auction(state: Whole, rules: Rules, tape: Tape, arrivals: Whole, last: Whole) -> None:
+def auction(state: IntArray, rules: Rules, tape: Tape, arrivals: IntArray, last: IntArray) -> None:
     """Clear a batch whose orders are all on the book.
 
     ``arrivals`` (N,) are agents as they arrived; ``last`` (d,), the last prices in half ticks, is
@@ -510,7 +520,7 @@ def auction(state: Whole, rules: Rules, tape: Tape, arrivals: Whole, last: Whole
     """
     totals = np.zeros((rules.goods, 2, rules.top + 1), dtype=np.int64)
     for agent in arrivals:
-        collect(state, rules, totals, 1, agent)
+        collect(state, rules, totals, ADD, agent)
     for good in range(rules.goods):
         price, volume = clearing(totals[good, BID], totals[good, ASK], last[good])
         if not volume:
@@ -533,14 +543,22 @@ def auction(state: Whole, rules: Rules, tape: Tape, arrivals: Whole, last: Whole
                     seller += 1
                 traded = min(lots[BID, buyer], lots[ASK, seller])
                 settle(
-                    state, rules, tape, arrivals[buyer], arrivals[seller], good, price, traded, 0
+                    state,
+                    rules,
+                    tape,
+                    arrivals[buyer],
+                    arrivals[seller],
+                    good,
+                    price,
+                    traded,
+                    NOBODY_TOOK,
                 )
                 lots[BID, buyer] -= traded
                 lots[ASK, seller] -= traded
 
 
 @compiled(nogil=True)
-def play(state: Whole, rules: Rules, tape: Tape, sent: Sent, last: Whole) -> None:
+def play(state: IntArray, rules: Rules, tape: Tape, sent: Sent, last: IntArray) -> None:
     """Play a round; ``last`` (d,), the last prices in half ticks, is written in a batch."""
     for agent in sent.arrivals:
         arrive(state, rules, tape, sent, agent, sent.actions[agent])
@@ -549,7 +567,7 @@ def play(state: Whole, rules: Rules, tape: Tape, sent: Sent, last: Whole) -> Non
 
 
 @compiled(nogil=True)
-def again(state: Whole, rules: Rules, sent: Sent, last: Whole, changes: Whole) -> None:
+def again(state: IntArray, rules: Rules, sent: Sent, last: IntArray, changes: IntArray) -> None:
     """Write what every action of every agent would have changed for it.
 
     ``state`` is that before the round; ``last`` (d,) are the prices then, in half ticks.
@@ -572,18 +590,18 @@ def again(state: Whole, rules: Rules, sent: Sent, last: Whole, changes: Whole) -
 
 
 @compiled(nogil=True)
-def owned(state: Whole, rules: Rules, agent: int) -> Whole:
+def owned(state: IntArray, rules: Rules, agent: int) -> IntArray:
     """Return what an agent owns (1 + d,): cash, and lots of each good."""
     account = account_at(rules, agent)
     amounts = np.empty(1 + rules.goods, dtype=np.int64)
     amounts[0] = state[account + CASH]
-    amounts[1:] = state[account + FIRST : account + rules.wide : 3]
+    amounts[1:] = state[account + FIRST_HOLDING : account + rules.wide : HOLDING_WIDTH]
     return amounts
 
 
 @compiled(nogil=True)
 def again_continuous(
-    state: Whole, rules: Rules, tape: Tape, sent: Sent, owned_after: Whole
+    state: IntArray, rules: Rules, tape: Tape, sent: Sent, owned_after: IntArray
 ) -> None:
     """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), order by order."""
     state_now = np.empty_like(state)
@@ -609,7 +627,7 @@ def again_continuous(
 
 @compiled(nogil=True)
 def again_batch(
-    state: Whole, rules: Rules, tape: Tape, sent: Sent, last: Whole, owned_after: Whole
+    state: IntArray, rules: Rules, tape: Tape, sent: Sent, last: IntArray, owned_after: IntArray
 ) -> None:
     """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), in a batch.
 
@@ -622,11 +640,11 @@ def again_batch(
     earlier = np.zeros_like(totals)  # of who arrives before the agent
     for agent in sent.arrivals:
         arrive(state, rules, tape, sent, agent, sent.actions[agent])
-        collect(state, rules, totals, 1, agent)
+        collect(state, rules, totals, ADD, agent)
     for agent in sent.arrivals:
         slot_span = slice(agent * rules.slots * WIDTH, (agent + 1) * rules.slots * WIDTH)
         account_span = slice(account_at(rules, agent), account_at(rules, agent + 1))
-        collect(state, rules, totals, -1, agent)
+        collect(state, rules, totals, REMOVE, agent)
         for action in range(acts.shape[1] if sent.actions[agent] >= 0 else 0):
             if acts[agent, action, SAME] == action:
                 state_now[slot_span], state_now[account_span] = (
@@ -634,17 +652,17 @@ def again_batch(
                     state_before[account_span],
                 )
                 arrive(state_now, rules, tape, sent, agent, action)
-                collect(state_now, rules, totals, 1, agent)
+                collect(state_now, rules, totals, ADD, agent)
                 trade_one(state_now, rules, agent, totals, earlier, last)
                 owned_after[agent, action] = owned(state_now, rules, agent)
-                collect(state_now, rules, totals, -1, agent)
-        collect(state, rules, totals, 1, agent)
-        collect(state, rules, earlier, 1, agent)
+                collect(state_now, rules, totals, REMOVE, agent)
+        collect(state, rules, totals, ADD, agent)
+        collect(state, rules, earlier, ADD, agent)
 
 
 @compiled(nogil=True)
 def trade_one(
-    state: Whole, rules: Rules, agent: int, totals: Whole, earlier: Whole, last: Whole
+    state: IntArray, rules: Rules, agent: int, totals: IntArray, earlier: IntArray, last: IntArray
 ) -> None:
     """Give one agent what it would trade in a batch; its orders stay as they are.
 
@@ -664,4 +682,4 @@ def trade_one(
                 state[account + CASH] -= lots * (
                     sign * price * rules.half + fee_of(state, rules, slot)
                 )
-                state[account + FIRST + 3 * good] += sign * lots
+                state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots

@@ -69,18 +69,22 @@ def _add_mixed_play(
         Span of rows.
     """
     same_for_all = suggested.shape[1] == 1
-    for k in range(first, last):
-        suggested_actions = suggested[:, 0 if same_for_all else k]
-        for a in range(strategies.shape[1]):
-            probability = strategies[k, a]
+    for row in range(first, last):
+        suggestions = suggested[:, 0 if same_for_all else row]
+        for action in range(strategies.shape[1]):
+            probability = strategies[row, action]
             if probability == 0.0:
                 continue
-            for b in range(losses.shape[1]):
-                fixed[k, a, b] += probability * losses[k, b]
-            for j in range(len(suggested_actions)):
-                followed[k, a, j] += probability * losses[k, suggested_actions[j]]
-                for b in range(losses.shape[1] if contextual.shape[0] else 0):
-                    contextual[k, j, suggested_actions[j], a, b] += probability * losses[k, b]
+            for comparator in range(losses.shape[1]):
+                fixed[row, action, comparator] += probability * losses[row, comparator]
+            for policy in range(len(suggestions)):
+                suggestion = suggestions[policy]
+                followed[row, action, policy] += probability * losses[row, suggestion]
+                if contextual.shape[0]:
+                    for comparator in range(losses.shape[1]):
+                        contextual[row, policy, suggestion, action, comparator] += (
+                            probability * losses[row, comparator]
+                        )
 
 
 @compiled(nogil=True)
@@ -112,35 +116,39 @@ def _add_pure_play(
     first, last : int
         Span of rows.
     """
-    for k in range(first, last):
-        later_row = min(k + PREFETCH_DISTANCE, last - 1)
+    for row in range(first, last):
+        later_row = min(row + PREFETCH_DISTANCE, last - 1)
         prefetch(fixed, later_row, max(choices[later_row], 0))
         prefetch(surprise_fixed, later_row, max(choices[later_row], 0))
-        a = choices[k]
-        if a < 0:
+        action = choices[row]
+        if action < 0:
             continue
-        count[k, a] += 1.0
-        for b in range(losses.shape[1]):
-            fixed[k, a, b] += losses[k, b]
-            surprise_fixed[k, a, b] += predicted[k, b] - losses[k, b]
-        for j in range(suggested.shape[0]):
-            b = suggested[j]
-            followed[k, a, j] += losses[k, b]
-            surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
+        count[row, action] += 1.0
+        for comparator in range(losses.shape[1]):
+            fixed[row, action, comparator] += losses[row, comparator]
+            surprise_fixed[row, action, comparator] += (
+                predicted[row, comparator] - losses[row, comparator]
+            )
+        for policy in range(suggested.shape[0]):
+            comparator = suggested[policy]
+            followed[row, action, policy] += losses[row, comparator]
+            surprise_followed[row, action, policy] += (
+                predicted[row, comparator] - losses[row, comparator]
+            )
 
 
 @compiled(nogil=True)
-def _least_sum(comparator_sums: Array, k: int, first_action: int, end_action: int) -> float:
-    """Return the least sum of row k over its comparators (compiled); inf where it has none.
+def _least_sum(comparator_sums: Array, row: int, first_action: int, end_action: int) -> float:
+    """Return the least sum of a row over its comparators (compiled); inf where it has none.
 
     ``comparator_sums`` (K, A, C) are by row, action played and comparator; each comparator's are
     added up over the actions from ``first_action`` to before ``end_action``.
     """
     least = np.inf
-    for c in range(comparator_sums.shape[2]):
+    for comparator in range(comparator_sums.shape[2]):
         sum_over_actions = 0.0
-        for a in range(first_action, end_action):
-            sum_over_actions += comparator_sums[k, a, c]
+        for action in range(first_action, end_action):
+            sum_over_actions += comparator_sums[row, action, comparator]
         least = min(least, sum_over_actions)
     return least
 
