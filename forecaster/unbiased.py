@@ -38,7 +38,7 @@ from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cost_of_draws import Draws
 from regretless.forecaster.events.decision_events import VectorEvents
-from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, played_of
+from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses, played_of
 from regretless.forecaster.events.stays import StayRecord
 from regretless.forecaster.events.weights import Moment, rule_of
 from regretless.forecaster.minimax.cube import Box, cube
@@ -167,26 +167,47 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self.reference is not None and self.reference.trusted
 
     def mixture(self, x: object = None) -> Mixture:
-        self._settle()
-        events = self.events
-        rows = self.events.rows
-        time = self.time + 1
-        solution = None
+        self._note_start_of_games()
+        reference_solution = None
         if self.reference is not None:
-            solution = self.solver.single(self.reference.advise(x, events.size))
-        suggestions = rows.best_responses(self.points) if self.models else None
-        active = events.active(x, suggestions)
-        if solution is None or not self.trusting or self.solver.preferring:
-            candidate = None if self.reference is None or self.reference.early else solution
-            table = events.table_of(active, Moment(time, events.experts, self.band))
-            told: dict[str, Any] = {"tolerance": tolerance_at(time), "candidate": candidate}
-            solution = self.solver.solve(rows, table, **told)
-        self._pending = active, solution
-        labels = None if self.basis is None else self.basis.inverse(solution.points)
-        atoms = solution.points, solution.mass, solution.certificate
-        return Mixture(*atoms, labels=labels, ensembles=solution.ensembles)
+            reference_solution = self.solver.single(self.reference.advise(x, self.events.size))
+        suggestions = None
+        if self.models:
+            suggestions = self.events.rows.best_responses(self.points)
+        active_events = self.events.active(x, suggestions)
+        if self.trusting and not self.solver.preferring and reference_solution is not None:
+            solution = reference_solution
+        else:
+            solution = self._solve_game(active_events, reference_solution)
+        self._pending = active_events, solution
+        labels = None
+        if self.basis is not None:
+            labels = self.basis.inverse(solution.points)
+        return Mixture(
+            solution.points,
+            solution.mass,
+            certificate=solution.certificate,
+            labels=labels,
+            ensembles=solution.ensembles,
+        )
 
-    def _settle(self) -> None:
+    def _solve_game(self, active_events: Any, reference_solution: Solution | None) -> Solution:
+        """Weigh the events that can happen and solve the min-max game of their weights.
+
+        The reference's own forecast is a candidate, unless it was disproved before it had shown
+        anything: where it is good enough, it is broadcast unchanged.
+        """
+        time = self.time + 1
+        candidate = reference_solution
+        if self.reference is not None and self.reference.early:
+            candidate = None
+        moment = Moment(time, self.events.experts, self.band)
+        signed_weights = self.events.table_of(active_events, moment)
+        return self.solver.solve(
+            self.events.rows, signed_weights, tolerance=tolerance_at(time), candidate=candidate
+        )
+
+    def _note_start_of_games(self) -> None:
         """Note from which potential the games begin, once no reference is trusted any more."""
         if self._start is not None or self.trusting:
             return
@@ -217,43 +238,70 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def update(self, y: ArrayLike) -> None:
         if self._pending is None:
             raise UserError("update before a prediction; call mixture or predict first")
-        truth = check_outcome("y", y)
-        self.solver.check(truth)
-        (active, solution), self._pending = self._pending, None
+        statistics = check_outcome("y", y)
+        self.solver.check(statistics)
+        active_events, solution = self._pending
         outcome = self._outcome
+        drawn_atom = self._drawn
+        self._pending = None
         self._outcome = None
-        drawn = self._drawn
         self._drawn = None
-        rows = self.events.rows
-        mass = solution.mass
-        came = rows.offset + rows.times(truth) if self.trusting else None
-        played = played_of(rows, solution.points, mass, truth)._replace(losses=came)
-        if len(mass) == 1:
-            played = played._replace(drawn=played)
-        elif self.events.drawn and drawn is not None:
-            one = played_of(rows, solution.points[[drawn]], np.ones(1), truth)
-            played = played._replace(drawn=one._replace(losses=came))
-        if len(mass) > 1:
-            self.draws.add(played.seen, truth, mass)
-        self.events.charge(active, played)
+
+        played = self._play_of_round(solution, statistics, drawn_atom)
+        if len(solution.mass) > 1:
+            self.draws.add(played.seen, statistics, solution.mass)
+        self.events.charge(active_events, played)
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
         for record in self.stays:
             record.note(self.time, partial(self.known_bound, record.events))
-        if self.reference is None:
-            return
+        if self.reference is not None:
+            evidence = {"unchanged": solution.unchanged}
+            if self.trusting:
+                evidence |= self._evidence_against_reference(active_events, played, statistics)
+            self.reference.learn(statistics, outcome, **evidence)
 
-        evidence: dict[str, Any] = {"unchanged": solution.unchanged}
-        if self.trust is not None and came is not None:
-            # s_t / m_t, in the terms of ``switch_test``
-            cost = -float((played.bias * rows.weights).sum())
-            slopes = played.seen @ rows.weights
-            most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
-            evidence["surprise"] = cost / most if most > ROUNDING else 0.0
-            evidence["beyond"] = self.events.exceeds(active, self.trust)
-            evidence["doubtful"] = self.events.exceeds(active, self.trust, hint=True)
-        self.reference.learn(truth, outcome, **evidence)
+    def _play_of_round(
+        self, solution: Solution, statistics: Array, drawn_atom: int | None
+    ) -> Played:
+        """Return how the losses' owners played, in expectation and as drawn, and the biases.
+
+        While a reference is trusted it holds the realised losses, too: gains then are regrets.
+        """
+        rows = self.events.rows
+        realised_losses = None
+        if self.trusting:
+            realised_losses = rows.offset + rows.times(statistics)
+        expected = played_of(rows, solution.points, solution.mass, statistics)
+        expected = expected._replace(losses=realised_losses)
+        if len(solution.mass) == 1:
+            return expected._replace(drawn=expected)
+        if self.events.drawn and drawn_atom is not None:
+            drawn = played_of(rows, solution.points[[drawn_atom]], np.ones(1), statistics)
+            return expected._replace(drawn=drawn._replace(losses=realised_losses))
+        return expected
+
+    def _evidence_against_reference(
+        self, active_events: Any, played: Played, statistics: Array
+    ) -> dict[str, Any]:
+        """Return what the switch test says of a round in which the reference was trusted.
+
+        ``surprise`` is s_t / m_t, in the terms of ``switch_test``.
+        """
+        assert self.trust is not None  # noqa: S101 - a reference that is trusted has a test
+        rows = self.events.rows
+        cost = -float((played.bias * rows.weights).sum())
+        slopes = played.seen @ rows.weights
+        greatest_shortfall = float(slopes @ statistics - np.minimum(slopes, 0.0).sum()) - cost
+        surprise = 0.0
+        if greatest_shortfall > ROUNDING:
+            surprise = cost / greatest_shortfall
+        return {
+            "surprise": surprise,
+            "beyond": self.events.exceeds(active_events, self.trust),
+            "doubtful": self.events.exceeds(active_events, self.trust, hint=True),
+        }
 
     def learn_outcome(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,); the forecaster knows its basis."""
@@ -286,7 +334,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def known_bound(self, events: EventSet | None = None) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
-        self._settle()
+        self._note_start_of_games()
         spent = self.events.spent() / self.events.experts - self._spent
         return replace(self.bias_bound(events), start=self._start, spent=spent)
 

@@ -32,9 +32,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.base import EventSet, View
+from regretless.forecaster.events.base import EventSet, EventSums
 from regretless.forecaster.events.bounds import BiasBound, spread
-from regretless.forecaster.events.decision_events import VectorEvents, add, view_of
+from regretless.forecaster.events.decision_events import VectorEvents, add, new_sums
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, WeightRule
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
@@ -92,7 +92,7 @@ class CellEvents(VectorEvents):
         self.experts = experts or 2 * self.beyond
         lines = self.rows.shape[0]
         self.views = [
-            view_of(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, share=float(q))
+            new_sums(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, prior=float(q))
             for s, q in enumerate(shares(scales, self.experts), start=1)
         ]  # fmt: skip
 
@@ -101,10 +101,10 @@ class CellEvents(VectorEvents):
         """Count all cells with both signs, however few experts they count as in the prior."""
         return 2 * self.beyond
 
-    def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
+    def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         return list(self.views)
 
-    def charge(self, active: list[View], played: Played) -> None:
+    def charge(self, active: list[EventSums], played: Played) -> None:
         """Add a round to the biases of the cells that hold a prediction."""
         points, mass, truth = played.distribution
         moved = mass * (points[:, 0] - truth[0])
@@ -123,7 +123,7 @@ class CellEvents(VectorEvents):
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
-        shared = ((replace(bound, share=view.share), view.variation[:, 0]) for view in self.views)
+        shared = ((replace(bound, share=view.prior), view.variation[:, 0]) for view in self.views)
         biases = np.concatenate([own.bias_at(variation) for own, variation in shared])
         return np.array([gaps @ biases[cells] for cells, gaps in stretches(group, self.scales)])
 

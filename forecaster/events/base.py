@@ -10,10 +10,10 @@ wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of t
     Intervals       here             copies that know the rounds of one interval alone
 
 **Intervals**: beside the events of the whole run there are copies of them that know the rounds of
-one interval alone, for every power of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m),
-i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015): an expert with a
-prior share q = m / T (docs/theory.md, 11). Any stretch of rounds is made of at most two intervals
-of each length and 2 (SHORTEST - 1) single rounds.
+one interval alone, for every power of two m from ``MIN_INTERVAL`` on the intervals
+[i m, (i + 1) m), i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015): an
+expert with a prior share q = m / T (docs/theory.md, 11). Any stretch of rounds is made of at most
+two intervals of each length and 2 (MIN_INTERVAL - 1) single rounds.
 """
 
 import math
@@ -35,33 +35,38 @@ from regretless.market.core.delegated import Delegated
 from regretless.market.records import Event
 
 
-class View(NamedTuple):
-    """Accumulators of experts, or views of those that can happen in a round."""
+class EventSums(NamedTuple):
+    """Running sums of experts, or views of those that can happen in a round.
+
+    R stands for the rows of the game's table to which the experts belong, n for coordinates; other
+    axes may come first. Scalar events have one axis in place of both.
+    """
 
     rows: slice  # of the game's table to which their weights are added
-    gain: Array  # (..., rows, n) biases of coordinates, or gains of scalar events
+    gain: Array  # (..., R, n) biases of coordinates, or gains of scalar events
     variation: Array  # the same, C as the rule wants it
-    squares: Array
-    occupancy: Array  # (..., rows)
-    share: float = 1.0  # of each in the prior, beside 1 for others
-    both: bool = True  # whether a gain of either sign is an expert
-    wide: Array | float = 0.0  # 1 where the models' band is added to the others'
+    squares: Array  # the same, V
+    occupancy: Array  # (..., R)
+    prior: float = 1.0  # of each expert, beside 1 for others
+    both_signs: bool = True  # whether a gain of either sign is an expert
+    against_models: Array | float = 0.0  # 1 where the models' band is added to the others'
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """All of them."""
-        return self[1:5]
+        """Gains, variations, squares and occupancies."""
+        return self.gain, self.variation, self.squares, self.occupancy
 
-    def at(self, *place: int) -> "View":
-        """Return those at a place of the first axes."""
-        gain, variation, squares, occupancy = (array[place] for array in self.arrays)
-        return View(self.rows, gain, variation, squares, occupancy, self.share)
+    def at(self, *index: int) -> "EventSums":
+        """Return the views at an index of the first axes."""
+        gain, variation, squares, occupancy = (array[index] for array in self.arrays)
+        return EventSums(self.rows, gain, variation, squares, occupancy, self.prior)
 
-    def counted(self, band: Band) -> Array:
+    def gain_in_band(self, band: Band) -> Array:
         """Return what the weights see of all gains, but for the common band."""
-        if self.both or not band.models:
+        if self.both_signs or not band.models:
             return self.gain
-        return np.asarray(self.gain - band.models * self.wide * np.sqrt(self.variation))
+        models_band = band.models * self.against_models * np.sqrt(self.variation)
+        return np.asarray(self.gain - models_band)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +96,7 @@ class EventSet(Checkpointable, ABC):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
-    views: Sequence[View] = ()  # all experts
+    views: Sequence[EventSums] = ()  # of all experts
     rows: LossTable  # the protected losses, all over the same basis, with R (loss, action) pairs
     rule: WeightRule
     experts: int  # N, how many gains are weighed
@@ -163,18 +168,24 @@ class EventSet(Checkpointable, ABC):
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts by their shares."""
-        parts = ((1 + own.both) * own.share * np.log1p(own.variation).sum() for own in self.views)
-        return float(sum(parts))
+        total = 0.0
+        for sums in self.views:
+            signs = 2 if sums.both_signs else 1
+            total += signs * sums.prior * np.log1p(sums.variation).sum()
+        return float(total)
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the sum of all experts' potentials by their shares."""
-        each = list[Array]()
-        for own in self.views:
-            gain = own.counted(band)
-            for side in (gain, -gain) if own.both else (gain,):
-                known = side[np.isfinite(side)], own.variation[np.isfinite(side)]
-                each.append(math.log(own.share) + self.rule.potentials(*known, band.zone))
-        return float(np.logaddexp.reduce(np.concatenate(each)))
+        log_potentials = list[Array]()
+        for sums in self.views:
+            gain = sums.gain_in_band(band)
+            for gain_of_sign in (gain, -gain) if sums.both_signs else (gain,):
+                is_weighed = np.isfinite(gain_of_sign)
+                potentials = self.rule.potentials(
+                    gain_of_sign[is_weighed], sums.variation[is_weighed], band.zone
+                )
+                log_potentials.append(math.log(sums.prior) + potentials)
+        return float(np.logaddexp.reduce(np.concatenate(log_potentials)))
 
     def bound(self, stand: BiasBound) -> BiasBound:
         """Return the bound on all gains where a bound on biases stands so."""
@@ -254,22 +265,22 @@ class Together(EventSet):
                 yield replace(weighted, prior=weighted.prior * part.prior)
 
     def charge(self, active: Shared, played: Played) -> None:
-        for part, own in active:
-            part.charge(own, played)
+        for part, active_events in active:
+            part.charge(active_events, played)
 
     @property
     def alarms(self) -> int:
         return sum(part.alarms for part in self.parts)
 
     def exceeds(self, active: Shared, trust: SwitchTest, *, hint: bool = False) -> bool:
-        return any(part.exceeds(own, trust, hint=hint) for part, own in active)
+        return any(part.exceeds(events, trust, hint=hint) for part, events in active)
 
     def spent(self) -> float:
         return sum(part.prior * part.spent() for part in self.parts)
 
     def log_potential(self, band: Band) -> float:
-        own = [math.log(part.prior) + part.log_potential(band) for part in self.parts]
-        return float(np.logaddexp.reduce(own))
+        log_potentials = [math.log(part.prior) + part.log_potential(band) for part in self.parts]
+        return float(np.logaddexp.reduce(log_potentials))
 
     @property
     def others(self) -> EventSet | None:
@@ -283,7 +294,7 @@ class Together(EventSet):
     table = Delegated("first")
 
 
-SHORTEST = 32  # rounds of an interval; what is promised of fewer says nothing
+MIN_INTERVAL = 32  # rounds of an interval; what is promised of fewer says nothing
 
 
 class Intervals(Together):
@@ -295,18 +306,18 @@ class Intervals(Together):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_ended")
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
-        self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
+        self.lengths = tuple(2**k for k in range(5, 64) if MIN_INTERVAL <= 2**k < rounds)
         self.run = rounds
         self._make = make
         self._time = 0
         self._ended = 0.0
-        super().__init__([make(), *map(self._made, self.lengths)])
+        super().__init__([make(), *map(self._events_of_interval, self.lengths)])
 
-    def _made(self, length: int) -> EventSet:
-        """Make the events of an interval."""
-        made = self._make()
-        made.prior = length / self.run
-        return made
+    def _events_of_interval(self, length: int) -> EventSet:
+        """Make the events of an interval of so many rounds."""
+        events = self._make()
+        events.prior = length / self.run
+        return events
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         """Return the active events of the whole and of open intervals."""
@@ -316,10 +327,11 @@ class Intervals(Together):
     def charge(self, active: Shared, played: Played) -> None:
         super().charge(active, played)
         self._time += 1
-        for i, length in enumerate(self.lengths, start=1):
+        for part_index, length in enumerate(self.lengths, start=1):
             if self._time % length == 0:  # the interval is over
-                self._ended += self.parts[i].spent() * self.parts[i].prior
-                self.parts[i] = self._made(length)
+                ended = self.parts[part_index]
+                self._ended += ended.spent() * ended.prior
+                self.parts[part_index] = self._events_of_interval(length)
 
     @property
     def alarms(self) -> int:
@@ -332,16 +344,21 @@ class Intervals(Together):
 
     def log_potential(self, band: Band) -> float:
         """Bound the logarithm of all potentials' sum by their shares; those to come have 1 each."""
-        own = super().log_potential(band)
-        later = self.first.experts * len(self.lengths)
-        return float(np.logaddexp(own, math.log(later))) if later else own
+        log_potential = super().log_potential(band)
+        later_experts = self.first.experts * len(self.lengths)
+        if not later_experts:
+            return log_potential
+        return float(np.logaddexp(log_potential, math.log(later_experts)))
 
 
 def covering(first: int, end: int, lengths: Sequence[int]) -> Iterator[int]:
     """Yield the lengths of intervals that make up the rounds first..end-1; 1 for single rounds."""
-    at = first
-    while at < end:
-        fitting = [m for m in lengths if at >= m and at % m == 0 and at + m <= end]
-        length = max(fitting, default=1)
-        yield length
-        at += length
+    start = first
+    while start < end:
+        longest = 1
+        for length in lengths:
+            begins_here = start >= length and start % length == 0
+            if begins_here and start + length <= end:
+                longest = max(longest, length)
+        yield longest
+        start += longest

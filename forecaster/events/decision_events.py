@@ -17,7 +17,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet, View, WeightedCoordinates, WeightedEvents
+from regretless.forecaster.events.base import (
+    EventSet,
+    EventSums,
+    WeightedCoordinates,
+    WeightedEvents,
+)
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule
@@ -27,11 +32,11 @@ from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
 
 
-def view_of(rows: slice, size: int, *axes: int, share: float = 1.0) -> View:
-    """Make new accumulators."""
+def new_sums(rows: slice, size: int, *axes: int, prior: float = 1.0) -> EventSums:
+    """Make sums that begin at 0, for rows of the game's table and so many coordinates."""
     shape = *axes, rows.stop - rows.start
     bias, variation, squares = np.zeros((3, *shape, size))
-    return View(rows, bias, variation, squares, np.zeros(shape), share)
+    return EventSums(rows, bias, variation, squares, np.zeros(shape), prior)
 
 
 @compiled()
@@ -60,13 +65,13 @@ class VectorEvents(EventSet):
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
-        self.views = [view_of(slice(0, self.rows.shape[0]), self.size)]
+        self.views = [new_sums(slice(0, self.rows.shape[0]), self.size)]
         for g in self.groups:
             sizes = self.size, len(g.policies), g.offset.shape[1]
-            self.views.append(view_of(self.rows.slice(g), *sizes))
+            self.views.append(new_sums(self.rows.slice(g), *sizes))
         self.experts = 2 * sum(view.gain.size for view in self.views)
 
-    def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
+    def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         """Return the events that can happen: all decision events, and one slice per policy."""
         decision, *cross = self.views
         return [decision] + [
@@ -75,16 +80,16 @@ class VectorEvents(EventSet):
             for j, policy in enumerate(group.policies)
         ]
 
-    def weigh(self, active: list[View], moment: Moment) -> Iterator[WeightedEvents]:
+    def weigh(self, active: list[EventSums], moment: Moment) -> Iterator[WeightedEvents]:
         for view in active:
             weights = self.rule.weigh(view.gain, view.variation, moment, both_signs=True)
-            yield WeightedCoordinates(weights, view.share, rows=view.rows)
+            yield WeightedCoordinates(weights, view.prior, rows=view.rows)
 
-    def charge(self, active: list[View], played: Played) -> None:
+    def charge(self, active: list[EventSums], played: Played) -> None:
         for view in active:
             add(view.arrays, played.bias[view.rows], played.seen[view.rows], self.rule.squared)
 
-    def exceeds(self, active: list[View], trust: SwitchTest, *, hint: bool = False) -> bool:
+    def exceeds(self, active: list[EventSums], trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
 
     def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
@@ -121,7 +126,7 @@ class VectorEvents(EventSet):
         return np.stack(gained, axis=2)
 
     def _of_losses(self, group: ProtectedLosses, losses: Indices, name: str) -> tuple[Array, Array]:
-        """Return one of the accumulators, by the name of a ``View``'s field, of k losses.
+        """Return one of the accumulators, by the name of a ``EventSums``'s field, of k losses.
 
         Of decision events (k, A, n), and of cross events (policies, suggestions, k, A, n).
         """

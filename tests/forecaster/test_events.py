@@ -14,7 +14,7 @@ from weighing import adaptive
 
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.events import bounds
-from regretless.forecaster.events.base import SHORTEST, Intervals, covering
+from regretless.forecaster.events.base import MIN_INTERVAL, Intervals, covering
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.events.loss_table import played_of
 from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
@@ -264,7 +264,7 @@ def test_any_stretch_is_made_of_few_intervals(first: int, rounds: int) -> None:
     assert sum(lengths) == rounds
     starts = first + np.cumsum([0, *lengths[:-1]])
     assert all(start % length == 0 for start, length in zip(starts, lengths, strict=True))
-    assert lengths.count(1) <= 2 * (SHORTEST - 1)
+    assert lengths.count(1) <= 2 * (MIN_INTERVAL - 1)
     assert all(lengths.count(m) <= 2 for m in LENGTHS[:-1])
     assert [*covering(0, 64, LENGTHS)] == [1] * 32 + [32]  # none begins with the run
 
@@ -292,7 +292,7 @@ def test_an_interval_knows_its_own_rounds_alone() -> None:
 
 @pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
 def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
-    events, alone = Intervals(lambda: kind(groups()), rounds=SHORTEST), kind(groups())
+    events, alone = Intervals(lambda: kind(groups()), rounds=MIN_INTERVAL), kind(groups())
     for own in (events, alone):
         charged(own, 20)
     assert events.log_potential(Band()) == pytest.approx(alone.log_potential(Band()))

@@ -76,7 +76,7 @@ def check_biases(forecaster: UniversalDecisionSwap) -> None:
     """Check every cell's bias against its bound, with its own share of the prior."""
     events: Any = forecaster.events
     for view in events.views:
-        bound = replace(forecaster.known_bound(), share=view.share).bias_at(view.variation)
+        bound = replace(forecaster.known_bound(), share=view.prior).bias_at(view.variation)
         assert np.all(np.abs(view.gain) <= bound + 1e-9)
 
 
