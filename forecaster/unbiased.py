@@ -35,15 +35,15 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.base import EventSet
-from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.cost_of_draws import Draws
 from regretless.forecaster.events.decision_events import VectorEvents
+from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses, played_of
 from regretless.forecaster.events.stays import StayRecord
-from regretless.forecaster.events.weights import Moment, rule_of
+from regretless.forecaster.guarantees.regret_bound import BiasBound
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.reference import PLAIN, Band, Reference
+from regretless.forecaster.weights import Moment, rule_of
 from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable

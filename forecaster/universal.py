@@ -33,15 +33,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.base import EventSet, EventSums
-from regretless.forecaster.events.bounds import BiasBound, spread
 from regretless.forecaster.events.decision_events import VectorEvents, add, new_sums
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, WeightRule
+from regretless.forecaster.guarantees.regret_bound import BiasBound, spread
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.weights import AdaptiveWeights, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.validation import check_int, check_unit_vector

@@ -35,11 +35,11 @@ from regretless.forecaster import (
     UniversalDecisionSwap,
 )
 from regretless.forecaster.events.loss_events import Assignments
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment
 from regretless.forecaster.models import Aggregate
 from regretless.forecaster.models.aggregate import PANEL, made
 from regretless.forecaster.reference import BAND
 from regretless.forecaster.unbiased import grouped
+from regretless.forecaster.weights import AdaptiveWeights, Moment
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear

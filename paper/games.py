@@ -18,8 +18,8 @@ from regretless.forecaster import (
     UnbiasedPrediction,
     UniversalDecisionSwap,
 )
-from regretless.forecaster.events.cost_of_draws import ASSIGNED
 from regretless.forecaster.events.loss_events import Assignments
+from regretless.forecaster.guarantees.draws import ASSIGNED
 from regretless.market.core.arrays import Array
 
 Ratios = Iterator[tuple[str, float]]

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from regretless.forecaster.events.bounds import BiasBound, centred_norm
-from regretless.forecaster.events.cost_of_draws import drawn
 from regretless.forecaster.events.cover import uniform_regret
+from regretless.forecaster.guarantees.draws import drawn
+from regretless.forecaster.guarantees.regret_bound import BiasBound, centred_norm
 from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError

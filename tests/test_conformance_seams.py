@@ -11,16 +11,16 @@ import pytest
 
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import EventSet, Intervals
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
-from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
+from regretless.forecaster.guarantees.regret_bound import BiasBound
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Band, Reference
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
+from regretless.forecaster.weights import RULES, Moment, Stand, rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 

@@ -24,11 +24,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import ExpertWeights, Moment, WeightRule
+from regretless.forecaster.guarantees.regret_bound import BiasBound
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import ExpertWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.guarantees.regret_bound import BiasBound
+from regretless.forecaster.weights import AdaptiveWeights
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled, over_rows
 

@@ -23,10 +23,10 @@ from regretless.forecaster.events.base import (
     WeightedCoordinates,
     WeightedEvents,
 )
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule
+from regretless.forecaster.guarantees.regret_bound import BiasBound
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import AdaptiveWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion

@@ -46,11 +46,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.forecaster.events.base import EventSet, EventSums, WeightedEvents
-from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, ExpertWeights, Moment, WeightRule
+from regretless.forecaster.guarantees.regret_bound import (
+    CURBS,
+    RATES,
+    BiasBound,
+    GainBound,
+    gain_range,
+)
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import AdaptiveWeights, ExpertWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.records import Event, checked_suggestion

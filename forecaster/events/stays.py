@@ -20,8 +20,8 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.forecaster.events.base import EventSet
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.guarantees.regret_bound import BiasBound
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 

@@ -20,7 +20,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from regretless.forecaster import persistence
-from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.offline import tables
 from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
 from regretless.forecaster.offline.conditional import MIXED, ConditionalDistribution
@@ -32,6 +31,7 @@ from regretless.forecaster.offline.online_to_batch import (
     sample_size,
 )
 from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows, same, scaled
+from regretless.forecaster.weights import rule_of
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream

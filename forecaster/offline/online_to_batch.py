@@ -31,7 +31,7 @@ twice that. Otherwise it plays the best response of its own form, and has no bou
 
 Omniprediction regret has one comparator for all actions: N = A + C.
 
-**Sample complexity** (docs/offline.md). Before the run e is at most what ``events.bounds`` has for
+**Sample complexity** (docs/offline.md). Before the run e is at most what ``guarantees`` has for
 certificates within their tolerance; ``sample_size`` adds everything up, with all constants.
 """
 
@@ -47,12 +47,12 @@ from regretless.forecaster.events.cover import nearest
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss, radius
 from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows, same
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.weights import rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like

@@ -44,8 +44,8 @@ import pandas as pd
 from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.bases.exact import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice

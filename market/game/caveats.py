@@ -24,7 +24,7 @@ mixture at the outcome that came, and its certificate is over every outcome, so 
 It is a function of rest, hence independent of a_i given the past, and |y_g - y'_g| <= kappa_g / 2,
 so that |g(a, y) - g(a, y')| <= D_kappa / 2 for every a. (3) g(a_i, y') - sum_a q(a) g(a, y') has
 mean 0 given the past and rest, steps of at most 2 and a variance of at most 1: Freedman's
-inequality gives the term for realised draws (``forecaster.events.cost_of_draws``), with V = T, as
+inequality gives the term for realised draws (``forecaster.guarantees.draws``), with V = T, as
 what the forecaster knows of the variance is at y and not at y'. Summing g(a_i, y) <= g(a_i, y') +
 D_kappa / 2 over the rounds, with (3), (2) once more under q, and (1), is the claim.
 

@@ -1,6 +1,6 @@
 """What a cohort is promised: the theorem that covers it, its bound, and for which rows it holds.
 
-Bounds are stated where their theorems apply and nowhere else (``forecaster.events.bounds``).
+Bounds are stated where their theorems apply and nowhere else (``forecaster.guarantees``).
 """
 
 from collections.abc import Callable, Sequence

@@ -19,11 +19,10 @@ from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.base import EventSet, Intervals
-from regretless.forecaster.events.cost_of_draws import ASSIGNED
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
-from regretless.forecaster.events.weights import rule_of
+from regretless.forecaster.guarantees.draws import ASSIGNED
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.minimax.image import ensemble_solver
@@ -34,6 +33,7 @@ from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import CellEvents, Line, scales_for
+from regretless.forecaster.weights import rule_of
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest

@@ -7,7 +7,7 @@ on regret per round after t rounds,
 
     (left - entered) x regret over entered..left-1  <=  left R(left) + entered R(entered)
 
-(``forecaster.events.bounds``, "Joining late"). R is taken with the sum of certificates so far,
+(``forecaster.guarantees``, "Joining late"). R is taken with the sum of certificates so far,
 which only grows, so that the bound of an agent that has left stays valid without any record of that
 round. Where outcomes are late the forecasters take turns (``forecaster.delayed``): each one's R
 covers the rounds of a stay that are its own, and what the left sides bound adds up.
@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.events.base import EventSet, covering
-from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.stays import StayRecord
+from regretless.forecaster.guarantees.draws import swap_draws
+from regretless.forecaster.guarantees.regret_bound import BiasBound
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.attendance import Attendance

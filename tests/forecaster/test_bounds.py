@@ -11,13 +11,14 @@ from streams import STREAMS, market
 from regretless import Adversary, DecisionSwap, LastValue, MarketModel, register
 from regretless.forecaster import Reference, SeasonalNaive, VectorEvents
 from regretless.forecaster.delayed import Delayed
-from regretless.forecaster.events import cost_of_draws
-from regretless.forecaster.events.bounds import BiasBound, GainBound, centred_norm, spread
-from regretless.forecaster.events.cost_of_draws import RISK, Draws, drawn, swap_draws
+from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
-from regretless.forecaster.events.weights import Moment, rule_of
+from regretless.forecaster.guarantees import draws as cost_of_draws
+from regretless.forecaster.guarantees.draws import RISK, drawn, swap_draws
+from regretless.forecaster.guarantees.regret_bound import BiasBound, GainBound, centred_norm, spread
 from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
+from regretless.forecaster.weights import Moment, rule_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.game.attendance import Attendance
@@ -244,7 +245,7 @@ def worst_excess(seed: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        cost_of_draws._add(kept._known[0], distribution, losses)
+        kept.groups[0].add(distribution, losses)
         known = kept.of(group, fixed=True)
         allowed = swap_draws(known, promises=1, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)

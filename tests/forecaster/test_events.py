@@ -13,12 +13,12 @@ from streams import DESIGN, STREAMS
 from weighing import adaptive
 
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
-from regretless.forecaster.events import bounds
 from regretless.forecaster.events.base import MIN_INTERVAL, Intervals, covering
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.events.loss_table import played_of
-from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
+from regretless.forecaster.guarantees import regret_bound as bounds
 from regretless.forecaster.reference import Band
+from regretless.forecaster.weights import RULES, AdaptiveWeights, Moment, rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel

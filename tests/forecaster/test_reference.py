@@ -13,14 +13,14 @@ from streams import STREAMS, market
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
 from regretless.forecaster.events import weights as rules
-from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, SecondOrderWeights
+from regretless.forecaster.guarantees.regret_bound import BiasBound, GainBound, spread
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.reference import Band, Reference
 from regretless.forecaster.switch_test import FALSE_ALARMS, SwitchTest
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.weights import AdaptiveWeights, SecondOrderWeights
 from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
 

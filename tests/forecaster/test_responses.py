@@ -14,8 +14,8 @@ from regretless import MarketModel, SmoothDecisionSwap, UserError, register
 from regretless.agents.responses import BestResponse, ExpectedLoss
 from regretless.forecaster import UnbiasedPrediction, VectorEvents, bases
 from regretless.forecaster.ensemble import EnsembleBroadcast
-from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.loss_table import ProtectedLosses, responses_at
+from regretless.forecaster.guarantees.regret_bound import recommended_eta
 from regretless.forecaster.minimax import image
 from regretless.market import best_response as responding
 from regretless.market.best_response import TIE, best_response, expected_losses

@@ -13,9 +13,9 @@ from weighing import adaptive
 
 from regretless import swap_regret
 from regretless.forecaster import Constant, UniversalDecisionSwap
-from regretless.forecaster.events.weights import GROWTH, LOGARITHM
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.forecaster.universal import scales_for
+from regretless.forecaster.weights import GROWTH, LOGARITHM
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regretless.forecaster.events import weights as rules
-from regretless.forecaster.events.weights import REMAINDER, SecondOrderWeights
 from regretless.forecaster.mixture_of_rates import COSTS, RATES
+from regretless.forecaster.weights import REMAINDER, SecondOrderWeights
 from regretless.market.core.arrays import Array
 
 

@@ -14,8 +14,8 @@ import worlds
 from regretless import MarketModel, UserError, register
 from regretless.agents.adversaries import AntiForecast, LookAhead
 from regretless.forecaster import RunningMean
-from regretless.forecaster.events.bounds import BiasBound, GainBound
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.guarantees.regret_bound import BiasBound, GainBound
+from regretless.forecaster.weights import AdaptiveWeights
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.game.attendance import Attendance, drawn_stays
 from regretless.market.game.network import NEVER, edge_list, networked

@@ -11,7 +11,7 @@ from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.agents.cohorts.responding import PrivateCohort
 from regretless.agents.responses import Private
 from regretless.agents.utilities import CES
-from regretless.forecaster.events.cost_of_draws import swap_draws
+from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.market.core.arrays import draw_index, draw_rows
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear, SeparablePower, averaged

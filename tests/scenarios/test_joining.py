@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import worlds
 
-from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.cover import paper_gamma
-from regretless.forecaster.events.weights import RULES, AdaptiveWeights, ExponentialWeights, rule_of
+from regretless.forecaster.guarantees.regret_bound import BiasBound, GainBound
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import RULES, AdaptiveWeights, ExponentialWeights, rule_of
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records import Round

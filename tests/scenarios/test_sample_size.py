@@ -8,9 +8,9 @@ import pytest
 import worlds
 
 from regretless import load
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cover import uniform_regret
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.guarantees.regret_bound import BiasBound
+from regretless.forecaster.weights import AdaptiveWeights
 from regretless.market.core.errors import UserError
 from regretless.scenarios import sample_size as sizes
 from regretless.scenarios.sample_size import Asked, least, promised, reached, rounds_text

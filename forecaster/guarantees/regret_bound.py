@@ -56,9 +56,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.cost_of_draws import drawn
-from regretless.forecaster.events.weights import AdaptiveWeights, Stand
+from regretless.forecaster.guarantees.draws import drawn
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import AdaptiveWeights, Stand
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 

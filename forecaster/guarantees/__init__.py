@@ -1,0 +1,1 @@
+"""Bounds on regret: one class for each theorem, and what the draws add."""
