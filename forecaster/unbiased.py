@@ -26,7 +26,6 @@ certificate that it has, and bounds count what was logged.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -39,11 +38,11 @@ from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses, played_of
 from regretless.forecaster.events.stays import StayRecord
-from regretless.forecaster.guarantees.regret_bound import BiasBound
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.reference import PLAIN, Band, Reference
-from regretless.forecaster.weights import Moment, rule_of
+from regretless.forecaster.weights import BoundInputs, Moment, rule_of
 from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
@@ -323,25 +322,34 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return Mixture(origin.points, np.ones(1), ensembles=origin.ensembles)
 
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
-        return self.bias_bound().of_events(occupancy)
+        return self.bias_bound().event_bounds(occupancy)
 
-    def bias_bound(self, events: EventSet | None = None) -> BiasBound:
-        """Bound on every event's bias so far; of ``others`` among the events, on theirs."""
-        counts = self.events.experts, self.time, self.certificate_sum, self.band, self.trust
-        known: dict[str, Any] = {"hull": self.solver.hull, "trusted": self.trusting}
-        stand = BiasBound(self.events.rule, *counts, **known)
-        return (events or self.events).bound(stand)
+    def bias_bound(self, events: EventSet | None = None) -> RegretBound:
+        """Bound every event's bias so far; of ``others`` among the events, theirs."""
+        inputs = BoundInputs(
+            experts=self.events.experts,
+            rounds=self.time,
+            certificate_sum=self.certificate_sum,
+            band=self.band,
+            switch_test=self.trust,
+            trusted=self.trusting,
+        )
+        return (events or self.events).bound(inputs, self.solver.hull)
 
-    def known_bound(self, events: EventSet | None = None) -> BiasBound:
-        """Bound on every event's bias, with what is known of all variations so far."""
+    def known_bound(self, events: EventSet | None = None) -> RegretBound:
+        """Bound every event's bias, with what is known of all variations so far."""
         self._note_start_of_games()
-        spent = self.events.spent() / self.events.experts - self._spent
-        return replace(self.bias_bound(events), start=self._start, spent=spent)
+        mean_log_variation = self.events.spent() / self.events.experts - self._spent
+        return self.bias_bound(events).with_inputs(
+            log_start=self._start, mean_log_variation=mean_log_variation
+        )
 
-    def beforehand(self, rounds: int) -> BiasBound:
+    def beforehand(self, rounds: int) -> RegretBound:
         """Bound every event's bias after so many rounds, if the solver meets its tolerance."""
-        most = max(self.certificate_sum, certificate_limit(rounds))
-        return replace(self.bias_bound(), rounds=rounds, certificate_sum=most, trusted=False)
+        certificate_sum = max(self.certificate_sum, certificate_limit(rounds))
+        return self.bias_bound().with_inputs(
+            rounds=rounds, certificate_sum=certificate_sum, trusted=False
+        )
 
     def from_variation(self, group: ProtectedLosses, events: EventSet | None = None) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far.

@@ -35,13 +35,15 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.events.base import EventSet, EventSums
 from regretless.forecaster.events.decision_events import VectorEvents, add, new_sums
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.guarantees.regret_bound import BiasBound, spread
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.norms import spread
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.forecaster.weights import AdaptiveWeights, WeightRule
+from regretless.forecaster.weights import AdaptiveWeights, BoundInputs, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.validation import check_int, check_unit_vector
@@ -114,17 +116,20 @@ class CellEvents(VectorEvents):
             seen, gain = (np.bincount(which, own, cells).astype(float) for own in (mass, moved))
             add(view.arrays, gain[:, None], seen, self.rule.squared)
 
-    def bound(self, stand: BiasBound) -> "CellBound":
-        return CellBound(**vars(stand), scales=self.scales, cells=self.experts)
+    def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":
+        return CellBound(self.rule, inputs, hull=hull, scales=self.scales, cells=self.experts)
 
     @property
     def others(self) -> EventSet:
         return self
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
-        shared = ((replace(bound, share=view.prior), view.variation[:, 0]) for view in self.views)
-        biases = np.concatenate([own.bias_at(variation) for own, variation in shared])
+        biases_of_scales = []
+        for sums in self.views:
+            of_scale = bound.with_inputs(prior=sums.prior)
+            biases_of_scales.append(of_scale.bias_at(sums.variation[:, 0]))
+        biases = np.concatenate(biases_of_scales)
         return np.array([gaps @ biases[cells] for cells, gaps in stretches(group, self.scales)])
 
     def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
@@ -135,7 +140,7 @@ class CellEvents(VectorEvents):
         costs = [gaps @ np.abs(biases[cells]) for cells, gaps in of_losses]
         return -np.reshape(np.array(costs, dtype=np.float64), (-1, 1, 1))
 
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound what all cells of a loss gain, cell by cell, as one gain (k, 1, 1)."""
         return self.from_variation(bound, group)[losses, None, None]
 
@@ -144,27 +149,33 @@ class CellEvents(VectorEvents):
 
 
 @dataclass(frozen=True)
-class CellBound(BiasBound):
+class CellBound(CoordinateBound):
     """Bound on the bias of every cell, and on the regret of any task."""
 
     scales: int = 1  # S
     cells: int = 1  # how many experts they count as
 
-    def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
-        """Bound the expected swap regret per round of losses (K, A, 1), as an array (K,)."""
-        rounds = rounds or self.rounds
-        thresholds = weights.shape[1] - 1
+    def a_priori(
+        self, coefficients: Array, *, policies: int = 0, rounds: int | None = None
+    ) -> Array:
+        """Bound the swap regret per round of losses (K, A, 1), as an array (K,)."""
+        rounds = rounds or self.inputs.rounds
+        thresholds = coefficients.shape[1] - 1
         if not thresholds:
-            return np.zeros(len(weights))
+            return np.zeros(len(coefficients))
         cells = np.minimum(2.0 * thresholds, 2.0 ** np.arange(1, self.scales + 1))
-        each = [replace(self, share=float(q)) for q in shares(self.scales, self.cells)]
-        if self.rule.rooted and not self.trusted:  # multiples of the root of an occupancy
-            roots = np.array([float(one.bias(1.0)) for one in each])
+        of_scales = [
+            self.with_inputs(prior=float(prior)) for prior in shares(self.scales, self.cells)
+        ]
+        if self.rule.rooted and not self.inputs.trusted:  # multiples of the root of an occupancy
+            roots = np.array([float(of_scale.bias(1.0)) for of_scale in of_scales])
             total = math.sqrt(rounds * float(cells @ roots**2))
         else:
-            biases = [float(one.bias(rounds / m)) for one, m in zip(each, cells, strict=True)]
+            biases = []
+            for of_scale, count in zip(of_scales, cells, strict=True):
+                biases.append(float(of_scale.bias(rounds / count)))
             total = float(cells @ biases)
-        return np.asarray(spread(weights) * total / rounds)
+        return np.asarray(spread(coefficients) * total / rounds)
 
 
 @lru_cache(maxsize=256)

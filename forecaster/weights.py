@@ -73,21 +73,25 @@ class ExpertWeights(ABC):
 
 
 @dataclass(frozen=True)
-class Stand:
-    """What a budget depends on."""
+class BoundInputs:
+    """What every bound depends on: what is known of a forecaster's run.
 
-    rule: "WeightRule"
+    With ``log_start`` and ``mean_log_variation`` a bound is data-dependent; without them they are
+    taken to be the greatest that they can be.
+    """
+
     experts: int  # N
     rounds: int  # T
     certificate_sum: float  # S, the sum of the positive certificates
     band: Band = PLAIN
-    trust: SwitchTest | None = None  # within which a reference was broadcast unchanged, if any was
-    # logarithm of the mean potential when the games begin, and mean of ln(1 + C) over all experts
-    start: float | None = None  # since then; None for the most that they can be
-    spent: float | None = None
-    beside: float = 0.0  # what other potentials add to the mean when the games begin
+    # Within which a reference was broadcast unchanged, if there was one; and whether it is still.
+    switch_test: SwitchTest | None = None
+    trusted: bool = False
+    log_start: float | None = None  # logarithm of the mean potential when the games begin
+    mean_log_variation: float | None = None  # of ln(1 + C), over all experts, since then
+    added_potential: float = 0.0  # of other potentials, beside the mean, when the games begin
     risk: float = 1.0  # the chance that potentials exceed their bound; 1 where nothing is drawn
-    share: float = 1.0  # prior of the expert in question, in units of 1 / N
+    prior: float = 1.0  # of the expert in question, in units of 1 / N
 
 
 class WeightRule(ABC):
@@ -114,7 +118,7 @@ class WeightRule(ABC):
         """Return ln Phi of experts; that of the mean may be the ``start`` of a budget."""
 
     @abstractmethod
-    def budget(self, stand: Stand) -> float:
+    def budget(self, inputs: BoundInputs) -> float:
         """Return what ``greatest`` needs: by the rule's proof, in its own units."""
 
     @abstractmethod
@@ -224,6 +228,14 @@ class AdaptiveExpertWeights(ExpertWeights):
         return weights.reshape(self.gain.shape), float(weights.sum())
 
 
+def _log_sum(log_start: float, growth: float) -> float:
+    """Return ln(exp(log_start) + growth), where the exponential may be no double."""
+    log_growth = -math.inf
+    if growth > 0:
+        log_growth = math.log(growth)
+    return float(np.logaddexp(log_start, log_growth))
+
+
 class AdaptiveWeights(WeightRule):
     r"""AdaNormalHedge weights: no horizon, no rate, sqrt(n_T(E)) per event. The default.
 
@@ -259,25 +271,30 @@ class AdaptiveWeights(WeightRule):
         smallest = np.finfo(np.float64).tiny
         return np.asarray(regret**2 / (3 * np.maximum(variation, smallest)))
 
-    def budget(self, stand: Stand) -> float:
-        power = self.growth(stand)
-        # all are at least 1
-        others = math.log1p((stand.share * (1 / stand.experts) - 1) * math.exp(-power))
-        return max(math.log(stand.experts) - math.log(stand.share) + power + others, 0.0)
+    def budget(self, inputs: BoundInputs) -> float:
+        log_growth = self.log_growth(inputs)
+        # ln(1 + (N / q) (P - 1)) for a prior q: the potentials of all others are at least 1.
+        others = math.log1p((inputs.prior * (1 / inputs.experts) - 1) * math.exp(-log_growth))
+        budget = math.log(inputs.experts) - math.log(inputs.prior) + log_growth + others
+        return max(budget, 0.0)
 
     @staticmethod
-    def growth(stand: Stand) -> float:
-        """Return ln P: how far the mean potential may have grown."""
-        reach = stand.trust.reach(stand.rounds) if stand.trust else 0.0
-        begun = max(reach - stand.band.zone, 0.0) ** 2 / 3
-        pairs = [(begun, stand.beside + LOGARITHM * math.log1p(stand.rounds))]
-        if stand.start is not None and stand.spent is not None:
-            pairs.append((stand.start, LOGARITHM * stand.spent))
-        most = min(  # e^709 is a double's most
-            float(np.logaddexp(start, math.log(more) if more > 0 else -math.inf))
-            for start, more in pairs
-        )
-        return most + GROWTH * stand.certificate_sum - math.log(stand.risk)
+    def log_growth(inputs: BoundInputs) -> float:
+        """Return ln P: how far the mean potential may have grown.
+
+        It is the lesser of two bounds: the greatest that variations and the start of the games
+        allow, and what is known of them.
+        """
+        reach = 0.0
+        if inputs.switch_test is not None:
+            reach = inputs.switch_test.reach(inputs.rounds)
+        greatest_log_start = max(reach - inputs.band.zone, 0.0) ** 2 / 3
+        greatest_growth = inputs.added_potential + LOGARITHM * math.log1p(inputs.rounds)
+        log_mean = _log_sum(greatest_log_start, greatest_growth)
+        if inputs.log_start is not None and inputs.mean_log_variation is not None:
+            known = _log_sum(inputs.log_start, LOGARITHM * inputs.mean_log_variation)
+            log_mean = min(log_mean, known)
+        return log_mean + GROWTH * inputs.certificate_sum - math.log(inputs.risk)
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return sqrt(3 C Lambda)."""
@@ -382,14 +399,14 @@ class SecondOrderWeights(WeightRule):
         powers = RATES * regret[..., None] - COSTS * variation[..., None]
         return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
 
-    def budget(self, stand: Stand) -> float:
-        most = 0.0
-        if stand.trust is not None:
-            most = stand.trust.evidence + float(RATES[0])
-        if stand.start is not None:
-            most = min(most, stand.start)
-        own = math.log(stand.experts) - math.log(stand.share)
-        return own + most + float(RATES[0]) * stand.certificate_sum
+    def budget(self, inputs: BoundInputs) -> float:
+        log_start = 0.0
+        if inputs.switch_test is not None:
+            log_start = inputs.switch_test.evidence + float(RATES[0])
+        if inputs.log_start is not None:
+            log_start = min(log_start, inputs.log_start)
+        of_expert = math.log(inputs.experts) - math.log(inputs.prior)
+        return of_expert + log_start + float(RATES[0]) * inputs.certificate_sum
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return beta(V)."""
@@ -474,16 +491,18 @@ class ExponentialWeights(WeightRule):
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         return np.zeros(np.shape(gain))  # of which the budget takes no notice
 
-    def budget(self, stand: Stand) -> float:
-        head = float(stand.trust.limit(stand.rounds)) + 1.0 if stand.trust else 0.0
-        entropy = math.log(stand.experts)
-        rounds = stand.rounds
-        own = entropy - math.log(stand.share)
-        most = (1 + own / entropy) * math.sqrt(rounds * entropy)
-        if self.horizon is not None:
+    def budget(self, inputs: BoundInputs) -> float:
+        greatest_start = 0.0
+        if inputs.switch_test is not None:
+            greatest_start = float(inputs.switch_test.limit(inputs.rounds)) + 1.0
+        entropy = math.log(inputs.experts)
+        of_expert = entropy - math.log(inputs.prior)
+        if self.horizon is None:
+            growth = (1 + of_expert / entropy) * math.sqrt(inputs.rounds * entropy)
+        else:
             rate = math.sqrt(2 * entropy / self.horizon)
-            most = own / rate + rate * rounds / 2
-        return most + stand.certificate_sum + head
+            growth = of_expert / rate + rate * inputs.rounds / 2
+        return growth + inputs.certificate_sum + greatest_start
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)

@@ -25,13 +25,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.guarantees.regret_bound import BiasBound
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
-from regretless.forecaster.weights import ExpertWeights, Moment, WeightRule
+from regretless.forecaster.weights import BoundInputs, ExpertWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Event
 
 
@@ -187,12 +189,15 @@ class EventSet(Checkpointable, ABC):
                 log_potentials.append(math.log(sums.prior) + potentials)
         return float(np.logaddexp.reduce(np.concatenate(log_potentials)))
 
-    def bound(self, stand: BiasBound) -> BiasBound:
-        """Return the bound on all gains where a bound on biases stands so."""
-        return stand
+    def bound(self, inputs: BoundInputs, hull: Hull) -> RegretBound:
+        """Return the bound on the events' gains and on regret through them.
+
+        ``hull`` says where predictions lie.
+        """
+        return CoordinateBound(self.rule, inputs, hull=hull)
 
     @abstractmethod
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
 
     @abstractmethod
@@ -204,11 +209,11 @@ class EventSet(Checkpointable, ABC):
         """
 
     @abstractmethod
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound the same from above by the theorem (k, A, C); while trusted, by what it is."""
 
     def over_stay(
-        self, bound: BiasBound, group: ProtectedLosses, losses: Indices, at_entry: Array
+        self, bound: RegretBound, group: ProtectedLosses, losses: Indices, at_entry: Array
     ) -> Array:
         """Bound the sum of expected decision swap regret of k stays that end now (k,).
 
@@ -217,7 +222,7 @@ class EventSet(Checkpointable, ABC):
         gained = self.most_gained(bound, group, losses) - at_entry
         return np.asarray(np.maximum(gained, 0.0).max(2).sum(1))
 
-    def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
+    def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
         """Bound the same of who acts on what was broadcast; None if only expectations are known."""
         return None
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.forecaster.guarantees.regret_bound import BiasBound
-from regretless.forecaster.weights import AdaptiveWeights
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.weights import AdaptiveWeights, BoundInputs
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled, over_rows
 
@@ -55,10 +55,10 @@ def uniform_regret(
     values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
     losses = values ** ((size + 1) * actions)
     experts = 2 * size * losses * actions * (1 + actions * policies)
-    bias = BiasBound(AdaptiveWeights(), experts, rounds, certificate_sum)
+    bound = CoordinateBound(AdaptiveWeights(), BoundInputs(experts, rounds, certificate_sum))
     widest = np.zeros((1, actions, 1))  # lambda, and twice as much for D
     widest[0, :2, 0] = np.array([1, -1])[:actions] * (reach + size * gamma / 2)
-    expected = bias.regret(widest, policies=policies)
+    expected = bound.a_priori(widest, policies=policies)
     return float(expected[0]) + (size + 1) * gamma, math.log(losses)
 
 

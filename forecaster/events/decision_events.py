@@ -24,7 +24,7 @@ from regretless.forecaster.events.base import (
     WeightedEvents,
 )
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.guarantees.regret_bound import BiasBound
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import AdaptiveWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
@@ -92,7 +92,7 @@ class VectorEvents(EventSet):
     def exceeds(self, active: list[EventSums], trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound it by sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|.
 
         A policy's suggestions b add up, for r(c) = r(b).
@@ -112,7 +112,7 @@ class VectorEvents(EventSet):
             gained.append((suggested - played)[:, :, None])
         return np.concatenate(gained, axis=2)
 
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound it by sum_i |r(c) - r(a)|_i |B_{a,i}|, and likewise what policies suggest."""
         coefficients = group.weights[losses]
         gaps = [np.abs(coefficients - coefficients[:, [c]]) for c in range(coefficients.shape[1])]

@@ -47,18 +47,25 @@ import numpy as np
 
 from regretless.forecaster.events.base import EventSet, EventSums, WeightedEvents
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.guarantees.regret_bound import (
-    CURBS,
-    RATES,
-    BiasBound,
+from regretless.forecaster.guarantees.gain_bound import (
+    ASSIGNMENT_COSTS,
+    ASSIGNMENT_RATES,
     GainBound,
-    gain_range,
 )
+from regretless.forecaster.guarantees.norms import gain_range
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
-from regretless.forecaster.weights import AdaptiveWeights, ExpertWeights, Moment, WeightRule
+from regretless.forecaster.weights import (
+    AdaptiveWeights,
+    BoundInputs,
+    ExpertWeights,
+    Moment,
+    WeightRule,
+)
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Event, checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
@@ -307,15 +314,21 @@ class GainEvents(EventSet):
         losses = self.losses * trust.tests // self.experts
         return any(member.exceeds(trust, losses, hint=hint) for member in self.members)
 
-    def bound(self, stand: BiasBound) -> GainBound:
-        counts: Any = {"losses": self.losses, "own": self.experts, "models": self.models}
-        return GainBound(**vars(stand) | counts | {"within": self.within})
+    def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
+        return GainBound(
+            self.rule,
+            inputs,
+            within=self.within,
+            losses=self.losses,
+            gains=self.experts,
+            models=self.models,
+        )
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound it by sum_a max_c of the gains' bounds; of gains, while a reference is trusted."""
         member = self.members[self.rows.place(group)]
         gains = bound.bias_at(member.variation)
-        if bound.trusted:
+        if bound.inputs.trusted:
             gains = np.maximum(member.gain, 0.0) + ROUNDING
         return np.asarray(member.scale * gains[:, :, : member.fixed].max(2).sum(1))
 
@@ -326,9 +339,9 @@ class GainEvents(EventSet):
         finite_gain = np.where(np.isfinite(gain), gain, 0.0)
         return np.asarray(member.scale[losses, None, None] * finite_gain)
 
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound the same by the rule's proof; while a reference is trusted, by the gains."""
-        if bound.trusted:
+        if bound.inputs.trusted:
             return self.least_gained(group, losses) + ROUNDING
         member = self.members[self.rows.place(group)]
         greatest_gain = bound.bias_at(member.variation[losses][:, :, : member.fixed])
@@ -369,14 +382,14 @@ class Assignments(GainEvents):
         self.risk = risk
         self.drawn = risk is not None
         self.unseen = 0
-        self._price = math.log(share * self.experts / self.losses / len(RATES))
+        self._price = math.log(share * self.experts / self.losses / len(ASSIGNMENT_RATES))
         # G, U and what was gained before the games (3, K, A, C)
         self._parts = [np.zeros((3, *member.shape)) for member in self.members]
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
         yield from super().weigh(active, moment)
-        log_rates = self._price + np.log(RATES)
+        log_rates = self._price + np.log(ASSIGNMENT_RATES)
         comparator_shares = []
         exponents = []
         for gain, squares, _gained_before in self._parts:
@@ -412,10 +425,11 @@ class Assignments(GainEvents):
         of_gains = super().log_potential(band)
         return float(np.logaddexp.reduce([of_gains, *np.concatenate(log_potentials)]))
 
-    def bound(self, stand: BiasBound) -> GainBound:
-        return replace(super().bound(stand), beside=self.share, risk=self.risk or 1.0)
+    def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
+        of_gains = super().bound(inputs, hull)
+        return of_gains.with_inputs(added_potential=self.share, risk=self.risk or 1.0)
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         by_gains = super().from_variation(bound, group)
         if self.drawn:
             return by_gains
@@ -448,7 +462,7 @@ class Assignments(GainEvents):
         by_assignments = before.max(2).sum(1) + scale * since_the_games_began
         return np.asarray(np.minimum(by_gains, by_assignments))
 
-    def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
+    def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
         if not self.drawn or self.unseen:
             return None
         return self._assigned(bound, group)
@@ -469,7 +483,10 @@ class Assignments(GainEvents):
 
 def _shares(gain: Array, squares: Array) -> tuple[Array, Array]:
     """Return the shares of comparators (K, A, J, C), and the logarithms of their sums (K, A, J)."""
-    exponents = RATES[:, None] * gain[:, :, None] - CURBS[:, None] * squares[:, :, None]
+    exponents = (
+        ASSIGNMENT_RATES[:, None] * gain[:, :, None]
+        - ASSIGNMENT_COSTS[:, None] * squares[:, :, None]
+    )
     largest = exponents.max(3, keepdims=True)
     potentials = np.exp(exponents - largest)
     total = potentials.sum(3, keepdims=True)

@@ -290,10 +290,10 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     def most(rounds: int) -> float:
         player = player_of(listed, kinds, rounds=rounds, policies=policies)
         totals = []
-        bias = player.beforehand(rounds)
+        bound = player.beforehand(rounds)
         for stack, (_, weights) in zip(listed.stacks, listed.forms, strict=True):
             size = {"actions": stack.actions, "rounds": rounds, "kept": rounds}
-            online = float(bias.regret(weights, policies=policies).max())
+            online = float(bound.a_priori(weights, policies=policies).max())
             sampling = errors("decision_swap", **own, **size)[0]
             totals.append(online + 2 * listed.basis.certified_error(stack) + sampling)
         return max(totals)

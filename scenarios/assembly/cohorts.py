@@ -24,7 +24,7 @@ from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.bases.default import natural_kind, variant
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.guarantees.regret_bound import recommended_eta
+from regretless.forecaster.guarantees.norms import recommended_eta
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest

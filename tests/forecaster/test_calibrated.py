@@ -8,7 +8,7 @@ from weighing import calibration_bound, calibration_error, multiaccuracy_error
 
 from regretless import UserError, omniprediction_regret, swap_regret
 from regretless.forecaster import CalibratedMultiaccurate, GainEvents, ProtectedLosses, VectorEvents
-from regretless.forecaster.guarantees.regret_bound import centred_norm, spread
+from regretless.forecaster.guarantees.norms import centred_norm, spread
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction

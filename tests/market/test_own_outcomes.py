@@ -188,7 +188,7 @@ def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(n
     drawn = draw_term(400, promises=rows, actions=actions, comparators=actions)
     own = cohort.ledger.regret("swap")
     assert (own <= of_strategy + drawn + sway).all()
-    theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
+    theorem = block.forecaster.bias_bound().a_priori(cohort.coefficients[1])  # type: ignore[attr-defined]
     assert (of_strategy <= theorem).all()
     assert of_strategy.mean() < 0.6 * own.mean()
 
