@@ -42,7 +42,7 @@ from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.reference import PLAIN, Band, Reference
-from regretless.forecaster.weights import BoundInputs, Moment, rule_of
+from regretless.forecaster.weights import BoundInputs, Moment, WeightRule, rule_of
 from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
@@ -438,7 +438,7 @@ class DecisionSwap(UnbiasedPrediction):
         The losses it protects, each single (A, d) or a stack (K, A, d), in [0, 1].
     policies : sequence of callables
         Benchmark policies, each from a context to an action index.
-    weights : "adaptive", "second-order" or "exponential"
+    weights : "adaptive", "second-order", "exponential", or a WeightRule
     horizon : int or None
         For the exponential rate.
     """
@@ -448,7 +448,7 @@ class DecisionSwap(UnbiasedPrediction):
         losses: Sequence[Linear],
         policies: Sequence[Policy] = (),
         *,
-        weights: str = "adaptive",
+        weights: str | WeightRule = "adaptive",
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -486,7 +486,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         eta: float | None = None,
         response: SmoothResponse | None = None,
         basis: Basis | None = None,
-        weights: str = "adaptive",
+        weights: str | WeightRule = "adaptive",
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -522,7 +522,7 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
         basis: Basis,
         policies: Sequence[Policy] = (),
         *,
-        weights: str = "adaptive",
+        weights: str | WeightRule = "adaptive",
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:

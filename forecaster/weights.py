@@ -95,7 +95,11 @@ class BoundInputs:
 
 
 class WeightRule(ABC):
-    """Turns gains and variations into weights, and bounds the gains that this leaves."""
+    """Turns gains and variations into weights, and bounds the gains that this leaves.
+
+    A rule of one's own is a subclass, in one file with its proof. Its object stands in place of a
+    name: ``DecisionSwap(losses, weights=MyWeights())``.
+    """
 
     name: ClassVar[str]  # as files have it
     squared: ClassVar[bool] = False  # whether variations add up squares, or sizes
@@ -513,13 +517,17 @@ RULES: dict[str, type[WeightRule]] = {
 }
 
 
-def rule_of(name: str, horizon: int | None = None) -> WeightRule:
-    """Make the rule of a name; the exponential rate may use the horizon.
+def rule_of(weights: "str | WeightRule", horizon: int | None = None) -> WeightRule:
+    """Make the rule of a name, or return a rule of one's own as it is.
 
-    ParameterError if the name is unknown, or the horizon no number of rounds.
+    The exponential rate may use the horizon, a number of rounds. ParameterError if the name is
+    unknown, or the horizon is none.
     """
-    if not isinstance(name, str) or name not in RULES:
-        raise ParameterError(f"weights = {brief(name)}: choose from {', '.join(RULES)}")
     if horizon is not None:
         check_int("horizon", horizon, least=1)
-    return RULES[name](horizon)
+    if isinstance(weights, WeightRule):
+        return weights
+    if not isinstance(weights, str) or weights not in RULES:
+        names = ", ".join(RULES)
+        raise ParameterError(f"weights = {brief(weights)}: choose from {names}, or give a rule")
+    return RULES[weights](horizon)

@@ -12,7 +12,7 @@ from streams import STREAMS, market
 
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
-from regretless.forecaster.events import weights as rules
+from regretless.forecaster import weights as rules
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
