@@ -72,10 +72,10 @@ class Delayed(Checkpointable, Forecaster):
         self.time += 1
 
     def prefer(self, values: Objective) -> None:
-        for own in self.instances:
-            own.prefer(values)
+        for forecaster in self.instances:
+            forecaster.prefer(values)
 
     def event_table(self) -> Iterator[Event]:
         """Yield every event, its occupancy and bias added up over all turns."""
-        for rows in zip(*(own.event_table() for own in self.instances), strict=True):
+        for rows in zip(*(forecaster.event_table() for forecaster in self.instances), strict=True):
             yield (*rows[0][:4], sum(row[4] for row in rows), sum(row[5] for row in rows))

@@ -55,12 +55,12 @@ from regretless.market.records import Ensemble, Event
 # Where in its finest cell a prediction lies: few losses tie there.
 INSIDE = (math.sqrt(5) - 1) / 2
 MAX_ROUNDS = 10_000_000  # whose cells fit into memory
-SHORT = 13.0  # runs below its square have finer cells than 1 / T
+MIN_ROOT_ROUNDS = 13.0  # runs below its square have finer cells than 1 / T
 
 
 def scales_for(rounds: int) -> int:
     """Return S: what a finest cell may gain, .62 x 2^-S, is within every round's tolerance."""
-    return math.ceil(math.log2(max(rounds, SHORT * math.sqrt(rounds))))
+    return math.ceil(math.log2(max(rounds, MIN_ROOT_ROUNDS * math.sqrt(rounds))))
 
 
 def shares(scales: int, experts: int) -> Array:
@@ -112,9 +112,10 @@ class CellEvents(VectorEvents):
         moved = mass * (points[:, 0] - truth[0])
         for view in active:
             cells = len(view.occupancy)
-            which = (points[:, 0] * cells).astype(int)
-            seen, gain = (np.bincount(which, own, cells).astype(float) for own in (mass, moved))
-            add(view.arrays, gain[:, None], seen, self.rule.squared)
+            cell_of_point = (points[:, 0] * cells).astype(int)
+            occupancy = np.bincount(cell_of_point, mass, cells).astype(float)
+            gain = np.bincount(cell_of_point, moved, cells).astype(float)
+            add(view.arrays, gain[:, None], occupancy, self.rule.squared)
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":
         return CellBound(self.rule, inputs, hull=hull, scales=self.scales, cells=self.experts)
@@ -135,9 +136,9 @@ class CellEvents(VectorEvents):
     def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return minus what all cells may have cost, gap by bias, as one gain (k, 1, 1)."""
         biases = np.concatenate([view.gain[:, 0] for view in self.views])
-        known = stretches(group, self.scales)
-        of_losses = (known[k] for k in losses)
-        costs = [gaps @ np.abs(biases[cells]) for cells, gaps in of_losses]
+        cells_and_gaps = stretches(group, self.scales)
+        cells_and_gaps_of_losses = (cells_and_gaps[k] for k in losses)
+        costs = [gaps @ np.abs(biases[cells]) for cells, gaps in cells_and_gaps_of_losses]
         return -np.reshape(np.array(costs, dtype=np.float64), (-1, 1, 1))
 
     def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
@@ -185,18 +186,22 @@ def stretches(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]
     And the greatest gap between the slope of that and others (m,).
     """
     finest = 2**scales
-    found = []
-    places = (np.arange(finest)[:, None] + INSIDE) / finest
+    cells_and_gaps = []
+    predictions = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
-        one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        played = LossTable([one]).best_responses(places)[0]
-        slope = one.weights[0, :, 0]
+        alone = ProtectedLosses(group.offset[[k]], group.weights[[k]])
+        played = LossTable([alone]).best_responses(predictions)[0]
+        slope = alone.weights[0, :, 0]
         gaps = np.abs(slope[:, None] - slope).max(1)
         edges = [0, *(np.flatnonzero(np.diff(played)) + 1).tolist(), finest]
-        own = [(e, gaps[played[first]]) for first, end in pairwise(edges)
-               for e in _cells(first + finest, end + finest)]  # fmt: skip
-        found.append((np.array([e for e, _ in own]), np.array([gap for _, gap in own])))
-    return found
+        cells = []
+        gaps_of_cells = []
+        for first, end in pairwise(edges):
+            for cell in _cells(first + finest, end + finest):
+                cells.append(cell)
+                gaps_of_cells.append(gaps[played[first]])
+        cells_and_gaps.append((np.array(cells), np.array(gaps_of_cells)))
+    return cells_and_gaps
 
 
 def _cells(left: int, right: int) -> Iterator[int]:
@@ -228,8 +233,8 @@ class Line(Box):
         self.hull: Hull = "box" if ends is None else "image"
 
     def single(self, point: Array) -> Solution:
-        one = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
-        return self._spelled(one)
+        solution = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
+        return self._spelled(solution)
 
     def _near(self, points: Array) -> Array:
         """Move points (m, 1) to the predictions of their cells."""
@@ -239,34 +244,42 @@ class Line(Box):
     def _spelled(self, solution: Solution) -> Solution:
         if self._ends is None:
             return solution
-        distributions = np.hstack([1 - solution.points, solution.points])
-        return replace(solution, ensembles=tuple(Ensemble(self._ends, d) for d in distributions))
+        weights_of_points = np.hstack([1 - solution.points, solution.points])
+        ensembles = tuple(Ensemble(self._ends, weights) for weights in weights_of_points)
+        return replace(solution, ensembles=ensembles)
 
     def _play(self, game: Game) -> Solution:
         def pull(cell: int) -> float:
             return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
 
-        # neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains
-        first = int(self._near(game.start.points)[0, 0] * self.finest)
-        stride = 1
-        way = -1 if pull(first) > 0 else 1
-        near = first
+        # Neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains: strides
+        # double until the sign of h changes, then the stretch between is halved.
+        near = int(self._near(game.start.points)[0, 0] * self.finest)
         last = self.finest - 1
-        while (far := min(max(first + way * stride, 0), last)) != near and pull(far) * way < 0:
+        direction = -1 if pull(near) > 0 else 1
+        stride = 1
+        first = near
+        far = min(max(first + direction * stride, 0), last)
+        while far != near and pull(far) * direction < 0:
             near = far
             stride = 2 * stride
-        low, high = sorted((near, far))
+            far = min(max(first + direction * stride, 0), last)
+        low = min(near, far)
+        high = max(near, far)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if pull(middle) > 0 else (middle, high)
+            if pull(middle) > 0:
+                high = middle
+            else:
+                low = middle
 
         cells = np.unique((low, high))
         mass = np.abs([pull(cell) for cell in cells[::-1]])  # h = 0 on average
         if not mass.any():
             mass[0] = 1.0
-        kept = mass > 0
-        points = (cells[kept, None] + INSIDE) / self.finest
-        mass = mass[kept] / mass.sum()
+        has_mass = mass > 0
+        points = (cells[has_mass, None] + INSIDE) / self.finest
+        mass = mass[has_mass] / mass.sum()
         return self._spelled(Solution(points, mass, self.worst(mass, points, game.fields(points))))
 
     def choices(self, game: Game) -> Solution:
