@@ -75,8 +75,8 @@ class VectorEvents(EventSet):
         """Return the events that can happen: all decision events, and one slice per policy."""
         decision, *cross = self.views
         return [decision] + [
-            own.at(j, checked_suggestion(policy, x, group.offset.shape[1]))
-            for own, group in zip(cross, self.groups, strict=True)
+            sums.at(j, checked_suggestion(policy, x, group.offset.shape[1]))
+            for sums, group in zip(cross, self.groups, strict=True)
             for j, policy in enumerate(group.policies)
         ]
 
@@ -121,7 +121,10 @@ class VectorEvents(EventSet):
         gained = [(gap * bias).sum(2) for gap in gaps]
         for variation in cross:  # (suggestions, k, A, n)
             of_suggestions = zip(gaps, variation, strict=True)
-            costs = [(gap * bound.bias_at(own)).sum(2) for gap, own in of_suggestions]
+            costs = [
+                (gap * bound.bias_at(variation_of_suggestion)).sum(2)
+                for gap, variation_of_suggestion in of_suggestions
+            ]
             gained.append(np.sum(costs, axis=0))
         return np.stack(gained, axis=2)
 
@@ -139,8 +142,8 @@ class VectorEvents(EventSet):
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
         action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
         for view in self.views:
-            for place in np.ndindex(view.occupancy.shape):
-                row = view.rows.start + place[-1]
-                policy, suggestion = place[:-1] or (None, None)
+            for index in np.ndindex(view.occupancy.shape):
+                row = view.rows.start + index[-1]
+                policy, suggestion = index[:-1] or (None, None)
                 event = int(loss_of[row]), int(action_of[row]), policy, suggestion
-                yield *event, float(view.occupancy[place]), view.gain[place]
+                yield *event, float(view.occupancy[index]), view.gain[index]
