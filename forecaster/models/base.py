@@ -26,7 +26,7 @@ from regretless.market.core.validation import check_int, check_unit_vector
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
 
-MOST_NUMBERS = 1_000_000  # that a model may predict
+MAX_NUMBERS = 1_000_000  # that a model may predict
 
 
 class Model(Checkpointable, Forecaster):
@@ -39,7 +39,7 @@ class Model(Checkpointable, Forecaster):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("time",)
 
     def __init__(self, size: int) -> None:
-        self.size = check_int("size", size, least=1, below=MOST_NUMBERS + 1)
+        self.size = check_int("size", size, least=1, below=MAX_NUMBERS + 1)
         self.time = 0
         self._outcome: Array | None = None
         self._open: dict[str, float] = {}  # the features of the open round, where they matter
@@ -70,7 +70,7 @@ class Model(Checkpointable, Forecaster):
         """Return the prediction (n,)."""
         raise NotImplementedError
 
-    def _learn(self, truth: Array) -> None:
+    def _learn(self, statistics: Array) -> None:
         """Learn the vector (n,)."""
         raise NotImplementedError
 
@@ -124,7 +124,7 @@ def _array(x: object) -> Array:
     return values.astype(np.float64)
 
 
-def check(fine: object, name: str, value: object, wanted: str) -> None:
+def check(is_fine: object, name: str, value: object, expected: str) -> None:
     """Raise ParameterError that names a parameter, unless it is fine."""
-    if not fine:
-        raise ParameterError(f"{name} is {brief(value)}; give {wanted}")
+    if not is_fine:
+        raise ParameterError(f"{name} is {brief(value)}; give {expected}")

@@ -44,7 +44,7 @@ class LateModel(Wrapping):
         self.learn(np.array(y, dtype=np.float64))
 
     def learn(
-        self, truth: Array, outcome: Array | None = None, **beside: Any
+        self, statistics: Array, outcome: Array | None = None, **evidence: Any
     ) -> dict[str, Any] | None:
         """Add the round that was asked for, and teach the model one that is D rounds old.
 
@@ -53,20 +53,22 @@ class LateModel(Wrapping):
         """
         if outcome is not None:
             outcome = np.array(outcome, dtype=np.float64)
-        x = self._context
+        context = self._context
         if self.rounds:
-            if isinstance(x, Context):  # as a checkpoint can hold it
-                x = {"names": list(x.names), "values": np.array(x.values)}
-            known = {"context": x, "opened": self.inner.opened(), "outcome": outcome}
-            self._waiting.append(known | {"truth": truth.copy(), "beside": beside})
+            if isinstance(context, Context):  # as a checkpoint can hold it
+                context = {"names": list(context.names), "values": np.array(context.values)}
+            round_record = {"context": context, "opened": self.inner.opened(), "outcome": outcome}
+            self._waiting.append(round_record | {"truth": statistics.copy(), "beside": evidence})
             if len(self._waiting) <= self.rounds:
                 return None
             oldest = self._waiting.pop(0)
             self.inner.ahead = 0
-            x, outcome, truth = (oldest[name] for name in ("context", "outcome", "truth"))
-            if isinstance(x, dict) and x.keys() == {"names", "values"}:
-                x = Context(tuple(x["names"]), np.asarray(x["values"]))
-            self.inner.reopen(x, oldest["opened"])
-            beside = oldest["beside"]
-        self.inner.observe(RoundFeedback(truth, outcome))
-        return beside
+            context, outcome, statistics = (
+                oldest[name] for name in ("context", "outcome", "truth")
+            )
+            if isinstance(context, dict) and context.keys() == {"names", "values"}:
+                context = Context(tuple(context["names"]), np.asarray(context["values"]))
+            self.inner.reopen(context, oldest["opened"])
+            evidence = oldest["beside"]
+        self.inner.observe(RoundFeedback(statistics, outcome))
+        return evidence

@@ -32,10 +32,10 @@ class OmnipredictorRegressor(base.Regressor):
         self.losses = losses
         self.models = models
         self.seed = seed
-        ends = checked_ends("low, high", (low, high))
-        protected = targets(*ends) if losses is None else losses
+        interval = checked_ends("low, high", (low, high))
+        protected_losses = targets(*interval) if losses is None else losses
         self.omnipredictor = OnlineOmnipredictor(
-            protected, scale={"y": ends}, models=models, seed=seed
+            protected_losses, scale={"y": interval}, models=models, seed=seed
         )
 
     @classmethod

@@ -58,10 +58,10 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more rows."""
-        first = not hasattr(self, "omnipredictor_")
+        is_first = not hasattr(self, "omnipredictor_")
         with refused_in_one_line():
-            X, y = validate_data(self, X, y, y_numeric=True, reset=first)
-        if first:
+            X, y = validate_data(self, X, y, y_numeric=True, reset=is_first)
+        if is_first:
             self.omnipredictor_ = self._new(y)
         for row, outcome in zip(X, y, strict=True):
             self.omnipredictor_.learn_one(row, float(outcome))
@@ -69,11 +69,11 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def _new(self, y: Array) -> OnlineOmnipredictor:
         """Return an omnipredictor that has learned nothing, for outcomes such as the first ones."""
-        ends: Any = self.scale
-        if ends is None:
+        interval: Any = self.scale
+        if interval is None:
             margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
-            ends = float(y.min()) - margin, float(y.max()) + margin
-        low, high = checked_ends("scale", ends)
+            interval = float(y.min()) - margin, float(y.max()) + margin
+        low, high = checked_ends("scale", interval)
         seed = 0 if self.random_state is None else self.random_state
         return OnlineOmnipredictor(
             targets(low, high) if self.losses is None else self.losses,

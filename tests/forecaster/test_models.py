@@ -14,10 +14,10 @@ from sklearn.tree import DecisionTreeRegressor
 from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
-from regretless.forecaster.models.aggregate import PANEL, SCALE, made
+from regretless.forecaster.models.aggregate import PANEL, VARIATION_OFFSET, made
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
-from regretless.forecaster.models.simple import MOST
+from regretless.forecaster.models.simple import MAX_SEASONS
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
@@ -79,12 +79,12 @@ def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
 
 def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
     player = SeasonalNaive(1)
-    for t in range(MOST + 10):
+    for t in range(MAX_SEASONS + 10):
         player.predict({"day": t})
         player.update([t / 2000])
-    assert len(player._seasons) == MOST
+    assert len(player._seasons) == MAX_SEASONS
     assert player.predict({"day": 10}).statistics == [10 / 2000]
-    assert player.predict({"day": 9}).statistics == [(MOST + 9) / 2000]
+    assert player.predict({"day": 9}).statistics == [(MAX_SEASONS + 9) / 2000]
 
 
 @pytest.mark.parametrize("stream", STREAMS)
@@ -101,8 +101,8 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
     assert ((own >= models.min(1) - 1e-12) & (own <= models.max(1) + 1e-12)).all()
     gain = (own - truths)[:, None] * (own[:, None] - models)
     regret, variation, largest = gain.sum(0), (gain**2).sum(0), np.abs(gain).max()
-    growth = (largest**2 / SCALE + np.log1p(variation / SCALE)).sum(0)
-    assert (regret <= np.sqrt((SCALE + variation) * growth)).all()
+    growth = (largest**2 / VARIATION_OFFSET + np.log1p(variation / VARIATION_OFFSET)).sum(0)
+    assert (regret <= np.sqrt((VARIATION_OFFSET + variation) * growth)).all()
     error = ((own - truths) ** 2).sum(0)
     assert (error - ((models - truths[:, None]) ** 2).sum(0) <= 2 * regret + 1e-9).all()
 
