@@ -103,6 +103,16 @@ class Reference(Checkpointable):
         return self.disproved_at is None
 
     @property
+    def first_correction(self) -> int | None:
+        """The round from which on its forecast is corrected, counted from 0; None if it is trusted.
+
+        What a round says against it is known after the ``turns`` - 1 rounds that follow.
+        """
+        if not self.disproved_at:
+            return self.disproved_at
+        return self.disproved_at + self.turns - 1
+
+    @property
     def early(self) -> bool:
         """Whether it was disproved before it had shown anything."""
         return 0 < (self.disproved_at or 0) < EARLY
@@ -157,9 +167,13 @@ class Reference(Checkpointable):
                 self.disproved_at = self.time
 
     def described(self) -> dict[str, object]:
-        """Return what a run's manifest says of it."""
-        kept = self.unchanged_rounds / max(self.time, 1)
-        return {"kept": kept, "disproved_at": self.disproved_at}
+        """Return what a run's manifest says of it; ``kept`` is 1 before it has learned a round."""
+        kept = self.unchanged_rounds / self.time if self.time else 1.0
+        return {
+            "kept": kept,
+            "disproved_at": self.disproved_at,
+            "first_correction": self.first_correction,
+        }
 
 
 def checked_model(model: object) -> Forecaster:

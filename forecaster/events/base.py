@@ -104,6 +104,7 @@ class EventSet(Checkpointable, ABC):
     experts: int  # N, how many gains are weighed
     crossed: bool = False  # whether it bounds contextual swap regret
     joinable: bool = False  # whether it promises anything to agents that come later
+    counts_regret: bool = False  # whether gains are regrets while a reference is trusted
     lengths: tuple[int, ...] = ()  # of the intervals over which it bounds regret
     run: int = 0  # the rounds of the run, which set the intervals' shares
     drawn: bool = False  # whether it charges the prediction that was broadcast, beside expectations
@@ -259,6 +260,7 @@ class Together(EventSet):
         self.experts = sum(part.experts for part in parts)
         self.crossed = self.first.crossed
         self.joinable = self.first.joinable
+        self.counts_regret = self.first.counts_regret
         self.beyond = max(part.beyond for part in parts)
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:

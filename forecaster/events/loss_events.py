@@ -218,6 +218,7 @@ class GainEvents(EventSet):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_played_squares",)
+    counts_regret = True
 
     def __init__(
         self,

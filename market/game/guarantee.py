@@ -19,7 +19,9 @@ class Guarantee:
     """What a cohort is promised.
 
     Bounds are per round and row (K,), for realised draws, each with probability 0.99 in all rounds
-    (of ``window``, in all windows) at once. None without a theorem.
+    (of ``window``, in all windows) at once. None without a theorem. While a reference is trusted,
+    ``from_variation`` may be the regret that was measured, beside errors of basis and response:
+    ``trusted`` says of which rows.
     """
 
     label: str = "none"  # the theorem that applies
@@ -28,6 +30,7 @@ class Guarantee:
     covers: Mask | None = None  # the rows (K,) to which label and bounds apply; None for all
     to_models: Callable[[], Array] | None = None  # on the regret to every model so far
     from_variation: Callable[[], Array] | None = None  # ``bound`` at the variations of the biases
+    trusted: Callable[[], Mask] | None = None  # the rows (K,) of which that is the regret itself
     contextual: Callable[[], Array] | None = None  # on contextual swap regret so far
     beforehand: Callable[[int], Array] | None = None  # ``bound`` after so many rounds, at most
     window: Callable[[int, int], Array] | None = None  # ``bound`` from a first to a last round

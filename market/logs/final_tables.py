@@ -31,7 +31,7 @@ AGENT_COLUMNS = (
     *("agent", "cohort", "kind", "utility", "response", "actions", "unit"),
     *("mean_loss", "loss_scale", "loss_offset", *(f"{name}_regret" for name in MEASURES)),
     *("bound_from_bias", "bound_from_variation", "bound", "contextual_swap_bound", "guarantee"),
-    *("first_correction", "exploitability", "exploitability_exact", "leader_surplus"),
+    *("first_correction", "trusted", "exploitability", "exploitability_exact", "leader_surplus"),
     *("surplus_cap", COUNT, "regret_to_models", "regret_to_models_bound", "distance"),
     *("entered", "left", "logged"),
 )
@@ -102,15 +102,28 @@ def _add_stays(table: pd.DataFrame, seat: Seat, rounds: int) -> None:
 def _first_correction(game: Game, cohort: Cohort) -> int | None:
     """Return the round in which a cohort's forecast was first corrected; None if it never was.
 
-    A reference that is disproved after so many rounds is corrected from the round of this number
-    on, as rounds are counted from 0.
+    Rounds are counted from 0.
     """
     if cohort.unguided:
         return None
-    disproved_at: Any = game.blocks[cohort.block].forecaster.described().get("disproved_at")
-    if disproved_at is None or disproved_at >= game.history.rounds:
+    described = game.blocks[cohort.block].forecaster.described()
+    first_correction: Any = described.get("first_correction")
+    if first_correction is None or first_correction >= game.history.rounds:
         return None
-    return int(disproved_at)
+    return int(first_correction)
+
+
+def _trusted(cohort: Cohort, guarantee: Guarantee, from_variation: Array) -> "pd.Series[bool]":
+    """Say of which agents ``from_variation`` (N,) is the regret itself; NA where it is not known.
+
+    It is so while a reference is trusted, whose forecast is broadcast as it is.
+    """
+    rows = len(cohort.ledger.count)
+    is_trusted = np.zeros(rows, dtype=np.bool_)
+    if guarantee.trusted is not None:
+        is_trusted = guarantee.trusted()
+    has_bound = ~np.isnan(from_variation)
+    return pd.Series(is_trusted[cohort.row_of], dtype="boolean").where(has_bound)
 
 
 def _measured_agents(
@@ -153,6 +166,7 @@ def _measured_agents(
         "contextual_swap_bound": contextual,
         "guarantee": label,
         "first_correction": pd.array([first_correction] * len(row_of), dtype="Int64"),
+        "trusted": _trusted(cohort, guarantee, from_variation),
     }
     return pd.DataFrame(columns)
 

@@ -142,8 +142,14 @@ def served(seat: Placement, block: Block, *, reach: float, losses: int) -> Membe
     alone = replace(seat, cover=cover, kind=None)
     stays = follow_stays(alone, block, groups)
     terms = Terms(alone, block, member, groups, losses, covered=covered, stays=stays)
-    known = terms.from_variation
-    return seat, Guarantee(promised.label, terms.bound, note, covered, from_variation=known)
+    return seat, Guarantee(
+        promised.label,
+        terms.bound,
+        note,
+        covered,
+        from_variation=terms.from_variation,
+        trusted=terms.trusted,
+    )
 
 
 def protection(cohort: Any, block: Block) -> tuple[list[ProtectedLosses], Cover | None]:

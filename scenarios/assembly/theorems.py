@@ -67,6 +67,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         bound=terms.bound,
         to_models=terms.to_models if first.models and throughout else None,
         from_variation=terms.from_variation,
+        trusted=terms.trusted,
         beforehand=terms.beforehand,
         contextual=terms.contextual if crossed else None,
         window=terms.window if throughout and len(first.events.lengths) else None,
@@ -178,6 +179,24 @@ class Terms:
         known = total / self._rounds + self._beside()
         # Who enters later has no bound beforehand where gains are scalar.
         return np.asarray(np.fmin(self.bound(), known))
+
+    def trusted(self) -> Mask:
+        """Say of which rows ``from_variation`` is the regret itself, beside errors (K,).
+
+        So it is as long as gains are regrets: while a reference is trusted, to the end of the stay
+        of who left before. What draws do is bounded beside them, where an objective prefers other
+        forecasts than the reference's, and where agents draw for themselves.
+        """
+        rows = len(self.cohort.loss)
+        reference = self._players[0].reference
+        counts_regret = all(player.events.counts_regret for player in self._players)
+        has_draws = self.cohort.private or any(one.solver.preferring for one in self._players)
+        if reference is None or not counts_regret or not self.listed or has_draws:
+            return np.zeros(rows, dtype=np.bool_)
+        if reference.first_correction is None:
+            return np.ones(rows, dtype=np.bool_)
+        left = self.seat.attendance.span(rows).left
+        return np.asarray(left <= reference.first_correction)
 
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""

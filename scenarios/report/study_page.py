@@ -346,6 +346,8 @@ COLUMNS = {  # of the table of settings
     "exploitability_worst": "exploitability, worst",
     "welfare_mean": "welfare, own units",
     "welfare_gini": "Gini",
+    "first_correction": "first correction (round, where there was one)",
+    "trusted": "trusted (share of agents)",
 }
 MOST_ROWS = 200  # of a table of tests
 MOST = 40  # seeds that are listed one by one
@@ -369,7 +371,8 @@ COLOURS = """\
 Where settings are many, colours run from dark, the first in the table of all settings, to light."""
 HOW = """\
 Means over seeds, with half the width of the 95 % interval. Click on a head to sort by it; a \
-run's number leads to its folder."""
+run's number leads to its folder. Of agents who are counted as trusted the bound given the \
+variation is the regret itself."""
 TESTED = """\
 Simultaneous intervals (max-t; below 40 seeds Bonferroni's, by Student's t) and adjusted p-values \
 (Holm) hold for all rows of the table at once. Intervals end where a measure cannot go further."""

@@ -227,7 +227,8 @@ def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(make: Any, b
         said = player.mixture(t).points
         assert t < 2 * back or said == pytest.approx(rows[[t - back]])
         player.update(row)
-    assert player.described() == {"kept": 1.0, "disproved_at": None}
+    kept_all_through = {"kept": 1.0, "disproved_at": None, "first_correction": None}
+    assert player.described() == kept_all_through
 
 
 def worst_excess(seed: int) -> Array:
