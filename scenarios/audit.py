@@ -25,6 +25,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import exploitability
 from regretless.market.regret import (
@@ -39,7 +40,7 @@ from regretless.market.regret.inference import (
     mean_differences,
 )
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.config.files import DATA, expanded
+from regretless.scenarios.config.files import DATA
 from regretless.scenarios.table_files import numeric, place, read_frame, texts
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out

@@ -20,6 +20,7 @@ from regretless.market.core.errors import (
     brief,
     closest,
 )
+from regretless.market.core.paths import expanded
 
 
 class Rule(NamedTuple):
@@ -191,11 +192,11 @@ def check_probability(name: str, value: Any) -> float:
 
 
 def check_path(name: str, value: Any) -> Path:
-    """Return the path of a file, which need not be there."""
+    """Return the path of a file, which need not be there, with a leading ``~`` expanded."""
     is_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
     if not is_path or not os.fspath(value) or "\0" in os.fspath(value):
         raise ParameterError(f"{name} = {brief(value)}: give the path of a file")
-    return Path(value)
+    return expanded(value, name)
 
 
 def check_name(kind: str, value: Any, accepted: Iterable[str]) -> str:

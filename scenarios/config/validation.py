@@ -17,9 +17,10 @@ from pydantic import BaseModel, ValidationError
 
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import COHORTS, CohortSpec
-from regretless.scenarios.config.files import DATA, check_values, expanded, shown
+from regretless.scenarios.config.files import DATA, check_values, shown
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Variant
 from regretless.scenarios.config.world import EdgeListSpec, gives_own_losses
@@ -67,7 +68,7 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
 def _found(key: str, file: str, *folders: Path) -> str:
     """Path of a file in the first folder that holds it."""
     what = "does not exist"
-    file = str(expanded(file))
+    file = str(expanded(file, f"{key}.file"))
     with suppress(OSError):  # too long for a name
         for folder in folders:
             if (folder / file).is_file():

@@ -19,9 +19,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.market.logs.final_tables import AGENT_COLUMNS
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, check_values, expanded, read, shown
+from regretless.scenarios.config.files import assign, check_values, read, shown
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -290,7 +291,7 @@ def read_study(name: str) -> Design:
         known = [field.alias or name for name, field in StudySpec.model_fields.items()]
         line = fault_line(first, _place(first["loc"], raw), known, "study")
         raise UserError(f"{path.name}: {line}") from error
-    beside = path.parent / spec.scenario
+    beside = path.parent / expanded(spec.scenario, "scenario")  # an absolute path stays itself
     scenario = find_scenario(spec.scenario) if spec.scenario in named_scenarios() else beside
     if not scenario.is_file():
         cure = f"{closest(spec.scenario, named_scenarios())} or a path from the study file"
