@@ -233,7 +233,7 @@ class AdversaryView:
         """Mixed strategy (K, A) of each cohort given the mixtures; None if absent or scripted."""
         return tuple(self._ask("play", "play"))
 
-    @property
+    @cached_property
     def rollout(self) -> Any:
         """Play to come under outcomes that are only imagined: a ``Rollout``."""
         return self._ask("rollout", "play")

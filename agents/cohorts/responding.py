@@ -257,6 +257,10 @@ class RespondingCohort(Cohort, Checkpointable):
             self.multiplicity,
         )
 
+    @property
+    def has_memory(self) -> bool:
+        return not self.response.built_in  # a rule of the user's own may have one
+
     def company(self) -> Indices:
         return rows_for_same_rounding(self.loss, self.distance)
 

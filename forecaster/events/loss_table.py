@@ -16,6 +16,7 @@ import numpy as np
 from regretless.market.best_response import called_lowest, expected_losses, expected_rows
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
+from regretless.market.core.fixed import Fixed
 from regretless.market.records import Policy
 
 RowArrays = tuple[Array, Array, Integers, Array, Array]  # a ``LossTable`` spelled out
@@ -24,7 +25,7 @@ LANES = 32  # rows of a block, whose expected losses are added up side by side
 
 
 @dataclass(frozen=True, eq=False)
-class ProtectedLosses:
+class ProtectedLosses(Fixed):
     """Distinct losses with a common number of actions and common benchmark policies."""
 
     offset: Array  # (K, A)
@@ -36,12 +37,17 @@ class ProtectedLosses:
     play: Callable[[Array], Array] | None = None
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether nothing in them has a memory, as a policy or a user's rule may."""
+        return self.play is None and not self.policies
+
+    @property
     def response(self) -> tuple[object, ...]:
         """How the owners respond."""
         return self.eta, self.tie, self.play
 
 
-class LossTable:
+class LossTable(Fixed):
     """All (loss, action) pairs of all groups: one row each, R in all, as kernels read them.
 
     Loss k owns rows start[k] to start[k + 1] - 1; ``custom`` groups have a rule of their own.
@@ -69,6 +75,10 @@ class LossTable:
         hard = np.full(len(eta), np.inf), np.zeros(len(tie))
         self._hard_arrays: RowArrays = *self._blocks, self.start, *hard
         self.custom = tuple(group for group in groups if group.play is not None)
+
+    @property
+    def is_fixed(self) -> bool:
+        return all(group.is_fixed for group in self.groups)
 
     def place(self, group: ProtectedLosses) -> int:
         """Return the place of a group; ValueError if it is not protected."""
@@ -179,25 +189,29 @@ def _moved(rows: RowArrays, points: Array, mass: Array, truth: Array) -> tuple[A
     """Return every row's E[q] (R,) and E[q (p - s)] (R, n)."""
     seen = np.zeros(rows[2][-1])
     moved = np.zeros((len(seen), points.shape[1]))
-    room = room_for(rows)
-    _, chances, played = room
-    for j in range(len(points)):
-        choose(rows, points[j], room)
-        _add_played(chances, played, mass[j], points[j], seen, moved)
-    shown = np.flatnonzero(seen)  # few of all, where agents play best responses
-    moved[shown] -= seen[shown, None] * truth
+    _add_played(rows, points, mass, truth, room_for(rows), seen, moved)
     return seen, moved
 
 
 @compiled()
 def _add_played(
-    chances: Array, played: Integers, mass: float, point: Array, seen: Array, moved: Array
+    rows: RowArrays, points: Array, mass: Array, truth: Array, room: Room, seen: Array, moved: Array
 ) -> None:
-    """Add an atom of a mixture, with its mass, to E[q] (R,) and E[q p] (R, n) in place."""
-    for k in range(played.shape[0]):
-        for r in range(played[k, 0], played[k, 1]):
-            share = mass * chances[r]
-            if share > 0.0:
-                seen[r] += share
-                for i in range(point.shape[0]):
-                    moved[r, i] += share * point[i]
+    """Add a mixture (m, n), (m,) to E[q] (R,) and E[q (p - s)] (R, n), which are 0, in place.
+
+    ``truth`` is s (n,); ``room`` is written by ``choose``.
+    """
+    _, chances, played = room
+    for j in range(points.shape[0]):
+        choose(rows, points[j], room)
+        for k in range(played.shape[0]):
+            for r in range(played[k, 0], played[k, 1]):
+                share = mass[j] * chances[r]
+                if share > 0.0:
+                    seen[r] += share
+                    for i in range(points.shape[1]):
+                        moved[r, i] += share * points[j, i]
+    for r in range(seen.shape[0]):
+        if seen[r] > 0.0:
+            for i in range(points.shape[1]):
+                moved[r, i] -= seen[r] * truth[i]

@@ -64,6 +64,8 @@ LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 def steps_for(tolerance: float) -> Array:
     """Return the sizes of 60 steps; below ``FINE`` the last shrink as the tolerance, like 1 / t."""
+    if tolerance >= FINE:
+        return WALK
     return np.asarray(WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance)))
 
 

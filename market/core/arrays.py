@@ -74,5 +74,7 @@ def _write_draws(
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:
     """Draw an index with probabilities proportional to weights (A,), from one uniform number."""
-    one_row = np.asarray(weights, dtype=np.float64)[np.newaxis]
-    return int(draw_rows(one_row, rng.random(1))[0])
+    cumulative_weights = np.cumsum(weights, dtype=np.float64)
+    share = rng.random() * cumulative_weights[-1]
+    first_beyond = int(np.searchsorted(cumulative_weights, share, side="right"))
+    return min(first_beyond, len(cumulative_weights) - 1)

@@ -23,6 +23,7 @@ d coordinates of an outcome.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -145,7 +146,7 @@ class Follower:
     row_of: Indices  # the row of each agent (N,)
     multiplicity: Indices | None = None  # how many agents each stands for (N,); None for one each
 
-    @property
+    @cached_property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
         counts = np.bincount(self.row_of, self.multiplicity, minlength=len(self.loss))
@@ -253,6 +254,11 @@ class Cohort(ABC):
     def rows_apart(self) -> bool:
         """Whether its agents learn from outcomes alone, and no row from another row."""
         return False
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether a round can change what it does in later ones."""
+        return type(self).learn is not Cohort.learn
 
     @property
     def hears_ensemble(self) -> bool:

@@ -88,12 +88,18 @@ class Block:
 
         ``forecast`` is what the block broadcast in the round.
         """
-        statistics = self.basis.transform(outcome)  # s(y) (n,)
         labels = [forecast.label]
         model_names = self.forecaster.models
         if model_names:
             labels.extend(self.basis.inverse(np.asarray(self.forecaster.points)))
         self.record.add(np.array(labels), model_names)
+        self.tell(forecast, outcome, self.basis.transform(outcome))
+
+    def tell(self, forecast: Forecast, outcome: Array, statistics: Array) -> None:
+        """Tell the forecaster the outcome (d,) and its statistics (n,), and relay the forecast.
+
+        ``forecast`` is what the block broadcast in the round; ``statistics`` is s(y).
+        """
         observe = self.forecaster.observe
         observe(
             RoundFeedback(

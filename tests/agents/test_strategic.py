@@ -199,6 +199,32 @@ def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
     assert all(one.equals(other) for one, other in zip(*logs, strict=True))
 
 
+def test_a_rollout_computes_the_losses_at_its_outcome_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    player = Silent(2, stream(0, "x"), horizon=6)
+    model = mixed("iid", 2, {})
+    model.replace(adversary=player)
+    loss_of_bandits = model.game.cohorts[2].loss
+    compute_losses = type(loss_of_bandits).losses
+    outcomes = []
+
+    def noted(loss: Any, outcome: Any) -> Any:
+        if loss is loss_of_bandits:
+            outcomes.append(outcome)
+        return compute_losses(loss, outcome)
+
+    monkeypatch.setattr(type(loss_of_bandits), "losses", noted)
+    play_round(model.game)
+    is_realised = [bool((outcome == 0.3).all()) for outcome in outcomes]
+    imagined = [outcome for outcome, real in zip(outcomes, is_realised, strict=True) if not real]
+    assert any(is_realised)
+    assert np.array_equal(imagined, player.support)
+
+
+def test_only_cohorts_that_learn_have_a_memory() -> None:
+    hard, soft, bandits = mixed("iid", 2, {}).game.cohorts
+    assert [hard.has_memory, soft.has_memory, bandits.has_memory] == [False, False, True]
+
+
 def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
     model = mixed("draw-seer", 3, {})
     model.run()
