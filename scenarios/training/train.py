@@ -117,7 +117,7 @@ def train(
     about = {"config": json.loads(found[0].attack.config), **given, "jobs": None}
     directory = TrainingDirectory(out, about, [one.attack.cohort for one in found])
     claimed = directory.claimed(resume=resume, overwrite=overwrite)
-    with claimed as goes_on, mapper(order.jobs) as workers:
+    with claimed as goes_on, mapper(order.jobs, warn) as workers:
         for line in found[0].attack.warnings:
             warn(line)
         if not (goes_on and directory.restore(found)):
