@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regretless.market.best_response import called_lowest, expected_losses, expected_rows
+from regretless.market.best_response import expected_losses, expected_rows, lowest
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.core.fixed import Fixed
@@ -132,7 +132,7 @@ def choose(rows: RowArrays, point: Array, room: Room) -> None:
     for k in range(start.shape[0] - 1):
         first = start[k]
         end = start[k + 1]
-        best = called_lowest(chances, first, end, tie[k] if eta[k] == math.inf else 0.0)
+        best = lowest(chances, first, end, tie[k] if eta[k] == math.inf else 0.0)
         if eta[k] == math.inf:
             chances[best] = 1.0
             played[k, 0], played[k, 1] = best, best + 1
