@@ -166,7 +166,7 @@ def _is_trusted(run: Run, cohort: Any, played: pd.Series[int]) -> pd.Series[bool
     agents = run.agents[run.agents["cohort"] == cohort]
     first_correction = agents["first_correction"].min()
     if pd.notna(first_correction):
-        return played <= int(first_correction)
+        return played.le(int(first_correction))
     return pd.Series(words.is_trusted(agents).any(), index=played.index)
 
 
