@@ -8,7 +8,6 @@ charged its strategy in expectation. The state of a bandit learner depends on it
 such agent has a row of its own, which is charged for the action played.
 """
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from regretless.agents.cohorts.parts import make_part, rows_for_same_rounding
 from regretless.agents.learners.base import RowLearner
-from regretless.market.core.arrays import Array, Indices, draw_rows
+from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.own_code import is_ours, readonly_for_user, strategies_of
 from regretless.market.game.protocols import Cohort
@@ -85,7 +84,7 @@ class LearnerCohort(Cohort, Checkpointable):
 
     @property
     def rows_apart(self) -> bool:
-        return is_ours(type(self.learner))  # a learner of the user's own may mix rows
+        return is_ours(self.learner.rule_class)  # a learner of the user's own may mix rows
 
     def proved_swap(self, rounds: int) -> float | None:
         # A bandit's bound holds for its expected regret, not for the run that was played.
@@ -107,12 +106,15 @@ class LearnerCohort(Cohort, Checkpointable):
             row_of=part.row_of,
             ledger=part.ledger,
             rng=part.rng,
-            learner=deepcopy(self.learner),
+            learner=self.learner.part(rows),
         )
+
+    def attend(self, present_rows: Mask | None, affordable: Mask | None = None) -> None:
+        self.learner.attend(present_rows)
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         strategy = self.learner.play()
-        if not is_ours(type(self.learner)):
+        if not is_ours(self.learner.rule_class):
             strategy = strategies_of(self.learner.play, strategy, self.ledger.count.shape)
         if not self.learner.bandit:
             uniforms = self.rng.random(len(self.row_of))

@@ -26,11 +26,12 @@ code q is ``strategy``, L is ``total``, rate_t is ``rate_at(t)`` and A is ``acti
 """
 
 import math
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of, numbers_of, readonly_for_user
@@ -91,6 +92,18 @@ class RowLearner(Checkpointable):
         self.rounds = 0
         self.strategy = np.full((rows, actions), 1.0 / actions)
         self.begin()
+
+    @property
+    def rule_class(self) -> type["RowLearner"]:
+        """The class whose ``step`` learns."""
+        return type(self)
+
+    def part(self, rows: Indices) -> "RowLearner":
+        """Return a learner for some rows (k,), to be started."""
+        return deepcopy(self)
+
+    def attend(self, present_rows: Mask | None) -> None:
+        """Receive which rows take part in the coming round (K,); None for all."""
 
     def begin(self) -> None:
         """Make the arrays of ``REMEMBERED`` for ``rows`` and ``actions``."""

@@ -128,6 +128,15 @@ class Market(Checkpointable, ABC):
         """
         return (None,) * len(self.cohorts)
 
+    @property
+    def can_be_played_ahead(self) -> bool:
+        """Whether a forecaster can compute the next rounds.
+
+        It knows neither accounts nor losses of each agent's own: there welfare is what agents
+        expect at a prediction.
+        """
+        return self.accounts is None and not self.personal
+
     def expected_losses(self, cohort_index: int, outcome: Array) -> Array | None:
         """Return what agents of a cohort may expect to lose in the next round, if it is known.
 
