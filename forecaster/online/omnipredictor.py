@@ -227,7 +227,7 @@ class OnlineOmnipredictor(Checkpointable):
             actions = loss.knots[:, 0].tolist()
         action_names: Sequence[Any] = range(unit_loss.actions) if actions is None else actions
         rules = self.policies.get(name, {})
-        policies = [policy_of(rule, rule, action_names) for rule, rule in rules.items()]
+        policies = [policy_of(policy, rule, action_names) for policy, rule in rules.items()]
         return Task(unit_loss, action_names, *self.basis.coefficients(unit_loss), policies)
 
     def _models(self) -> dict[str, Any]:

@@ -246,7 +246,7 @@ def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
     forecaster, _ = played("hostile", 200)
     bound = forecaster.known_bound()
     mean = forecaster.events.log_potential(forecaster.band) - np.log(forecaster.events.experts)
-    assert mean <= bound.rule.growth(bound) + 1e-9
+    assert mean <= bound.rule.log_growth(bound.inputs) + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["hostile", "switching", "random"])
