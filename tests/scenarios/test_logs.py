@@ -174,7 +174,7 @@ def test_what_memory_has_no_room_for_is_mapped_and_said(monkeypatch: pytest.Monk
     numbers = 1200 * 4 * 3
     monkeypatch.setattr(storage, "MIN_MAPPED_NUMBERS", 100)
     for free, mapped in ((3 * 8 * numbers, False), (3 * 8 * numbers - 1, True)):
-        monkeypatch.setattr(populations, "free", lambda free=free: free)
+        monkeypatch.setattr(populations, "available_memory", lambda free=free: free)
         model = crowd().build()
         assert lies_on_disk(model) == mapped
         (promise,) = model.guarantees
