@@ -24,8 +24,7 @@ ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses 
 
 def natural_kind(loss: Any) -> str:
     """Name the default basis of a stack of losses, as ``register.basis`` knows it."""
-    kind = "reduced"
-    small = True
+    kind, small = "reduced", True
     match loss.form:
         case "linear":
             kind = "linear"
@@ -33,25 +32,20 @@ def natural_kind(loss: Any) -> str:
             kind = "linear" if loss.linear else "powers"
         case "separable-power":
             even = (loss.exponent % 2 == 0).all()
-            kind = "bernstein"
-            small = even and loss.exponent.max() <= MOST_DEGREE
+            kind, small = "bernstein", even and loss.exponent.max() <= MOST_DEGREE
         case "power-of-sum":
-            beta = loss.exponent
-            kind = "monomials"
-            degree = int(beta.max())
-            alike = np.ptp(beta) == 0 and not loss.intercept.any()
+            beta, kind = loss.exponent, "monomials"
+            degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
             variables = loss.outcomes - bool(alike)  # one less where all have one degree
             small = loss.alike and (beta == np.round(beta)).all() and (loss.power > 0).all()
             small = small and math.comb(variables + degree, degree) <= MOST_MONOMIALS
         case "exponential-of-sum":
-            kind = "chebyshev"
-            small = loss.alike
+            kind, small = "chebyshev", loss.alike
         case "convex-1d":
             kind = "relu"
         case "lipschitz":
             cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
-            kind = "lipschitz-grid"
-            small = cells <= MOST_CELLS
+            kind, small = "lipschitz-grid", cells <= MOST_CELLS
     return kind if small else "reduced"
 
 

@@ -79,13 +79,11 @@ def certify(
     swap = measure == "decision_swap"
     rule = decision_swap_regret if swap else omniprediction_regret
     instead = np.take_along_axis(table, comparators.T, axis=1)  # (m, A + C)
-    gains = table[:, :, None] - instead[:, None, :]
-    weights = play
+    gains, weights = table[:, :, None] - instead[:, None, :], play
     charges = _charges(play.shape[1], len(comparators))
     if not swap:
         gains = (play[:, :, None] * gains).sum(1, keepdims=True)
-        weights = np.ones((len(play), 1))
-        charges = np.full((1, 1), math.log(len(comparators)))
+        weights, charges = np.ones((len(play), 1)), np.full((1, 1), math.log(len(comparators)))
     wanted = math.log(len(RATES) / kappa)
     bound = min(_bound(gains, weights, charges, rate=rate, wanted=wanted) for rate in RATES)
     return Certificate(rule(table, play, comparators), bound, len(table))
@@ -93,8 +91,7 @@ def certify(
 
 def _bound(gains: Array, weights: Array, charges: Array, *, rate: float, wanted: float) -> float:
     """Find the least u that a bet at this rate refutes, for gains (m, A, A + C)."""
-    low = 0.0
-    high = 1.0
+    low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
         bets = np.einsum("ia,iac->ac", weights, np.log1p(rate * (middle - gains)))
