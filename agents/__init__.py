@@ -2,7 +2,7 @@
 
 from regretless.agents import adversaries, learners, policies, responses, utilities
 from regretless.agents.cohorts import traders
-from regretless.agents.cohorts.own_agents import ScriptedAgent, ScriptedCrowd
+from regretless.agents.cohorts.scripted_agents import ScriptedAgent, ScriptedCrowd
 
 __all__ = [
     "ScriptedAgent",

@@ -1,4 +1,7 @@
-"""The checks of parameters, as agents use them; ``market/core/validation.py`` has them all."""
+"""The checks of parameters that utilities and adversaries use.
+
+They are those of ``market.core.validation``, which has them all and says what each refuses.
+"""
 
 from regretless.market.core.validation import (
     FINITE,

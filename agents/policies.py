@@ -1,7 +1,9 @@
-"""Benchmark policies c(x): simple rules on the context that an agent could have followed.
+"""Benchmark policies: simple rules on the context that an agent could have followed instead.
 
-Steps are data: a scenario file writes their numbers. A policy of one's own is any callable
-from a context to an action index, registered with ``market.register.policy``.
+A cohort of a scenario names its policies c(x); after the run each agent's loss is compared with
+what they would have lost. Steps and thresholds are data: a scenario file writes their numbers. A
+user's policy is any callable from a context to an action index, registered with
+``market.register.policy``.
 """
 
 from bisect import bisect_right
@@ -19,8 +21,9 @@ from regretless.market.records import Context
 class Steps:
     """A fixed choice per range of one feature, e.g. by season or regime.
 
-    Of the ``actions``, one more than there are ascending ``edges``, action i is chosen where the
-    feature is at least edge i - 1 and below edge i.
+    There is one more of the ``actions`` than there are ascending ``edges``: action i is chosen
+    where the feature is at least edge i - 1 and below edge i. ValueError, with the cure, if the
+    edges or the actions are not so.
     """
 
     feature: str
@@ -30,8 +33,8 @@ class Steps:
     def __post_init__(self) -> None:
         if not isinstance(self.feature, str):
             raise ValueError("feature must be the name of a context column")  # noqa: TRY004
-        values = np.asarray(self.edges)
-        if values.size and (values.dtype.kind not in "iuf" or not np.isfinite(values).all()):
+        edges = np.asarray(self.edges)
+        if edges.size and (edges.dtype.kind not in "iuf" or not np.isfinite(edges).all()):
             raise ValueError("edges and thresholds must be numbers")
         if np.asarray(self.actions).dtype.kind not in "iu":
             raise ValueError("actions must be whole numbers")
@@ -41,22 +44,23 @@ class Steps:
             raise ValueError("edges must ascend")
 
     def __call__(self, context: Context) -> int:
-        return int(self.actions[bisect_right(self.edges, context[self.feature])])
+        interval = bisect_right(self.edges, context[self.feature])
+        return int(self.actions[interval])
 
 
 @register.policy("threshold")
 def threshold(feature: str, at: float, below: int, above: int) -> Steps:
     """One action below a threshold on a feature, another at or above it."""
-    return Steps(feature, [at], [below, above])
+    return Steps(feature, edges=[at], actions=[below, above])
 
 
 @dataclass(frozen=True)
 class NamedPolicy:
-    """A policy under the name that a scenario gives it; the one feature it reads, where known."""
+    """A policy under the name that a scenario gives it."""
 
     name: str
     rule: Callable[[Context], int]
-    feature: str | None = None
+    feature: str | None = None  # the one feature that it reads; None where this is not known
 
     def __call__(self, context: Context) -> int:
         return self.rule(context)

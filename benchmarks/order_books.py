@@ -51,7 +51,7 @@ class Stream:
         acts, trades = menus(self.traders, 1), []
         still, zero = np.zeros(self.traders, dtype=np.int64), np.zeros(1, dtype=np.int64)
         for units, ticks, order in zip(self.units, self.ticks, self.arrivals, strict=True):
-            state[rules.own + matching.TURN :: rules.wide] = 0
+            state[rules.accounts + matching.TURN :: rules.wide] = 0
             orders = np.stack([units, ticks, still], axis=1)
             tape, count = np.zeros((2 * self.traders, 6), np.int64), np.zeros(2, np.int64)
             sent = matching.Sent(acts, orders, order, still, zero)
@@ -128,17 +128,17 @@ class Round:
         return changes
 
 
-def fresh(traders: int) -> tuple[matching.Rules, matching.Whole]:
+def fresh(traders: int) -> tuple[matching.Rules, matching.IntArray]:
     """Return the rules and the state of traders with plenty of everything, and no orders."""
     places, state = matching.empty(traders, 1, 1, TOP)
     rules = matching.Rules(1, 0, 0, 1, batch=False, number=0, **places)
-    own = state[rules.own :].reshape(traders, -1)
-    own[:, [matching.CASH, matching.FIRST]] = PLENTY // 2
+    own = state[rules.accounts :].reshape(traders, -1)
+    own[:, [matching.CASH, matching.FIRST_HOLDING]] = PLENTY // 2
     own[:, [matching.MOST, matching.HOLD]] = PLENTY
     return rules, state
 
 
-def menus(traders: int, actions: int) -> matching.Whole:
+def menus(traders: int, actions: int) -> matching.IntArray:
     """Return actions of one resting order each (N, K, 5), as ``matching.Sent`` has them."""
     acts = np.zeros((traders, actions, matching.ENTRIES), dtype=np.int64)
     acts[..., matching.BEGIN] = np.arange(traders * actions).reshape(traders, actions)

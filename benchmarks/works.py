@@ -31,8 +31,8 @@ from benchmarks.duels import Array, Duel, peer
 from regretless.agents.learners import BlumMansour
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
-from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.game import STEPS, field_at
+from regretless.forecaster.weights import Moment
 from regretless.market.core.compiled import over_rows
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import stackelberg

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regretless.forecaster import bases
+from regretless.forecaster import guarantees as bounds
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.events import bounds
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses

@@ -39,7 +39,9 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Mixture
 
-USUAL, MOST = 1000, 20_000  # grid points by default, and at most
+# grid points by default, and at most
+USUAL_GRID_POINTS = 1000
+MAX_GRID_POINTS = 20_000
 
 
 class CalibratedMultiaccurate(Wrapping):
@@ -72,35 +74,37 @@ class CalibratedMultiaccurate(Wrapping):
         size = int(groups[0].weights.shape[-1])
         if cells is None:
             cells = 2
-            while (cells + 1) ** size <= USUAL:
+            while (cells + 1) ** size <= USUAL_GRID_POINTS:
                 cells += 1
         if not isinstance(cells, int) or isinstance(cells, bool) or cells < 2:
             raise UserError(f"forecaster.cells = {cells!r}: give a whole number of at least 2")
-        if cells**size > MOST:
+        if cells**size > MAX_GRID_POINTS:
             raise UserError(
                 f"forecaster 'calibration': n = {size} numbers need {cells}^{size} grid points, "
-                f"above {MOST:,}; this recipe is for small problems: lower cells or use "
+                f"above {MAX_GRID_POINTS:,}; this recipe is for small problems: lower cells or use "
                 "'decision-swap'"
             )
         self.grid = grid_points(np.linspace(0.0, 1.0, cells), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
-        corners, grid = (size + (self.grid**2).sum(1)) / (2 * size), -self.grid[None] / size
+        corners = (size + (self.grid**2).sum(1)) / (2 * size)
+        grid = -self.grid[None] / size
         losses = [ProtectedLosses(corners[None], grid)]  # (n + |v|^2 - 2 v.p) / 2n, in [0, 1]
         for group in groups:
             if len(group.policies):
-                nothing = np.zeros((1, *group.weights.shape[1:]))
-                losses.append(ProtectedLosses(nothing[..., 0], nothing, group.policies))
+                zero_weights = np.zeros((1, *group.weights.shape[1:]))
+                losses.append(ProtectedLosses(zero_weights[..., 0], zero_weights, group.policies))
         super().__init__(make(losses) if make else UnbiasedPrediction(VectorEvents(losses)))
 
     @property
     def time(self) -> int:
         """Rounds learned."""
-        return sum(own.time for own in self.inner.instances)
+        return sum(forecaster.time for forecaster in self.inner.instances)
 
     def mixture(self, x: object = None) -> Mixture:
         solved = self.inner.mixture(x)
         rows = self.inner.instances[0].events.rows
-        nothing = np.zeros(solved.points.shape[1])
-        mass = played_of(rows, solved.points, solved.weights, nothing).seen[: len(self.grid)]
-        announced = np.flatnonzero(mass)
-        return Mixture(self.grid[announced], mass[announced], solved.certificate)
+        no_outcome = np.zeros(solved.points.shape[1])  # only how rows are played is read
+        played = played_of(rows, solved.points, solved.weights, no_outcome)
+        mass_of_grid = played.seen[: len(self.grid)]
+        announced = np.flatnonzero(mass_of_grid)
+        return Mixture(self.grid[announced], mass_of_grid[announced], solved.certificate)

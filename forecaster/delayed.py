@@ -24,7 +24,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Event
+from regretless.market.records import Event, RoundFeedback
 
 
 class Delayed(Checkpointable, Forecaster):
@@ -42,9 +42,11 @@ class Delayed(Checkpointable, Forecaster):
     ) -> None:
         if rounds < 0:
             raise ValueError(f"the delay is {rounds} rounds; give at least 0")
-        self.time, self.rng = 0, stream(seed, "forecaster")
+        self.time = 0
+        self.rng = stream(seed, "forecaster")
         self.instances: list[UnbiasedPrediction] = [make() for _ in range(rounds + 1)]
-        self.models, self.spelled = self.current.models, self.current.spelled
+        self.models = self.current.models
+        self.spelled = self.current.spelled
         self.reference = self.current.reference
 
     @property
@@ -55,23 +57,25 @@ class Delayed(Checkpointable, Forecaster):
     points = Delegated("current")
     suggested = Delegated("current")
     mixture = Delegated("current")
-    drew = Delegated("current")
-    observe_outcome = Delegated("current")
     described = Delegated("current")
     latest = Delegated("current")
 
     def __repr__(self) -> str:
         return f"<Delayed: round {self.time}, {len(self.instances)} of {self.instances[0]!r}>"
 
+    def observe(self, feedback: RoundFeedback) -> None:
+        self.current.observe(feedback)
+        self.time += 1
+
     def update(self, y: ArrayLike) -> None:
         self.current.update(y)
         self.time += 1
 
     def prefer(self, values: Objective) -> None:
-        for own in self.instances:
-            own.prefer(values)
+        for forecaster in self.instances:
+            forecaster.prefer(values)
 
     def event_table(self) -> Iterator[Event]:
         """Yield every event, its occupancy and bias added up over all turns."""
-        for rows in zip(*(own.event_table() for own in self.instances), strict=True):
+        for rows in zip(*(forecaster.event_table() for forecaster in self.instances), strict=True):
             yield (*rows[0][:4], sum(row[4] for row in rows), sum(row[5] for row in rows))

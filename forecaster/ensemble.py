@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.wrapping import Wrapping
-from regretless.market.core.delegated import Delegated
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Forecast, Mixture
+from regretless.market.records import Forecast, Mixture, RoundFeedback
 
 
 class EnsembleBroadcast(Wrapping):
@@ -40,9 +39,15 @@ class EnsembleBroadcast(Wrapping):
         forecast = self.inner.predict(x)
         return Forecast(self._spelled(forecast.mixture), forecast.index)
 
-    drew = Delegated("inner")
+    def observe(self, feedback: RoundFeedback) -> None:
+        self.inner.observe(feedback)  # its mixture has the same atoms as this one's
+        self._remember_solution()
 
     def update(self, y: ArrayLike) -> None:
         super().update(y)
+        self._remember_solution()
+
+    def _remember_solution(self) -> None:
+        """Let the solver begin the next round from this one's solution."""
         if self._latest is not None:
             self.solver.remember(self._latest)

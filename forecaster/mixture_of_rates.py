@@ -10,7 +10,7 @@ to be above 0, however skewed it is. M grows with R, falls with V, and the set w
 level is convex, as ln M is convex in (R, V): the greatest R that a level allows is concave in V.
 
 The switch test uses it against a reference (``switch_test``), and the second-order weights as
-their potential (``events.weights``).
+their potential (``weights``).
 """
 
 import math

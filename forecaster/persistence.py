@@ -14,16 +14,16 @@ import numpy as np
 from scipy import sparse
 
 from regretless.market.core.archive import refuse_expanding
-from regretless.market.core.checkpoint import DAMAGED, Own, replacing
+from regretless.market.core.checkpoint import DAMAGED, ForeignState, replacing
 from regretless.market.core.errors import UserError
 
-READ = (  # of what skops does not trust; arrays that say where to go are checked below
+READABLE = (  # of what skops does not trust; arrays that say where to go are checked below
     __name__.partition(".")[0] + ".",
     "scipy.sparse._csr.csr_matrix",
     "sklearn.tree._tree.Tree",
 )
-PLAIN = ("builtins.frozenset", "collections.Counter", "collections.deque")
-NO_CODE = (TypeError, AttributeError, NotImplementedError, RecursionError)
+CONTAINERS = ("builtins.frozenset", "collections.Counter", "collections.deque")
+NOT_WRITABLE = (TypeError, AttributeError, NotImplementedError, RecursionError)
 
 
 class Copy:
@@ -31,34 +31,36 @@ class Copy:
 
     def __init__(self, model: Any) -> None:
         self.model = copy.deepcopy(model)
-        self._read = (*PLAIN, type(model).__module__.partition(".")[0] + ".")
+        self._readable = (*CONTAINERS, type(model).__module__.partition(".")[0] + ".")
 
     @property
     def writable(self) -> bool:
         """Whether it can be written."""
         try:
-            dumps(self.model, self._read)
+            dumps(self.model, self._readable)
         except UserError:
             return False
         return True
 
-    def state(self) -> Own:
+    def state(self) -> ForeignState:
         """Return the bytes of the model."""
-        return Own(file=np.frombuffer(dumps(self.model, self._read), dtype=np.uint8))
+        return ForeignState(file=np.frombuffer(dumps(self.model, self._readable), dtype=np.uint8))
 
     def restore(self, state: Any) -> None:
         """Continue from a checkpoint; ValueError if it names other classes."""
-        self.model = loads(state["file"].tobytes(), self._read)
+        self.model = loads(state["file"].tobytes(), self._readable)
 
 
-def dumps(model: Any, read: tuple[str, ...] = READ) -> bytes:
+def dumps(model: Any, readable: tuple[str, ...] = READABLE) -> bytes:
     """Return a model as bytes; UserError where a part of it is code."""
     skops = _skops()
     try:
         data: bytes = skops.dumps(model)
-    except NO_CODE as error:
+    except NOT_WRITABLE as error:
         raise UserError(f"{error} and cannot be saved; use forms and policies") from error
-    if code := [name for name in skops.get_untrusted_types(data=data) if not name.startswith(read)]:
+    untrusted_types = skops.get_untrusted_types(data=data)
+    code = [name for name in untrusted_types if not name.startswith(readable)]
+    if code:
         raise UserError(
             f"{', '.join(code)} is code and cannot be saved; use forms of market.losses and "
             "policies of forecaster.offline or scikit-learn"
@@ -66,14 +68,15 @@ def dumps(model: Any, read: tuple[str, ...] = READ) -> bytes:
     return data
 
 
-def loads(data: bytes, read: tuple[str, ...] = READ) -> Any:
+def loads(data: bytes, readable: tuple[str, ...] = READABLE) -> Any:
     """Return the model of bytes; one of ``DAMAGED`` if there is none that may be read."""
     skops = _skops()
     refuse_expanding(BytesIO(data), len(data))
-    named = skops.get_untrusted_types(data=data)
-    if code := [name for name in named if not name.startswith(read)]:
+    untrusted_types = skops.get_untrusted_types(data=data)
+    code = [name for name in untrusted_types if not name.startswith(readable)]
+    if code:
         raise UnreadError(f"names {', '.join(code)}, which is not read")
-    model = skops.loads(data, trusted=named)
+    model = skops.loads(data, trusted=untrusted_types)
     _check_trees(model, set())
     return model
 
@@ -100,8 +103,8 @@ def load(kind: type[Any], path: Path) -> Any:
     try:
         model = loads(path.read_bytes())
     except DAMAGED as error:
-        told = str(error) if isinstance(error, UnreadError) else "is no readable model"
-        raise UserError(f"'{path}' {told}; fit it again") from error
+        fault = str(error) if isinstance(error, UnreadError) else "is no readable model"
+        raise UserError(f"'{path}' {fault}; fit it again") from error
     if not isinstance(model, kind):
         raise UserError(f"'{path}' holds no {kind.__name__}; fit it again")
     return model
@@ -113,20 +116,24 @@ def _check_trees(part: Any, seen: set[int]) -> None:
         return
     seen.add(id(part))
     if hasattr(part, "children_left"):  # a tree of scikit-learn, which need not be there
-        left, right, places = part.children_left, part.children_right, np.arange(part.node_count)
-        leaf = left < 0
-        sides = left[~leaf], right[~leaf]
-        below = all(((side > places[~leaf]) & (side < len(places))).all() for side in sides)
-        asked = (part.feature[~leaf] >= 0) & (part.feature[~leaf] < part.n_features)
-        if not (below and asked.all() and (right[leaf] < 0).all()):
+        left_children = part.children_left
+        right_children = part.children_right
+        nodes = np.arange(part.node_count)
+        is_leaf = left_children < 0
+        inner_nodes = nodes[~is_leaf]
+        leads_down = True
+        for children in (left_children[~is_leaf], right_children[~is_leaf]):
+            leads_down &= bool(((children > inner_nodes) & (children < len(nodes))).all())
+        feature_exists = (part.feature[~is_leaf] >= 0) & (part.feature[~is_leaf] < part.n_features)
+        if not (leads_down and feature_exists.all() and (right_children[is_leaf] < 0).all()):
             raise ValueError("these numbers are no tree")
     if sparse.issparse(part):
         part.check_format()
-    objects = isinstance(part, np.ndarray) and part.dtype.hasobject
-    inside = part.ravel().tolist() if objects else getattr(part, "__dict__", part)
-    inside = list(inside.values()) if isinstance(inside, dict) else inside
-    for one in inside if isinstance(inside, list | tuple | set) else ():
-        _check_trees(one, seen)
+    holds_objects = isinstance(part, np.ndarray) and part.dtype.hasobject
+    contents = part.ravel().tolist() if holds_objects else getattr(part, "__dict__", part)
+    contents = list(contents.values()) if isinstance(contents, dict) else contents
+    for item in contents if isinstance(contents, list | tuple | set) else ():
+        _check_trees(item, seen)
 
 
 def _skops() -> Any:

@@ -25,8 +25,9 @@ from regretless.forecaster.models.late_model import LateModel
 from regretless.forecaster.switch_test import Bets, SwitchTest
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.errors import UserError
-from regretless.market.game.protocols import as_forecaster
+from regretless.market.core.errors import ParameterError, UserError, brief
+from regretless.market.core.validation import check_int, check_range
+from regretless.market.game.protocols import Forecaster, as_forecaster
 
 # Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
 BAND = 0.25
@@ -86,20 +87,30 @@ class Reference(Checkpointable):
         turns: int = 1,
         blocks: int = 1,
     ) -> None:
-        for name, given in (("band", band), ("give_up", give_up)):
-            if not given >= 0:
-                raise ValueError(f"{name} is {given}; give a number of at least 0")
-        self.model = LateModel(as_forecaster(model), turns - 1)
-        self.zone, self.give_up = band, give_up
-        self.turns, self.unchanged_rounds, self.time = turns, 0, 0
-        self.blocks = blocks
-        self.disproved_at: int | None = None if give_up else 0
-        self.bets = Bets(width=give_up, turns=turns, blocks=blocks)
+        self.zone = check_range("band", band, 0.0, np.inf)
+        self.give_up = check_range("give_up", give_up, 0.0, np.inf)
+        self.turns = check_int("turns", turns, least=1)
+        self.blocks = check_int("blocks", blocks, least=1)
+        self.model = LateModel(checked_model(model), self.turns - 1)
+        self.unchanged_rounds = 0
+        self.time = 0
+        self.disproved_at: int | None = None if self.give_up else 0
+        self.bets = Bets(width=self.give_up, turns=self.turns, blocks=self.blocks)
 
     @property
     def trusted(self) -> bool:
         """Whether the model has not been disproved yet."""
         return self.disproved_at is None
+
+    @property
+    def first_correction(self) -> int | None:
+        """The round from which on its forecast is corrected, counted from 0; None if it is trusted.
+
+        What a round says against it is known after the ``turns`` - 1 rounds that follow.
+        """
+        if not self.disproved_at:
+            return self.disproved_at
+        return self.disproved_at + self.turns - 1
 
     @property
     def early(self) -> bool:
@@ -125,9 +136,13 @@ class Reference(Checkpointable):
             raise UserError(f"the base model predicted {point!s}; {wanted}")
         return point
 
-    def learn(self, truth: Array, **evidence: Any) -> None:
-        """Learn s(y) of a round, and what ``judge`` is told of the round, once that is known."""
-        if (known := self.model.learn(truth, **evidence)) is not None:
+    def learn(self, truth: Array, outcome: Array | None = None, **evidence: Any) -> None:
+        """Learn s(y) and, where it is known, y of a round, and judge the round once it is learned.
+
+        ``evidence`` is what ``judge`` is told of the round.
+        """
+        known = self.model.learn(truth, outcome, **evidence)
+        if known is not None:
             self.judge(**known)
 
     def judge(
@@ -152,6 +167,19 @@ class Reference(Checkpointable):
                 self.disproved_at = self.time
 
     def described(self) -> dict[str, object]:
-        """Return what a run's manifest says of it."""
-        kept = self.unchanged_rounds / max(self.time, 1)
-        return {"kept": kept, "disproved_at": self.disproved_at}
+        """Return what a run's manifest says of it; ``kept`` is 1 before it has learned a round."""
+        kept = self.unchanged_rounds / self.time if self.time else 1.0
+        return {
+            "kept": kept,
+            "disproved_at": self.disproved_at,
+            "first_correction": self.first_correction,
+        }
+
+
+def checked_model(model: object) -> Forecaster:
+    """Return a model as a forecaster; ParameterError unless it has ``predict`` and ``update``."""
+    offered = (getattr(model, name, None) for name in ("predict", "update"))
+    if isinstance(model, type) or not all(map(callable, offered)):
+        cure = "give an object with predict and update, such as RunningMean(3)"
+        raise ParameterError(f"model = {brief(model)}: {cure}")
+    return as_forecaster(model)

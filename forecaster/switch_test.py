@@ -19,7 +19,7 @@ Ville's inequality it ever exceeds x with probability 1 / x at most. The model i
 
 where m counts all that can raise the alarm in a run and L is the inverse of M in its first
 argument, about sqrt(2 V ln(m / alpha)). Whatever the model is, R <= L(V) holds as long as it is
-trusted, and R <= L(V) + 1 when the games begin: the bounds of ``events.bounds`` start there.
+trusted, and R <= L(V) + 1 when the games begin: the bounds of ``guarantees`` start there.
 
 **Sums over actions.** A loss's greatest sum over a of R(a, phi(a)), over all C^A assignments phi of
 comparators to actions, and its regret to one of M models are tested as well, with alpha shared

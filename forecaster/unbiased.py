@@ -26,7 +26,6 @@ certificate that it has, and bounds count what was logged.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -35,28 +34,34 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.base import EventSet
-from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.cost_of_draws import Draws
 from regretless.forecaster.events.decision_events import VectorEvents
-from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, played_of
+from regretless.forecaster.events.draws import Draws
+from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses, played_of
 from regretless.forecaster.events.stays import StayRecord
-from regretless.forecaster.events.weights import Moment, rule_of
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.reference import PLAIN, Band, Reference
+from regretless.forecaster.weights import BoundInputs, Moment, WeightRule, rule_of
 from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
-from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.randomness import stream
-from regretless.market.core.validation import check_int, check_positive
+from regretless.market.core.validation import (
+    check_int,
+    check_outcome,
+    check_positive,
+    check_unit_vector,
+)
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear, Loss
-from regretless.market.losses.basis import Basis
-from regretless.market.records import Forecast, Mixture, Policy
+from regretless.market.losses.basis import Basis, checked_basis
+from regretless.market.records import Forecast, Mixture, Policy, RoundFeedback
 
-EARLY, LATE = 0.05, 1.5
+EARLY = 0.05
+LATE = 1.5
 START = round((LATE / EARLY) ** 2)  # 900, where the two meet
 ROUNDING = 1e-12  # of sums
 
@@ -117,17 +122,23 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         seed: int = 0,
     ) -> None:
         check_int("seed", seed, least=0)
-        self.events, self.reference, self.basis = events, reference, basis
+        check_parts(events, solver, reference, basis)
+        self.events = events
+        self.reference = reference
+        self.basis = basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
         self.trust = None if reference is None else reference.trust(events.alarms)
-        self.draws, self.rng = Draws(events.rows), stream(seed, "forecaster")
-        self.certificate_sum, self.time = 0.0, 0
+        self.draws = Draws(events.rows)
+        self.rng = stream(seed, "forecaster")
+        self.certificate_sum = 0.0
+        self.time = 0
         # Logarithm of the mean potential, and mean logarithm, at the first game.
         self._start: float | None = None
         self._spent = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._drawn: int | None = None
+        self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go
 
@@ -155,23 +166,47 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self.reference is not None and self.reference.trusted
 
     def mixture(self, x: object = None) -> Mixture:
-        self._settle()
-        events, rows, time, solution = self.events, self.events.rows, self.time + 1, None
+        self._note_start_of_games()
+        reference_solution = None
         if self.reference is not None:
-            solution = self.solver.single(self.reference.advise(x, events.size))
-        suggestions = rows.best_responses(self.points) if self.models else None
-        active = events.active(x, suggestions)
-        if solution is None or not self.trusting or self.solver.preferring:
-            candidate = None if self.reference is None or self.reference.early else solution
-            table = events.table_of(active, Moment(time, events.experts, self.band))
-            told: dict[str, Any] = {"tolerance": tolerance_at(time), "candidate": candidate}
-            solution = self.solver.solve(rows, table, **told)
-        self._pending = active, solution
-        labels = None if self.basis is None else self.basis.inverse(solution.points)
-        atoms = solution.points, solution.mass, solution.certificate
-        return Mixture(*atoms, labels=labels, ensembles=solution.ensembles)
+            reference_solution = self.solver.single(self.reference.advise(x, self.events.size))
+        suggestions = None
+        if self.models:
+            suggestions = self.events.rows.best_responses(self.points)
+        active_events = self.events.active(x, suggestions)
+        if self.trusting and not self.solver.preferring and reference_solution is not None:
+            solution = reference_solution
+        else:
+            solution = self._solve_game(active_events, reference_solution)
+        self._pending = active_events, solution
+        labels = None
+        if self.basis is not None:
+            labels = self.basis.inverse(solution.points)
+        return Mixture(
+            solution.points,
+            solution.mass,
+            certificate=solution.certificate,
+            labels=labels,
+            ensembles=solution.ensembles,
+        )
 
-    def _settle(self) -> None:
+    def _solve_game(self, active_events: Any, reference_solution: Solution | None) -> Solution:
+        """Weigh the events that can happen and solve the min-max game of their weights.
+
+        The reference's own forecast is a candidate, unless it was disproved before it had shown
+        anything: where it is good enough, it is broadcast unchanged.
+        """
+        time = self.time + 1
+        candidate = reference_solution
+        if self.reference is not None and self.reference.early:
+            candidate = None
+        moment = Moment(time, self.events.experts, self.band)
+        signed_weights = self.events.table_of(active_events, moment)
+        return self.solver.solve(
+            self.events.rows, signed_weights, tolerance=tolerance_at(time), candidate=candidate
+        )
+
+    def _note_start_of_games(self) -> None:
         """Note from which potential the games begin, once no reference is trusted any more."""
         if self._start is not None or self.trusting:
             return
@@ -182,19 +217,17 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def predict(self, x: object = None) -> Forecast:
         forecast = super().predict(x)
-        self.drew(forecast.index)
+        self._drawn = forecast.index
         return forecast
 
-    def drew(self, index: int) -> None:
-        self._drawn = index
-
-    def observe_outcome(self, outcome: Array) -> None:
-        if self.reference is not None:
-            self.reference.model.observe_outcome(outcome)
+    def observe(self, feedback: RoundFeedback) -> None:
+        self._drawn = feedback.drawn
+        self._outcome = feedback.outcome
+        super().observe(feedback)
 
     def suggested(self, group: Any) -> Indices:
         if self._pending is None:
-            raise ValueError("no round is open; call mixture or predict first")
+            raise UserError("no round is open; call mixture or predict first")
         rows = self.events.rows
         if any(listed is group for listed in self.events.groups):
             return rows.best_responses(self.points)[rows.losses(group)]
@@ -203,44 +236,78 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def update(self, y: ArrayLike) -> None:
         if self._pending is None:
-            raise ValueError("update before a prediction; call mixture or predict first")
-        truth = np.asarray(y, dtype=np.float64)
-        self.solver.check(truth)
-        (active, solution), self._pending = self._pending, None
-        drawn, self._drawn, rows, mass = self._drawn, None, self.events.rows, solution.mass
-        came = rows.offset + rows.times(truth) if self.trusting else None
-        played = played_of(rows, solution.points, mass, truth)._replace(losses=came)
-        if len(mass) == 1:
-            played = played._replace(drawn=played)
-        elif self.events.drawn and drawn is not None:
-            one = played_of(rows, solution.points[[drawn]], np.ones(1), truth)
-            played = played._replace(drawn=one._replace(losses=came))
-        if len(mass) > 1:
-            self.draws.add(played.seen, truth, mass)
-        self.events.charge(active, played)
+            raise UserError("update before a prediction; call mixture or predict first")
+        statistics = check_outcome("y", y)
+        self.solver.check(statistics)
+        active_events, solution = self._pending
+        outcome = self._outcome
+        drawn_atom = self._drawn
+        self._pending = None
+        self._outcome = None
+        self._drawn = None
+
+        played = self._play_of_round(solution, statistics, drawn_atom)
+        if len(solution.mass) > 1:
+            self.draws.add(played.seen, statistics, solution.mass)
+        self.events.charge(active_events, played)
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
         for record in self.stays:
             record.note(self.time, partial(self.known_bound, record.events))
-        if self.reference is None:
-            return
+        if self.reference is not None:
+            evidence = {"unchanged": solution.unchanged}
+            if self.trusting:
+                evidence |= self._evidence_against_reference(active_events, played, statistics)
+            self.reference.learn(statistics, outcome, **evidence)
 
-        evidence: dict[str, Any] = {"unchanged": solution.unchanged}
-        if self.trust is not None and came is not None:
-            # s_t / m_t, in the terms of ``switch_test``
-            cost, slopes = -float((played.bias * rows.weights).sum()), played.seen @ rows.weights
-            most = float(slopes @ truth - np.minimum(slopes, 0.0).sum()) - cost
-            evidence["surprise"] = cost / most if most > ROUNDING else 0.0
-            evidence["beyond"] = self.events.exceeds(active, self.trust)
-            evidence["doubtful"] = self.events.exceeds(active, self.trust, hint=True)
-        self.reference.learn(truth, **evidence)
+    def _play_of_round(
+        self, solution: Solution, statistics: Array, drawn_atom: int | None
+    ) -> Played:
+        """Return how the losses' owners played, in expectation and as drawn, and the biases.
 
-    def observe(self, outcome: ArrayLike) -> None:
+        While a reference is trusted it holds the realised losses, too: gains then are regrets.
+        """
+        rows = self.events.rows
+        realised_losses = None
+        if self.trusting:
+            realised_losses = rows.offset + rows.times(statistics)
+        expected = played_of(rows, solution.points, solution.mass, statistics)
+        expected = expected._replace(losses=realised_losses)
+        if len(solution.mass) == 1:
+            return expected._replace(drawn=expected)
+        if self.events.drawn and drawn_atom is not None:
+            drawn = played_of(rows, solution.points[[drawn_atom]], np.ones(1), statistics)
+            return expected._replace(drawn=drawn._replace(losses=realised_losses))
+        return expected
+
+    def _evidence_against_reference(
+        self, active_events: Any, played: Played, statistics: Array
+    ) -> dict[str, Any]:
+        """Return what the switch test says of a round in which the reference was trusted.
+
+        ``surprise`` is s_t / m_t, in the terms of ``switch_test``.
+        """
+        assert self.trust is not None  # noqa: S101 - a reference that is trusted has a test
+        rows = self.events.rows
+        cost = -float((played.bias * rows.weights).sum())
+        slopes = played.seen @ rows.weights
+        greatest_shortfall = float(slopes @ statistics - np.minimum(slopes, 0.0).sum()) - cost
+        surprise = 0.0
+        if greatest_shortfall > ROUNDING:
+            surprise = cost / greatest_shortfall
+        return {
+            "surprise": surprise,
+            "beyond": self.events.exceeds(active_events, self.trust),
+            "doubtful": self.events.exceeds(active_events, self.trust, hint=True),
+        }
+
+    def learn_outcome(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,); the forecaster knows its basis."""
         if self.basis is None:
-            raise ValueError("observe needs the basis that is predicted; use update with s(y)")
-        self.update(self.basis.transform(outcome))
+            raise UserError("learn_outcome needs the basis that is predicted; use update with s(y)")
+        realised_outcome = check_unit_vector("outcome", outcome, self.basis.outcomes)
+        self.update(self.basis.transform(realised_outcome))
 
     def __repr__(self) -> str:
         kind = f"{type(self).__name__}: {self.events.size} numbers, {self.events.rule.name} weights"
@@ -255,25 +322,34 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return Mixture(origin.points, np.ones(1), ensembles=origin.ensembles)
 
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
-        return self.bias_bound().of_events(occupancy)
+        return self.bias_bound().event_bounds(occupancy)
 
-    def bias_bound(self, events: EventSet | None = None) -> BiasBound:
-        """Bound on every event's bias so far; of ``others`` among the events, on theirs."""
-        counts = self.events.experts, self.time, self.certificate_sum, self.band, self.trust
-        known: dict[str, Any] = {"hull": self.solver.hull, "trusted": self.trusting}
-        stand = BiasBound(self.events.rule, *counts, **known)
-        return (events or self.events).bound(stand)
+    def bias_bound(self, events: EventSet | None = None) -> RegretBound:
+        """Bound every event's bias so far; of ``others`` among the events, theirs."""
+        inputs = BoundInputs(
+            experts=self.events.experts,
+            rounds=self.time,
+            certificate_sum=self.certificate_sum,
+            band=self.band,
+            switch_test=self.trust,
+            trusted=self.trusting,
+        )
+        return (events or self.events).bound(inputs, self.solver.hull)
 
-    def known_bound(self, events: EventSet | None = None) -> BiasBound:
-        """Bound on every event's bias, with what is known of all variations so far."""
-        self._settle()
-        spent = self.events.spent() / self.events.experts - self._spent
-        return replace(self.bias_bound(events), start=self._start, spent=spent)
+    def known_bound(self, events: EventSet | None = None) -> RegretBound:
+        """Bound every event's bias, with what is known of all variations so far."""
+        self._note_start_of_games()
+        mean_log_variation = self.events.spent() / self.events.experts - self._spent
+        return self.bias_bound(events).with_inputs(
+            log_start=self._start, mean_log_variation=mean_log_variation
+        )
 
-    def beforehand(self, rounds: int) -> BiasBound:
+    def beforehand(self, rounds: int) -> RegretBound:
         """Bound every event's bias after so many rounds, if the solver meets its tolerance."""
-        most = max(self.certificate_sum, certificate_limit(rounds))
-        return replace(self.bias_bound(), rounds=rounds, certificate_sum=most, trusted=False)
+        certificate_sum = max(self.certificate_sum, certificate_limit(rounds))
+        return self.bias_bound().with_inputs(
+            rounds=rounds, certificate_sum=certificate_sum, trusted=False
+        )
 
     def from_variation(self, group: ProtectedLosses, events: EventSet | None = None) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far.
@@ -312,6 +388,18 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self.events.realised(self.known_bound(), group)
 
 
+def check_parts(events: Any, solver: Any, reference: Any, basis: Any) -> None:
+    """Raise ParameterError unless each part of a forecaster is one; None stands for no part."""
+    if not isinstance(events, EventSet):
+        raise ParameterError(f"events = {brief(events)}: give an EventSet, such as VectorEvents")
+    if solver is not None and not isinstance(solver, HullSolver):
+        raise ParameterError(f"solver = {brief(solver)}: give a solver of forecaster.minimax")
+    if reference is not None and not isinstance(reference, Reference):
+        raise ParameterError(f"reference = {brief(reference)}: give a Reference of a model")
+    if basis is not None:
+        checked_basis(basis)
+
+
 def checked_losses(losses: Any, kind: type[Loss] = Loss) -> list[Any]:
     """Return the losses to protect as a list; ParameterError unless all are of a kind and fit."""
     listed = list(losses) if isinstance(losses, list | tuple) else [losses]
@@ -333,13 +421,6 @@ def checked_policies(policies: Any) -> list[Policy]:
     return list(policies)
 
 
-def checked_basis(basis: Any) -> Basis:
-    """Return a basis; ParameterError if it is none."""
-    if not isinstance(basis, Basis):
-        raise ParameterError(f"basis = {brief(basis)}: give a basis of forecaster.bases")
-    return basis
-
-
 def coefficients_of(basis: Basis, losses: Sequence[Loss]) -> list[tuple[Array, Array]]:
     """Return each loss's coefficients; ParameterError where the basis does not span it."""
     try:
@@ -357,7 +438,7 @@ class DecisionSwap(UnbiasedPrediction):
         The losses it protects, each single (A, d) or a stack (K, A, d), in [0, 1].
     policies : sequence of callables
         Benchmark policies, each from a context to an action index.
-    weights : "adaptive", "second-order" or "exponential"
+    weights : "adaptive", "second-order", "exponential", or a WeightRule
     horizon : int or None
         For the exponential rate.
     """
@@ -367,7 +448,7 @@ class DecisionSwap(UnbiasedPrediction):
         losses: Sequence[Linear],
         policies: Sequence[Policy] = (),
         *,
-        weights: str = "adaptive",
+        weights: str | WeightRule = "adaptive",
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -397,7 +478,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
     basis : Basis, optional
     """
 
-    def __init__(  # noqa: PLR0913 - the names are promised to users
+    def __init__(
         self,
         losses: Sequence[Loss],
         policies: Sequence[Policy] = (),
@@ -405,7 +486,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         eta: float | None = None,
         response: SmoothResponse | None = None,
         basis: Basis | None = None,
-        weights: str = "adaptive",
+        weights: str | WeightRule = "adaptive",
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -435,13 +516,13 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
     are single or stacks; the rest is as in ``DecisionSwap``.
     """
 
-    def __init__(  # noqa: PLR0913 - the names are promised to users
+    def __init__(
         self,
         losses: Sequence[Loss],
         basis: Basis,
         policies: Sequence[Policy] = (),
         *,
-        weights: str = "adaptive",
+        weights: str | WeightRule = "adaptive",
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:

@@ -32,17 +32,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.base import EventSet, View
-from regretless.forecaster.events.bounds import BiasBound, spread
-from regretless.forecaster.events.decision_events import VectorEvents, add, view_of
+from regretless.forecaster.events.base import EventSet, EventSums
+from regretless.forecaster.events.decision_events import VectorEvents, add, new_sums
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, WeightRule
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.norms import spread
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import MOST_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.weights import AdaptiveWeights, BoundInputs, WeightRule
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.validation import check_int, check_unit_vector
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear
 from regretless.market.losses.basis import Hull
@@ -50,12 +54,13 @@ from regretless.market.records import Ensemble, Event
 
 # Where in its finest cell a prediction lies: few losses tie there.
 INSIDE = (math.sqrt(5) - 1) / 2
-SHORT = 13.0  # runs below its square have finer cells than 1 / T
+MAX_ROUNDS = 10_000_000  # whose cells fit into memory
+MIN_ROOT_ROUNDS = 13.0  # runs below its square have finer cells than 1 / T
 
 
 def scales_for(rounds: int) -> int:
     """Return S: what a finest cell may gain, .62 x 2^-S, is within every round's tolerance."""
-    return math.ceil(math.log2(max(rounds, SHORT * math.sqrt(rounds))))
+    return math.ceil(math.log2(max(rounds, MIN_ROOT_ROUNDS * math.sqrt(rounds))))
 
 
 def shares(scales: int, experts: int) -> Array:
@@ -80,13 +85,16 @@ class CellEvents(VectorEvents):
         *,
         experts: int | None = None,
     ) -> None:
-        self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
-        self.scales, self.beyond = scales, 2 ** (scales + 1) - 2
+        self.rows = LossTable(groups)
+        self.rule = rule or AdaptiveWeights()
+        self.scales = scales
+        self.beyond = 2 ** (scales + 1) - 2
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
-        self.experts, lines = experts or 2 * self.beyond, self.rows.shape[0]
+        self.experts = experts or 2 * self.beyond
+        lines = self.rows.shape[0]
         self.views = [
-            view_of(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, share=float(q))
+            new_sums(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, prior=float(q))
             for s, q in enumerate(shares(scales, self.experts), start=1)
         ]  # fmt: skip
 
@@ -95,41 +103,45 @@ class CellEvents(VectorEvents):
         """Count all cells with both signs, however few experts they count as in the prior."""
         return 2 * self.beyond
 
-    def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
+    def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         return list(self.views)
 
-    def charge(self, active: list[View], played: Played) -> None:
+    def charge(self, active: list[EventSums], played: Played) -> None:
         """Add a round to the biases of the cells that hold a prediction."""
         points, mass, truth = played.distribution
         moved = mass * (points[:, 0] - truth[0])
         for view in active:
             cells = len(view.occupancy)
-            which = (points[:, 0] * cells).astype(int)
-            seen, gain = (np.bincount(which, own, cells).astype(float) for own in (mass, moved))
-            add(view.arrays, gain[:, None], seen, self.rule.squared)
+            cell_of_point = (points[:, 0] * cells).astype(int)
+            occupancy = np.bincount(cell_of_point, mass, cells).astype(float)
+            gain = np.bincount(cell_of_point, moved, cells).astype(float)
+            add(view.arrays, gain[:, None], occupancy, self.rule.squared)
 
-    def bound(self, stand: BiasBound) -> "CellBound":
-        return CellBound(**vars(stand), scales=self.scales, cells=self.experts)
+    def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":
+        return CellBound(self.rule, inputs, hull=hull, scales=self.scales, cells=self.experts)
 
     @property
     def others(self) -> EventSet:
         return self
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
-        shared = ((replace(bound, share=view.share), view.variation[:, 0]) for view in self.views)
-        biases = np.concatenate([own.bias_at(variation) for own, variation in shared])
+        biases_of_scales = []
+        for sums in self.views:
+            of_scale = bound.with_inputs(prior=sums.prior)
+            biases_of_scales.append(of_scale.bias_at(sums.variation[:, 0]))
+        biases = np.concatenate(biases_of_scales)
         return np.array([gaps @ biases[cells] for cells, gaps in stretches(group, self.scales)])
 
     def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return minus what all cells may have cost, gap by bias, as one gain (k, 1, 1)."""
         biases = np.concatenate([view.gain[:, 0] for view in self.views])
-        known = stretches(group, self.scales)
-        of_losses = (known[k] for k in losses)
-        costs = [gaps @ np.abs(biases[cells]) for cells, gaps in of_losses]
+        cells_and_gaps = stretches(group, self.scales)
+        cells_and_gaps_of_losses = (cells_and_gaps[k] for k in losses)
+        costs = [gaps @ np.abs(biases[cells]) for cells, gaps in cells_and_gaps_of_losses]
         return -np.reshape(np.array(costs, dtype=np.float64), (-1, 1, 1))
 
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound what all cells of a loss gain, cell by cell, as one gain (k, 1, 1)."""
         return self.from_variation(bound, group)[losses, None, None]
 
@@ -138,26 +150,33 @@ class CellEvents(VectorEvents):
 
 
 @dataclass(frozen=True)
-class CellBound(BiasBound):
+class CellBound(CoordinateBound):
     """Bound on the bias of every cell, and on the regret of any task."""
 
     scales: int = 1  # S
     cells: int = 1  # how many experts they count as
 
-    def regret(self, weights: Array, *, policies: int = 0, rounds: int | None = None) -> Array:
-        """Bound the expected swap regret per round of losses (K, A, 1), as an array (K,)."""
-        rounds, thresholds = rounds or self.rounds, weights.shape[1] - 1
+    def a_priori(
+        self, coefficients: Array, *, policies: int = 0, rounds: int | None = None
+    ) -> Array:
+        """Bound the swap regret per round of losses (K, A, 1), as an array (K,)."""
+        rounds = rounds or self.inputs.rounds
+        thresholds = coefficients.shape[1] - 1
         if not thresholds:
-            return np.zeros(len(weights))
+            return np.zeros(len(coefficients))
         cells = np.minimum(2.0 * thresholds, 2.0 ** np.arange(1, self.scales + 1))
-        each = [replace(self, share=float(q)) for q in shares(self.scales, self.cells)]
-        if self.rule.rooted and not self.trusted:  # multiples of the root of an occupancy
-            roots = np.array([float(one.bias(1.0)) for one in each])
+        of_scales = [
+            self.with_inputs(prior=float(prior)) for prior in shares(self.scales, self.cells)
+        ]
+        if self.rule.rooted and not self.inputs.trusted:  # multiples of the root of an occupancy
+            roots = np.array([float(of_scale.bias(1.0)) for of_scale in of_scales])
             total = math.sqrt(rounds * float(cells @ roots**2))
         else:
-            biases = [float(one.bias(rounds / m)) for one, m in zip(each, cells, strict=True)]
+            biases = []
+            for of_scale, count in zip(of_scales, cells, strict=True):
+                biases.append(float(of_scale.bias(rounds / count)))
             total = float(cells @ biases)
-        return np.asarray(spread(weights) * total / rounds)
+        return np.asarray(spread(coefficients) * total / rounds)
 
 
 @lru_cache(maxsize=256)
@@ -166,17 +185,23 @@ def stretches(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]
 
     And the greatest gap between the slope of that and others (m,).
     """
-    finest, found = 2**scales, []
-    places = (np.arange(finest)[:, None] + INSIDE) / finest
+    finest = 2**scales
+    cells_and_gaps = []
+    predictions = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
-        one = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        played, slope = LossTable([one]).best_responses(places)[0], one.weights[0, :, 0]
+        alone = ProtectedLosses(group.offset[[k]], group.weights[[k]])
+        played = LossTable([alone]).best_responses(predictions)[0]
+        slope = alone.weights[0, :, 0]
         gaps = np.abs(slope[:, None] - slope).max(1)
         edges = [0, *(np.flatnonzero(np.diff(played)) + 1).tolist(), finest]
-        own = [(e, gaps[played[first]]) for first, end in pairwise(edges)
-               for e in _cells(first + finest, end + finest)]  # fmt: skip
-        found.append((np.array([e for e, _ in own]), np.array([gap for _, gap in own])))
-    return found
+        cells = []
+        gaps_of_cells = []
+        for first, end in pairwise(edges):
+            for cell in _cells(first + finest, end + finest):
+                cells.append(cell)
+                gaps_of_cells.append(gaps[played[first]])
+        cells_and_gaps.append((np.array(cells), np.array(gaps_of_cells)))
+    return cells_and_gaps
 
 
 def _cells(left: int, right: int) -> Iterator[int]:
@@ -189,7 +214,8 @@ def _cells(left: int, right: int) -> Iterator[int]:
             yield left - 2
         if right & 1:
             yield right - 3
-        left, right = (left + 1) >> 1, right >> 1
+        left = (left + 1) >> 1
+        right = right >> 1
 
 
 class Line(Box):
@@ -201,12 +227,14 @@ class Line(Box):
 
     def __init__(self, scales: int, *, off_ties: bool = False, ends: Array | None = None) -> None:
         super().__init__(1, off_ties=off_ties)
-        self.finest, self._ends, self.spelled = 2**scales, ends, ends is not None
+        self.finest = 2**scales
+        self._ends = ends
+        self.spelled = ends is not None
         self.hull: Hull = "box" if ends is None else "image"
 
     def single(self, point: Array) -> Solution:
-        one = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
-        return self._spelled(one)
+        solution = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
+        return self._spelled(solution)
 
     def _near(self, points: Array) -> Array:
         """Move points (m, 1) to the predictions of their cells."""
@@ -216,29 +244,42 @@ class Line(Box):
     def _spelled(self, solution: Solution) -> Solution:
         if self._ends is None:
             return solution
-        distributions = np.hstack([1 - solution.points, solution.points])
-        return replace(solution, ensembles=tuple(Ensemble(self._ends, d) for d in distributions))
+        weights_of_points = np.hstack([1 - solution.points, solution.points])
+        ensembles = tuple(Ensemble(self._ends, weights) for weights in weights_of_points)
+        return replace(solution, ensembles=ensembles)
 
     def _play(self, game: Game) -> Solution:
         def pull(cell: int) -> float:
             return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
 
-        # neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains
-        first, stride = int(self._near(game.start.points)[0, 0] * self.finest), 1
-        way, near, last = -1 if pull(first) > 0 else 1, first, self.finest - 1
-        while (far := min(max(first + way * stride, 0), last)) != near and pull(far) * way < 0:
-            near, stride = far, 2 * stride
-        low, high = sorted((near, far))
+        # Neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains: strides
+        # double until the sign of h changes, then the stretch between is halved.
+        near = int(self._near(game.start.points)[0, 0] * self.finest)
+        last = self.finest - 1
+        direction = -1 if pull(near) > 0 else 1
+        stride = 1
+        first = near
+        far = min(max(first + direction * stride, 0), last)
+        while far != near and pull(far) * direction < 0:
+            near = far
+            stride = 2 * stride
+            far = min(max(first + direction * stride, 0), last)
+        low = min(near, far)
+        high = max(near, far)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if pull(middle) > 0 else (middle, high)
+            if pull(middle) > 0:
+                high = middle
+            else:
+                low = middle
 
         cells = np.unique((low, high))
         mass = np.abs([pull(cell) for cell in cells[::-1]])  # h = 0 on average
         if not mass.any():
             mass[0] = 1.0
-        kept = mass > 0
-        points, mass = (cells[kept, None] + INSIDE) / self.finest, mass[kept] / mass.sum()
+        has_mass = mass > 0
+        points = (cells[has_mass, None] + INSIDE) / self.finest
+        mass = mass[has_mass] / mass.sum()
         return self._spelled(Solution(points, mass, self.worst(mass, points, game.fields(points))))
 
     def choices(self, game: Game) -> Solution:
@@ -281,21 +322,23 @@ class UniversalDecisionSwap(UnbiasedPrediction):
         give_up: float = 0.0,
         seed: int = 0,
     ) -> None:
-        if rounds < 1:
-            raise ValueError(f"rounds is {rounds}; give at least 1")
-        nobody, scales = ProtectedLosses(np.zeros((1, 1)), np.zeros((1, 1, 1))), scales_for(rounds)
-        model = Reference(reference or ExponentialSmoothing(1), band=band, give_up=give_up)
+        scales = scales_for(check_int("rounds", rounds, least=1, below=MAX_ROUNDS + 1))
+        nobody = ProtectedLosses(np.zeros((1, 1)), np.zeros((1, 1, 1)))
+        smoothed = ExponentialSmoothing(1) if reference is None else reference
+        model = Reference(smoothed, band=band, give_up=give_up)
         super().__init__(CellEvents([nobody], scales), Line(scales), model, seed=seed)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the outcome, a number in [0, 1] or an array of it."""
-        super().update(np.atleast_1d(np.asarray(y, dtype=np.float64)))
+        super().update(check_unit_vector("y", y, 1))
 
     def regret_bound(self, loss: Linear) -> Array:
         """Bound the expected decision swap regret per round so far, of tasks it need not know.
 
         Against constants (K,); ``loss`` is single (A, 1) or a stack (K, A, 1).
         """
+        if not isinstance(loss, Linear) or loss.outcomes != 1:
+            raise ParameterError(f"loss = {brief(loss)}: give a Linear loss of one outcome")
         offset = np.atleast_2d(loss.offset)
         group = ProtectedLosses(offset, np.reshape(loss.weights, (*offset.shape, 1)))
         return self.from_variation(group) / max(self.time, 1)

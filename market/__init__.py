@@ -7,7 +7,7 @@ What scripts use stands here, module by module:
     losses          the forms that losses take, vectorised over agents, actions and rounds
     records         what travels in a round: contexts, forecasts, outcome distributions, decisions
     regret          every regret of one agent, from a raw log
-    exploitability  commitment values, their caps, and the largest surplus of a leader
+    exploitability  exploitability, commitment values, their caps, and the distance to equilibria
     calibration     decision and cross calibration errors
     response        best and quantal response, the kernel that agents and forecaster share
 

@@ -1,7 +1,8 @@
 """How a table of predicted losses becomes a choice: one kernel for agents and forecaster.
 
-The forecaster's conditioning events are the agents' actions, so its idea of an action must equal
-the agent's to the last bit. Both therefore add predicted losses up in index order, by
+Cohorts call ``expected_losses`` and ``best_response`` to act, and the forecaster calls them to know
+how agents will act. Its conditioning events are the agents' actions, so its idea of an action must
+equal the agent's to the last bit. Both therefore add predicted losses up in index order, by
 ``expected_rows``, and break ties to the lowest index.
 
 Quantal response (logit choice, the paper's smooth best response) plays action a with probability
@@ -22,9 +23,15 @@ TIE = 1e-9
 
 
 class SmoothResponse(Protocol):
-    """An approximate best response that says how approximate and how smooth it is."""
+    """An approximate best response that says how approximate and how smooth it is.
 
-    lipschitz: float  # how far play moves in l1 per unit of the predicted losses in sup norm
+    Attributes
+    ----------
+    lipschitz : float
+        How far play moves in l1 norm per unit of the predicted losses in sup norm.
+    """
+
+    lipschitz: float
 
     def gap(self, actions: int) -> float:
         """Bound the excess of the predicted loss over that of a best response."""
@@ -34,25 +41,47 @@ class SmoothResponse(Protocol):
 
 
 @compiled(nogil=True)
-def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array, table: Array, point: Array, out: Array, first: int, last: int
+def expected_rows(
+    offset: Array, weights: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write offset + table (K, n, A) . point of some losses (K, A), in index order (compiled)."""
+    """Write offset + weights . point of a span of losses, in index order (compiled).
+
+    The inner loop over actions runs in vector registers, which changes no order of additions.
+
+    Parameters
+    ----------
+    offset : array (K, A)
+        Added first.
+    weights : array (K, n, A)
+        By loss, number of the prediction and action.
+    point : array (n,)
+        The prediction.
+    out : array (K, A)
+        Written.
+    first, last : int
+        Span of losses.
+    """
     for k in range(first, last):
         for a in range(out.shape[1]):
             out[k, a] = offset[k, a]
         for i in range(point.shape[0]):
-            for a in range(out.shape[1]):  # in vectors: no order of additions changes
-                out[k, a] += table[k, i, a] * point[i]
+            for a in range(out.shape[1]):
+                out[k, a] += weights[k, i, a] * point[i]
 
 
 @compiled(nogil=True, inline="always")
 def lowest(losses: Array, first: int, end: int, tie: float) -> int:
-    """Index in [first, end) of the least loss, the lowest within ``tie`` of it (compiled)."""
-    best, least = first, losses[first]
-    for a in range(first + 1, end):
-        lower = losses[a] < least
-        best, least = a if lower else best, losses[a] if lower else least
+    """Return the index in [first, end) of the least loss, the lowest within ``tie`` of it.
+
+    ``losses`` (A,) are those of one row. It is written into the kernel that calls it, which then
+    reads rows of one length almost three times as fast.
+    """
+    best = first
+    least = losses[first]
+    for a in range(first + 1, end):  # without branches, which a processor would guess wrongly
+        is_lower = losses[a] < least
+        best = a if is_lower else best
+        least = losses[a] if is_lower else least
     if tie > 0.0:
         best = first
         while losses[best] > least + tie:
@@ -61,13 +90,19 @@ def lowest(losses: Array, first: int, end: int, tie: float) -> int:
 
 
 @compiled(nogil=True)
-def _respond(losses: Array, tie: float, out: Indices, first: int, last: int) -> None:
+def _write_best_responses(
+    losses: Array, tie: float, actions: Indices, first: int, last: int
+) -> None:
+    """Write the best responses of a span of rows to ``losses`` (K, A) into ``actions`` (K,).
+
+    Compiled; ``tie`` is that of ``lowest``.
+    """
     for k in range(first, last):
-        out[k] = lowest(losses[k], 0, losses.shape[1], tie)
+        actions[k] = lowest(losses[k], 0, losses.shape[1], tie)
 
 
 def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
-    """Losses (K, A) that K agents expect at one prediction (n,).
+    """Return the losses (K, A) that K agents expect at one prediction (n,).
 
     Offset (K, A) and weights (K, A, n) are each loss's coefficients in the basis that is predicted;
     many are read fastest where their actions lie side by side (``market.numerics.storage``).
@@ -76,53 +111,97 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     >>> expected_losses(offset, weights, np.array([0.25]))  # with a chance of rain of 1/4
     array([[0.25, 0.3 ]])
     """
-    out = np.empty(offset.shape)
-    line = np.ascontiguousarray(point, dtype=np.float64)
-    over_rows(expected_rows, len(out), offset, weights.swapaxes(1, 2), line, out)
-    return out
+    expected = np.empty(offset.shape)
+    prediction = np.ascontiguousarray(point, dtype=np.float64)
+    by_number = weights.swapaxes(1, 2)  # (K, n, A)
+    over_rows(expected_rows, len(expected), offset, by_number, prediction, expected)
+    return expected
 
 
 @compiled(nogil=True)
-def _both_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _write_expected_and_realised(
     offset: Array,
     constant: Array,
-    table: Array,
+    weights: Array,
     point: Array,
     outcome: Array,
     expected: Array,
-    losses: Array,
+    realised: Array,
     first: int,
     last: int,
 ) -> None:
-    actions = losses.shape[1]
-    hoped, came = np.empty(actions), np.empty(actions)
+    """Write the losses of a span of rows at a prediction and at the outcome (compiled).
+
+    The sums are those of ``expected_rows`` and ``market.losses.sums.weighted_rows`` to the last
+    bit: the first adds the offset first, the second last.
+
+    Parameters
+    ----------
+    offset, constant : array (K, A)
+        What is added to the expected and to the realised losses.
+    weights : array (K, n, A)
+        By loss, number of the prediction and action.
+    point, outcome : array (n,)
+        The prediction and the outcome.
+    expected, realised : array (K, A)
+        Written.
+    first, last : int
+        Span of rows.
+    """
+    n_actions = realised.shape[1]
+    row_expected = np.empty(n_actions)
+    row_realised = np.empty(n_actions)
     for k in range(first, last):
-        for a in range(actions):
-            hoped[a], came[a] = offset[k, a], -0.0
+        for a in range(n_actions):
+            row_expected[a] = offset[k, a]
+            row_realised[a] = -0.0  # changes no sum, not even the sign of a zero
         for i in range(point.shape[0]):
-            for a in range(actions):  # in vectors: no order of additions changes
-                hoped[a] += table[k, i, a] * point[i]
-                came[a] += table[k, i, a] * outcome[i]
-        for a in range(actions):
-            expected[k, a], losses[k, a] = hoped[a], came[a] + constant[k, a]
+            for a in range(n_actions):  # in vectors: no order of additions changes
+                row_expected[a] += weights[k, i, a] * point[i]
+                row_realised[a] += weights[k, i, a] * outcome[i]
+        for a in range(n_actions):
+            expected[k, a] = row_expected[a]
+            realised[k, a] = row_realised[a] + constant[k, a]
 
 
 def expected_and_realised(
     offsets: tuple[Array, Array], weights: Array, *, point: Array, outcome: Array
 ) -> tuple[Array, Array]:
-    """Losses at a prediction and at the outcome (K, A), in one pass over the weights of both.
+    """Return the losses at a prediction and at the outcome, each (K, A).
 
-    The same to the last bit as ``expected_losses`` and ``market.losses.sums.offset_sum``, whose
-    offsets (K, A) are given: many losses wait for memory, and each weight is read once.
+    They are the same to the last bit as those of ``expected_losses`` and of
+    ``market.losses.sums.offset_sum``. Many losses wait for memory: here each weight is read once
+    for both.
+
+    Parameters
+    ----------
+    offsets : arrays (K, A)
+        Added to the expected losses first, and to the realised ones last.
+    weights : array (K, A, n)
+    point, outcome : array (n,)
+        The prediction and the outcome.
     """
-    out = np.empty(offsets[0].shape), np.empty(offsets[0].shape)
-    at = (np.ascontiguousarray(y, dtype=np.float64) for y in (point, outcome))
-    over_rows(_both_rows, len(out[0]), *offsets, weights.swapaxes(1, 2), *at, *out)
-    return out
+    offset, constant = offsets
+    expected = np.empty(offset.shape)
+    realised = np.empty(offset.shape)
+    over_rows(
+        _write_expected_and_realised,
+        len(expected),
+        offset,
+        constant,
+        weights.swapaxes(1, 2),
+        np.ascontiguousarray(point, dtype=np.float64),
+        np.ascontiguousarray(outcome, dtype=np.float64),
+        expected,
+        realised,
+    )
+    return expected, realised
 
 
 def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
-    """Index of the least loss along the last axis, the lowest index within ``tie`` of the least.
+    """Return the index of the least loss along the last axis.
+
+    Of several within ``tie`` of the least it is the lowest.
 
     >>> best_response([[0.2, 0.1, 0.1], [0.0, 0.5, 0.5]]).tolist()
     [1, 0]
@@ -130,12 +209,12 @@ def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
     table = np.asarray(losses, dtype=np.float64)
     rows = table.reshape(-1, table.shape[-1])
     chosen = np.empty(len(rows), dtype=np.intp)
-    over_rows(_respond, len(rows), rows, tie, chosen)
+    over_rows(_write_best_responses, len(rows), rows, tie, chosen)
     return chosen.reshape(table.shape[:-1])
 
 
 def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
-    """Probabilities proportional to ``exp(-eta * losses)`` along the last axis (..., A).
+    """Return probabilities proportional to ``exp(-eta * losses)`` along the last axis (..., A).
 
     ``eta``, a number or (...), is positive; large values come close to a best response.
 

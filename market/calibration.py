@@ -1,5 +1,11 @@
 r"""Decision calibration and decision cross calibration errors, recomputed from a raw log.
 
+Users call these functions on predictions and what they predicted; tests and the paper's tables
+compare the forecaster's own biases with them. Errors are per round, in units of the predicted
+basis functions, which are in [0, 1].
+
+Mathematics
+-----------
 For a loss with coefficients in the predicted basis, action a, policy j and suggestion b,
 
     decision   || sum_t q_t(a) (p_t - s_t) ||_inf / T
@@ -26,9 +32,9 @@ def decision_calibration(
     smooth: float | None = None,
     mass: ArrayLike | None = None,
 ) -> Array:
-    """Bias of the predictions on the rounds in which each action is the response (K, A).
+    """Return the bias of the predictions where each action is the response (K, A).
 
-    Sup norm, per round. docs/measures.md has an example.
+    It is the sup norm of the bias, per round. docs/measures.md has an example.
 
     Parameters
     ----------
@@ -41,12 +47,15 @@ def decision_calibration(
     mass : array (M,), optional
         Weight of each row, 1 by default; their sum is T.
     """
-    nothing = np.zeros((1, len(np.atleast_2d(points))), dtype=np.intp)
-    found = cross_calibration(points, truths, coefficients, nothing, smooth=smooth, mass=mass)
-    return np.asarray(found[:, :, 0, 0])
+    n_rows = len(np.atleast_2d(points))
+    one_constant_suggestion = np.zeros((1, n_rows), dtype=np.intp)
+    errors = cross_calibration(
+        points, truths, coefficients, one_constant_suggestion, smooth=smooth, mass=mass
+    )
+    return np.asarray(errors[:, :, 0, 0])
 
 
-def cross_calibration(  # noqa: PLR0913 - the names are promised to users
+def cross_calibration(
     points: ArrayLike,
     truths: ArrayLike,
     coefficients: tuple[Array, Array],
@@ -55,22 +64,31 @@ def cross_calibration(  # noqa: PLR0913 - the names are promised to users
     smooth: float | None = None,
     mass: ArrayLike | None = None,
 ) -> Array:
-    """Bias of the predictions by response and by what each policy suggested (C, M).
+    """Return the bias of the predictions by response and by what each policy suggested.
 
-    Else as ``decision_calibration``. Returns array (K, A, C, A): sup norm of the bias per loss,
-    action, policy and suggestion, per round.
+    Parameters are those of ``decision_calibration``, with ``suggestions`` (C, M): the action that
+    each policy suggests in each row.
+
+    Returns
+    -------
+    array (K, A, C, A)
+        Sup norm of the bias per loss, action, policy and suggestion, per round.
     """
     predicted = np.atleast_2d(np.asarray(points, dtype=np.float64))
-    gaps = predicted - np.asarray(truths, dtype=np.float64)
-    share = np.ones(len(predicted)) if mass is None else np.asarray(mass, dtype=np.float64)
-    actions = coefficients[0].shape[1]
-    tables = np.stack([expected_losses(*coefficients, point) for point in predicted])
+    differences = predicted - np.asarray(truths, dtype=np.float64)
+    row_weights = np.ones(len(predicted))
+    if mass is not None:
+        row_weights = np.asarray(mass, dtype=np.float64)
+    offset, weights = coefficients
+    n_actions = offset.shape[1]
+    expected = np.stack([expected_losses(offset, weights, point) for point in predicted])
     if smooth is None:
-        play = np.stack([one_hot(best_response(table), actions) for table in tables])
+        responses = [one_hot(best_response(losses), n_actions) for losses in expected]
+        play = np.stack(responses)  # (M, K, A)
     else:
-        play = quantal_response(tables, smooth)
-    suggested = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))
-    said = np.stack([one_hot(row, actions) for row in suggested])
-    weights = play * share[:, None, None]
-    bias = np.einsum("mka,cmb,mn->kacbn", weights, said, gaps, optimize=True)
-    return np.asarray(np.abs(bias).max(-1) / float(share.sum()))
+        play = quantal_response(expected, smooth)
+    suggested_actions = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))
+    suggested = np.stack([one_hot(actions, n_actions) for actions in suggested_actions])
+    weighted_play = play * row_weights[:, None, None]
+    bias = np.einsum("mka,cmb,mn->kacbn", weighted_play, suggested, differences, optimize=True)
+    return np.asarray(np.abs(bias).max(-1) / float(row_weights.sum()))

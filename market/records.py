@@ -1,7 +1,10 @@
-"""What travels in a round: contexts, forecasts, distributions, decisions, and the past.
+"""The records that travel in a round, each frozen, and the past that players may see.
 
-Records are frozen. Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a
-distribution, f features.
+In the order of a round: ``Context``, ``Mixture``, ``AdversaryView``, ``OutcomeDistribution``,
+``Forecast``, ``Decision``, ``RoundFeedback``, ``Observation``. A ``Round`` holds all of them.
+
+Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a distribution, f features,
+K rows of a cohort's ledger, N agents, A actions.
 
 **Deviations**: single agents play something else than their rule says, in the eyes of all. The rule
 still decides, so that nobody's random numbers move; what the agent does in its place is
@@ -13,7 +16,7 @@ longer chooses by what it expected, so that its expectation is left out, and wit
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -46,6 +49,26 @@ class Decision:
         """Return the same but for some parts."""
         return replace(self, **parts)
 
+    def masked(self, present: Mask, row_of: Indices) -> "Decision":
+        """Return the decision without what absent rows and their agents would have done.
+
+        ``present`` (K,) says which rows are there, ``row_of`` (N,) is the row of each agent. Absent
+        rows have the mixed strategy 0, choice and action -1, and counts of 0.
+        """
+        strategy = self.strategy
+        if strategy is not None:
+            strategy = np.where(present[:, None], strategy, 0.0)
+        choices = self.choices
+        if choices is not None:
+            choices = np.where(present, choices, -1)
+        counts = self.counts
+        if counts is not None:
+            counts = partial(_masked_counts, counts, present)
+        actions = np.where(present[row_of], self.actions, -1)
+        return self.changed(
+            strategy=strategy, choices=choices, actions=actions, counts=counts, present=present
+        )
+
     def losses(self, loss: Loss, outcome: Array) -> Array:
         """Return the losses (K, A) of all actions at the outcome (d,)."""
         return loss.losses(outcome)
@@ -58,6 +81,11 @@ class Decision:
         choices: Any = self.choices
         predicted: Any = self.predicted
         return one_hot(choices, predicted.shape[1])
+
+
+def _masked_counts(counts: Callable[[], Array], present: Mask) -> Array:
+    """Return counts (K, A) with 0 in the rows that are not present (K,)."""
+    return np.where(present[:, None], counts(), 0.0)
 
 
 def one_hot(actions: Indices, count: int) -> Array:
@@ -81,11 +109,11 @@ class Context:
         object.__setattr__(self, "values", frozen(self.values))
 
     def of(self, agent: int) -> "Context":
-        """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
+        """Return what one agent of a cohort sees: the context with its own signal alone."""
         if not self.own:
             return self
-        own = {name: float(seen[agent]) for name, seen in self.own.items()}
-        return replace(self, own=MappingProxyType(own))
+        signals = {name: float(signals[agent]) for name, signals in self.own.items()}
+        return replace(self, own=MappingProxyType(signals))
 
     @property
     def shown(self) -> Array:
@@ -97,8 +125,8 @@ class Context:
             return self.own[str(key)]
         if isinstance(key, str):
             if key not in self.names:
-                known = [*self.names, *self.own]
-                raise KeyError(f"no feature '{key}' in the context; {closest(key, known)}")
+                hint = closest(key, [*self.names, *self.own])
+                raise KeyError(f"no feature '{key}' in the context; {hint}")
             key = self.names.index(key)
         return float(self.values[key])
 
@@ -111,7 +139,8 @@ class Ensemble:
     weights: Array  # (e,), probabilities
 
     def __post_init__(self) -> None:
-        vars(self).update(outcomes=read_only(self.outcomes), weights=read_only(self.weights))
+        object.__setattr__(self, "outcomes", read_only(self.outcomes))
+        object.__setattr__(self, "weights", read_only(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +157,10 @@ class Mixture:
     ensembles: tuple[Ensemble, ...] | None = None
 
     def __post_init__(self) -> None:
-        tables = {"points": self.points, "weights": self.weights, "labels": self.labels}
-        own = {name: read_only(np.asarray(t)) for name, t in tables.items() if t is not None}
-        vars(self).update(own)
+        object.__setattr__(self, "points", read_only(np.asarray(self.points)))
+        object.__setattr__(self, "weights", read_only(np.asarray(self.weights)))
+        if self.labels is not None:
+            object.__setattr__(self, "labels", read_only(np.asarray(self.labels)))
 
     @cached_property
     def mean(self) -> Array:
@@ -157,12 +187,16 @@ class Forecast:
     @property
     def label(self) -> Array | None:
         """The label forecast that goes with it (d,), where one exists."""
-        return None if self.mixture.labels is None else self.mixture.labels[self.index]
+        if self.mixture.labels is None:
+            return None
+        return np.asarray(self.mixture.labels[self.index])
 
     @property
     def ensemble(self) -> Ensemble | None:
         """The ensemble forecast that goes with it, where one exists."""
-        return None if self.mixture.ensembles is None else self.mixture.ensembles[self.index]
+        if self.mixture.ensembles is None:
+            return None
+        return self.mixture.ensembles[self.index]
 
     @property
     def certificate(self) -> float | None:
@@ -171,20 +205,23 @@ class Forecast:
 
 
 class AdversaryView:
-    """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
+    """What an adversary sees before it commits, as far as it declared (``adversary_view``).
 
-    ``shown`` makes what each property reads. UserError at what is not declared.
+    Each property is made when it is read, by the function of that name in ``makers``. UserError at
+    what is not declared.
     """
 
     def __init__(
-        self, blocks: tuple[Mixture, ...] | None = None, **shown: Callable[[], Any]
+        self, blocks: tuple[Mixture, ...] | None = None, **makers: Callable[[], Any]
     ) -> None:
-        self.shown = shown if blocks is None else shown | {"blocks": lambda: blocks}
+        self.makers = makers
+        if blocks is not None:
+            self.makers["blocks"] = lambda: blocks
 
     def _ask(self, name: str, sight: str) -> Any:
-        if name not in self.shown:
+        if name not in self.makers:
             raise UserError(f"it reads {name} without having declared it; add '{sight}' to sees")
-        return self.shown[name]()
+        return self.makers[name]()
 
     @property
     def blocks(self) -> tuple[Mixture, ...]:
@@ -196,7 +233,7 @@ class AdversaryView:
         """Mixed strategy (K, A) of each cohort given the mixtures; None if absent or scripted."""
         return tuple(self._ask("play", "play"))
 
-    @property
+    @cached_property
     def rollout(self) -> Any:
         """Play to come under outcomes that are only imagined: a ``Rollout``."""
         return self._ask("rollout", "play")
@@ -212,8 +249,11 @@ class AdversaryView:
         return tuple(self._ask("induced", "draw"))
 
     def moved(self, outcomes: Array) -> Array:
-        """Return what a market that was settled before would make of outcomes (m, d)."""
-        return np.asarray(self.shown["moved"]()(outcomes)) if "moved" in self.shown else outcomes
+        """Return outcomes (m, d) after a market that ignores this round's actions."""
+        if "moved" not in self.makers:
+            return outcomes
+        after_market = self.makers["moved"]()
+        return np.asarray(after_market(outcomes))
 
     @cached_property
     def mean_label(self) -> Array:
@@ -240,13 +280,15 @@ class OutcomeDistribution:
             weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
-        for bad in points[~((points >= 0) & (points <= 1))][:1]:
-            raise UserError(f"an outcome must be a number in [0, 1], not {bad!s}; clip it")
+        beyond = points[~((points >= 0) & (points <= 1))]
+        if beyond.size:
+            raise UserError(f"an outcome must be a number in [0, 1], not {beyond[0]!s}; clip it")
         if weights.shape != points.shape[:1] or not (weights >= 0).all():
             raise UserError("a distribution of outcomes needs one weight of at least 0 per outcome")
         if abs(weights.sum() - 1) > 1e-9:
             raise UserError(f"the weights of the outcomes sum to {weights.sum()}, not 1")
-        vars(self).update(points=read_only(points), weights=read_only(weights))
+        object.__setattr__(self, "points", read_only(points))
+        object.__setattr__(self, "weights", read_only(weights))
 
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:
@@ -256,6 +298,15 @@ class OutcomeDistribution:
     def draw(self, rng: np.random.Generator) -> Array:
         """Draw one outcome (d,)."""
         return np.asarray(self.points[draw_index(self.weights, rng)])
+
+
+@dataclass(frozen=True, eq=False)
+class RoundFeedback:
+    """What a forecaster is told of a round once its outcome is known."""
+
+    statistics: Array  # s(y) of the outcome, the vector that was predicted (n,)
+    outcome: Array | None = None  # the outcome y itself (d,); None where only s(y) is known
+    drawn: int | None = None  # index of the atom that was broadcast; None where none was drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +334,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What has come to light after a round, as an adversary that learns is told."""
+    """What an adversary that learns is told after a round: the outcome and the mean play."""
 
     number: int  # of the round, counted from 0
     outcome: Array  # (d,)
@@ -311,8 +362,8 @@ def checked_suggestion(policy: Policy, x: object, actions: int) -> int:
         suggestion = -1
     if not 0 <= suggestion < actions or suggestion != answer:
         name = policy_name(policy, getattr(policy, "__name__", repr(policy)))
-        wanted = f"return an action from 0 to {actions - 1}"
-        raise UserError(f"policy '{name}' suggests {answer!r}; {wanted}")
+        hint = f"return an action from 0 to {actions - 1}"
+        raise UserError(f"policy '{name}' suggests {answer!r}; {hint}")
     return suggestion
 
 
@@ -327,65 +378,72 @@ class Deviations:
     rows: Mapping[int, tuple[int, Policy]]
     actions: int  # A
 
-    def _told(self, context: Context) -> list[int]:
-        pairs = self.rows.values()
-        return [checked_suggestion(policy, context.of(i), self.actions) for i, policy in pairs]
+    def _policy_actions(self, context: Context) -> list[int]:
+        """Return the action that each deviating row's policy says, in the order of ``rows``."""
+        actions = []
+        for agent, policy in self.rows.values():
+            actions.append(checked_suggestion(policy, context.of(agent), self.actions))
+        return actions
 
     def decision(self, decided: Decision, context: Context) -> Decision:
         """Put the deviations in the place of what the rows would have done."""
         if not self.rows:
             return decided
-        rows, played = list(self.rows), self._told(context)
+        rows = list(self.rows)
+        agents = [agent for agent, _policy in self.rows.values()]
+        actions = self._policy_actions(context)
         return decided.changed(
-            actions=_put(decided.actions, [agent for agent, _ in self.rows.values()], played),
-            predicted=_put(decided.predicted, rows, np.nan),
-            strategy=_put(decided.strategy, rows, np.eye(self.actions)[played]),
-            choices=_put(decided.choices, rows, played),
+            actions=_replaced(decided.actions, agents, actions),
+            # What a deviating row expected is not what it acts on.
+            predicted=_replaced(decided.predicted, rows, np.nan),
+            strategy=_replaced(decided.strategy, rows, np.eye(self.actions)[actions]),
+            choices=_replaced(decided.choices, rows, actions),
         )
 
     def strategy(self, strategy: Array, context: Context) -> Array:
         """Put the deviations into a mixed strategy (K, A)."""
         if not self.rows:
             return strategy
-        pure = np.eye(self.actions)[self._told(context)]
-        return np.asarray(_put(strategy, list(self.rows), pure))
+        pure_strategies = np.eye(self.actions)[self._policy_actions(context)]
+        return np.asarray(_replaced(strategy, list(self.rows), pure_strategies))
 
 
-def _put(table: Any, rows: list[int], values: Any) -> Any:
-    """Return a copy of a table with other rows; None of none."""
-    if table is not None:
-        table = table.copy()
-        table[rows] = values
-    return table
+def _replaced(array: Any, indices: list[int], values: Any) -> Any:
+    """Return a copy of an array with other values at some indices; None in place of no array."""
+    if array is None:
+        return None
+    changed = array.copy()
+    changed[indices] = values
+    return changed
 
 
 NO_DEVIATIONS = Deviations({}, 0)
 
 
-KEPT = 4096  # rows, the last ones; a power of 2 times ``LEAST``
-LEAST = 64  # for which there is room at first
+MAX_RECENT = 4096  # rows, the last ones; a power of 2 times ``MIN_RECENT``
+MIN_RECENT = 64  # for which there is room at first
 
 
 class Recent(Checkpointable):
-    """The last ``KEPT`` of the arrays of one shape that were added, one per round."""
+    """The last ``MAX_RECENT`` of the arrays of one shape that were added, one per round."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rounds", "_ring")
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.rounds = 0
-        self._ring = np.zeros((LEAST, *shape))
+        self._ring = np.zeros((MIN_RECENT, *shape))
 
     def last(self, count: int = 1) -> Array:
-        """Return the last arrays, at most ``KEPT``, stacked, oldest first (<= count, ...)."""
-        count = min(count, self.rounds, KEPT)
-        return self._ring[np.arange(self.rounds - count, self.rounds) % KEPT]
+        """Return the last arrays, at most ``MAX_RECENT``, stacked, oldest first (<= count, ...)."""
+        count = min(count, self.rounds, MAX_RECENT)
+        return self._ring[np.arange(self.rounds - count, self.rounds) % MAX_RECENT]
 
     def append(self, row: Array) -> None:
         """Append an array."""
-        place = self.rounds % KEPT
-        if place == len(self._ring):  # room for twice as many
+        index = self.rounds % MAX_RECENT
+        if index == len(self._ring):  # room for twice as many
             self._ring = np.concatenate([self._ring, self._ring])
-        self._ring[place] = row
+        self._ring[index] = row
         self.rounds += 1
 
 

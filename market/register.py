@@ -11,24 +11,25 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import PROJECT, misfit, own_packages, package_of
+from regretless.market.core.own_code import PROJECT, package_of, signature_fault, user_packages
 
-Thing = TypeVar("Thing", bound=Callable[..., Any])
+Block = TypeVar("Block", bound=Callable[..., Any])
 
 
 class Registry:
-    """One kind of named building block, as error lines call it.
+    """The registered names of one kind of building block, and the decorator that adds one.
 
-    Of a utility, ``units`` says what its losses and actions are in: a function that is handed the
-    units of the outcomes, the losses and the parameters (``agents.utilities.units``). Of a measure,
-    ``within`` is the range that it cannot leave: (0, 1) of one that measures a share.
+    ``kind`` is how error lines call the kind. A utility may have ``units``: a function from the
+    units of the outcomes, the losses and the parameters to those of its losses and actions
+    (``agents.utilities.units``). A measure may have ``within``, the range that it cannot leave:
+    (0, 1) for a share.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.units: dict[str, Callable[..., Any]] = {}
         self.within: dict[str, tuple[float, float]] = {}
-        self._known: dict[str, Callable[..., Any]] = {}
+        self._registered: dict[str, Callable[..., Any]] = {}
 
     def __call__(
         self,
@@ -36,7 +37,7 @@ class Registry:
         *,
         units: Callable[..., Any] | None = None,
         within: tuple[float, float] | None = None,
-    ) -> Callable[[Thing], Thing]:
+    ) -> Callable[[Block], Block]:
         """Register the decorated class or function; UserError if the name is taken."""
         if units is not None:
             self.units[name] = units
@@ -46,33 +47,41 @@ class Registry:
                 raise UserError(f"{self.kind} '{name}': within = {within}; give (least, greatest)")
             self.within[name] = low, high
 
-        def add(thing: Thing) -> Thing:
-            if name in self._known:
-                raise UserError(f"{self.kind} '{name}' is registered twice; choose another name")
-            for other in ANSWERS if self in ANSWERS else ():
-                if name in other:
-                    taken = f"there is a {other.kind} of that name; choose another name"
-                    raise UserError(f"{self.kind} '{name}': {taken}")
-            if package_of(thing.__module__) != PROJECT and (told := misfit(thing)):
-                raise UserError(f"{self.kind} '{name}': {told}")
-            self._known[name] = thing
-            own_packages.update({package_of(thing.__module__)} - {PROJECT})
-            return thing
+        def add(block: Block) -> Block:
+            self._check_is_free(name)
+            package = package_of(block.__module__)
+            if package != PROJECT:
+                fault = signature_fault(block)
+                if fault:
+                    raise UserError(f"{self.kind} '{name}': {fault}")
+                user_packages.add(package)
+            self._registered[name] = block
+            return block
 
         return add
 
+    def _check_is_free(self, name: str) -> None:
+        """Raise UserError if the name is taken, here or by another answer of a cohort."""
+        if name in self._registered:
+            raise UserError(f"{self.kind} '{name}' is registered twice; choose another name")
+        if self in ANSWERS:
+            for registry in ANSWERS:
+                if name in registry:
+                    fault = f"there is a {registry.kind} of that name; choose another name"
+                    raise UserError(f"{self.kind} '{name}': {fault}")
+
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        if name not in self._known:
-            reason = f"unknown {self.kind} '{name}'; {closest(name, self._known)}"
+        if name not in self._registered:
+            reason = f"unknown {self.kind} '{name}'; {closest(name, self._registered)}"
             raise UserError(f"{reason}; a name of your own needs --import MODULE")
-        return self._known[name]
+        return self._registered[name]
 
     def __contains__(self, name: str) -> bool:
-        return name in self._known
+        return name in self._registered
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
-        return sorted(self._known)
+        return sorted(self._registered)
 
 
 utility = Registry("utility")

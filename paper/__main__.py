@@ -87,14 +87,19 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = _Parser(prog="python -m paper", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("name", nargs="?", metavar="NAME", help="the table; none lists the names")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="a folder for both")
-    for option, about in (("rounds", "of a run"), ("seeds", "from 0 on"), ("jobs", "processes")):
+    for option, about in {
+        "rounds": "of a run",
+        "seeds": "from 0 on",
+        "first": "number of the first game",
+        "jobs": "processes",
+    }.items():
         parser.add_argument(f"--{option}", type=_count, metavar="N", help=about)
     given = parser.parse_args(words)
     if given.name is None:
         _say(*sorted(TABLES))
         return
     try:
-        asked = {"rounds": given.rounds, "seeds": given.seeds}
+        asked = {"rounds": given.rounds, "seeds": given.seeds, "first": given.first}
         measure(given.name, given.out, jobs=given.jobs, asked=asked)
     except UserError as error:
         parser.error(str(error))

@@ -35,11 +35,11 @@ from regretless.forecaster import (
     UniversalDecisionSwap,
 )
 from regretless.forecaster.events.loss_events import Assignments
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment
 from regretless.forecaster.models import Aggregate
 from regretless.forecaster.models.aggregate import PANEL, made
 from regretless.forecaster.reference import BAND
 from regretless.forecaster.unbiased import grouped
+from regretless.forecaster.weights import AdaptiveWeights, Moment
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
@@ -71,8 +71,9 @@ class Grid:
         """Return the neighbours nearest to the last ones whose pulls are opposite, or an end."""
         flat = self.gain.ravel(), self.variation.ravel()
         moment = Moment(1, len(flat[0]))
-        found = self.rule.weigh(*flat, moment)
-        high, low = found.weights(found.top, 1.0)[0].reshape(2, -1)
+        experts = self.rule.weigh(*flat, moment)
+        weights, _total = experts.relative_to(experts.largest_exponent)
+        high, low = weights.reshape(2, -1)
         pull = high - low
         turns = np.flatnonzero((pull[:-1] < 0) & (pull[1:] >= 0))
         if pull[0] >= 0 or not len(turns):

@@ -25,7 +25,7 @@ def split(table: pd.DataFrame, by: str) -> Groups:
     return [(str(name), rows) for name, rows in table.groupby(by, sort=False)]
 
 
-def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
+def panelled(
     groups: Groups,
     draw: Callable[[Axes, pd.DataFrame], None],
     *,
@@ -70,9 +70,7 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
     return figure
 
 
-def lines(  # noqa: PLR0913 - keyword-only settings
-    axis: Axes, runs: pd.DataFrame, x: str, y: str, *, by: str, style: str = "o-"
-) -> None:
+def lines(axis: Axes, runs: pd.DataFrame, x: str, y: str, *, by: str, style: str = "o-") -> None:
     """Draw the means over seeds as a line, for each value of ``by``."""
     for (name, own), colour in zip(runs.groupby(by, sort=False), cycle(COLOURS), strict=False):
         means = own.groupby(x)[y].mean()

@@ -18,8 +18,8 @@ from regretless.forecaster import (
     UnbiasedPrediction,
     UniversalDecisionSwap,
 )
-from regretless.forecaster.events.cost_of_draws import ASSIGNED
 from regretless.forecaster.events.loss_events import Assignments
+from regretless.forecaster.guarantees.draws import ASSIGNED
 from regretless.market.core.arrays import Array
 
 Ratios = Iterator[tuple[str, float]]
@@ -68,7 +68,7 @@ def game(rng: np.random.Generator) -> Ratios:
     mean, real = (regret_of(listed, *log) for log in (expected, drawn))
     a_priori = forecaster.beforehand(rounds)
     yield "listed, from variation", ratio(mean, forecaster.from_variation(listed))
-    yield "listed, a priori", ratio(mean, rounds * a_priori.regret(listed.weights))
+    yield "listed, a priori", ratio(mean, rounds * a_priori.a_priori(listed.weights))
     yield "listed, drawn, from variation", ratio(real, forecaster.realised(listed))
     yield "listed, drawn, a priori", ratio(real, a_priori.realised(listed.weights), rounds)
     anybody = ProtectedLosses(rng.random((3, actions)), rng.uniform(-1, 1, (3, actions, 1)))
@@ -77,7 +77,7 @@ def game(rng: np.random.Generator) -> Ratios:
     yield "anybody, from variation", ratio(mean, everyone.from_variation(anybody))
     yield (
         "anybody, a priori",
-        ratio(mean, everyone.beforehand(rounds).regret(anybody.weights), rounds),
+        ratio(mean, everyone.beforehand(rounds).a_priori(anybody.weights), rounds),
     )
 
 

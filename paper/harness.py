@@ -38,6 +38,8 @@ class Table:
         In place of the lines.
     beside : function from the measured table to frames and figures, by their files' names
         Written beside the rows.
+    first : int or None
+        Number of the first game that is played, for a table of many; None for other tables.
     """
 
     rows: Callable[..., Iterable[Row]]
@@ -49,11 +51,12 @@ class Table:
     digits: int = 4
     layout: Callable[[pd.DataFrame], str] | None = None
     beside: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame | Figure]] = lambda _: {}
+    first: int | None = None
 
     @property
     def options(self) -> dict[str, int]:
         """How much it plays by default."""
-        known = {"rounds": self.rounds, "seeds": self.seeds}
+        known = {"rounds": self.rounds, "seeds": self.seeds, "first": self.first}
         return {name: value for name, value in known.items() if value is not None}
 
     def cells(self, seeds: int | None = None) -> int:
@@ -65,12 +68,13 @@ class Table:
         *,
         rounds: int | None = None,
         seeds: int = 1,
+        first: int | None = None,
         jobs: int | None = None,
         progress: Callable[[int], Any] | None = None,
     ) -> pd.DataFrame:
         """Measure every instance with every seed: a row for each line and seed."""
         plan = list(product(self.instances(), range(seeds)))
-        found = collect(_Job(self, rounds), plan, jobs=jobs, progress=progress)
+        found = collect(_Job(self, rounds, first), plan, jobs=jobs, progress=progress)
         return pd.DataFrame([row for rows in found for row in rows])
 
     def summed(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -92,9 +96,12 @@ class Table:
 class _Job:
     table: Table
     rounds: int | None
+    first: int | None = None
 
     def __call__(self, cell: tuple[Any, int]) -> list[Row]:
         given: dict[str, Any] = {} if self.table.seeds is None else {"seed": cell[1]}
         if self.table.rounds is not None:
             given["rounds"] = self.rounds
+        if self.first is not None:
+            given["first"] = self.first
         return list(self.table.rows(cell[0], **given))

@@ -21,7 +21,6 @@ over swap regret, and how far it is from the surplus of the payoff that the dual
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from time import process_time
@@ -99,7 +98,7 @@ def solved(instance: tuple[str, float], rounds: int, seed: int) -> Iterator[Row]
     events = Assignments([listed])
     player = UnbiasedPrediction(events, Exact(late))
     *_, (_, spent) = play(player, crowd, answer(attack, seed), rounds)
-    exact = replace(player.known_bound(), certificate_sum=0.0)
+    exact = player.known_bound().with_inputs(certificate_sum=0.0)
     sums = crowd.regret()
     yield {
         "attack": attack,
@@ -128,7 +127,7 @@ def assigned(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]
     deque(play(player, crowd, answer(opponent, seed), rounds), 0)
     row: Row = {"opponent": opponent, "weights": way, "regret": crowd.regret().max() / rounds}
     row["variation"] = player.from_variation(listed).max() / rounds
-    row["bound"] = player.beforehand(rounds).regret(listed.weights).max()
+    row["bound"] = player.beforehand(rounds).a_priori(listed.weights).max()
     yield row | {"loss": crowd.cost.mean() / rounds}
 
 

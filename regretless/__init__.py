@@ -21,139 +21,125 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from regretless.agents.adversaries import Adversary
-    from regretless.agents.cohorts.own_agents import ScriptedAgent
+if TYPE_CHECKING:  # what type checkers see; a test compares it with the table below
+    from regretless.agents.adversaries import Adversary as Adversary
+    from regretless.agents.cohorts.scripted_agents import ScriptedAgent as ScriptedAgent
     from regretless.forecaster import (
-        Constant,
-        DecisionSwap,
-        ExponentialSmoothing,
-        LastValue,
-        NonLinearDecisionSwap,
-        OfflineOmnipredictor,
-        RunningMean,
-        SmoothDecisionSwap,
-        UniversalDecisionSwap,
+        Constant as Constant,
+        DecisionSwap as DecisionSwap,
+        ExponentialSmoothing as ExponentialSmoothing,
+        LastValue as LastValue,
+        NonLinearDecisionSwap as NonLinearDecisionSwap,
+        OfflineOmnipredictor as OfflineOmnipredictor,
+        RunningMean as RunningMean,
+        SmoothDecisionSwap as SmoothDecisionSwap,
+        UniversalDecisionSwap as UniversalDecisionSwap,
     )
-    from regretless.forecaster.online import OnlineOmnipredictor
-    from regretless.forecaster.online.as_river import OmnipredictorRegressor
-    from regretless.forecaster.online.as_sklearn import OmnipredictorEstimator
-    from regretless.market import losses, register
-    from regretless.market.core.errors import UserError
+    from regretless.forecaster.online import OnlineOmnipredictor as OnlineOmnipredictor
+    from regretless.forecaster.online.as_river import (
+        OmnipredictorRegressor as OmnipredictorRegressor,
+    )
+    from regretless.forecaster.online.as_sklearn import (
+        OmnipredictorEstimator as OmnipredictorEstimator,
+    )
+    from regretless.market import (
+        losses as losses,
+        register as register,
+    )
+    from regretless.market.core.errors import UserError as UserError
     from regretless.market.exploitability import (
-        exploitability,
-        leader_surplus,
-        persuasion,
-        stackelberg,
-        surplus_cap,
+        exploitability as exploitability,
+        leader_surplus as leader_surplus,
+        persuasion as persuasion,
+        stackelberg as stackelberg,
+        surplus_cap as surplus_cap,
     )
-    from regretless.market.model import MarketModel
-    from regretless.market.records import OutcomeDistribution
+    from regretless.market.model import MarketModel as MarketModel
+    from regretless.market.records import OutcomeDistribution as OutcomeDistribution
     from regretless.market.regret import (
-        contextual_swap_regret,
-        decision_swap_regret,
-        external_regret,
-        omniprediction_regret,
-        swap_regret,
+        contextual_swap_regret as contextual_swap_regret,
+        decision_swap_regret as decision_swap_regret,
+        external_regret as external_regret,
+        omniprediction_regret as omniprediction_regret,
+        swap_regret as swap_regret,
     )
-    from regretless.scenarios import load
-    from regretless.scenarios.audit import audit
-    from regretless.scenarios.live.mesa_class import market_class
-    from regretless.scenarios.logs.reading import read_run
-    from regretless.scenarios.studies.results import load_study
-    from regretless.scenarios.training.environments import FollowersEnv, LeaderEnv
+    from regretless.scenarios import load as load
+    from regretless.scenarios.audit import audit as audit
+    from regretless.scenarios.live.mesa_class import market_class as market_class
+    from regretless.scenarios.logs.reading import read_run as read_run
+    from regretless.scenarios.studies.results import load_study as load_study
+    from regretless.scenarios.training.environments import (
+        FollowersEnv as FollowersEnv,
+        LeaderEnv as LeaderEnv,
+    )
 
-_HOMES = {
-    "audit": "scenarios.audit",
-    "load": "scenarios",
-    "market_class": "scenarios.live.mesa_class",
-    "FollowersEnv": "scenarios.training.environments",
-    "LeaderEnv": "scenarios.training.environments",
-    "Adversary": "agents.adversaries",
-    "ScriptedAgent": "agents.cohorts.own_agents",
-    "losses": "market",
-    "load_study": "scenarios.studies.results",
-    "read_run": "scenarios.logs.reading",
-    "MarketModel": "market.model",
-    "OutcomeDistribution": "market.records",
-    "UserError": "market.core.errors",
-    "register": "market",
-    "Constant": "forecaster",
-    "DecisionSwap": "forecaster",
-    "ExponentialSmoothing": "forecaster",
-    "LastValue": "forecaster",
-    "NonLinearDecisionSwap": "forecaster",
-    "OfflineOmnipredictor": "forecaster",
-    "OnlineOmnipredictor": "forecaster.online",
-    "OmnipredictorEstimator": "forecaster.online.as_sklearn",
-    "OmnipredictorRegressor": "forecaster.online.as_river",
-    "RunningMean": "forecaster",
-    "SmoothDecisionSwap": "forecaster",
-    "UniversalDecisionSwap": "forecaster",
-    "contextual_swap_regret": "market.regret",
-    "decision_swap_regret": "market.regret",
-    "external_regret": "market.regret",
-    "omniprediction_regret": "market.regret",
-    "swap_regret": "market.regret",
-    "exploitability": "market.exploitability",
-    "leader_surplus": "market.exploitability",
-    "persuasion": "market.exploitability",
-    "stackelberg": "market.exploitability",
-    "surplus_cap": "market.exploitability",
+# The public names by the module that holds them; a module is imported when one is first asked for.
+_PUBLIC_NAMES = {
+    "agents.adversaries": ("Adversary",),
+    "agents.cohorts.scripted_agents": ("ScriptedAgent",),
+    "forecaster": (
+        "Constant",
+        "DecisionSwap",
+        "ExponentialSmoothing",
+        "LastValue",
+        "NonLinearDecisionSwap",
+        "OfflineOmnipredictor",
+        "RunningMean",
+        "SmoothDecisionSwap",
+        "UniversalDecisionSwap",
+    ),
+    "forecaster.online": ("OnlineOmnipredictor",),
+    "forecaster.online.as_river": ("OmnipredictorRegressor",),
+    "forecaster.online.as_sklearn": ("OmnipredictorEstimator",),
+    "market": ("losses", "register"),  # modules themselves
+    "market.core.errors": ("UserError",),
+    "market.exploitability": (
+        "exploitability",
+        "leader_surplus",
+        "persuasion",
+        "stackelberg",
+        "surplus_cap",
+    ),
+    "market.model": ("MarketModel",),
+    "market.records": ("OutcomeDistribution",),
+    "market.regret": (
+        "contextual_swap_regret",
+        "decision_swap_regret",
+        "external_regret",
+        "omniprediction_regret",
+        "swap_regret",
+    ),
+    "scenarios": ("load",),
+    "scenarios.audit": ("audit",),
+    "scenarios.live.mesa_class": ("market_class",),
+    "scenarios.logs.reading": ("read_run",),
+    "scenarios.studies.results": ("load_study",),
+    "scenarios.training.environments": (
+        "FollowersEnv",
+        "LeaderEnv",
+    ),
 }
+_MODULE_OF = {name: module for module, names in _PUBLIC_NAMES.items() for name in names}
 
-__all__ = [
-    "Adversary",
-    "Constant",
-    "DecisionSwap",
-    "ExponentialSmoothing",
-    "FollowersEnv",
-    "LastValue",
-    "LeaderEnv",
-    "MarketModel",
-    "NonLinearDecisionSwap",
-    "OfflineOmnipredictor",
-    "OmnipredictorEstimator",
-    "OmnipredictorRegressor",
-    "OnlineOmnipredictor",
-    "OutcomeDistribution",
-    "RunningMean",
-    "ScriptedAgent",
-    "SmoothDecisionSwap",
-    "UniversalDecisionSwap",
-    "UserError",
-    "audit",
-    "contextual_swap_regret",
-    "decision_swap_regret",
-    "exploitability",
-    "external_regret",
-    "leader_surplus",
-    "load",
-    "load_study",
-    "losses",
-    "market_class",
-    "omniprediction_regret",
-    "persuasion",
-    "read_run",
-    "register",
-    "stackelberg",
-    "surplus_cap",
-    "swap_regret",
-]
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605
 
 if not (Path(__file__).parent / "market").is_dir():  # git left a text file in place of the link
     __path__.append(str(Path(__file__).parents[1]))
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name from its module; AttributeError if it is none."""
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom asked for
 
         return version("regretless")
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'regretless' has no attribute '{name}'")
-    found = getattr(importlib.import_module(f"regretless.{_HOMES[name]}"), name, None)
-    return found or importlib.import_module(f"regretless.{_HOMES[name]}.{name}")
+    module_name = f"regretless.{_MODULE_OF[name]}"
+    module = importlib.import_module(module_name)
+    if hasattr(module, name):
+        return getattr(module, name)
+    return importlib.import_module(f"{module_name}.{name}")  # the name is that of a module
 
 
 def __dir__() -> list[str]:

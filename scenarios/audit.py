@@ -25,6 +25,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import exploitability
 from regretless.market.regret import (
@@ -33,9 +34,13 @@ from regretless.market.regret import (
     external_regret,
     swap_regret,
 )
-from regretless.market.regret.inference import ROUNDING, TRUSTED, mean_differences
+from regretless.market.regret.inference import (
+    MIN_EFFECTIVE_ROUNDS,
+    RELATIVE_ROUNDING,
+    mean_differences,
+)
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.config.files import DATA, expanded
+from regretless.scenarios.config.files import DATA
 from regretless.scenarios.table_files import numeric, place, read_frame, texts
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
@@ -73,7 +78,7 @@ class Audit:
     swaps: pd.DataFrame
 
 
-def audit(  # noqa: PLR0913 - what a table may call its columns
+def audit(
     decisions: pd.DataFrame | Path | str,
     outcomes: pd.DataFrame | Path | str,
     *,
@@ -228,29 +233,44 @@ def _valued(
     if not scale:
         cure = "give scale = {COLUMN: (worst, best)} (in a terminal --scale COLUMN=WORST:BEST)"
         raise UserError(f"utility '{utility}' needs the scale of the outcomes; {cure}")
+    for column, (worst, best) in scale.items():
+        _check_scale(numeric(what, [column], "outcomes"), column, worst, best)
     maker, unit = register.utility[utility], 1.0
     if "orders" in inspect.signature(maker).parameters and "orders" not in parameters:
-        low, high = next(iter(scale.values()))
+        first_column, (low, high) = next(iter(scale.items()))
         try:
             quantities = np.array([float(name) for name in actions])
         except ValueError:
             cure = "write quantities, or give the utility's orders in [0, 1] as a parameter"
             raise UserError(f"actions: {', '.join(actions)} are no numbers; {cure}") from None
+        for name, quantity in zip(actions, quantities, strict=True):
+            if not min(low, high) <= quantity <= max(low, high):
+                where = f"scale.{first_column} = {low}, {high}"
+                raise UserError(f"{where}: the action '{name}' is beyond it; widen it")
         parameters["orders"] = [(quantities - low) / (high - low)]
         unit = abs(high - low)
     population = Population(stream(0, "audit"), 1, len(actions), len(scale))
     loss = construct(f"utility '{utility}'", maker, population, **parameters)
     parts = []
     for column, (worst, best) in scale.items():
-        own, where = numeric(what, [column], "outcomes"), f"scale.{column} = {worst}, {best}"
-        if worst == best:
-            raise UserError(f"{where}: give two different numbers")
-        if own.min() < min(worst, best) or own.max() > max(worst, best):
-            found = f"'{column}' runs from {own.min():g} to {own.max():g}"
-            raise UserError(f"{where}: {found}; widen it")
-        parts.append((own - worst) / (best - worst))
+        outcomes = numeric(what, [column], "outcomes")
+        parts.append((outcomes - worst) / (best - worst))
     losses = loss.losses(np.concatenate(parts, axis=1))[:, 0]
     return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
+
+
+def _check_scale(outcomes: Array, column: str, worst: float, best: float) -> None:
+    """Check that the outcomes (T, 1) of a column lie within its scale; UserError otherwise."""
+    where = f"scale.{column} = {worst}, {best}"
+    if worst == best:
+        raise UserError(f"{where}: give two different numbers")
+    least, greatest = outcomes.min(), outcomes.max()
+    if min(worst, best) <= least and greatest <= max(worst, best):
+        return
+    if least < 0 <= min(worst, best):
+        cure = "correct the table, or widen the scale"
+        raise UserError(f"{where}: '{column}' falls to {least:g}, below 0; {cure}")
+    raise UserError(f"{where}: '{column}' runs from {least:g} to {greatest:g}; widen it")
 
 
 def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:
@@ -287,8 +307,12 @@ def _measured(
         gained = _gained(table, chosen, best)
         found = mean_differences(gained[:, None])
         own = {"gain": found.mean, "low": found.low, "high": found.high}
-        constant = np.ptp(gained) <= ROUNDING * span  # all rounds say the same: one observation
-        own["effective"] = np.minimum(found.effective, 1.0) if constant else found.effective
+        constant = (
+            np.ptp(gained) <= RELATIVE_ROUNDING * span
+        )  # all rounds say the same: one observation
+        own["effective"] = (
+            np.minimum(found.effective_rounds, 1.0) if constant else found.effective_rounds
+        )
         row |= {f"{measure}_{what}": float(value[0]) for what, value in own.items()}
     better, taken = _best_swaps(table, chosen), np.unique(chosen)
     swaps = {
@@ -331,7 +355,7 @@ def print_audit(found: Audit) -> None:
         lost.append([row["agent"], f"{row['rounds']:,}", *numbers])
         for key, what in MEASURES.items():
             regret, gain, low, high = (row[f"{key}_{n}"] for n in ("regret", "gain", "low", "high"))
-            short = " (too short)" * (row[f"{key}_effective"] < TRUSTED)
+            short = " (too short)" * (row[f"{key}_effective"] < MIN_EFFECTIVE_ROUNDS)
             ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
             saved.append([row["agent"], what, f"{regret:.4g}", f"{gain:+.4g}", ends])
         if (regret := row.get("decision_swap_regret")) is not None:

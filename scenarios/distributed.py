@@ -14,6 +14,7 @@ A conductor that dies leaves there the record, the rows that were put together a
 from which ``--resume`` goes on. No share's checkpoint is ahead of that.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -320,12 +321,12 @@ class RemoteSeat(Seat):
     def __init__(self, whole: Seat) -> None:
         self.whole, self.cohort = whole, Remote(whole.cohort)
 
-    def decide(self, *_: Any, number: int, affordable: Any) -> None:
+    def decide(self, *_: Any, round_index: int, affordable: Any) -> None:
         """Let nobody decide."""
 
-    def record(self, *_: Any, number: int, outcome: Array) -> None:
+    def record(self, *_: Any, round_index: int, outcome: Array) -> None:
         """Count the rounds alone, which bounds depend on."""
-        self.whole.cohort.ledger.rounds = self.whole.attendance.spent(number + 1)
+        self.whole.cohort.ledger.rounds = self.whole.attendance.spent(round_index + 1)
 
     def players(self) -> dict[str, object]:
         """Nobody has a memory here."""
@@ -387,12 +388,17 @@ class DaskCrew:
         return place, answer
 
     def close(self) -> None:
-        """Let the workers forget the run."""
+        """Let the workers forget the run, unless they end with it; nobody waits until they have."""
+        if not self._cluster.sends_files:
+            return
+        dask: Any = importlib.import_module("distributed")  # an extra, which is there
+        client = self._cluster.client
         for future in self._cluster.pending:
             future.cancel()
-        with suppress(OSError, TimeoutError):  # who is gone remembers nothing
-            if self._run and self._cluster.client.status == "running":
-                self._cluster.client.run(forget, self._run, on_error="ignore")
+        with suppress(OSError, TimeoutError, UserError):  # who is gone remembers nothing
+            for address in self._cluster.workers() if self._run else {}:
+                future = client.submit(forget, self._run, workers=[address], pure=False)
+                dask.fire_and_forget(future)
 
 
 def _attempt_there(task: Task) -> tuple[str, Answer | Failure]:
@@ -409,7 +415,7 @@ class Conductor(Player):
     ``imports``; ``warn`` is called with a line for each cohort that is played here, unless counted.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the fifth
+    def __init__(
         self,
         scenario: Scenario,
         crew: Any,
@@ -588,13 +594,13 @@ def conductor_of(
     scheduler: str | None = None,
     *,
     imports: tuple[str, ...] = (),
-    **more: Any,
+    warn: Callable[[str], Any] = lambda _: None,
 ) -> Iterator[Conductor]:
     """Yield who plays a scenario with all among whom its agents are shared out (``Cluster``).
 
     ``workers`` are shares, on a cluster elsewhere one per worker by default.
     """
-    with closing(Cluster(workers, scheduler, imports)) as cluster:
+    with closing(Cluster(workers, scheduler, imports, warn)) as cluster:
         shares = len(cluster.workers()) if workers is None else workers
         with closing(DaskCrew(cluster)) as crew:
-            yield Conductor(scenario, crew, options, shares, imports=imports, **more)
+            yield Conductor(scenario, crew, options, shares, imports=imports, warn=warn)

@@ -26,18 +26,34 @@ def import_for_good(module: str) -> None:
 
 
 def import_modules(names: list[str]) -> None:
-    """Import a user's modules from the current directory or the path, so that they register."""
+    """Import a user's modules from the current directory or the path, so that they register.
+
+    The current directory comes first only while they are imported. Afterwards it is the last on the
+    path: what they import later is found, and no file there takes the place of a library that this
+    project imports later, or that a worker imports, which inherits the path.
+    """
     if not names:
         return
     from regretless.market.core.own_code import PROJECT  # noqa: PLC0415 - which loads NumPy
 
-    sys.path.insert(0, str(Path.cwd()))
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        _import_each(names, PROJECT)
+    finally:
+        sys.path.remove(folder)
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+
+def _import_each(names: list[str], project: str) -> None:
+    """Import modules by name; UserError for the first that cannot be."""
     for name in names:
         module = name.removesuffix(".py").removeprefix("./")
         if not all(part.isidentifier() for part in module.split(".")):
             stem = Path(name).stem
             raise UserError(f"--import {name}: no module's name; from its folder, write {stem}")
-        if module == PROJECT:
+        if module == project:
             raise UserError(f"--import {name}: this project has that name; rename it")
         try:
             importlib.import_module(module)

@@ -17,6 +17,7 @@ from regretless.market.logs.counted import mean_of
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
 from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.validation import listed_in_full
 
 MUCH = 0.2  # share of clipped rows above which there is a warning
 TINY = 1e-6  # losses in [0, 1] that differ by at most so much are alike
@@ -42,12 +43,16 @@ def annotate(
             for cohort in game.cohorts
             if (found := _found(cohort.loss, outcomes, dominant=game.market is None))
         ]
-    notes, warnings = list[str](), list(strange)
+    notes, warnings = list(listed_in_full(spec)), list(strange)
+    is_played_ahead = game.market is not None and game.market.can_be_played_ahead
+    if spec.forecaster.objective == "welfare" and game.market is not None and not is_played_ahead:
+        why = "accounts and losses of each agent's own are not foreseen"
+        notes.append(f"forecaster.objective: welfare is what agents expect to lose, since {why}")
     for cohort in game.cohorts if spec.forecaster.objective != "none" else ():
         if not cohort.predictable:
             why = "nobody foresees what they do"
             notes.append(f"{cohort.name}: forecaster.objective leaves them out, since {why}")
-        elif spec.forecaster.objective == "welfare" and not (game.market or cohort.listens):
+        elif spec.forecaster.objective == "welfare" and not (is_played_ahead or cohort.listens):
             why = "they hear no forecast"
             notes.append(f"{cohort.name}: forecaster.objective leaves them out, since {why}")
     key = game.adversary.innermost.noise
@@ -120,5 +125,7 @@ def on_exploitability(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]
         if tracker is not None and known:
             surplus, cap = (mean_of(rows, column) for column in LEADER_COLUMNS)
             limit = f"cap {cap:.3f}{', mean over agents' if known > 1 else ''}"
-            paid = tracker.paid([cohort.name for cohort in model.game.cohorts].index(name))
+            paid = tracker.mean_leader_payoff(
+                [cohort.name for cohort in model.game.cohorts].index(name)
+            )
             yield f"{name}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f} per round"

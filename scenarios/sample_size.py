@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from regretless.forecaster.events.bounds import BiasBound, centred_norm
-from regretless.forecaster.events.cost_of_draws import drawn
 from regretless.forecaster.events.cover import uniform_regret
+from regretless.forecaster.guarantees.draws import drawn
+from regretless.forecaster.guarantees.norms import centred_norm
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -37,7 +38,7 @@ FAR = 1e9
 class Asked:
     """The losses of a cohort, of which a regret is wanted; ``promises``: distinct ones of a run."""
 
-    bias: BiasBound  # of the forecaster that it hears
+    bound: RegretBound  # of the forecaster that it hears
     weights: Array  # (K, A, n) coefficients
     policies: int
     error: float  # the basis's delta
@@ -46,8 +47,8 @@ class Asked:
     def listed(self, rounds: int) -> float:
         """Bound the regret of these losses after so many rounds."""
         most = certificate_limit(rounds)
-        bias = replace(self.bias, rounds=rounds, certificate_sum=most, trusted=False)
-        expected = float(bias.regret(self.weights, policies=self.policies).max())
+        bound = self.bound.with_inputs(rounds=rounds, certificate_sum=most, trusted=False)
+        expected = float(bound.a_priori(self.weights, policies=self.policies).max())
         return self._whole(expected, rounds, math.log(self.promises))
 
     def family(self, rounds: int) -> float:

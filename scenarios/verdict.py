@@ -14,7 +14,7 @@ import pandas as pd
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
-from regretless.market.regret.inference import FEWEST, TRUSTED
+from regretless.market.regret.inference import MIN_EFFECTIVE_ROUNDS, MIN_ROUNDS
 from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.terminal import decimals
 
@@ -29,9 +29,11 @@ REGRETS = {
 }
 NOT_NEEDED = "no correction was needed, and the bound without correction holds"
 BEFORE, UNCORRECTED = "before the run", "without correction"  # of a reference
+GIVEN_VARIATION = "given the variation"
+TRUSTED = "trusted"  # in place of a bound that is the regret itself
 BOUNDS = {
     "given the biases": "bound_from_bias",
-    "given the variation": "bound_from_variation",
+    GIVEN_VARIATION: "bound_from_variation",
     BEFORE: "bound",
 }
 DEFINITIONS = {
@@ -52,7 +54,8 @@ DEFINITIONS = {
         "on the worst decision swap regret of a cohort. Given the biases: from the measured "
         "errors of the forecast. Given the variation, and before the run: by the theorem, with "
         "probability 0.99 in all rounds at once. Without correction: by the theorem, while the "
-        "models' forecast is broadcast as it is."
+        "models' forecast is broadcast as it is. Given the variation nothing is bounded then: "
+        f"'{TRUSTED}' stands in place of the regret itself."
     ),
     "Exploitability": (
         "the maximum surplus per round, over commitment, that a leader with payoffs in [0, 1] "
@@ -89,12 +92,12 @@ def assumed(verdict: pd.DataFrame) -> Iterator[str]:
     if len(known):
         yield "intervals: simultaneous over all alternatives, stationary outcomes assumed"
     elif len(verdict):
-        yield f"no intervals: they take at least {FEWEST} rounds"
-    if few := int((known["effective"] < TRUSTED).sum()):
+        yield f"no intervals: they take at least {MIN_ROUNDS} rounds"
+    if few := int((known["effective"] < MIN_EFFECTIVE_ROUNDS).sum()):
         each = f"each {'cohort and ' * (len(set(known['cohort'])) > 1)}alternative"
         which = f"{few} of the {len(known)} intervals, one for {each}, are"
         which = which if len(known) > 1 else "the interval is"
-        yield f"{which} too narrow: effective sample below {TRUSTED} rounds"
+        yield f"{which} too narrow: effective sample below {MIN_EFFECTIVE_ROUNDS} rounds"
 
 
 def played(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:
@@ -214,21 +217,41 @@ def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[st
     """Say from which round on a reference model is corrected, in one line if all blocks agree.
 
     Each of ``blocks`` has ``kept``, the share of the rounds in which the model was broadcast
-    unchanged, and ``disproved_at``, the rounds before its first correction, or None.
+    unchanged, and ``first_correction``, the round of that, counted from 0, or None.
     """
     who = "weighted mean of the models" if base == "aggregate" else base
     lines = {}
     for name, block in blocks.items():
-        since, lost = f"never corrected; {NOT_NEEDED}", block["disproved_at"]
-        if lost is not None:
-            since = f"corrected from round {lost + 1:,} on" if lost else "corrected from the start"
-        share = f"{100 * block['kept']:.0f}"
-        if lost is not None or share != "100":
-            since += f", unchanged in {share} % of the rounds"
-        lines[name] = f"{who}, {since}."
+        lines[name] = f"{who}, {_corrected(block['first_correction'], block['kept'])}."
     if len(set(lines.values())) == 1:
         lines = {"": next(iter(lines.values()))}
     yield from (f"Models: {name}{': ' * bool(name)}{line}" for name, line in lines.items())
+
+
+def _corrected(first_correction: int | None, kept: float) -> str:
+    """Say when a model was corrected, and how often it was broadcast unchanged.
+
+    A model that was never disproved gives way in a round where an objective prefers another
+    forecast: then nobody can say that no correction was needed.
+    """
+    if first_correction is None and kept == 1:
+        return f"never corrected; {NOT_NEEDED}"
+    if first_correction is None:
+        changed = _percentage(1 - kept)
+        return f"never disproved; another forecast was preferred in {changed} of the rounds"
+    share = f"unchanged in {_percentage(kept)} of the rounds"
+    if first_correction == 0:
+        return f"corrected from the start, {share}"
+    return f"corrected from round {first_correction + 1:,} on, {share}"
+
+
+def _percentage(share: float) -> str:
+    """Write a share in per cent; neither none nor all if it is some."""
+    if 0.995 <= share < 1:
+        return "more than 99 %"
+    if 0 < share < 0.005:
+        return "less than 1 %"
+    return f"{100 * share:.0f} %"
 
 
 def alternative_cells(row: Row, rows: pd.DataFrame | None = None) -> list[str]:
@@ -258,18 +281,27 @@ def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
 
 
 def bounds_to_print(agents: pd.DataFrame) -> dict[str, float]:
-    """Return the bounds by what they take as known.
+    """Return the greatest bound of each kind, by what it takes as known.
 
-    While a reference is broadcast uncorrected the bound given the variation is the regret itself,
-    and left out, and ``bound`` is what the switch test has allowed.
+    While a reference is trusted the bound given the variation is the regret itself, and left out.
+    If it is so for all agents, ``bound`` is what the switch test has allowed.
     """
-    known = {word: float(agents[column].max()) for word, column in BOUNDS.items()}
-    known = {word: value for word, value in known.items() if not np.isnan(value)}
-    given, regret = "given the variation", agents["decision_swap_regret"]
-    if given in known and np.allclose(agents[BOUNDS[given]], regret, rtol=0, atol=1e-9):
-        del known[given]
-        known = {UNCORRECTED if word == BEFORE else word: v for word, v in known.items()}
+    is_regret_itself = is_trusted(agents)
+    known = {}
+    for word, column in BOUNDS.items():
+        bounds = agents[column]
+        if word == GIVEN_VARIATION:
+            bounds = bounds[~is_regret_itself]
+        if bounds.notna().any():
+            known[word] = float(bounds.max())
+    if is_regret_itself.any() and GIVEN_VARIATION not in known and BEFORE in known:
+        known[UNCORRECTED] = known.pop(BEFORE)
     return known
+
+
+def is_trusted(agents: pd.DataFrame) -> "pd.Series[bool]":
+    """Say of which agents the bound given the variation is the regret itself."""
+    return agents["trusted"].astype("boolean").fillna(value=False).astype(bool)
 
 
 def promise(value: float, digits: int = 2) -> str:
@@ -282,8 +314,23 @@ def promise(value: float, digits: int = 2) -> str:
 def bounds_in_words(agents: pd.DataFrame) -> list[str]:
     """Write each bound of a cohort, what it takes as known, and of how many where not of all."""
     lines = []
-    for word, value in bounds_to_print(agents).items():
-        own = agents[agents[BOUNDS.get(word, "bound")].notna()]
-        of = f", {agents_in(own):,} agents" if len(own) < len(agents) else ""
-        lines.append(f"{promise(value, 2 if value >= COARSE else 4)} {word}{of}")
+    is_regret_itself = is_trusted(agents)
+    known = bounds_to_print(agents)
+    for word, column in BOUNDS.items():
+        has_bound = agents[column].notna()
+        if word == GIVEN_VARIATION and is_regret_itself.any():
+            lines.append(f"{TRUSTED} {word}{_of_agents(is_regret_itself, agents)}")
+            has_bound &= ~is_regret_itself
+        shown_word = UNCORRECTED if word == BEFORE and UNCORRECTED in known else word
+        if shown_word in known:
+            value = known[shown_word]
+            digits = 2 if value >= COARSE else 4
+            lines.append(f"{promise(value, digits)} {shown_word}{_of_agents(has_bound, agents)}")
     return lines
+
+
+def _of_agents(is_meant: "pd.Series[bool]", agents: pd.DataFrame) -> str:
+    """Say how many agents are meant, where it is not all of a table."""
+    if is_meant.all():
+        return ""
+    return f", {agents_in(agents[is_meant]):,} agents"

@@ -49,7 +49,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test registers."""
     for registry in vars(register).values():
         if isinstance(registry, register.Registry):
-            monkeypatch.setattr(registry, "_known", dict(registry._known))
+            monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return what takes away all pivots and steps: only what needs none is solved then."""
 
     def take() -> None:
-        for limit in ("FEWEST_PIVOTS", "PIVOTS", "STEPS"):
+        for limit in ("MIN_PIVOTS", "PIVOTS_PER_LINE", "MAX_INTERIOR_STEPS"):
             monkeypatch.setattr(linear_program, limit, 0)
 
     return take

@@ -358,6 +358,36 @@ def test_a_model_alone_is_told_late_and_has_ensembles(names: list[str]) -> None:
     assert said[back:] == pytest.approx(came[:-back], abs=1e-9)
 
 
+def test_at_most_ten_pairs_never_go_together() -> None:
+    """Beside keys of another kind of forecaster, which a model alone does not have."""
+    listed = [pair for pair in combinations(FEATURES, 2) if reasons(pair)]
+    assert len([pair for pair in listed if "model alone" not in pair]) <= 10
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (("cover", "quantal"), "agents act on their own losses, and representatives are protected"),
+        (("cover", "own agent"), "first: no guarantee, since"),
+        (("cover", "reports"), "first: no guarantee, since it reports other losses than its own"),
+        (("multiplicity", "network"), "first: agents are listed one by one, since [network]"),
+        (("multiplicity", "learner"), "since each agent has its own path of actions"),
+        (("multiplicity", "accounts"), "'pair-bank' treats agents one by one"),
+        (("welfare", "accounts"), "welfare is what agents expect to lose, since accounts"),
+    ],
+)
+def test_what_goes_together_without_a_theorem_says_why(names: tuple[str, str], why: str) -> None:
+    model = played(keys_of(*names) or {})
+    said = [*model.notes, *(promise.note for promise in model.guarantees)]
+    assert any(why in note for note in said), said
+
+
+def test_agents_who_are_listed_in_place_of_a_count_have_a_row_each() -> None:
+    agents = played(keys_of("multiplicity", "network") or {}).agents_frame()
+    assert "count" not in agents
+    assert len(agents) == sum(own["count"] for own in BASE["cohort"])
+
+
 @pytest.mark.parametrize("pair", [*filter(reasons, combinations(FEATURES, 2))], ids=", ".join)
 def test_what_does_not_go_together_is_refused_for_the_reason_in_the_table(
     pair: tuple[str, str],

@@ -11,16 +11,15 @@ import pytest
 
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import EventSet, Intervals
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
-from regretless.forecaster.events.weights import RULES, Moment, Stand, rule_of
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Band, Reference
 from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
+from regretless.forecaster.weights import RULES, BoundInputs, Moment, rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 
@@ -95,7 +94,7 @@ def test_no_gain_passes_what_a_rule_proves(
         gain[:] = trust.limit(variation) + 1.0
     for t in range(begun + 1, begun + rounds + 1):
         found = rule.weigh(gain, variation, Moment(t, count, band))
-        weights, _ = found.weights(found.top, 1.0)
+        weights, _ = found.relative_to(found.largest_exponent)
         assert (weights >= 0).all()
         up = rng.random(count) < rng.choice([0.05, 0.5])
         up[(gain / np.sqrt(variation + 1)).argmax()] = True
@@ -103,7 +102,7 @@ def test_no_gain_passes_what_a_rule_proves(
         step = np.where(up, min(1, behind / ahead), -min(1, ahead / behind))
         gain += step
         variation += step**2 if rule.squared else np.abs(step)
-        stand = Stand(rule, count, t, 0.0, band, trust)
+        stand = BoundInputs(count, t, 0.0, band, trust)
         greatest = rule.greatest(variation, rule.budget(stand)) + zone * np.sqrt(variation)
         assert (gain <= greatest + 1e-9).all()
 
@@ -111,20 +110,20 @@ def test_no_gain_passes_what_a_rule_proves(
 @pytest.mark.parametrize("name", RULES)
 def test_a_budget_grows_with_what_it_is_spent_on(name: str) -> None:
     rule = rule_of(name)
-    plain = rule.budget(Stand(rule, 100, 1000, 0.1))
-    assert rule.budget(Stand(rule, 1000, 1000, 0.1)) > plain
-    assert rule.budget(Stand(rule, 100, 1000, 1.0)) > plain
-    assert rule.budget(Stand(rule, 100, 1000, 0.1, trust=SwitchTest(100))) > plain
+    plain = rule.budget(BoundInputs(100, 1000, 0.1))
+    assert rule.budget(BoundInputs(1000, 1000, 0.1)) > plain
+    assert rule.budget(BoundInputs(100, 1000, 1.0)) > plain
+    assert rule.budget(BoundInputs(100, 1000, 0.1, switch_test=SwitchTest(100))) > plain
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_bound_that_does_not_apply_is_none_and_no_bound_is_nan(name: str) -> None:
     events, weights = events_of(name, "adaptive"), GROUP.weights
-    bound = events.bound(BiasBound(events.rule, events.experts, 100, certificate_sum=0.1))
-    late, contextual = bound.since(weights, joined=20), bound.contextual(weights)
-    of_events = bound.of_events(np.array([3.0, 10.0]))
-    always = bound.regret(weights, policies=2), bound.regret_to_models(weights)
-    windows = bound.over_intervals(weights, [32, 1], run=100)
+    bound = events.bound(BoundInputs(events.experts, 100, certificate_sum=0.1), "box")
+    late, contextual = bound.over_stay(weights, joined=20), bound.contextual(weights)
+    of_events = bound.event_bounds(np.array([3.0, 10.0]))
+    always = bound.a_priori(weights, policies=2), bound.to_models(weights)
+    windows = bound.over_window(weights, [32, 1], run=100)
     given = [own for own in (*always, windows, late, contextual, of_events) if own is not None]
     assert all(np.isfinite(own).all() for own in given)
     assert (late is not None) == events.joinable
@@ -179,13 +178,15 @@ def test_forecasters_resume_and_keep_regret_below_their_promise(parts: Any) -> N
             for k, action in enumerate(played):
                 regret[k, action] += mass * (lost[k, action] - lost[k, comparators])
     turns = [(own, own.bias_bound()) for own in player.instances]
-    promise = sum(b.rounds * b.regret(GROUP.weights, policies=len(POLICIES)) for _, b in turns)
-    early = [(b.rounds, own.beforehand(b.rounds)) for own, b in turns]
-    before = sum(n * b.regret(GROUP.weights, policies=len(POLICIES)) for n, b in early)
+    promise = sum(
+        b.inputs.rounds * b.a_priori(GROUP.weights, policies=len(POLICIES)) for _, b in turns
+    )
+    early = [(b.inputs.rounds, own.beforehand(b.inputs.rounds)) for own, b in turns]
+    before = sum(n * b.a_priori(GROUP.weights, policies=len(POLICIES)) for n, b in early)
     known = sum(own.from_variation(GROUP) for own, _ in turns)
     assert (regret.max(2).sum(1) <= known + 1e-9).all()
     assert (known <= promise + 1e-9).all()
-    assert (promise <= before + 1e-9).all() or any(b.trusted for _, b in turns)
+    assert (promise <= before + 1e-9).all() or any(b.inputs.trusted for _, b in turns)
     assert all(own.certificate_sum <= certificate_limit(own.time) for own, _ in turns)
 
 

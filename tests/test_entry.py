@@ -1,5 +1,6 @@
 """The front door: what ``import regretless`` offers, and the ways to start the command."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,23 @@ def test_every_public_name_is_there_and_none_is_loaded_before_it_is_asked_for() 
     code = "import regretless, sys; print('numpy' in sys.modules, regretless.__version__)"
     told = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert told.split() == ["False", regretless.__version__]
+
+
+def test_type_checkers_see_the_names_that_are_imported_when_asked_for() -> None:
+    tree = ast.parse(Path(regretless.__file__).read_text(encoding="utf-8"))
+    for_type_checkers = {
+        (str(node.module), alias.asname)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname is not None
+    }
+    when_asked_for = {
+        (f"regretless.{module}", name)
+        for module, names in regretless._PUBLIC_NAMES.items()
+        for name in names
+    }
+    assert for_type_checkers == when_asked_for
 
 
 def test_the_five_lines_of_the_docstring_run() -> None:

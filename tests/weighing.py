@@ -33,4 +33,4 @@ def calibration_bound(recipe: CalibratedMultiaccurate) -> float:
     """Bound K a priori."""
     bounds = [own.bias_bound() for own in recipe.inner.instances]
     cells = len(recipe.grid)  # biases are concave in occupancy: equal is worst
-    return sum(cells * float(own.bias(own.rounds / cells)) for own in bounds) / recipe.time
+    return sum(cells * float(own.bias(own.inputs.rounds / cells)) for own in bounds) / recipe.time

@@ -1,26 +1,36 @@
 r"""Leaders who commit (Stackelberg) or have another plan that no forecast changes, and sellers.
 
-**Pump and dump.** A follower who plays a holds e_a units of a good, bought from the leader at the
-fixed price ``level``; the leader is short, and pays what the good turns out to be worth, y. It can
-buy influence on y: pushing the good all the way from ``low`` to ``high`` costs it ``cost`` for the
+Scenario files name them as the ``kind`` of ``[adversary]``; ``agents.adversaries.leader`` says what
+leaders have in common.
+
+Shapes: m outcomes of the support, d coordinates of an outcome, A actions of the followers.
+
+Pump and dump
+-------------
+A follower who plays a holds e_a units of a good, bought from the leader at the fixed price
+``level``; the leader is short, and pays what the good turns out to be worth, y. It can buy
+influence on y: pushing the good all the way from ``low`` to ``high`` costs it ``cost`` for the
 round, whoever holds it, and less in proportion. It is paid
 
     u(a, y) = e_a (level - y) - cost (y - low) / (high - low),
 
-linear in the exposure. In the pump phase it pushes, and pays e_a (high - level) + cost per round to
-those who hold. Then it lets the good fall, and earns e_a (level - low) per round until they stop
-holding. Phases alternate. Against followers of an honest average it pays where they let go slowly.
+linear in the exposure e (``exposure``). In the pump phase it pushes, and pays e_a (high - level) +
+cost per round to those who hold. Then it lets the good fall, and earns e_a (level - low) per round
+until they stop holding. Phases alternate. Against followers of an honest average it pays where they
+let go slowly.
 
-**Sellers who face no-regret buyers** (Braverman, Mao, Schneider and Weinberg 2018). An arm is an
-offer: an allocation x of the good and a price p, both in [0, 1]. An outcome lists the offers of all
-arms, (x_0, p_0, x_1, p_1, ...), d = 2 x arms; arm 0 is the null arm, nothing for free. A buyer of
-value v loses (1 + p - v x) / 2 on the arm that it plays, the seller earns p.
+Sellers who face no-regret buyers
+---------------------------------
+Braverman, Mao, Schneider and Weinberg 2018. An arm is an offer: an allocation x of the good and a
+price p, both in [0, 1]. An outcome lists the offers of all arms, (x_0, p_0, x_1, p_1, ...), d = 2 x
+arms; arm 0 is the null arm, nothing for free. A buyer of value v loses (1 + p - v x) / 2 on the arm
+that it plays, the seller earns p.
 
-**Staggered offers.** With f = T^(3/4), arm 1 + k for k = 0, 1, ..., floor(3T / 4f) opens at round
+Staggered offers: with f = T^(3/4), arm 1 + k for k = 0, 1, ..., floor(3T / 4f) opens at round
 (4/3) f k, gives the good free for f (1 - k / 100) rounds, and asks the price of 1 from then on;
 before it opens it is nothing for free. A buyer that follows the past is lured from one free arm to
 the next and keeps paying for arms that were good once: the seller extracts nearly all welfare,
-more than Myerson's revenue.
+more than Myerson's revenue. In the code f is ``free_rounds``, T ``rounds`` and k ``arm_numbers``.
 """
 
 import math
@@ -41,7 +51,7 @@ from regretless.market.game.protocols import Follower
 from regretless.market.numerics.linear_program import UnprovedError
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
-STEP = 0.01  # by so much of f the free phase shortens from arm to arm
+FREE_PHASE_DECREMENT = 0.01  # the share of f by which the free phase shortens from arm to arm
 
 
 @register.adversary("stackelberg-committer")
@@ -68,19 +78,31 @@ class StackelbergCommitter(Leader):
     def meet(self, followers: Sequence[Follower]) -> None:
         """Solve for the distribution; UserError without such a cohort or a proved optimum."""
         super().meet(followers)
-        names = [who.name for who in followers]
-        if self.cohort is not None and self.cohort not in names:
-            raise UserError(f"adversary.cohort '{self.cohort}': {closest(self.cohort, names)}")
-        place = 0 if self.cohort is None else names.index(self.cohort)
-        counts = followers[place].counts
-        shares = counts / counts.sum() if self.follower == "average" else np.eye(len(counts))[0]
-        losses = followers[place].loss.losses(self.support)
-        tables = (np.einsum("mka,k->ma", table, shares) for table in (self._values[place], losses))
+        i = self._index_of_follower(followers)
+        counts = followers[i].counts
+        if self.follower == "average":
+            row_weights = counts / counts.sum()
+        else:
+            row_weights = np.eye(len(counts))[0]
+        losses = followers[i].loss.losses(self.support)
+        leader_payoff = np.einsum("mka,k->ma", self._payoff_tables[i], row_weights)
+        follower_loss = np.einsum("mka,k->ma", losses, row_weights)
         try:
-            self.commitment = stackelberg(*tables)
+            self.commitment = stackelberg(leader_payoff, follower_loss)
         except UnprovedError as error:
-            where = f"adversary.support or adversary.grid, of {len(self.support)} outcomes"
-            raise UserError(f"{where}: {error}") from error
+            raise UserError(
+                f"adversary.support or adversary.grid, of {len(self.support)} outcomes: {error}"
+            ) from error
+
+    def _index_of_follower(self, followers: Sequence[Follower]) -> int:
+        if self.cohort is None:
+            return 0
+        cohort_names = [follower.name for follower in followers]
+        if self.cohort not in cohort_names:
+            raise UserError(
+                f"adversary.cohort '{self.cohort}': {closest(self.cohort, cohort_names)}"
+            )
+        return cohort_names.index(self.cohort)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
@@ -88,7 +110,8 @@ class StackelbergCommitter(Leader):
         if self.commitment is None:
             raise ValueError("a leader commits against somebody; call meet first")
         mixture = self.commitment.mixture
-        return OutcomeDistribution(self.support[mixture > 0], mixture[mixture > 0])
+        is_played = mixture > 0
+        return OutcomeDistribution(self.support[is_played], mixture[is_played])
 
 
 @register.adversary("up-then-down")
@@ -114,8 +137,8 @@ class UpThenDown(Pure, Leader):
         check_int("rounds", self.rounds, least=1)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        up = history.rounds < self.share * self.rounds
-        return np.asarray(self.support[self.first if up else self.then])
+        is_first_phase = history.rounds < self.share * self.rounds
+        return np.asarray(self.support[self.first if is_first_phase else self.then])
 
 
 @register.adversary("pump-and-dump")
@@ -129,7 +152,7 @@ class PumpAndDump(Pure, Leader):
 
     sees = frozenset({"history"})
 
-    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+    def __init__(
         self,
         outcomes: int,
         rng: np.random.Generator,
@@ -145,25 +168,28 @@ class PumpAndDump(Pure, Leader):
         rest: float = 0.5,
     ) -> None:
         good = check_int("good", good, least=0, below=outcomes)
-        low, high = check_range("low", low, 0, 1), check_range("high", high, 0, 1)
-        level, cost = check_range("level", level, 0, 1), check_range("cost", cost, 0, np.inf)
+        low = check_range("low", low, 0, 1)
+        high = check_range("high", high, 0, 1)
+        level = check_range("level", level, 0, 1)
+        cost = check_range("cost", cost, 0, np.inf)
         if not low < high:
             raise ValueError(f"high is {high:g}; give more than low, {low:g}")
-        held = numbers("exposure", exposure)
-        if held.ndim != 1 or not len(held):
+        held_units = numbers("exposure", exposure)  # (A,)
+        if held_units.ndim != 1 or not len(held_units):
             raise ValueError(f"exposure = {brief(exposure)}: give one number per action")
-        push = cost / (high - low)
-        weights = np.zeros((len(held), outcomes))
-        weights[:, good] = -held - push
-        support = np.full((2, outcomes), check_range("rest", rest, 0, 1))
-        support[:, good] = high, low
-        offset = held * level + push * low
-        super().__init__(outcomes, rng, weights=weights, offset=offset, support=support)
-        self.pump, self.dump = check_int("pump", pump, least=1), check_int("dump", dump, least=1)
+        cost_per_worth = cost / (high - low)  # of raising the good's worth by 1
+        weights = np.zeros((len(held_units), outcomes))
+        weights[:, good] = -held_units - cost_per_worth
+        offset = held_units * level + cost_per_worth * low
+        pushed_and_fallen = np.full((2, outcomes), check_range("rest", rest, 0, 1))
+        pushed_and_fallen[:, good] = (high, low)
+        super().__init__(outcomes, rng, weights=weights, offset=offset, support=pushed_and_fallen)
+        self.pump = check_int("pump", pump, least=1)
+        self.dump = check_int("dump", dump, least=1)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        pumping = history.rounds % (self.pump + self.dump) < self.pump
-        return np.asarray(self.support[0 if pumping else 1])
+        is_pumping = history.rounds % (self.pump + self.dump) < self.pump
+        return np.asarray(self.support[0 if is_pumping else 1])
 
 
 class Seller(Pure, Leader):
@@ -173,9 +199,10 @@ class Seller(Pure, Leader):
     """
 
     def __init__(self, outcomes: int, rng: np.random.Generator, support: Array) -> None:
-        prices = np.zeros((outcomes // 2, outcomes))
-        prices[np.arange(outcomes // 2), 1::2] = np.eye(outcomes // 2)
-        super().__init__(outcomes, rng, weights=prices, support=support)
+        n_arms = outcomes // 2
+        weights = np.zeros((n_arms, outcomes))
+        weights[:, 1::2] = np.eye(n_arms)  # every second coordinate is the price of an arm
+        super().__init__(outcomes, rng, weights=weights, support=support)
 
 
 @register.adversary("staggered-seller")
@@ -185,20 +212,29 @@ class StaggeredSeller(Seller):
     sees = frozenset({"history"})
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
-        span = check_int("rounds", rounds, least=1) ** 0.75
-        number = np.arange(math.floor(3 * rounds / (4 * span)) + 1)
-        arms = _arms(outcomes, least=len(number) + 1, why=f"for the schedule of {rounds} rounds ")
-        self._opens, self._asks = np.full((2, arms), np.inf)
-        used = slice(1, len(number) + 1)
-        self._opens[used] = number * (4 / 3) * span
-        self._asks[used] = self._opens[used] + span * (1 - STEP * number)
-        turns = np.ceil(np.append(self._opens, self._asks))
-        starts = np.unique(np.append(0.0, turns[turns < rounds]))
-        super().__init__(outcomes, rng, np.array([self.offers(int(turn)) for turn in starts]))
+        free_rounds = check_int("rounds", rounds, least=1) ** 0.75
+        arm_numbers = np.arange(math.floor(3 * rounds / (4 * free_rounds)) + 1)
+        n_arms = _count_arms(
+            outcomes,
+            min_arms=len(arm_numbers) + 1,
+            reason=f"for the schedule of {rounds} rounds ",
+        )
+        # Of each arm; the null arm and spare ones never open.
+        self._opening_time = np.full(n_arms, np.inf)
+        self._pricing_time = np.full(n_arms, np.inf)
+        used_arms = slice(1, len(arm_numbers) + 1)
+        free_time = free_rounds * (1 - FREE_PHASE_DECREMENT * arm_numbers)
+        self._opening_time[used_arms] = arm_numbers * (4 / 3) * free_rounds
+        self._pricing_time[used_arms] = self._opening_time[used_arms] + free_time
+        change_times = np.ceil(np.append(self._opening_time, self._pricing_time))
+        change_rounds = np.unique(np.append(0.0, change_times[change_times < rounds]))
+        support = np.array([self.offers(int(round_index)) for round_index in change_rounds])
+        super().__init__(outcomes, rng, support)
 
-    def offers(self, time: int) -> Array:
+    def offers(self, round_index: int) -> Array:
         """Return the offers (d,) of a round, counted from 0."""
-        allocation, price = time >= self._opens, time >= self._asks
+        allocation = round_index >= self._opening_time
+        price = round_index >= self._pricing_time
         return np.stack([allocation, price], axis=1).astype(np.float64).ravel()
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
@@ -214,30 +250,34 @@ class BaitSeller(Seller):
     """
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
-        arms = _arms(outcomes, least=2)
-        offers = np.zeros((arms - 1, arms, 2))
-        offers[:, 1:, 0] = 1.0
-        offers[:, 1:, 1] = np.eye(arms - 1)
-        super().__init__(outcomes, rng, offers.reshape(arms - 1, outcomes))
+        n_arms = _count_arms(outcomes, min_arms=2)
+        offers = np.zeros((n_arms - 1, n_arms, 2))  # an outcome for each arm but the null arm
+        offers[:, 1:, 0] = 1.0  # allocations
+        offers[:, 1:, 1] = np.eye(n_arms - 1)  # prices
+        super().__init__(outcomes, rng, offers.reshape(n_arms - 1, outcomes))
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
         return self.best(self.worth(announced.play))
 
 
-def _arms(outcomes: int, *, least: int, why: str = "") -> int:
-    if outcomes % 2 or outcomes < 2 * least:
-        raise UserError(f"outcomes = {outcomes}: {why}give an even number of at least {2 * least}")
+def _count_arms(outcomes: int, *, min_arms: int, reason: str = "") -> int:
+    """Return how many arms so many coordinates are; UserError, with the reason, if too few."""
+    if outcomes % 2 or outcomes < 2 * min_arms:
+        raise UserError(
+            f"outcomes = {outcomes}: {reason}give an even number of at least {2 * min_arms}"
+        )
     return outcomes // 2
 
 
-def buyer_losses(values: Any, arms: int) -> tuple[Array, Array]:
+def buyer_losses(values: Any, n_arms: int) -> tuple[Array, Array]:
     """Return losses of buyers over offers, weights (K, arms, 2 x arms) and offset (arms,).
 
     They are (1 + price - value x allocation) / 2, for what the good is worth to each (K,).
     """
-    worth = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    weights = np.zeros((len(worth), arms, arms, 2))
-    own = np.arange(arms)
-    weights[:, own, own, 0] = -worth[:, None] / 2
-    weights[:, own, own, 1] = 0.5
-    return weights.reshape(len(worth), arms, 2 * arms), np.full(arms, 0.5)
+    values_of_buyers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    n_buyers = len(values_of_buyers)
+    weights = np.zeros((n_buyers, n_arms, n_arms, 2))  # buyer, arm played, arm offered, (x, p)
+    arms = np.arange(n_arms)
+    weights[:, arms, arms, 0] = -values_of_buyers[:, None] / 2
+    weights[:, arms, arms, 1] = 0.5
+    return weights.reshape(n_buyers, n_arms, 2 * n_arms), np.full(n_arms, 0.5)

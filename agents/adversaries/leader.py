@@ -1,18 +1,23 @@
 """What all leaders share: a payoff u(a, y), the outcomes to choose among, what each is worth.
 
-``fixed_plans`` has those who commit (Stackelberg), ``reactive`` and ``learned`` those who adapt.
+A leader is an adversary with a payoff. Subclass ``Leader`` and write ``commit``, or ``Pure`` and
+``Leader`` and write ``outcome``; ``self.best(self.worth(announced.play))`` is the outcome that pays
+most against the announced play (``docs/adversaries.md``). ``fixed_plans`` has those who commit
+(Stackelberg), ``reactive`` and ``learned`` those who adapt.
 
-Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is what outcome i
-yields against action a. Outcomes to choose among are a finite list, a grid where outcomes are a
-continuum. A list and a payoff make the commitment value and the leader's surplus computable after
-the run (``market.exploitability``).
+**Payoffs.** Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is what
+outcome i yields against action a. Outcomes to choose among are a finite list, a grid where outcomes
+are a continuum. A list and a payoff make the commitment value and the leader's surplus computable
+after the run (``market.exploitability``).
 
-A population's reaction is its mixed strategy (K, A) per cohort. An outcome y is worth
+**Worth.** A population's reaction is its mixed strategy q (K, A) per cohort. An outcome y is worth
 
     sum over agents of  sum_a q(a) u(a, y)  /  number of agents,
 
 over those whose mixed strategy is known, which is what myopic leaders maximise; of several best
 outcomes they take the first in their list.
+
+Shapes: m outcomes in the list, d coordinates of an outcome, K rows and A actions of a cohort.
 """
 
 from abc import abstractmethod
@@ -31,8 +36,8 @@ from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import Loss
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
-MOST = 4096  # outcomes in a support
-TIE = 1e-12  # relative difference of worth that is rounding
+MAX_SUPPORT_SIZE = 4096  # outcomes in a list
+RELATIVE_TIE = 1e-12  # by which outcomes of equal worth may differ: rounding
 
 
 class ZeroSum(Payoff):
@@ -58,42 +63,58 @@ class LinearPayoff(Payoff):
         self.weights = table("weights", weights, axes="actions x outcomes")
         if self.weights.ndim != 2:
             raise ValueError(f"weights have shape {self.weights.shape}; give actions x outcomes")
-        wanted = self.weights.shape[:1]
-        self.offset = np.zeros(wanted) if offset is None else numbers("offset", offset)
-        if self.offset.shape != wanted:
-            raise ValueError(f"offset has shape {self.offset.shape}; give {wanted[0]} numbers")
+        n_actions = len(self.weights)
+        self.offset = np.zeros(n_actions) if offset is None else numbers("offset", offset)
+        if self.offset.shape != (n_actions,):
+            raise ValueError(f"offset has shape {self.offset.shape}; give {n_actions} numbers")
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
-        wanted = loss.actions, outcomes.shape[1]
-        if self.weights.shape != wanted:
-            got = f"weights have shape {self.weights.shape}"
-            raise ValueError(f"{got}; the followers' actions and outcomes need {wanted}")
-        single = outcomes @ self.weights.T + self.offset
-        return np.broadcast_to(single[:, None], (len(outcomes), len(loss), loss.actions))
+        """Return what it is paid (m, K, A); ValueError if the game has another size."""
+        expected_shape = (loss.actions, outcomes.shape[1])
+        if self.weights.shape != expected_shape:
+            raise ValueError(
+                f"weights have shape {self.weights.shape}; "
+                f"the followers' actions and outcomes need {expected_shape}"
+            )
+        payoff_per_action = outcomes @ self.weights.T + self.offset  # (m, A)
+        full_shape = (len(outcomes), len(loss), loss.actions)
+        return np.broadcast_to(payoff_per_action[:, None], full_shape)
 
     def range(self) -> tuple[float, float]:
         """Return the least and the most that it is at a corner of the cube."""
-        low, high = np.minimum(self.weights, 0).sum(1), np.maximum(self.weights, 0).sum(1)
-        return float((self.offset + low).min()), float((self.offset + high).max())
+        lowest = self.offset + np.minimum(self.weights, 0).sum(1)
+        highest = self.offset + np.maximum(self.weights, 0).sum(1)
+        return float(lowest.min()), float(highest.max())
 
     def keys(self) -> dict[str, object]:
         return {"weights": self.weights.tolist(), "offset": self.offset.tolist()}
 
 
+@dataclass(frozen=True, eq=False)
+class PaidCoordinates:
+    """A payoff, and the coordinates of the outcome that it is a function of."""
+
+    payoff: Payoff
+    coordinates: list[int]
+
+
 class JointPayoff(Payoff):
     """What several leaders are paid together, each with the coordinates that it depends on.
 
-    One of losses depends on all of them.
+    A payoff that is read off the followers' losses depends on all coordinates.
     """
 
-    def __init__(self, members: Sequence[tuple[Payoff, Sequence[int]]]) -> None:
-        self.members = tuple((payoff, list(own)) for payoff, own in members)
+    def __init__(self, members: Sequence[PaidCoordinates]) -> None:
+        self.members = tuple(members)
 
     def values(self, loss: Loss, outcomes: Array) -> Array:
         total = np.zeros((len(outcomes), len(loss), loss.actions))
-        for payoff, own in self.members:
-            seen = outcomes if payoff.of_losses else outcomes[:, own]
-            total = total + payoff.values(loss, seen)
+        for member in self.members:
+            if member.payoff.of_losses:
+                relevant_outcomes = outcomes
+            else:
+                relevant_outcomes = outcomes[:, member.coordinates]
+            total = total + member.payoff.values(loss, relevant_outcomes)
         return total
 
 
@@ -114,9 +135,24 @@ class Pure(Adversary):
 class Leader(Checkpointable, Adversary):
     """Base of the adversaries with a payoff.
 
-    This is linear with ``weights`` (A, d) and ``offset`` (A,), else the follower's loss. Outcomes
-    are those of the ``support`` (m, d), by default the unit vectors (for one coordinate its ends),
-    or ``grid`` evenly spaced values of each coordinate.
+    Attributes
+    ----------
+    outcomes : int
+        d, the coordinates of an outcome.
+    rng : Generator
+        The leader's own stream.
+    weights, offset : (A, d) and (A,), or None
+        Of a linear payoff; without weights the leader is paid the follower's loss.
+    support : (m, d)
+        The outcomes to choose among: by default the unit vectors, for one coordinate its ends.
+    grid : int or None
+        The support is a grid of so many evenly spaced values of each coordinate.
+    payoff : Payoff
+        Made of weights and offset.
+    followers : tuple of Follower
+        Whom it has met.
+
+    ValueError where weights, offset, support or grid do not fit.
     """
 
     outcomes: int
@@ -129,22 +165,28 @@ class Leader(Checkpointable, Adversary):
     sees = frozenset({"history", "mixture", "play", "losses"})
 
     def __post_init__(self) -> None:
-        if self.weights is None and self.offset is not None:
-            told = f"offset = {brief(self.offset)} is of a linear payoff"
-            raise ValueError(f"{told}; give weights too")
-        linear = self.weights is not None
-        self.payoff: Any = LinearPayoff(self.weights, self.offset) if linear else ZeroSum()
+        self.payoff: Any = ZeroSum()
+        if self.weights is not None:
+            self.payoff = LinearPayoff(self.weights, self.offset)
+        elif self.offset is not None:
+            raise ValueError(
+                f"offset = {brief(self.offset)} is of a linear payoff; give weights too"
+            )
         self.support = support_of(self.outcomes, self.support, self.grid)
         self.followers: tuple[Follower, ...] = ()
-        self._values: list[Array] = []
+        self._payoff_tables: list[Array] = []  # (m, K, A) of each follower
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Work out what every outcome of the support pays against every action of every row."""
         self.followers = tuple(followers)
         try:
-            self._values = [self.payoff.values(who.loss, self.support) for who in followers]
+            self._payoff_tables = self._pay_at(self.support)
         except ValueError as error:
             raise UserError(f"the adversary's payoff: {error}") from error
+
+    def _pay_at(self, outcomes: Array) -> list[Array]:
+        """Return what outcomes (m, d) pay (m, K, A), against each of the followers."""
+        return [self.payoff.values(follower.loss, outcomes) for follower in self.followers]
 
     def worth(self, play: Sequence[Array | None], outcomes: Array | None = None) -> Array:
         """Return the payoff per agent (m,) of each outcome of the support against mixed strategies.
@@ -156,35 +198,45 @@ class Leader(Checkpointable, Adversary):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced strategy"
             )
-        tables = self._values
+        payoff_tables = self._payoff_tables
         if outcomes is not None and outcomes is not self.support:
-            tables = [self.payoff.values(who.loss, outcomes) for who in self.followers]
-        total, agents = np.zeros(len(self.support)), 0.0
-        for strategy, values, follower in zip(play, tables, self.followers, strict=True):
-            if strategy is not None:
-                counts = follower.counts
-                total += np.einsum("mka,ka->m", values, strategy * counts[:, None])
-                agents += counts.sum()
-        return total / agents
+            payoff_tables = self._pay_at(outcomes)
+        total_payoff = np.zeros(len(self.support))
+        n_agents = 0.0
+        for strategy, payoffs, follower in zip(play, payoff_tables, self.followers, strict=True):
+            if strategy is None:
+                continue
+            counts = follower.counts
+            total_payoff += np.einsum("mka,ka->m", payoffs, strategy * counts[:, None])
+            n_agents += counts.sum()
+        return total_payoff / n_agents
 
     def best(self, worth: Array) -> Array:
         """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
-        near = worth.max() - TIE * max(1.0, float(np.abs(worth).max()))
-        return np.asarray(self.support[int((worth >= near).argmax())])
+        largest_size = max(1.0, float(np.abs(worth).max()))
+        is_best = worth >= worth.max() - RELATIVE_TIE * largest_size
+        return np.asarray(self.support[int(is_best.argmax())])
 
 
 def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Array:
-    """Return the list of outcomes (m, d) that a file describes."""
+    """Return the list of outcomes (m, d) that a file describes.
+
+    ``outcomes`` is d; ``support`` lists rows of d numbers, ``grid`` counts the evenly spaced values
+    of each coordinate. Without both these are the unit vectors, or for one coordinate 0 and 1.
+    ValueError if both are given, or one does not fit.
+    """
     if support is not None and grid is not None:
         raise ValueError(f"support and grid = {grid} exclude each other; drop one")
     if grid is not None:
-        if check_int("grid", grid, least=2) ** outcomes > MOST:
-            raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
+        if check_int("grid", grid, least=2) ** outcomes > MAX_SUPPORT_SIZE:
+            raise ValueError(
+                f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MAX_SUPPORT_SIZE}"
+            )
         return grid_points(np.linspace(0, 1, grid), outcomes)
     if support is None:
         return np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
-    found = numbers("support", support)
-    if found.ndim != 2 or found.shape[1] != outcomes or not len(found):
-        raise ValueError(f"support has shape {found.shape}; give rows of {outcomes} numbers")
-    require("support", found, (found >= 0) & (found <= 1), "give numbers in [0, 1]")
-    return found
+    listed = numbers("support", support)
+    if listed.ndim != 2 or listed.shape[1] != outcomes or not len(listed):
+        raise ValueError(f"support has shape {listed.shape}; give rows of {outcomes} numbers")
+    require("support", listed, (listed >= 0) & (listed <= 1), "give numbers in [0, 1]")
+    return listed

@@ -1,8 +1,14 @@
 r"""Plans as tables, and leaders who learn one: CMA-ES, EXP3.
 
-**A plan** says how to draw outcomes in each phase of the run, after each of the followers' answers:
-it is a table ``distributions`` (P, S, m): a run of T rounds has P equally long phases; in phase p
-of round t = 0, 1, ... the leader draws from
+``Planned`` plays a plan that a scenario file lists. ``Trained`` learns one while it plays: it cuts
+the run into episodes, and tries a plan in each, which is judged in the wake of those before it.
+``regretless train`` takes the same searches (``SEARCHES``) and rehearses in runs that begin anew.
+
+A plan
+------
+A plan says how to draw outcomes in each phase of the run, after each of the followers' answers. It
+is a table ``distributions`` (P, S, m): a run of T rounds has P equally long phases; in phase p of
+round t = 0, 1, ... the leader draws from
 
     distributions[p, s],   p = floor(t P / T),   s = what followers played last,
 
@@ -10,7 +16,10 @@ a distribution over the m outcomes of its support. With S = 1 it does not look a
 s is the action that the cohort's agents played most in the round before (of several the lowest; 0
 before the first round). So a plan is plain data: a commitment has P = S = 1, up-then-down P = 2.
 
-**A search** proposes a generation of plans and is told what each was paid per round.
+A search
+--------
+A search is asked in turn: ``propose`` returns a generation of plans, ``feedback`` tells it what
+each was paid per round, ``best`` returns the plan that it would play now.
 
 **CMA-ES** (Hansen 2016, arXiv:1604.00772; the package ``cma``) looks for the scores of a plan, of
 which softmax makes distributions: it draws them from a normal distribution whose centre, spread and
@@ -20,9 +29,6 @@ spread of 2.
 
 **EXP3** (``agents.learners.external``) over a finite list of plans, of which eight are drawn before
 it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
-
-Leaders who learn while they play cut the run into episodes, and try a plan in each, which is judged
-in the wake of those before it; ``regretless train`` rehearses in runs that begin anew.
 """
 
 from abc import abstractmethod
@@ -50,12 +56,12 @@ from regretless.market.records import (
     OutcomeDistribution,
 )
 
-TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
-WIDEST = 8  # outcomes of a support whose plans are listed
-WIDE = 2.0  # spread of scores at the start
-ROUNDING = 1e-9
+SWITCH_TIMES = (0.25, 0.5, 0.75)  # shares of the run at which a listed plan may change outcomes
+MAX_LISTED_OUTCOMES = 8  # of a support whose plans are listed
+INITIAL_SPREAD = 2.0  # of scores, at the start of CMA-ES
+ROUNDING = 1e-9  # by which a payoff may leave its range
 
-Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
+PlanShape = tuple[int, int, int]  # phases P, answers S, outcomes of the support m
 
 
 @register.adversary("plan")
@@ -68,7 +74,7 @@ class Planned(Leader):
     """
 
     sees = frozenset({"history"})
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last_action",)
     distributions: Any
     rounds: int
     cohort: str | None = None
@@ -76,37 +82,50 @@ class Planned(Leader):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("rounds", self.rounds, least=1)
-        self._last, given = 0, self.distributions
-        table = numbers("distributions", given)
-        table = table[:, None] if table.ndim == 2 else table
-        if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
-            wanted = f"phases x rows x {len(self.support)} outcomes of the support"
-            told = f"distributions = {brief(given)} have shape {table.shape}"
-            raise ValueError(f"{told}; give {wanted}")
-        require("distributions", table, table >= 0, "give weights of at least 0")
-        total = table.sum(-1, keepdims=True)
+        self._last_action = 0  # what followers played most in the round before
+        weights = numbers("distributions", self.distributions)
+        if weights.ndim == 2:
+            weights = weights[:, None]
+        n_outcomes = len(self.support)
+        if weights.ndim != 3 or 0 in weights.shape or weights.shape[2] != n_outcomes:
+            raise ValueError(
+                f"distributions = {brief(self.distributions)} have shape {weights.shape}; "
+                f"give phases x rows x {n_outcomes} outcomes of the support"
+            )
+        require("distributions", weights, weights >= 0, "give weights of at least 0")
+        total = weights.sum(-1, keepdims=True)
         require("distributions", total, total > 0, "give each distribution a weight above 0")
-        self.distributions = table / total
+        self.distributions = weights / total
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        phase = history.rounds % self.rounds * len(self.distributions) // self.rounds
-        return OutcomeDistribution(self.support, self.distributions[phase, self._last])
+        n_phases = len(self.distributions)
+        phase = history.rounds % self.rounds * n_phases // self.rounds
+        return OutcomeDistribution(self.support, self.distributions[phase, self._last_action])
 
     def learn(self, payoff: float, observation: Observation) -> None:
-        """Remember what followers played most, if the plan looks at it."""
-        whom, rows = self.cohort or next(iter(observation.play)), self.distributions.shape[1]
-        if whom not in observation.play:
-            raise UserError(f"adversary.cohort '{whom}': {closest(whom, observation.play)}")
-        if rows == 1:
+        """Remember what followers played most, if the plan looks at it.
+
+        UserError if the cohort that it looks at does not exist or has another number of actions.
+        """
+        cohort_name = self.cohort or next(iter(observation.play))
+        if cohort_name not in observation.play:
+            raise UserError(
+                f"adversary.cohort '{cohort_name}': {closest(cohort_name, observation.play)}"
+            )
+        n_answers = self.distributions.shape[1]
+        if n_answers == 1:
             return
-        play = observation.play[whom]
-        if len(play) != rows:
-            told = f"the adversary's plan has {rows} rows a phase, '{whom}' {len(play)} actions"
-            raise UserError(f"{told}; give a row for each, or one for all")
-        if play.any():  # somebody was there
-            self._last = int(play.argmax())
+        mean_strategy = observation.play[cohort_name]
+        if len(mean_strategy) != n_answers:
+            raise UserError(
+                f"the adversary's plan has {n_answers} rows a phase, '{cohort_name}' "
+                f"{len(mean_strategy)} actions; give a row for each, or one for all"
+            )
+        somebody_was_there = mean_strategy.any()
+        if somebody_was_there:
+            self._last_action = int(mean_strategy.argmax())
 
 
 def softmax(scores: Array) -> Array:
@@ -114,37 +133,54 @@ def softmax(scores: Array) -> Array:
     return quantal_response(-scores, 1.0)
 
 
-def listed_plans(phases: int, outcomes: int) -> Array:
+def listed_plans(n_phases: int, n_outcomes: int) -> Array:
     """Return plans (L, P, 1, m) that do not look at play: what a bandit chooses among.
 
     Every outcome alone, an even draw of every two, and every outcome until a quarter, half or three
     quarters of the phases have passed, then another.
     """
-    if outcomes > WIDEST:
-        told = f"exp3 lists plans over at most {WIDEST} outcomes, and there are {outcomes}"
-        raise UserError(f"{told}; give a smaller support, or choose cma")
-    pure = np.eye(outcomes)
-    made = [np.tile(distribution, (phases, 1)) for distribution in pure]
-    for i, j in permutations(range(outcomes), 2):
-        turned = np.arange(phases)[:, None] >= np.unique(np.round(np.array(TURNS) * phases))
-        made += [np.where(then[:, None], pure[j], pure[i]) for then in turned.T]
-        made += [np.tile((pure[i] + pure[j]) / 2, (phases, 1))] if i < j else []
-    return np.unique(np.array(made), axis=0)[:, :, None]
+    if n_outcomes > MAX_LISTED_OUTCOMES:
+        raise UserError(
+            f"exp3 lists plans over at most {MAX_LISTED_OUTCOMES} outcomes, and there are "
+            f"{n_outcomes}; give a smaller support, or choose cma"
+        )
+    pure = np.eye(n_outcomes)
+    plans = [np.tile(distribution, (n_phases, 1)) for distribution in pure]
+    switch_phases = np.unique(np.round(np.array(SWITCH_TIMES) * n_phases))
+    for first, second in permutations(range(n_outcomes), 2):
+        for switch_phase in switch_phases:
+            has_switched = np.arange(n_phases)[:, None] >= switch_phase
+            plans.append(np.where(has_switched, pure[second], pure[first]))
+        if first < second:
+            even_draw = (pure[first] + pure[second]) / 2
+            plans.append(np.tile(even_draw, (n_phases, 1)))
+    return np.unique(np.array(plans), axis=0)[:, :, None]
 
 
 class Search(Checkpointable):
-    """What every search offers: plans of a ``shape`` (P, S, m), ``generation`` of them at a time.
+    """What every search offers; the order of calls is at the top of the file.
 
-    ``paid`` has the least and the most that a round can pay.
+    Attributes
+    ----------
+    generation : int
+        How many plans it proposes at a time, G.
+    shape : (P, S, m)
+        The shape of a plan.
+    rng : Generator
+        The search's own stream.
+    payoff_range : (float, float)
+        The least and the most that a round can pay.
     """
 
     generation: ClassVar[int]
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
 
     def __init__(
-        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
+        self, shape: PlanShape, rng: np.random.Generator, *, payoff_range: tuple[float, float]
     ) -> None:
-        self.shape, self.rng, self.paid = shape, rng, paid
+        self.shape = shape
+        self.rng = rng
+        self.payoff_range = payoff_range
         self.begin()
 
     @abstractmethod
@@ -168,84 +204,92 @@ class CMAES(Search):
     """Lets CMA-ES look for scores; restored, it is told all payoffs again."""
 
     generation = 16
-    REMEMBERED = ("_seed", "_told")
+    REMEMBERED = ("_optimiser_seed", "_payoff_history")
 
     def begin(self) -> None:
-        self._seed, self._told = int(self.rng.integers(2**31)), np.zeros((0, self.generation))
-        self._start()
+        self._optimiser_seed = int(self.rng.integers(2**31))
+        self._payoff_history = np.zeros((0, self.generation))  # a row per generation
+        self._start_optimiser()
 
-    def _start(self) -> None:
+    def _start_optimiser(self) -> None:
         import cma  # noqa: PLC0415 - slow
 
-        own = stream(self._seed, "cma")
+        rng = stream(self._optimiser_seed, "cma")
         options = {
             "CMA_diagonal": True,
             "popsize": self.generation,
-            "randn": lambda *shape: own.standard_normal(shape),
+            "randn": lambda *shape: rng.standard_normal(shape),
             "seed": np.nan,  # leaves NumPy's global generator alone
             "verbose": -10,
         }
-        centre = own.normal(size=int(np.prod(self.shape)))
-        self._strategy = cma.CMAEvolutionStrategy(centre, WIDE, options)
-        self._asked = self._strategy.ask()
+        n_scores = int(np.prod(self.shape))
+        centre = rng.normal(size=n_scores)
+        self._optimiser = cma.CMAEvolutionStrategy(centre, INITIAL_SPREAD, options)
+        self._proposed_scores = self._optimiser.ask()
 
     def propose(self) -> Array:
-        return softmax(np.reshape(self._asked, (-1, *self.shape)))
+        return softmax(np.reshape(self._proposed_scores, (-1, *self.shape)))
 
     def feedback(self, payoffs: Array) -> None:
-        self._told = np.vstack([self._told, payoffs])
-        self._tell(payoffs)
+        self._payoff_history = np.vstack([self._payoff_history, payoffs])
+        self._tell_optimiser(payoffs)
 
-    def _tell(self, payoffs: Array) -> None:
-        self._strategy.tell(self._asked, (-payoffs).tolist())  # it minimises
-        self._asked = self._strategy.ask()
+    def _tell_optimiser(self, payoffs: Array) -> None:
+        self._optimiser.tell(self._proposed_scores, (-payoffs).tolist())  # it minimises
+        self._proposed_scores = self._optimiser.ask()
 
     def best(self) -> Array:
-        return softmax(np.reshape(self._strategy.result.xfavorite, self.shape))
+        return softmax(np.reshape(self._optimiser.result.xfavorite, self.shape))
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self._start()
-        for payoffs in self._told:
-            self._tell(payoffs)
+        self._start_optimiser()
+        for payoffs in self._payoff_history:
+            self._tell_optimiser(payoffs)
 
 
 class Bandit(Search):
     """EXP3 over a list of plans that do not look at play; a generation has one distribution."""
 
     generation = 8
-    REMEMBERED = ("learner", "_arms")
+    REMEMBERED = ("learner", "_drawn_arms")
 
     def begin(self) -> None:
-        listed = listed_plans(self.shape[0], self.shape[2])
-        self.plans = np.broadcast_to(listed, (len(listed), *self.shape))
-        self.learner, self._arms = EXP3(), np.zeros(0, dtype=np.intp)
+        n_phases, _, n_outcomes = self.shape
+        plans = listed_plans(n_phases, n_outcomes)
+        self.plans = np.broadcast_to(plans, (len(plans), *self.shape))
+        self.learner = EXP3()
         self.learner.start(1, len(self.plans))
+        self._drawn_arms = np.zeros(0, dtype=np.intp)
 
     def propose(self) -> Array:
-        drawn = self.rng.random(self.generation)
-        self._arms = draw_rows(self.learner.strategy, drawn, np.zeros(len(drawn), dtype=np.intp))
-        return self.plans[self._arms]
+        uniforms = self.rng.random(self.generation)
+        only_row = np.zeros(self.generation, dtype=np.intp)
+        self._drawn_arms = draw_rows(self.learner.strategy, uniforms, only_row)
+        return self.plans[self._drawn_arms]
 
     def feedback(self, payoffs: Array) -> None:
-        (low, high), distribution = self.paid, self.learner.strategy
-        for arm, paid in zip(self._arms, payoffs, strict=True):
-            if not low - ROUNDING <= paid <= high + ROUNDING:
-                beyond = f"exp3 was paid {paid:g}, beyond its payoff's range, {low:g} to {high:g}"
-                raise UserError(f"{beyond}; choose cma")
+        """Be told the payoffs (G,); UserError if one lies outside the payoff's range."""
+        low, high = self.payoff_range
+        distribution = self.learner.strategy
+        for arm, payoff in zip(self._drawn_arms, payoffs, strict=True):
+            if not low - ROUNDING <= payoff <= high + ROUNDING:
+                raise UserError(
+                    f"exp3 was paid {payoff:g}, beyond its payoff's range, {low:g} to {high:g}; "
+                    "choose cma"
+                )
             losses = np.zeros(distribution.shape)
-            losses[0, arm] = np.clip((high - paid) / max(high - low, ROUNDING), 0.0, 1.0)
-            self.learner.strategy = distribution  # that it was drawn from
+            losses[0, arm] = np.clip((high - payoff) / max(high - low, ROUNDING), 0.0, 1.0)
+            # All arms of a generation were drawn from one distribution, by which the estimates
+            # divide.
+            self.learner.strategy = distribution
             self.learner.learn(losses, np.array([arm]))
 
     def best(self) -> Array:
         return np.asarray(self.plans[int(self.learner.strategy[0].argmax())])
 
 
-SEARCHES: dict[str, Callable[..., Search]] = {
-    "cma": CMAES,
-    "exp3": Bandit,
-}
+SEARCHES: dict[str, Callable[..., Search]] = {"cma": CMAES, "exp3": Bandit}  # by name
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -256,7 +300,14 @@ class Trained(Planned):
     actions where it is to look at play.
     """
 
-    REMEMBERED = ("search", "distributions", "_plans", "_payoffs", "_sum", "_count")
+    REMEMBERED = (
+        "search",
+        "distributions",
+        "_plans",
+        "_payoffs",
+        "_episode_sum",
+        "_episode_rounds",
+    )
     algorithm: ClassVar[Callable[..., Search]]
     distributions: Any = field(init=False)
     rounds: int = field(init=False)
@@ -267,26 +318,39 @@ class Trained(Planned):
     def __post_init__(self) -> None:
         for name in ("length", "phases", "rows"):
             check_int(name, getattr(self, name), least=1)
-        wide = len(support_of(self.outcomes, self.support, self.grid))
-        self.distributions, self.rounds = np.ones((self.phases, self.rows, wide)), self.length
+        n_outcomes = len(support_of(self.outcomes, self.support, self.grid))
+        # The base asks for a plan, which is an even draw until the search proposes others.
+        self.distributions = np.ones((self.phases, self.rows, n_outcomes))
+        self.rounds = self.length
         super().__post_init__()
-        shape = self.distributions.shape
-        self.search = type(self).algorithm(shape, self.rng, paid=self.payoff.range())
-        self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
+        plan_shape = self.distributions.shape
+        self.search = type(self).algorithm(plan_shape, self.rng, payoff_range=self.payoff.range())
+        self._episode_sum = 0.0
+        self._episode_rounds = 0
+        self._payoffs = np.zeros(0)  # per round, of those plans of the generation that were tried
         self._plans = self.search.propose()
         self.distributions = self._plans[0]
 
     def learn(self, payoff: float, observation: Observation) -> None:
+        """Count the payoff, and go over to the next plan at the end of an episode.
+
+        An episode in which nobody was there is played once more.
+        """
         super().learn(payoff, observation)
-        if np.isfinite(payoff):  # somebody was there
-            self._sum, self._count = self._sum + payoff, self._count + 1
-        if (observation.number + 1) % self.rounds or not self._count:
+        somebody_was_there = np.isfinite(payoff)
+        if somebody_was_there:
+            self._episode_sum += payoff
+            self._episode_rounds += 1
+        is_last_of_episode = (observation.number + 1) % self.rounds == 0
+        if not is_last_of_episode or not self._episode_rounds:
             return
-        self._payoffs = np.append(self._payoffs, self._sum / self._count)
-        self._sum, self._count = 0.0, 0
+        self._payoffs = np.append(self._payoffs, self._episode_sum / self._episode_rounds)
+        self._episode_sum = 0.0
+        self._episode_rounds = 0
         if len(self._payoffs) == len(self._plans):
             self.search.feedback(self._payoffs)
-            self._plans, self._payoffs = self.search.propose(), np.zeros(0)
+            self._plans = self.search.propose()
+            self._payoffs = np.zeros(0)
         self.distributions = self._plans[len(self._payoffs)]
 
 

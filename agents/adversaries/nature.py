@@ -1,5 +1,8 @@
 r"""Outcomes without a motive: replayed data, nature, and the opponent of the forecast.
 
+``Replay`` plays the rows of a table, which the assembly of a scenario reads from a file. The kinds
+of ``Nature`` differ in the path of their mean: a subclass says it in ``mean_at``.
+
 **Nature** keeps a mean path m_t in [0, 1]^d and draws y_t coordinate by coordinate from the beta
 distribution with that mean and ``concentration`` c, Beta(c m, c (1 - m)), whose standard deviation
 is sqrt(m (1 - m) / (c + 1)): c = 2 with mean 1/2 is uniform, large c is nearly the mean itself, and
@@ -23,16 +26,25 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import brief
 from regretless.market.records import AdversaryView, Context, History
 
-LEAST = 0.05  # of a concentration, unless more extreme outcomes are asked for
-EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta distribution degenerates
+MIN_CONCENTRATION = 0.05  # unless more extreme outcomes are asked for
+MEAN_MARGIN = 1e-3  # means are kept this far from 0 and 1, where the beta distribution degenerates
 
 
 class Replay(Checkpointable, Pure):
     """Plays the rows of a table of outcomes (T, d), from the start again when they run out.
 
-    ``contexts`` (T, f) of these ``names`` are what everybody sees before each row, of which tables
-    show the first ``logged``, by default all; ``index`` has what names the rows, such as "date",
-    and each row's name.
+    Parameters
+    ----------
+    outcomes : (T, d)
+        A row per round.
+    contexts : (T, f) or None
+        The features that everybody sees before each row.
+    names : tuple of str
+        The names of the f features.
+    logged : int or None
+        Tables show the first so many features; None for all.
+    index : (str, sequence of T str) or None
+        What names the rows, such as "date", and each row's name.
     """
 
     sees = frozenset({"history"})
@@ -46,18 +58,28 @@ class Replay(Checkpointable, Pure):
         logged: int | None = None,
         index: tuple[str, Sequence[str]] | None = None,
     ) -> None:
-        self._rows = np.asarray(outcomes, dtype=np.float64)
-        self.outcomes = int(self._rows.shape[1])
-        self._names, self._logged, self._index = names, logged, index
-        self._contexts = np.zeros((len(self._rows), 0)) if contexts is None else contexts
+        self._outcome_table = np.asarray(outcomes, dtype=np.float64)
+        self.outcomes = int(self._outcome_table.shape[1])
+        if contexts is None:
+            contexts = np.zeros((len(self._outcome_table), 0))
+        self._contexts = contexts
+        self._names = names
+        self._logged = logged
+        self._row_names = index
 
     def context(self, history: History) -> Context:
-        row = history.rounds % len(self._rows)
-        index = None if self._index is None else (self._index[0], self._index[1][row])
+        row = self._row_of_round(history)
+        index = None
+        if self._row_names is not None:
+            column, names_of_rows = self._row_names
+            index = (column, names_of_rows[row])
         return Context(self._names, self._contexts[row], self._logged, index)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        return np.asarray(self._rows[history.rounds % len(self._rows)])
+        return np.asarray(self._outcome_table[self._row_of_round(history)])
+
+    def _row_of_round(self, history: History) -> int:
+        return history.rounds % len(self._outcome_table)
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +101,7 @@ class Nature(Checkpointable, Pure):
 
     def __post_init__(self) -> None:
         check_range("concentration", self.concentration, 0, np.inf)
-        if 0 < self.concentration < LEAST and not self.extreme:
+        if 0 < self.concentration < MIN_CONCENTRATION and not self.extreme:
             raise ValueError(
                 f"concentration is {self.concentration}, so that nearly all outcomes are 0 or 1; "
                 "add extreme = true if that is meant, or give 0 for the mean without noise, 20 for "
@@ -87,13 +109,15 @@ class Nature(Checkpointable, Pure):
             )
 
     @abstractmethod
-    def at(self, time: int) -> Array:
-        """Return the mean (d,) of a round."""
+    def mean_at(self, time: int) -> Array:
+        """Return the mean (d,) of a round, counted from 0; called once per round, in order."""
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        mean, sure = self.at(history.rounds), self.concentration
-        inner = np.clip(mean, EDGE, 1 - EDGE)
-        return mean if sure == 0 else self.rng.beta(sure * inner, sure * (1 - inner))
+        mean = self.mean_at(history.rounds)
+        if self.concentration == 0:
+            return mean
+        inner_mean = np.clip(mean, MEAN_MARGIN, 1 - MEAN_MARGIN)
+        return self.rng.beta(self.concentration * inner_mean, self.concentration * (1 - inner_mean))
 
 
 @register.adversary("iid")
@@ -106,14 +130,14 @@ class IID(Nature):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = numbers("mean", self.mean)
-        require("mean", given, (given >= 0) & (given <= 1), "give numbers in [0, 1]")
-        if given.shape not in ((), (1,), (self.outcomes,)):
-            cure = f"give one number, or one for each of the {self.outcomes} outcomes"
-            raise ValueError(f"mean = {brief(self.mean)}: {cure}")
-        self.mean = np.broadcast_to(given, (self.outcomes,))
+        mean = numbers("mean", self.mean)
+        require("mean", mean, (mean >= 0) & (mean <= 1), "give numbers in [0, 1]")
+        if mean.shape not in ((), (1,), (self.outcomes,)):
+            hint = f"give one number, or one for each of the {self.outcomes} outcomes"
+            raise ValueError(f"mean = {brief(self.mean)}: {hint}")
+        self.mean = np.broadcast_to(mean, (self.outcomes,))
 
-    def at(self, time: int) -> Array:
+    def mean_at(self, time: int) -> Array:
         return np.asarray(self.mean)
 
 
@@ -122,19 +146,20 @@ class IID(Nature):
 class Drifting(Nature):
     """A mean that walks at random, by a standard deviation of ``step``, reflected at the walls."""
 
-    REMEMBERED = ("_place",)
+    REMEMBERED = ("_mean",)
     step: float = 0.01
     concentration: float = 20.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("step", self.step, 0, np.inf)
-        self._place = self.rng.random(self.outcomes)
+        self._mean = self.rng.random(self.outcomes)
 
-    def at(self, time: int) -> Array:
-        place = np.abs(self._place + self.step * self.rng.standard_normal(self.outcomes)) % 2
-        self._place = np.where(place > 1, 2 - place, place)
-        return self._place
+    def mean_at(self, time: int) -> Array:
+        steps = self.step * self.rng.standard_normal(self.outcomes)
+        moved = np.abs(self._mean + steps) % 2  # reflected at 0; at 1 in the next line
+        self._mean = np.where(moved > 1, 2 - moved, moved)
+        return self._mean
 
 
 @register.adversary("cyclic")
@@ -152,10 +177,11 @@ class Cyclic(Nature):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.amplitude <= 0.5 or self.period <= 0:
-            told = f"amplitude {self.amplitude} must lie in [0, 0.5], period {self.period} above 0"
-            raise ValueError(told)
+            raise ValueError(
+                f"amplitude {self.amplitude} must lie in [0, 0.5], period {self.period} above 0"
+            )
 
-    def at(self, time: int) -> Array:
+    def mean_at(self, time: int) -> Array:
         phase = time / self.period + np.arange(self.outcomes) / self.outcomes
         return np.clip(0.5 + self.amplitude * np.sin(2 * np.pi * phase), 0.0, 1.0)
 
@@ -165,19 +191,19 @@ class Cyclic(Nature):
 class Switching(Nature):
     """Regimes of ``length`` rounds, each with a mean that is drawn uniformly from the cube."""
 
-    REMEMBERED = ("_regime",)
+    REMEMBERED = ("_regime_mean",)
     length: int = 400
     concentration: float = 20.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("length", self.length, least=1)
-        self._regime = np.full(self.outcomes, 0.5)
+        self._regime_mean = np.full(self.outcomes, 0.5)
 
-    def at(self, time: int) -> Array:
+    def mean_at(self, time: int) -> Array:
         if time % self.length == 0:
-            self._regime = self.rng.random(self.outcomes)
-        return self._regime
+            self._regime_mean = self.rng.random(self.outcomes)
+        return self._regime_mean
 
 
 @register.adversary("anti-forecast")
@@ -199,5 +225,5 @@ class AntiForecast(Checkpointable, Pure):
         self._vertices = 0.5 + strength * (support_of(outcomes, None, None) - 0.5)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
-        return np.asarray(self._vertices[int(distance.argmax())])
+        squared_distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
+        return np.asarray(self._vertices[int(squared_distance.argmax())])

@@ -1,15 +1,20 @@
 """Adversaries made of others: a coalition, and one kept to a space.
 
+A scenario makes a ``Coalition`` where ``[adversary]`` lists members, and wraps an adversary in
+``Confined`` where the outcomes of its market lie in a space smaller than the cube.
+
 **A coalition** is several adversaries, each in charge of its own coordinates of the outcome. A
 member plays as if its coordinates were the whole outcome: the history and the labels of the
 forecast that it is shown are those of its coordinates, and of the rest it sees what it declares by
 itself. Members commit independently of each other, so the coalition's distribution is the product
 of theirs.
 
-Where a member needs whole outcomes, to know the followers' losses or to rehearse, the coordinates
+Where a member needs full outcomes, to know the followers' losses or to rehearse, the coordinates
 of the others stand at one half. That is exact for the member's choice where losses are sums over
 coordinates (linear, separable), as its part does not depend on theirs. A linear payoff concerns the
 member's own coordinates alone.
+
+Shapes: d coordinates of an outcome, c of them a member's own.
 """
 
 import inspect
@@ -21,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.leader import MOST, JointPayoff
+from regretless.agents.adversaries.leader import MAX_SUPPORT_SIZE, JointPayoff, PaidCoordinates
 from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -40,70 +45,81 @@ from regretless.market.records import (
     OutcomeDistribution,
 )
 
-ELSEWHERE = 0.5  # where the others' coordinates stand for a member
+NEUTRAL_COORDINATE = 0.5  # where the others' coordinates stand for a member
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class CoalitionMember:
     """An adversary and its coordinates, of d ``outcomes`` in all."""
 
-    player: Any
-    own: list[int]
+    adversary: Any
+    coordinates: list[int]
     outcomes: int
 
-    def filled(self, part: ArrayLike) -> Array:
-        """Fill the own coordinates (..., own) up to whole outcomes (..., d)."""
-        given = np.asarray(part, dtype=np.float64)
-        outcomes = np.full((*given.shape[:-1], self.outcomes), ELSEWHERE)
-        outcomes[..., self.own] = given
+    def fill_outcomes(self, own_values: ArrayLike) -> Array:
+        """Fill values of its own coordinates (..., c) up to full outcomes (..., d)."""
+        values = np.asarray(own_values, dtype=np.float64)
+        outcomes = np.full((*values.shape[:-1], self.outcomes), NEUTRAL_COORDINATE)
+        outcomes[..., self.coordinates] = values
         return outcomes
 
-    def shown(self, announced: AdversaryView) -> AdversaryView:
-        """Show what the member declares, and of labels its own coordinates."""
-        sees = sight_of(self.player)
-        told: dict[str, Callable[[], Any]] = {}
+    def view_for_member(self, announced: AdversaryView) -> AdversaryView:
+        """Return what the member declares that it sees, with labels of its own coordinates."""
+        sees = sight_of(self.adversary)
+        # Each entry is a function, so that nothing is worked out that the member does not read.
+        declared: dict[str, Callable[[], Any]] = {}
         if "play" in sees:
-            rollout = announced.rollout
-            told["play"] = lambda: announced.play
-            told["rollout"] = lambda: (
-                lambda y, rounds, *, seed: rollout(self.filled(y), rounds, seed=seed)
-            )
+            declared["play"] = lambda: announced.play
+            declared["rollout"] = lambda: self._make_rollout(announced)
         if "draw" in sees:
-            told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced
+            declared["drawn"] = lambda: announced.drawn
+            declared["induced"] = lambda: announced.induced
         if "mixture" not in sees:
-            return AdversaryView(None, **told)
-        labels = [None if b.labels is None else b.labels[:, self.own] for b in announced.blocks]
-        pairs = zip(announced.blocks, labels, strict=True)
-        return AdversaryView(tuple(replace(b, labels=own) for b, own in pairs), **told)
+            return AdversaryView(None, **declared)
+        blocks = []
+        for block in announced.blocks:
+            own_labels = None if block.labels is None else block.labels[:, self.coordinates]
+            blocks.append(replace(block, labels=own_labels))
+        return AdversaryView(tuple(blocks), **declared)
 
-    def met(self, follower: Follower) -> Follower:
-        """Show a follower whose losses depend on the own coordinates."""
+    def _make_rollout(self, announced: AdversaryView) -> Callable[..., Any]:
+        """Return the announced rollout as a function of the member's own coordinates."""
+        rollout_of_outcomes = announced.rollout
+
+        def rollout(own_values: Array, rounds: int, *, seed: int) -> Any:
+            return rollout_of_outcomes(self.fill_outcomes(own_values), rounds, seed=seed)
+
+        return rollout
+
+    def follower_for_member(self, follower: Follower) -> Follower:
+        """Return a follower whose losses are functions of the member's own coordinates."""
         loss = follower.loss
         low, high = loss.range()
-        partial = LipschitzLoss(
-            lambda y: loss.losses(self.filled(y)),
+        loss_of_own_coordinates = LipschitzLoss(
+            lambda own_values: loss.losses(self.fill_outcomes(own_values)),
             constant=loss.lipschitz(),
             shape=loss.offset.shape,
-            dimension=len(self.own),
+            dimension=len(self.coordinates),
             low=low,
             high=high,
         )
-        return replace(follower, loss=partial)
+        return replace(follower, loss=loss_of_own_coordinates)
 
 
 class PartialHistory(History):
     """The past as a member sees it: its own coordinates."""
 
-    def __init__(self, whole: History, own: list[int]) -> None:
-        self._whole, self._own = whole, own
-        self.rounds = whole.rounds
+    def __init__(self, full_history: History, coordinates: list[int]) -> None:
+        self._full_history = full_history
+        self._coordinates = coordinates
+        self.rounds = full_history.rounds
 
     @property
     def mean(self) -> Array:
-        return self._whole.mean[self._own]
+        return self._full_history.mean[self._coordinates]
 
     def last(self, count: int = 1) -> Array:
-        return self._whole.last(count)[:, self._own]
+        return self._full_history.last(count)[:, self._coordinates]
 
 
 @register.adversary("coalition")
@@ -128,30 +144,50 @@ class Coalition(Checkpointable, Adversary):
         super().__init__(outcomes, rng)
         if not isinstance(members, list | tuple) or not members:
             raise ValueError(f"members = {brief(members)}: give at least one table")
-        seed, given = int(rng.integers(2**63)), {} if rounds is None else {"rounds": rounds}
-        streams = (stream(seed, "member", str(i)) for i in range(len(members)))
-        self.members = [
-            _member(table, outcomes, own, given)
-            for table, own in zip(members, streams, strict=True)
-        ]
-        taken = sorted(i for member in self.members for i in member.own)
-        if taken != list(range(outcomes)):
-            told = ", ".join(map(str, taken))
-            raise ValueError(f"the members' coordinates are {told}; name 0 to {outcomes - 1} once")
+        seed = int(rng.integers(2**63))
+        shared_parameters = {} if rounds is None else {"rounds": rounds}
+        self.members = []
+        for i, table in enumerate(members):
+            member_rng = stream(seed, "member", str(i))
+            self.members.append(_make_member(table, outcomes, member_rng, shared_parameters))
+        self._check_coordinates()
         self.sees = frozenset().union(*map(sight_of, self._players))
-        paid = [(m.player.payoff, m.own) for m in self.members if m.player.payoff is not None]
-        self.payoff = JointPayoff(paid) if paid else None
-        listed = [player.support for player in self._players if player.support is not None]
-        self.support = self._product(listed) if len(listed) == len(self.members) else None
+        self.payoff = self._joint_payoff()
+        supports = [player.support for player in self._players if player.support is not None]
+        self.support = None
+        if len(supports) == len(self.members):
+            self.support = self._all_combinations(supports)
 
     @property
     def _players(self) -> list[Any]:
-        return [member.player for member in self.members]
+        return [member.adversary for member in self.members]
+
+    def _check_coordinates(self) -> None:
+        """ValueError unless each coordinate belongs to one member."""
+        covered: list[int] = []
+        for member in self.members:
+            covered += member.coordinates
+        covered.sort()
+        if covered != list(range(self.outcomes)):
+            listed = ", ".join(map(str, covered))
+            raise ValueError(
+                f"the members' coordinates are {listed}; name 0 to {self.outcomes - 1} once"
+            )
+
+    def _joint_payoff(self) -> JointPayoff | None:
+        paid = [
+            PaidCoordinates(member.adversary.payoff, member.coordinates)
+            for member in self.members
+            if member.adversary.payoff is not None
+        ]
+        return JointPayoff(paid) if paid else None
 
     def meet(self, followers: Sequence[Follower]) -> None:
         for member in self.members:
-            if "losses" in sight_of(member.player):
-                member.player.meet(tuple(member.met(who) for who in followers))
+            if "losses" in sight_of(member.adversary):
+                member.adversary.meet(
+                    tuple(member.follower_for_member(follower) for follower in followers)
+                )
 
     @property
     def observes_play(self) -> bool:
@@ -160,53 +196,81 @@ class Coalition(Checkpointable, Adversary):
     def learn(self, payoff: float, observation: Observation) -> None:
         """Tell all members what all are paid together, and each its own coordinates."""
         for member in self.members:
-            own = replace(observation, outcome=observation.outcome[member.own])
-            member.player.learn(payoff, own)
+            own_outcome = observation.outcome[member.coordinates]
+            member.adversary.learn(payoff, replace(observation, outcome=own_outcome))
 
     def context(self, history: History) -> Context:
-        parts = [m.player.context(PartialHistory(history, m.own)) for m in self.members]
-        names = tuple(name for part in parts for name in part.names)
-        return Context(names, np.concatenate([part.values for part in parts]))
+        names: list[str] = []
+        values = []
+        for member in self.members:
+            own_history = PartialHistory(history, member.coordinates)
+            own_context = member.adversary.context(own_history)
+            names += own_context.names
+            values.append(own_context.values)
+        return Context(tuple(names), np.concatenate(values))
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        parts = [
-            m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
-            for m in self.members
-        ]
-        points = self._product([part.points for part in parts])
-        weights = np.array([np.prod(one) for one in product(*(part.weights for part in parts))])
+        """Return the product of what the members commit to."""
+        distributions = []
+        for member in self.members:
+            own_history = PartialHistory(history, member.coordinates)
+            own_view = member.view_for_member(announced)
+            distributions.append(member.adversary.commit(context, own_history, own_view))
+        points = self._all_combinations([distribution.points for distribution in distributions])
+        combinations_of_weights = product(*(distribution.weights for distribution in distributions))
+        weights = np.array([np.prod(combination) for combination in combinations_of_weights])
         return OutcomeDistribution(points, weights / weights.sum())
 
-    def _product(self, parts: Sequence[Array]) -> Array:
-        """Every combination (m, d) of the members' outcomes; UserError if they are too many."""
-        sizes = [len(part) for part in parts]
-        if np.prod(sizes, dtype=np.float64) > MOST:
-            raise UserError(f"members have {sizes} outcomes each; together at most {MOST}")
-        places = np.array(list(product(*map(range, sizes))))
-        found = np.empty((len(places), self.outcomes))
-        for member, part, place in zip(self.members, parts, places.T, strict=True):
-            found[:, member.own] = part[place]
-        return found
+    def _all_combinations(self, outcomes_of_members: Sequence[Array]) -> Array:
+        """Return every combination (m, d) of the members' outcomes; UserError if too many.
+
+        Each member has an array (m_i, c) over its own coordinates. The last member's vary fastest.
+        """
+        sizes = [len(outcomes) for outcomes in outcomes_of_members]
+        if np.prod(sizes, dtype=np.float64) > MAX_SUPPORT_SIZE:
+            raise UserError(
+                f"members have {sizes} outcomes each; together at most {MAX_SUPPORT_SIZE}"
+            )
+        index_table = np.array(list(product(*map(range, sizes))))  # (m, members)
+        combinations = np.empty((len(index_table), self.outcomes))
+        for member, outcomes, indices in zip(
+            self.members, outcomes_of_members, index_table.T, strict=True
+        ):
+            combinations[:, member.coordinates] = outcomes[indices]
+        return combinations
 
 
-def _member(table: Any, outcomes: int, rng: np.random.Generator, given: dict[str, Any]) -> Member:
+def _make_member(
+    table: Any, outcomes: int, rng: np.random.Generator, shared_parameters: dict[str, Any]
+) -> CoalitionMember:
+    """Make the member that a table of a scenario file describes.
+
+    ``outcomes`` is d; the kind takes those of the ``shared_parameters`` that its signature names
+    and the table does not. ValueError or UserError, with the cure, if the table is no member.
+    """
     if not isinstance(table, dict) or not {"kind", "coordinates"} <= set(table):
         raise ValueError(f"members: {brief(table)}; give each a kind and coordinates")
     parameters = dict(table)
-    kind, listed = parameters.pop("kind"), parameters.pop("coordinates")
-    coordinates = np.atleast_1d(listed).tolist()
-    own = [check_int("coordinates", i, least=0, below=outcomes) for i in coordinates]
-    if not own:
-        raise ValueError(f"coordinates = {brief(listed)}: give each member at least one")
-    maker = register.adversary[kind]
-    takes = inspect.signature(maker).parameters
-    parameters = {key: value for key, value in given.items() if key in takes} | parameters
+    kind = parameters.pop("kind")
+    raw_coordinates = parameters.pop("coordinates")
+    coordinates = [
+        check_int("coordinates", coordinate, least=0, below=outcomes)
+        for coordinate in np.atleast_1d(raw_coordinates).tolist()
+    ]
+    if not coordinates:
+        raise ValueError(f"coordinates = {brief(raw_coordinates)}: give each member at least one")
+    make_adversary = register.adversary[kind]
+    accepted = inspect.signature(make_adversary).parameters
+    for name, value in shared_parameters.items():
+        if name in accepted:
+            parameters.setdefault(name, value)
     try:
-        return Member(maker(len(own), rng, **parameters), own, outcomes)
+        adversary = make_adversary(len(coordinates), rng, **parameters)
     except TypeError as error:
         raise UserError(f"members: '{kind}': {error}") from error
+    return CoalitionMember(adversary, coordinates, outcomes)
 
 
 class Confined(Checkpointable, Adversary):
@@ -226,7 +290,9 @@ class Confined(Checkpointable, Adversary):
         payoff: Payoff | None = None,
         support: Array | None = None,
     ) -> None:
-        self.adversary, self.space, self._support = adversary, space, support
+        self.adversary = adversary
+        self.space = space
+        self._support = support
         self.outcomes = adversary.outcomes
         self.sees = sight_of(adversary)
         self.payoff = payoff if adversary.payoff is None else adversary.payoff
@@ -236,8 +302,9 @@ class Confined(Checkpointable, Adversary):
     @property
     def support(self) -> Array | None:  # type: ignore[override]
         """The outcomes that the adversary chooses among, where there is such a list."""
-        own = self.adversary.support
-        return self._support if own is None else own
+        if self.adversary.support is None:
+            return self._support
+        return self.adversary.support
 
     @property
     def observes_play(self) -> bool:
@@ -264,8 +331,9 @@ class Confined(Checkpointable, Adversary):
     ) -> OutcomeDistribution:
         distribution = self.adversary.commit(context, history, announced)
         points = distribution.points
-        inside = np.zeros(len(points), dtype=bool)  # those of the support, to the last bit
+        # Outcomes of the support lie in the space; moving them again could change their last bit.
+        is_listed = np.zeros(len(points), dtype=bool)
         if self.support is not None:
-            inside = (points[:, None] == self.support).all(2).any(1)
-        moved = np.where(inside[:, None], points, self.space.confined(points))
+            is_listed = (points[:, None] == self.support).all(2).any(1)
+        moved = np.where(is_listed[:, None], points, self.space.confined(points))
         return OutcomeDistribution(moved, distribution.weights)

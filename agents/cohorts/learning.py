@@ -1,21 +1,23 @@
 """Learners in the market: they hear no forecast, play, and are told their losses.
 
-Full-information learners with equal losses play the same strategy, so they share a row, and the row
-is charged its strategy in expectation. A bandit learner's state depends on its own draws: a row
-each, charged for the action played.
+The assembly of a scenario makes a ``LearnerCohort`` for every cohort whose response is a learner
+(``agents.learners``). The round calls ``decide`` and, once the outcome is known, ``learn``.
+
+Full-information learners with equal losses play the same strategy. They share a row, which is
+charged its strategy in expectation. The state of a bandit learner depends on its own draws: each
+such agent has a row of its own, which is charged for the action played.
 """
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
-from regretless.agents.cohorts import parts
+from regretless.agents.cohorts.parts import make_part, rows_for_same_rounding
 from regretless.agents.learners.base import RowLearner
-from regretless.market.core.arrays import Array, Indices, draw_rows
+from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.own_code import handed, is_ours, strategies_of
+from regretless.market.core.own_code import is_ours, readonly_for_user, strategies_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy, one_hot
@@ -26,9 +28,21 @@ from regretless.market.regret.ledger import Ledger
 class LearnerCohort(Cohort, Checkpointable):
     """Learners of one rule and one number of actions, on distinct losses.
 
-    The block scores them, they do not listen. Bandit learners have a row each; a row without an
-    agent is there for company, where agents are shared out. ``learner`` is started here, ``rng``
-    draws the actions.
+    The forecaster's block scores them; they do not listen to it. A row without an agent may exist
+    where agents are shared out over workers (``agents.cohorts.parts``).
+
+    Attributes
+    ----------
+    loss : Loss
+        A stack of K losses, one per row.
+    row_of : (N,) ints
+        The row of each agent; all different where the learner is a bandit.
+    learner : RowLearner
+        Plays all K rows. The cohort starts it.
+    rng : Generator
+        Draws the actions that are played.
+    horizon : int or None
+        The number of rounds, for learners whose rate depends on it.
     """
 
     REMEMBERED = ("ledger", "rng", "learner")
@@ -49,16 +63,16 @@ class LearnerCohort(Cohort, Checkpointable):
     kind: str = field(default="learner", init=False)
 
     def __post_init__(self) -> None:
-        rows = len(self.ledger.count)
-        held, first = np.unique(self.row_of, return_index=True)
-        if held[-1] >= rows:
-            raise ValueError(f"row_of names row {held[-1]}; the ledger has {rows}")
-        if self.learner.bandit and len(held) < len(self.row_of):
+        n_rows = len(self.ledger.count)
+        rows_with_agents, first_agents = np.unique(self.row_of, return_index=True)
+        if rows_with_agents[-1] >= n_rows:
+            raise ValueError(f"row_of names row {rows_with_agents[-1]}; the ledger has {n_rows}")
+        if self.learner.bandit and len(rows_with_agents) < len(self.row_of):
             raise ValueError(f"{self.rule} learns from its own draws; give every agent a row")
-        self._first = np.zeros(rows, dtype=np.intp)
-        self._first[held] = first
-        self._alone = np.array_equal(self.row_of, np.arange(rows))
-        self.learner.start(rows, self.loss.actions, horizon=self.horizon)
+        self._first_agent_of_row = np.zeros(n_rows, dtype=np.intp)
+        self._first_agent_of_row[rows_with_agents] = first_agents
+        self._one_agent_per_row = np.array_equal(self.row_of, np.arange(n_rows))
+        self.learner.start(n_rows, self.loss.actions, horizon=self.horizon)
 
     @property
     def rule(self) -> str:
@@ -70,40 +84,55 @@ class LearnerCohort(Cohort, Checkpointable):
 
     @property
     def rows_apart(self) -> bool:
-        return is_ours(type(self.learner))  # a user's own may mix rows
+        return is_ours(self.learner.rule_class)  # a learner of the user's own may mix rows
 
     def proved_swap(self, rounds: int) -> float | None:
-        proves = self.learner.measure == "swap" and not self.bandit
-        return self.learner.bound(rounds) if proves else None
+        # A bandit's bound holds for its expected regret, not for the run that was played.
+        if self.learner.measure != "swap" or self.bandit:
+            return None
+        return self.learner.bound(rounds)
 
     def fixed_parts(self) -> tuple[object, ...]:
         return self.loss, self.ledger, self.row_of, self.policies
 
     def company(self) -> Indices:
-        return parts.company(self.loss, None)
+        return rows_for_same_rounding(self.loss, distance=None)
 
     def part(self, rows: Indices, agents: slice) -> Self:
-        return replace(self, **parts.common(self, rows, agents), learner=deepcopy(self.learner))
+        part = make_part(self, self.rng, rows, agents)
+        return replace(
+            self,
+            loss=part.loss,
+            row_of=part.row_of,
+            ledger=part.ledger,
+            rng=part.rng,
+            learner=self.learner.part(rows),
+        )
+
+    def attend(self, present_rows: Mask | None, affordable: Mask | None = None) -> None:
+        self.learner.attend(present_rows)
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         strategy = self.learner.play()
-        if not is_ours(type(self.learner)):
+        if not is_ours(self.learner.rule_class):
             strategy = strategies_of(self.learner.play, strategy, self.ledger.count.shape)
-        if self.learner.bandit:
-            played = draw_rows(strategy, self.rng.random(len(strategy)))
-            actions = played if self._alone else played[self.row_of]
-            return Decision(one_hot(played, strategy.shape[1]), actions)
-        return Decision(
-            strategy, draw_rows(strategy, self.rng.random(len(self.row_of)), self.row_of)
-        )
+        if not self.learner.bandit:
+            uniforms = self.rng.random(len(self.row_of))
+            return Decision(strategy, draw_rows(strategy, uniforms, self.row_of))
+        played_by_row = draw_rows(strategy, self.rng.random(len(strategy)))
+        actions = played_by_row if self._one_agent_per_row else played_by_row[self.row_of]
+        return Decision(one_hot(played_by_row, strategy.shape[1]), actions)
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
         return self.learner.play()
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        if self.learner.bandit and not self._alone:  # rows for company have no agent
-            played = decision.probabilities.argmax(1)
+        if self.learner.bandit and not self._one_agent_per_row:
+            # Some rows have no agent; what such a row played is in its one-hot strategy alone.
+            played_by_row = decision.probabilities.argmax(1)
         else:
-            played = decision.actions[self._first]
-        learn = self.learner.learn
-        learn(handed(learn, losses), handed(learn, played))
+            played_by_row = decision.actions[self._first_agent_of_row]
+        learn_round = self.learner.learn
+        learn_round(
+            readonly_for_user(learn_round, losses), readonly_for_user(learn_round, played_by_row)
+        )

@@ -1,95 +1,133 @@
-"""A part of a cohort: some of its agents, who play by themselves as they would in the whole.
+"""Cutting a cohort into parts, so that several workers play some of its agents each.
 
-All that is random about agents is drawn from streams of the whole cohort, of which a part takes its
-own numbers (``market.core.randomness.Some``). Losses are computed row by row, and come out the same
-to the last bit if NumPy takes the same path for a part of the rows as for all. It asks whether
-there is one row, and a loss form whether all rows have one exponent: therefore a part keeps, beside
-its agents' rows, a few that answer such questions as the whole does (``company``), and it is
-checked that they do.
+``RespondingCohort.part`` and ``LearnerCohort.part`` call this file when a run is shared out over
+workers. A part plays exactly, to the last bit, what its agents would have played in the full
+cohort.
+
+Two things could make a difference, and both are taken care of here.
+
+**Random numbers.** All that is random about agents is drawn from streams of the full cohort. A part
+advances the same stream and takes its own agents' numbers out of it
+(``market.core.randomness.SubsetGenerator``).
+
+**Rounding.** Losses are computed row by row. They come out the same to the last bit only if NumPy
+takes the same path for some rows as for all. NumPy asks whether there is a single row, and a loss
+form asks whether all rows share one exponent. A part therefore keeps a few rows besides those of
+its own agents, with which such questions have the same answer as in the full cohort
+(``rows_for_same_rounding``). ``same_losses`` checks that this suffices.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Indices
+from regretless.market.core.arrays import Indices, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import Some, stream
+from regretless.market.core.randomness import SubsetGenerator, stream
+from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.numerics.storage import side_by_side
 from regretless.market.regret.ledger import Ledger
 
-PROBES = 3  # outcomes at which a part's losses are compared with the whole's
+Table = TypeVar("Table", Indices, Mask)
+
+N_PROBES = 3  # outcomes at which a part's losses are compared with those of the full cohort
 
 
-def company(loss: Loss, distance: Indices | None) -> Indices:
-    """Return rows that tell whether all who hear alike are alike in any field."""
-    if distance is None:
-        return np.array(sorted(_telling(loss)))
-    groups = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
-    return np.sort(np.concatenate([own[sorted(_telling(loss[own]))] for own in groups]))
+@dataclass(frozen=True, eq=False)
+class CohortPart:
+    """What every part of a cohort has in place of the full cohort's, whatever the cohort's kind.
 
-
-def _telling(loss: Loss) -> set[int]:
-    """Return the first row, the last, and one that differs from the first in each field."""
-    found = {0, len(loss) - 1}
-    for value in loss.tables().values():
-        if value.strides[0]:
-            found.add(int((value != value[0]).reshape(len(value), -1).any(1).argmax()))
-    return found
-
-
-def common(cohort: Any, rows: Indices, agents: slice) -> dict[str, Any]:
-    """Return the fields that a part has in place of the whole's, whatever the cohort's kind.
-
-    ``rows`` (k,) are of the ledger, ascending, ``company`` among them; ``agents`` have these rows.
+    A part has k rows and the agents n of ``agents`` in ``make_part``.
     """
-    ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
+
+    loss: Loss  # a stack of the k rows' losses
+    row_of: Indices  # (n,), the row of each of its agents, counted within the part
+    ledger: Ledger  # empty, with k rows
+    rng: np.random.Generator  # yields the numbers of its own agents (or rows) alone
+
+
+def make_part(cohort: Cohort, rng: np.random.Generator, rows: Indices, agents: slice) -> CohortPart:
+    """Return what a part of a cohort consists of.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The full cohort, before its first round; it is not modified.
+    rng : Generator
+        The stream from which the full cohort draws. From now on the part alone may draw from it.
+    rows : (k,) ints
+        Rows of the cohort's ledger, ascending: those of ``agents`` and those that
+        ``rows_for_same_rounding`` names.
+    agents : slice
+        The agents of the part, all of whose rows are among ``rows``.
+
+    UserError if the part's losses would be rounded otherwise than the full cohort's.
+    """
     loss = same_losses(cohort.name, cohort.loss, rows)
-    by_row = cohort.private or cohort.bandit
-    return {
-        "loss": loss,
-        "row_of": np.searchsorted(rows, cohort.row_of[agents]),
-        "ledger": Ledger(
-            len(rows),
-            loss.actions,
-            policies=len(cohort.policies),
-            measures=ledger.measures,
-            constants=ledger.constants,
-        ),
-        "rng": Some(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
-    }
+    n_agents = len(cohort.row_of)
+    one_draw_per_row = cohort.private or cohort.bandit
+    drawing = rows if one_draw_per_row else np.arange(n_agents)[agents]
+    ledger = Ledger(
+        len(rows),
+        loss.actions,
+        policies=len(cohort.policies),
+        measures=cohort.ledger.measures,
+        constants=cohort.ledger.constants,
+    )
+    return CohortPart(
+        loss=loss,
+        row_of=np.searchsorted(rows, cohort.row_of[agents]),
+        ledger=ledger,
+        rng=SubsetGenerator(rng, drawing, n_agents),
+    )
 
 
-def same_losses(name: str, whole: Loss, rows: Indices) -> Loss:
-    """Return the losses of some rows; UserError unless they are the whole's at some outcomes."""
-    part = whole[rows]
-    for outcome in stream(0, "shares").random((PROBES, whole.outcomes)):
-        if not np.array_equal(whole.losses(outcome)[rows], part.losses(outcome)):
-            why = "come out otherwise in the last digit for a part of its agents"
-            raise UserError(f"cohort.{name}: {whole.form} losses {why}; run it on one machine")
-    return part
+def rows_for_same_rounding(loss: Loss, distance: Indices | None) -> Indices:
+    """Return the rows, ascending, that every part needs in order to be rounded as the full cohort.
+
+    Rows that hear the forecast at the same ``distance`` (K,) are computed together, so that each
+    distance needs rows of its own; with None all rows are computed together.
+    """
+    if distance is None:
+        return np.array(sorted(_rows_that_show_differences(loss)))
+    needed_rows = []
+    for hops in np.unique(distance):
+        rows_at_distance = np.flatnonzero(distance == hops)
+        showing = sorted(_rows_that_show_differences(loss[rows_at_distance]))
+        needed_rows.append(rows_at_distance[showing])
+    return np.sort(np.concatenate(needed_rows))
 
 
-def heard(cohort: Any, loss: Loss, rows: Indices) -> dict[str, Any]:
-    """Return what else a part of agents who listen has, with these losses of its own."""
-    acts_on: Loss | None = loss
-    if cohort.acts_on is not cohort.loss:
-        acts_on = cohort.acts_on and same_losses(cohort.name, cohort.acts_on, rows)
-    offset, weights = cohort.coefficients
-    if cohort.representative_of is None:
-        shared = cohort.loss.linear_weights is weights  # one table then, too
-        own = loss.linear_weights if shared else side_by_side(weights[rows])
-        offset, weights = offset[rows], own
-    return {
-        "acts_on": acts_on,
-        "coefficients": (offset, weights),
-        "representative_of": some(cohort.representative_of, rows),
-        "by_proxy": some(cohort.by_proxy, rows),
-        "distance": some(cohort.distance, rows),
-    }
+def _rows_that_show_differences(loss: Loss) -> set[int]:
+    """Return the first row, the last, and for each field one that differs from the first row.
+
+    A field in which no row differs from the first adds the first row again.
+    """
+    rows = {0, len(loss) - 1}
+    for field_values in loss.tables().values():
+        is_stored_per_row = field_values.strides[0] != 0  # else one value is repeated for all
+        if is_stored_per_row:
+            differs = (field_values != field_values[0]).reshape(len(field_values), -1).any(1)
+            rows.add(int(differs.argmax()))
+    return rows
 
 
-def some(table: Any, rows: Indices) -> Any:
-    """Return some rows of a table; None of none."""
+def same_losses(cohort_name: str, all_losses: Loss, rows: Indices) -> Loss:
+    """Return the losses of some rows, checked to be rounded as they are among all rows.
+
+    They are compared at ``N_PROBES`` random outcomes. UserError if a single bit differs.
+    """
+    some_losses = all_losses[rows]
+    for outcome in stream(0, "shares").random((N_PROBES, all_losses.outcomes)):
+        if not np.array_equal(all_losses.losses(outcome)[rows], some_losses.losses(outcome)):
+            raise UserError(
+                f"cohort.{cohort_name}: {all_losses.form} losses come out otherwise in the last "
+                "digit for a part of its agents; run it on one machine"
+            )
+    return some_losses
+
+
+def select_rows(table: Table | None, rows: Indices) -> Table | None:
+    """Return some rows of a table (K, ...), or None where there is no table."""
     return None if table is None else table[rows]

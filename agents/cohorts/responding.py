@@ -1,16 +1,23 @@
 """Agents who respond to a forecast: the common draw or their own, at once or with delay.
 
-Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents keeps K
-rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. With
-``multiplicity`` agents are not listed: it says how many each row stands for. Where they draw, one
-action is drawn for each row, that of the agent in the tables, and those of the others by one
-multinomial distribution.
+The assembly of a scenario makes a ``RespondingCohort`` for every cohort with a response rule
+(``agents.responses``), or a ``PrivateCohort`` where each agent draws a prediction of its own. The
+round calls ``decide``; an adversary that sees the play calls ``strategy`` before the draw.
 
-A group of rows at one distance from the forecaster that no prediction has reached expects the
-linear form of its losses at the running mean of s(y) (``market.game.network``).
+**Rows.** Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents
+keeps K rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. With a
+``multiplicity`` agents are not listed one by one: it says how many agents each row stands for.
+Where such agents draw their actions, one action is drawn for each row, that of the agent that the
+tables list, and the actions of the others by one multinomial distribution.
 
-Agents who each draw a prediction of their own from the round's mixture act differently, so that
-each has a row of its own and is charged what it did.
+**Delay.** Rows at one distance from the forecaster form a ``DelayGroup`` and hear the same forecast
+(``market.game.network``). A group that no prediction has reached yet expects the linear form of its
+losses at the running mean of s(y).
+
+**Private draws.** Agents who each draw a prediction of their own from the round's mixture act
+differently, so that each has a row of its own and is charged for what it did.
+
+Shapes: N agents, K rows, A actions, n statistics s(y) of an outcome y of d coordinates.
 """
 
 import math
@@ -21,7 +28,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from regretless.agents.cohorts import parts
+from regretless.agents.cohorts.parts import (
+    make_part,
+    rows_for_same_rounding,
+    same_losses,
+    select_rows,
+)
 from regretless.agents.responses import Response
 from regretless.market.best_response import best_response, expected_and_realised, expected_losses
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
@@ -29,34 +41,47 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.numerics.storage import narrowed
+from regretless.market.numerics.storage import in_layout, narrowed_to_32_bits
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy
 from regretless.market.regret.ledger import Ledger
 
 
 @dataclass(frozen=True, eq=False)
 class DelayGroup:
-    """Rows of a cohort that hear the same; fields as in ``RespondingCohort``, of these rows."""
+    """Rows of a cohort that hear the same forecast; the fields are those of ``RespondingCohort``.
 
-    distance: int
-    rows: Indices | slice  # (P,), their places among the cohort's
-    loss: Loss
-    coefficients: tuple[Array, Array]  # of all representatives where there are some
-    representative_of: Indices | None = None
-    by_proxy: Mask | None = None
+    A group has P of the cohort's K rows. Where rows respond as a representative does,
+    ``coefficients`` are those of all R representatives, else of the P rows.
+    """
 
-    def at(self, hops: int, rows: Indices) -> "DelayGroup":
-        """Return some of the rows, at one distance."""
-        own = self.coefficients
+    distance: int  # from the forecaster
+    rows: Indices | slice  # (P,), the group's rows among the cohort's
+    loss: Loss  # a stack of P
+    coefficients: tuple[Array, Array]  # offset (P, A) and weights (P, A, n), or (R, A), (R, A, n)
+    representative_of: Indices | None = None  # (P,), the representative of each row
+    by_proxy: Mask | None = None  # (P,)
+
+    def rows_at_distance(self, distance: int, rows: Indices) -> "DelayGroup":
+        """Return those rows of a group of all rows that are at one distance."""
+        offset, weights = self.coefficients
         if self.representative_of is None:
-            own = own[0][rows], own[1][rows]
-        served = (parts.some(table, rows) for table in (self.representative_of, self.by_proxy))
-        return DelayGroup(hops, rows, self.loss[rows], own, *served)
+            offset = offset[rows]
+            weights = weights[rows]
+        return DelayGroup(
+            distance=distance,
+            rows=rows,
+            loss=self.loss[rows],
+            coefficients=(offset, weights),
+            representative_of=select_rows(self.representative_of, rows),
+            by_proxy=select_rows(self.by_proxy, rows),
+        )
 
-    def from_mean(self, mean: Array) -> Array:
-        """Return the losses (P, A) expected where the mean of s(y) is all that is known."""
-        table = expected_losses(*self.coefficients, mean)
-        return table if self.representative_of is None else table[self.representative_of]
+    def expected_from_mean(self, mean: Array) -> Array:
+        """Return the losses (P, A) expected where only the mean (n,) of s(y) is known."""
+        losses = expected_losses(*self.coefficients, mean)
+        if self.representative_of is None:
+            return losses
+        return losses[self.representative_of]
 
     def expected(self, response: Response, forecast: Forecast) -> Array:
         """Return the losses (P, A) that the rows expect on hearing a forecast."""
@@ -64,30 +89,68 @@ class DelayGroup:
         if self.representative_of is not None:
             predicted = predicted[self.representative_of]
         if self.by_proxy is not None:
-            proxies = expected_losses(*self.coefficients, forecast.statistics)
-            predicted = np.where(self.by_proxy[:, None], proxies, predicted)
+            expected_by_proxy = expected_losses(*self.coefficients, forecast.statistics)
+            predicted = np.where(self.by_proxy[:, None], expected_by_proxy, predicted)
         return predicted
 
 
-class Unread(Decision):
-    """A pure decision that is evaluated when it is first read, or charged.
+class ExpectedLosses:
+    """What K rows expect to lose at one prediction, computed when it is first needed.
 
-    Who is linear in the outcome has one table of weights for what it expects and for what it loses:
-    where nobody reads the decision before it is charged, both are computed in one pass.
+    An agent whose loss is linear in the outcome has one table of weights for what it expects and
+    for what it loses. Where nobody reads the expectation before the losses are charged, both are
+    computed in one pass over that table, which is larger than the processor's caches.
     """
 
-    coefficients: tuple[Array, Array]
-    point: Array  # (d,), the prediction that is heard
-    row_of: Indices
+    def __init__(self, coefficients: tuple[Array, Array], statistics: Array) -> None:
+        self._offset, self._weights = coefficients  # (K, A) and (K, A, n)
+        self._statistics = statistics  # (n,), the prediction
+        self._table: Array | None = None
 
-    def __init__(self, coefficients: tuple[Array, Array], point: Array, row_of: Indices) -> None:
-        parts = {"coefficients": coefficients, "point": point, "row_of": row_of}
-        vars(self).update(strategy=None, present=None, counts=None, **parts)
+    @property
+    def table(self) -> Array:
+        """The expected losses (K, A)."""
+        if self._table is None:
+            self._table = expected_losses(self._offset, self._weights, self._statistics)
+        return self._table
 
-    @cached_property
+    def realise(self, loss: Loss, outcome: Array) -> Array:
+        """Return the losses (K, A) at the outcome (d,) of the rows, who have the weights' losses.
+
+        The expected losses are computed in the same pass if nobody has read them so far.
+        """
+        if self._table is not None:
+            return loss.losses(outcome)
+        self._table, realised = expected_and_realised(
+            (self._offset, loss.offset),
+            self._weights,
+            point=self._statistics,
+            outcome=outcome,
+        )
+        return realised
+
+
+class LazyDecision(Decision):
+    """A pure decision that is evaluated when it is first read, or charged.
+
+    ``expectation`` holds the losses to which each row best-responds; ``row_of`` (N,) the row of
+    each agent.
+    """
+
+    strategy = None
+    present = None
+    counts = None
+
+    def __init__(self, expectation: ExpectedLosses, row_of: Indices) -> None:
+        # The base is a frozen record with an initialiser of its own, which would ask for the
+        # actions at once.
+        self.expectation = expectation
+        self.row_of = row_of
+
+    @property
     def predicted(self) -> Array:
         """The losses (K, A) that each row expects."""
-        return expected_losses(*self.coefficients, self.point)
+        return self.expectation.table
 
     @cached_property
     def choices(self) -> Indices:
@@ -99,18 +162,12 @@ class Unread(Decision):
         """The action of each agent (N,)."""
         return self.choices[self.row_of]
 
-    def changed(self, **parts: Any) -> Decision:
-        spelled = Decision(None, self.actions, self.predicted, choices=self.choices)
-        return replace(spelled, **parts)
+    def changed(self, **changes: Any) -> Decision:
+        evaluated = Decision(None, self.actions, self.predicted, choices=self.choices)
+        return replace(evaluated, **changes)
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
-        if "predicted" in vars(self):
-            return loss.losses(outcome)
-        offset, weights = self.coefficients
-        vars(self)["predicted"], losses = expected_and_realised(
-            (offset, loss.offset), weights, point=self.point, outcome=outcome
-        )
-        return losses
+        return self.expectation.realise(loss, outcome)
 
 
 @dataclass(eq=False)
@@ -123,23 +180,26 @@ class RespondingCohort(Cohort, Checkpointable):
 
     name: str
     utility: str
-    block: int
-    loss: Loss
-    row_of: Indices  # of agents (N,), or of rows (K,) with a multiplicity
-    coefficients: tuple[Array, Array]  # of each loss in the block's basis, or representative
+    block: int  # the block of the broadcast that it hears
+    loss: Loss  # a stack of K
+    row_of: Indices  # the row of each agent (N,); with a multiplicity the rows themselves (K,)
+    # Offset (K, A) and weights (K, A, n) of each loss in the block's basis; with
+    # ``representative_of`` those of R representatives, (R, A) and (R, A, n).
+    coefficients: tuple[Array, Array]
     response: Response
     ledger: Ledger
     rng: np.random.Generator  # draws the actions of agents who randomise
     policies: tuple[Policy, ...] = ()
-    representative_of: Indices | None = None  # (K,), whose best response a row plays
+    representative_of: Indices | None = None  # (K,), the representative whose choice a row plays
     by_proxy: Mask | None = None  # (K,), rows that respond to coefficients, whatever their rule
-    distance: Indices | None = None
-    relay: DelayedForecasts | None = None  # for those who do not hear at once
-    acts_on: Loss | None = None  # what rows respond by, if not ``loss``: what they reported
-    multiplicity: Indices | None = None  # (K,), at least 1
+    distance: Indices | None = None  # (K,) from the forecaster; None where all hear at once
+    relay: DelayedForecasts | None = None  # passes forecasts on to those who do not hear at once
+    acts_on: Loss | None = None  # what rows respond by, if not ``loss``: the losses they reported
+    multiplicity: Indices | None = None  # (K,), how many agents a row stands for, at least 1
     expects_own: bool = True  # whether coefficients are of ``loss`` itself
+    # What agents expect to lose (K, A) at an outcome (d,), in a market with losses of its own.
     market_losses: Callable[[Array], Array] | None = field(default=None, init=False)
-    groups: tuple[DelayGroup, ...] = field(default=(), init=False)
+    delay_groups: tuple[DelayGroup, ...] = field(default=(), init=False)
     kind: str = field(default="follower", init=False)
 
     def __post_init__(self) -> None:
@@ -148,18 +208,30 @@ class RespondingCohort(Cohort, Checkpointable):
             if not np.array_equal(self.row_of, rows) or self.multiplicity.shape != rows.shape:
                 raise ValueError("multiplicity is of each row; let row_of list the rows")
             self.multiplicity.flags.writeable = False  # adversaries are shown them
-        own = self.loss if self.acts_on is None else self.acts_on
+        response_loss = self.loss if self.acts_on is None else self.acts_on
         offset, weights = self.coefficients
-        read = offset, narrowed(weights)
-        whole = DelayGroup(0, slice(None), own, read, self.representative_of, self.by_proxy)
-        self.groups = (whole,)
-        if (hops := self.distance) is not None:
-            self.groups = tuple(
-                whole.at(int(h), np.flatnonzero(hops == h)) for h in np.unique(hops)
+        all_rows = DelayGroup(
+            distance=0,
+            rows=slice(None),
+            loss=response_loss,
+            coefficients=(offset, narrowed_to_32_bits(weights)),
+            representative_of=self.representative_of,
+            by_proxy=self.by_proxy,
+        )
+        self.delay_groups = (all_rows,)
+        if self.distance is not None:
+            self.delay_groups = tuple(
+                all_rows.rows_at_distance(int(hops), np.flatnonzero(self.distance == hops))
+                for hops in np.unique(self.distance)
             )
-        plain = self.representative_of is None and self.by_proxy is None and self.distance is None
-        shared = own is self.loss and own.linear_weights is weights
-        self._one_table = plain and shared  # for what is expected and what is lost
+        # Whether one table of weights says what every row expects and what it loses.
+        self._expects_by_loss_table = (
+            self.representative_of is None
+            and self.by_proxy is None
+            and self.distance is None
+            and response_loss is self.loss
+            and response_loss.linear_weights is weights
+        )
 
     @property
     def rule(self) -> str:
@@ -169,91 +241,151 @@ class RespondingCohort(Cohort, Checkpointable):
     def hears_ensemble(self) -> bool:
         return self.response.hears_ensemble
 
+    def gap(self) -> float:
+        return self.response.gap(self.loss.actions)
+
     def fixed_parts(self) -> tuple[object, ...]:
-        own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
-        return (*own, self.representative_of, self.by_proxy, self.groups, self.multiplicity)
+        return (
+            self.loss,
+            self.ledger,
+            self.row_of,
+            self.policies,
+            self.coefficients,
+            self.representative_of,
+            self.by_proxy,
+            self.delay_groups,
+            self.multiplicity,
+        )
+
+    @property
+    def has_memory(self) -> bool:
+        return not self.response.built_in  # a rule of the user's own may have one
 
     def company(self) -> Indices:
-        return parts.company(self.loss, self.distance)
+        return rows_for_same_rounding(self.loss, self.distance)
 
     def part(self, rows: Indices, agents: slice) -> Self:
-        own = parts.common(self, rows, agents)
-        return replace(self, **own, **parts.heard(self, own["loss"], rows))
+        part = make_part(self, self.rng, rows, agents)
+        acts_on: Loss | None = part.loss
+        if self.acts_on is None:
+            acts_on = None
+        elif self.acts_on is not self.loss:
+            acts_on = same_losses(self.name, self.acts_on, rows)
+        offset, weights = self.coefficients
+        if self.representative_of is None:
+            offset = offset[rows]
+            loss_weights = part.loss.linear_weights
+            if self.loss.linear_weights is weights and loss_weights is not None:
+                # The full cohort expects by the very table of its losses; so does the part.
+                weights = loss_weights
+            else:
+                weights = in_layout(weights[rows])
+        return replace(
+            self,
+            loss=part.loss,
+            row_of=part.row_of,
+            ledger=part.ledger,
+            rng=part.rng,
+            acts_on=acts_on,
+            coefficients=(offset, weights),
+            representative_of=select_rows(self.representative_of, rows),
+            by_proxy=select_rows(self.by_proxy, rows),
+            distance=select_rows(self.distance, rows),
+        )
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        of_utility = self._one_table and self.market_losses is None
-        if of_utility and self.response.pure and self.response.at_prediction:
-            return Unread(self.groups[0].coefficients, forecast.statistics, self.row_of)
-        return self._decision(self._predicted(forecast))
+        if (
+            self._expects_by_loss_table
+            and self.market_losses is None
+            and self.response.pure
+            and self.response.at_prediction
+        ):
+            coefficients = self.delay_groups[0].coefficients
+            expectation = ExpectedLosses(coefficients, forecast.statistics)
+            return LazyDecision(expectation, self.row_of)
+        return self._respond(self._predicted(forecast))
 
-    def _decision(self, predicted: Array) -> Decision:
+    def strategy(self, mixture: Mixture, context: Context) -> Array:
+        expected_strategy = np.zeros(self.loss.offset.shape)
+        for atom, weight in enumerate(mixture.weights):
+            predicted = self._predicted(Forecast(mixture, atom))
+            expected_strategy = expected_strategy + weight * self.response.play(predicted)
+        return expected_strategy
+
+    def _respond(self, predicted: Array) -> Decision:
+        """Return the decision of rows that expect the losses ``predicted`` (K, A)."""
         if self.response.pure:
             choices = best_response(predicted)
             return Decision(None, choices[self.row_of], predicted, choices=choices)
-        play = self.response.play(predicted)
-        actions = self._draw(play)
+        strategy = self.response.play(predicted)
+        actions = self._draw_actions(strategy)
         if self.multiplicity is None:
-            return Decision(play, actions, predicted)
-        seed = self.rng.bit_generator.random_raw()  # whether or not anybody asks for counts
-        counts = cache(partial(self._counts, play, actions, seed))
-        return Decision(play, actions, predicted, counts=counts)
+            return Decision(strategy, actions, predicted)
+        # The seed is drawn whether or not anybody asks for the counts, so that asking moves no
+        # later draw.
+        seed = self.rng.bit_generator.random_raw()
+        counts = cache(partial(self._draw_counts, strategy, actions, seed))
+        return Decision(strategy, actions, predicted, counts=counts)
 
-    def strategy(self, mixture: Mixture, context: Context) -> Array:
-        plays = (
-            weight * self.response.play(self._predicted(Forecast(mixture, atom)))
-            for atom, weight in enumerate(mixture.weights)
-        )
-        return sum(plays, np.zeros(self.loss.offset.shape))
+    def _draw_actions(self, strategy: Array) -> Indices:
+        """Draw an action of each agent (N,) from its row's mixed strategy (K, A).
+
+        The pure play of a hard rule needs no draw. A smooth rule draws even where every row is
+        sure: where agents are shared out over workers, a worker does not know whether the rows of
+        the others are as sure, and all must use up equally many random numbers.
+        """
+        is_hard_rule = not math.isfinite(self.response.lipschitz)
+        if is_hard_rule and (strategy == 1.0).any(1).all():
+            return np.asarray(strategy.argmax(1)[self.row_of])
+        return draw_rows(strategy, self.rng.random(len(self.row_of)), self.row_of)
+
+    def _draw_counts(self, strategy: Array, actions: Indices, seed: int) -> Array:
+        """Draw how many agents of each row play each action (K, A).
+
+        ``actions`` (K,) is what the listed agent of each row plays; the others draw from the row's
+        mixed ``strategy`` (K, A).
+        """
+        n_others = np.asarray(self.multiplicity) - 1
+        draws_of_others = np.random.default_rng(seed).multinomial(n_others, strategy)
+        counts = draws_of_others.astype(np.float64)
+        counts[np.arange(len(counts)), actions] += 1
+        return counts
 
     def _predicted(self, forecast: Forecast) -> Array:
-        """Losses (K, A) that the rows expect."""
+        """Return the losses (K, A) that the rows expect when this forecast is broadcast."""
         if self.relay is None and self.market_losses is not None:
             return self._predicted_in_market(forecast, self.market_losses)
         if self.relay is None:
-            return self.groups[0].expected(self.response, forecast)
-        table = np.empty(self.ledger.count.shape)
-        for group in self.groups:
-            heard = forecast if group.distance == 0 else self.relay.heard(group.distance)
+            return self.delay_groups[0].expected(self.response, forecast)
+        predicted = np.empty(self.ledger.count.shape)
+        for group in self.delay_groups:
+            heard_forecast = forecast if group.distance == 0 else self.relay.heard(group.distance)
             if self.market_losses is not None:
-                latest = self.relay.stand_in() if heard is None else heard
-                expected = self._predicted_in_market(latest, self.market_losses)
-                table[group.rows] = expected[group.rows]
-            elif heard is None:
-                table[group.rows] = group.from_mean(self.relay.mean)
+                if heard_forecast is None:  # no forecast has come this far yet
+                    heard_forecast = self.relay.stand_in()
+                predicted_by_all = self._predicted_in_market(heard_forecast, self.market_losses)
+                predicted[group.rows] = predicted_by_all[group.rows]
+            elif heard_forecast is None:
+                predicted[group.rows] = group.expected_from_mean(self.relay.mean)
             else:
-                table[group.rows] = group.expected(self.response, heard)
-        return table
+                predicted[group.rows] = group.expected(self.response, heard_forecast)
+        return predicted
 
     def _predicted_in_market(
         self, forecast: Forecast, market_losses: Callable[[Array], Array]
     ) -> Array:
-        """Losses (K, A) that a market with losses of its own lets the rows expect."""
+        """Return the losses (K, A) that rows expect in a market with losses of its own.
+
+        These are the market's losses at the label forecast; for who hears the ensemble, their mean
+        over the ensemble's outcomes.
+        """
         if self.hears_ensemble and forecast.ensemble is not None:
             ensemble = forecast.ensemble
-            tables = np.array([market_losses(outcome) for outcome in ensemble.outcomes])
-            return np.asarray(np.tensordot(ensemble.weights, tables, axes=1))
+            losses_at_outcomes = np.array([market_losses(outcome) for outcome in ensemble.outcomes])
+            return np.asarray(np.tensordot(ensemble.weights, losses_at_outcomes, axes=1))
         if forecast.label is None:
             raise ValueError("this forecast has no label")
         return market_losses(forecast.label)
-
-    def gap(self) -> float:
-        return self.response.gap(self.loss.actions)
-
-    def _draw(self, play: Array) -> Indices:
-        """Draw one action per agent; a hard rule's pure play needs no draw.
-
-        A smooth rule's does: whether others are as sure is not known where agents are shared out.
-        """
-        if not math.isfinite(self.response.lipschitz) and (play == 1.0).any(1).all():
-            return np.asarray(play.argmax(1)[self.row_of])
-        return draw_rows(play, self.rng.random(len(self.row_of)), self.row_of)
-
-    def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
-        """Draw how many of each row play each action (K, A), given what one of them plays."""
-        drawn = np.random.default_rng(seed).multinomial(np.asarray(self.multiplicity) - 1, play)
-        counts = drawn.astype(np.float64)
-        counts.ravel()[np.arange(0, counts.size, counts.shape[1]) + actions] += 1
-        return counts
 
 
 @dataclass(eq=False)
@@ -263,10 +395,13 @@ class PrivateCohort(RespondingCohort):
     private = True
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        uniforms, mixture = self.rng.random(len(self.loss)), forecast.mixture
-        drawn = draw_rows(mixture.weights[None], uniforms, np.zeros(len(uniforms), dtype=np.intp))
-        table = np.empty(self.loss.offset.shape)
-        for atom in np.unique(drawn):
-            rows = drawn == atom
-            table[rows] = self._predicted(Forecast(mixture, int(atom)))[rows]
-        return self._decision(table)
+        mixture = forecast.mixture
+        uniforms = self.rng.random(len(self.loss))
+        same_distribution = np.zeros(len(uniforms), dtype=np.intp)
+        atom_of_row = draw_rows(mixture.weights[None], uniforms, same_distribution)
+        predicted = np.empty(self.loss.offset.shape)
+        for atom in np.unique(atom_of_row):
+            hears_atom = atom_of_row == atom
+            predicted_by_all = self._predicted(Forecast(mixture, int(atom)))
+            predicted[hears_atom] = predicted_by_all[hears_atom]
+        return self._respond(predicted)

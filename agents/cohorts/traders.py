@@ -1,29 +1,38 @@
 r"""Traders at an order book who choose an order by a rule: they neither learn nor follow.
 
+Each class is a ``ScriptedCrowd`` under the name that a cohort's ``response`` has in a scenario:
+
     zero-intelligence   any order, or any that cannot lose (Gode and Sunder 1993)
     informed            the order that gains most at the last price if a unit is worth what its
                         signal says; one with a limit that could lose is left out
     sniper              the same, at the quotes that it sees: it takes what is mispriced
-    linear-insider      the order nearest to strength (value - 1/2) units (Kyle 1985)
+    linear-insider      the order nearest to strength (signal - 1/2) units (Kyle 1985)
 
-A unit is worth W + C f to an agent (``agents.utilities.order_menus``). Those who are informed have
-a signal of f (``signal`` of their cohort).
+A trader's menu of orders is its loss, of the form ``Orders``: an action is a set of at most m
+orders, each of a number of units (below 0 for a sale), a limit price and a good. A unit is worth
+W + C f to an agent (``agents.utilities.order_menus``), f the fundamental. Those who are informed
+have a signal of f (``signal`` of their cohort).
+
+Shapes: N agents, A actions, m orders of an action.
 """
 
 from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.own_agents import Heard, ScriptedCrowd
+from regretless.agents.cohorts.scripted_agents import HeardForecasts, ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.losses.orders import Orders
 from regretless.market.records import Context
 
+NEUTRAL_FUNDAMENTAL = 0.5  # what a fundamental is taken to be where nothing is known of it
+AGGRESSIVENESS_WEIGHT = 1e-9  # of limits in a score: they decide only between equal gains
+
 
 class Trader(ScriptedCrowd):
-    """What they share: a menu of orders, and no memory but the random stream."""
+    """What the traders share: a menu of orders, and no memory but the random stream."""
 
     def __init__(self, loss: Any, rng: np.random.Generator) -> None:
         super().__init__(loss, rng)
@@ -35,16 +44,16 @@ class Trader(ScriptedCrowd):
         return {}
 
     def worth(self, f: Array) -> Array:
-        """Return what a unit of each action's goods is worth (N, A, m), at fundamentals (N,)."""
-        loss = self.orders
-        own = np.take_along_axis(loss.worth, loss.asset.astype(np.intp), axis=2)
-        return np.asarray(own + (loss.common * f)[:, None, None])
+        """Return what a unit of each order's good is worth (N, A, m), at fundamentals f (N,)."""
+        good_of_order = self.orders.asset.astype(np.intp)
+        private_value = np.take_along_axis(self.orders.worth, good_of_order, axis=2)
+        return np.asarray(private_value + (self.orders.common * f)[:, None, None])
 
     def safe(self, worth: Array) -> Mask:
-        """Say which actions send orders, and none that could lose (N, A)."""
+        """Return which actions (N, A) send orders, none of which could lose at ``worth``."""
         units = self.orders.units
-        fine = (np.sign(units) * (worth - self.orders.limit) >= 0) | (units == 0)
-        return np.asarray(fine.all(2) & self.sends)
+        cannot_lose = (np.sign(units) * (worth - self.orders.limit) >= 0) | (units == 0)
+        return np.asarray(cannot_lose.all(2) & self.sends)
 
     @property
     def sends(self) -> Mask:
@@ -64,26 +73,33 @@ class Trader(ScriptedCrowd):
         if not contexts.own:
             name = type(self).__name__
             raise UserError(f"{name} has no signal; give its cohort signal = {{ noise = 0.0 }}")
-        return np.asarray(next(iter(contexts.own.values())), dtype=np.float64)
+        first_signal = next(iter(contexts.own.values()))
+        return np.asarray(first_signal, dtype=np.float64)
 
 
 @register.agent("zero-intelligence")
 class ZeroIntelligence(Trader):
-    """Orders at random; ``constrained`` to those that cannot lose, at a fundamental of 1/2."""
+    """Orders at random; ``constrained`` to those that cannot lose, at a fundamental of 1/2.
+
+    ``constrained`` is one truth value, or one for each agent. An agent with no order to choose
+    sends none. UserError if an agent has no action without an order either.
+    """
 
     def __init__(
         self, loss: Any, rng: np.random.Generator, *, constrained: bool | Array = True
     ) -> None:
         super().__init__(loss, rng)
-        worth = self.worth(np.full(len(loss), 0.5))
-        among = np.where(np.reshape(constrained, (-1, 1)), self.safe(worth), self.sends)
-        among = np.where(among.any(1, keepdims=True), among, ~self.sends)
-        if not among.any(1).all():
+        value_of_units = self.worth(np.full(len(loss), NEUTRAL_FUNDAMENTAL))
+        is_constrained = np.reshape(constrained, (-1, 1))
+        allowed = np.where(is_constrained, self.safe(value_of_units), self.sends)
+        has_order = allowed.any(1, keepdims=True)
+        allowed = np.where(has_order, allowed, ~self.sends)
+        if not allowed.any(1).all():
             raise UserError("zero-intelligence: every order of some agent loses; add no order")
-        self._strategy = among / among.sum(1, keepdims=True)
+        self._fixed_strategy = allowed / allowed.sum(1, keepdims=True)
 
-    def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        return np.asarray(self._strategy)
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
+        return np.asarray(self._fixed_strategy)
 
 
 @register.agent("informed")
@@ -94,22 +110,31 @@ class Informed(Trader):
         """UserError where there is no book to read."""
         _ = self.quotes
 
-    def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        loss, worth = self.orders, self.worth(self.signals(contexts))
-        reference = self.reference(loss.units, loss.asset.astype(np.intp))
-        gain = (loss.units * (worth - reference)).sum(2)
-        eager = np.sign(loss.units) * loss.limit
-        fine = self.fits(worth) & (gain > 0)
-        score = np.where(fine, gain + 1e-9 * eager.sum(2), 0.0)
-        idle = np.where(self.sends, -np.inf, 0.0)
-        return np.asarray(np.where(fine.any(1), score.argmax(1), idle.argmax(1)))
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
+        """Return the actions (N,): the order that gains most, or none if none gains.
+
+        Of orders that gain equally the one with the more aggressive limit is sent.
+        """
+        orders = self.orders
+        value_of_units = self.worth(self.signals(contexts))
+        price = self.reference(orders.units, orders.asset.astype(np.intp))
+        gain = (orders.units * (value_of_units - price)).sum(2)
+        is_candidate = self.fits(value_of_units) & (gain > 0)
+        aggressiveness = (np.sign(orders.units) * orders.limit).sum(2)
+        score = np.where(is_candidate, gain + AGGRESSIVENESS_WEIGHT * aggressiveness, 0.0)
+        idle_score = np.where(self.sends, -np.inf, 0.0)
+        has_candidate = is_candidate.any(1)
+        return np.asarray(np.where(has_candidate, score.argmax(1), idle_score.argmax(1)))
 
     def reference(self, units: Array, asset: Array) -> Array:
-        """Return the price that each order is compared with (N, A, m)."""
+        """Return the price that each order is compared with (N, A, m).
+
+        ``units`` and ``asset`` (N, A, m) are the orders' units and goods.
+        """
         return np.asarray(self.quotes.mid[asset])
 
     def fits(self, worth: Array) -> Mask:
-        """Say which actions come into question (N, A)."""
+        """Return which actions (N, A) come into question, where units are worth (N, A, m)."""
         return self.safe(worth)
 
 
@@ -119,7 +144,8 @@ class Sniper(Informed):
 
     def reference(self, units: Array, asset: Array) -> Array:
         """Return the best quote of the other side, out of reach where there is none (N, A, m)."""
-        ask, bid = np.nan_to_num(self.quotes.ask, nan=2.0), np.nan_to_num(self.quotes.bid, nan=-1.0)
+        ask = np.nan_to_num(self.quotes.ask, nan=2.0)
+        bid = np.nan_to_num(self.quotes.bid, nan=-1.0)
         return np.asarray(np.where(units > 0, ask[asset], bid[asset]))
 
     def fits(self, worth: Array) -> Mask:
@@ -128,7 +154,10 @@ class Sniper(Informed):
 
 @register.agent("linear-insider")
 class LinearInsider(Trader):
-    """Trades in proportion to its signal: ``strength`` units for one that is 1 above 1/2."""
+    """Trades in proportion to its signal: ``strength`` units for one that is 1 above 1/2.
+
+    ``strength`` is one number, or one for each agent.
+    """
 
     def __init__(
         self, loss: Any, rng: np.random.Generator, *, strength: float | Array = 1.0
@@ -136,6 +165,7 @@ class LinearInsider(Trader):
         super().__init__(loss, rng)
         self.strength = np.broadcast_to(strength, len(loss))
 
-    def act_many(self, forecasts: Heard, contexts: Context) -> Array:
-        wanted = self.strength * (self.signals(contexts) - 0.5)
-        return np.asarray(np.abs(self.orders.units.sum(2) - wanted[:, None]).argmin(1))
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
+        target_units = self.strength * (self.signals(contexts) - NEUTRAL_FUNDAMENTAL)
+        units_of_action = self.orders.units.sum(2)
+        return np.asarray(np.abs(units_of_action - target_units[:, None]).argmin(1))

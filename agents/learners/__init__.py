@@ -1,6 +1,7 @@
 """Agents who learn for themselves; importing the package registers every name it offers."""
 
 from regretless.agents.learners.base import RatedLearner, RowLearner, TotalLearner
+from regretless.agents.learners.by_stay import LearnersByStay
 from regretless.agents.learners.external import (
     EXP3,
     FollowTheLeader,
@@ -16,6 +17,7 @@ __all__ = [
     "BlumMansour",
     "FollowTheLeader",
     "Hedge",
+    "LearnersByStay",
     "QuantalFictitiousPlay",
     "RatedLearner",
     "RegretMatching",

@@ -1,29 +1,40 @@
-r"""What a learner is, and what all of ours share: K rows of state, one mixed strategy each.
+r"""What a learner is, and what all learners of this package share.
 
-A learner ignores the forecast. Round after round it plays a strategy over its actions, is told the
-losses, and promises, whatever they are, that its regret per round vanishes: against the best fixed
-action (external regret) or against the best replacement of each action played (swap regret).
+``agents.cohorts.learning.LearnerCohort`` calls a learner in this order: ``start`` once, then in
+every round ``play`` and, when the losses are known, ``learn``. A learner ignores the forecast. It
+keeps K rows of state, one per distinct loss of the cohort, and one mixed strategy for each. Rows do
+not influence each other.
 
-**Rates.** The bounds of the logit learners rest on one inequality (Cesa-Bianchi and Lugosi 2006,
-section 2.3; Bubeck and Cesa-Bianchi 2012, proof of Theorem 3.1). With losses in an interval of
-length s_t at round t and rates that never rise,
+A learner promises, whatever the losses are, that its regret per round vanishes: against the best
+fixed action (external regret) or against the best replacement of each action played (swap regret).
+``bound`` says how fast.
 
-    sum_t <q_t, l_t> - min_b sum_t l_t(b) <= ln(A) / rate_T + sum_t rate_t s_t^2 / 8:
+A learner of a user's own subclasses ``RowLearner`` (or ``TotalLearner``, which keeps cumulative
+losses) and writes ``step``; ``docs/agents.md`` has an example.
 
-by Hoeffding's lemma <q_t, l_t> is at most the increase of Phi(rate_t) = -ln(mean_b exp(-rate_t
-L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the rate falls.
+Rates of the logit learners
+---------------------------
+The bounds of the logit learners rest on one inequality (Cesa-Bianchi and Lugosi 2006, section 2.3;
+Bubeck and Cesa-Bianchi 2012, proof of Theorem 3.1). With losses l_t in an interval of length s_t at
+round t and rates that never rise,
+
+    sum_t <q_t, l_t> - min_b sum_t l_t(b) <= ln(A) / rate_T + sum_t rate_t s_t^2 / 8.
+
+By Hoeffding's lemma <q_t, l_t> is at most the increase of Phi(rate_t) = -ln(mean_b exp(-rate_t
+L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the rate falls. In the
+code q is ``strategy``, L is ``total``, rate_t is ``rate_at(t)`` and A is ``actions``.
 """
 
 import math
-from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, name_of, numbers_of
+from regretless.market.core.own_code import name_of, numbers_of, readonly_for_user
 
 Actions = Indices
 
@@ -31,8 +42,8 @@ Actions = Indices
 class RowLearner(Checkpointable):
     """A learner whose next strategy is computed as soon as the losses are known.
 
-    Subclasses name in ``REMEMBERED`` the arrays that they remember, make them in ``begin`` and
-    return the next strategies from ``step``.
+    A subclass names in ``REMEMBERED`` the arrays that it remembers, makes them in ``begin`` and
+    returns the next strategies from ``step``.
 
     Attributes
     ----------
@@ -42,6 +53,14 @@ class RowLearner(Checkpointable):
         Whether a row is told the loss of its own action only.
     measure : str or None
         The regret that ``bound`` bounds: "external", "swap", or None.
+    rows, actions : int
+        K and A, once it has started.
+    rounds : int
+        How many rounds it has learned from.
+    horizon : int or None
+        The number of rounds of the run, where it is known.
+    strategy : (K, A)
+        The mixed strategies of the coming round.
     """
 
     name: ClassVar[str]
@@ -50,7 +69,9 @@ class RowLearner(Checkpointable):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("strategy", "rounds")
     IN_PLACE = True
 
-    rows, actions, rounds = 0, 0, 0
+    rows: int = 0
+    actions: int = 0
+    rounds: int = 0
     horizon: int | None = None
     strategy: Array
 
@@ -59,42 +80,69 @@ class RowLearner(Checkpointable):
 
         UserError if a number is below 1, or the horizon is needed and missing.
         """
-        given = {"rows": rows, "actions": actions, "horizon": 1 if horizon is None else horizon}
-        for key, value in given.items():
-            if value < 1:
-                raise UserError(f"{key} = {value}: a learner needs at least 1")
-        self.rows, self.actions, self.horizon, self.rounds = rows, actions, horizon, 0
+        sizes = {"rows": rows, "actions": actions}
+        if horizon is not None:
+            sizes["horizon"] = horizon
+        for name, size in sizes.items():
+            if size < 1:
+                raise UserError(f"{name} = {size}: a learner needs at least 1")
+        self.rows = rows
+        self.actions = actions
+        self.horizon = horizon
+        self.rounds = 0
         self.strategy = np.full((rows, actions), 1.0 / actions)
         self.begin()
+
+    @property
+    def rule_class(self) -> type["RowLearner"]:
+        """The class whose ``step`` learns."""
+        return type(self)
+
+    def part(self, rows: Indices) -> "RowLearner":
+        """Return a learner for some rows (k,), to be started."""
+        return deepcopy(self)
+
+    def attend(self, present_rows: Mask | None) -> None:
+        """Receive which rows take part in the coming round (K,); None for all."""
 
     def begin(self) -> None:
         """Make the arrays of ``REMEMBERED`` for ``rows`` and ``actions``."""
         raise NotImplementedError
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        """Add the ``rounds``-th round; return the next strategies (K, A), a new array."""
+        """Learn from the ``rounds``-th round; return the next strategies (K, A), a new array.
+
+        ``losses`` (K, A) lie in [0, 1]; ``actions`` (K,) is what each row played, which bandit
+        learners alone may read.
+        """
         raise NotImplementedError
 
     def play(self) -> Array:
-        """Return this round's mixed strategies (K, A)."""
+        """Return this round's mixed strategies (K, A), a copy."""
         self._check_started()
         return self.strategy.copy()
 
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told a round: losses (K, A) in [0, 1], and what was played (K,).
 
-        Bandit learners alone read what was played, and of the losses that one.
+        Bandit learners alone read what was played, and of the losses that one. ValueError if the
+        shapes do not fit; UserError if ``step`` of a user's learner returns no strategies.
         """
         self._check_started()
-        told = np.ascontiguousarray(losses, dtype=np.float64)
-        if told.shape != self.strategy.shape or (self.bandit and len(actions) != self.rows):
-            raise ValueError(f"losses have shape {told.shape}; the rows are {self.strategy.shape}")
+        round_losses = np.ascontiguousarray(losses, dtype=np.float64)
+        has_actions = not self.bandit or len(actions) == self.rows
+        if round_losses.shape != self.strategy.shape or not has_actions:
+            raise ValueError(
+                f"losses have shape {round_losses.shape}; the rows are {self.strategy.shape}"
+            )
         self.rounds += 1
-        wanted = f"return mixed strategies of shape {self.strategy.shape}"
-        answer = self.step(handed(self.step, told), handed(self.step, actions))
-        strategy = numbers_of(self.step, answer, wanted).astype(np.float64, copy=False)
+        expected = f"return mixed strategies of shape {self.strategy.shape}"
+        answer = self.step(
+            readonly_for_user(self.step, round_losses), readonly_for_user(self.step, actions)
+        )
+        strategy = numbers_of(self.step, answer, expected).astype(np.float64, copy=False)
         if strategy.shape != self.strategy.shape:
-            raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {wanted}")
+            raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {expected}")
         self.strategy = strategy
 
     def bound(self, rounds: int) -> float | None:
@@ -114,7 +162,7 @@ class RowLearner(Checkpointable):
 
 
 class TotalLearner(RowLearner):
-    """A learner that remembers cumulative losses, or estimates or regrets (K, A)."""
+    """A learner that remembers a ``total`` (K, A): cumulative losses, estimates or regrets."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("total",)
     total: Array
@@ -124,7 +172,7 @@ class TotalLearner(RowLearner):
 
 
 class PairLearner(TotalLearner):
-    """A learner that remembers them for every pair of actions (K, A, A)."""
+    """A learner that remembers a ``total`` (K, A, A) for every pair of actions."""
 
     measure: ClassVar[str | None] = "swap"
 
@@ -132,46 +180,50 @@ class PairLearner(TotalLearner):
         self.total = np.zeros((self.rows, self.actions, self.actions))
 
 
-def _fixed(tuned: float, horizon: int | None) -> float:
-    if horizon is None:
-        raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
-    return tuned / math.sqrt(horizon)
-
-
-RATES: dict[str, Callable[[float, int | None], float | None]] = {
-    "anytime": lambda _tuned, _horizon: None,
-    "fixed": _fixed,
-}  # the rate of all rounds, None where it falls
-
-
 class RatedLearner(RowLearner):
     """A learner with a rate: "anytime", falling like 1 / sqrt(t), "fixed", or a positive number.
 
-    ``constant`` is the rate of all rounds, None where it falls; "fixed" is tuned to the horizon.
-    ``given`` is the number, where it is one.
+    Attributes
+    ----------
+    rate : str or float
+        What was asked for; "fixed" is a constant rate that is tuned to the horizon.
+    constant_rate : float or None
+        The rate of all rounds, once it has started; None where it falls.
     """
 
-    constant: float | None = None
-    given: float | None = None
+    constant_rate: float | None = None
 
     def __init__(self, *, rate: str | float = "anytime") -> None:
-        if isinstance(rate, str) and rate in RATES:
-            self._constant = RATES[rate]
+        if isinstance(rate, str) and rate in {"anytime", "fixed"}:
+            self.rate: str | float = rate
             return
-        number = isinstance(rate, int | float) and not isinstance(rate, bool)
-        if not number or not 0 < float(rate) < math.inf:
+        is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+        if not is_number or not 0 < float(rate) < math.inf:
             raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
-        self.given = float(rate)
-        self._constant = lambda _tuned, _horizon: self.given
+        self.rate = float(rate)
 
-    def scales(self) -> tuple[float, float]:
+    def rate_scales(self) -> tuple[float, float]:
         """Return the numbers that sqrt(t) divides (anytime) and that sqrt(T) divides (fixed)."""
         raise NotImplementedError
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        self.constant = self._constant(self.scales()[1], horizon)
+        self.constant_rate = self._find_constant_rate()
 
-    def rate_at(self, number: int) -> float:
+    def _find_constant_rate(self) -> float | None:
+        """Return the rate of all rounds, None where it falls; UserError without a horizon."""
+        if isinstance(self.rate, float):
+            return self.rate
+        if self.rate == "anytime":
+            return None
+        if self.horizon is None:
+            raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
+        _, fixed_scale = self.rate_scales()
+        return fixed_scale / math.sqrt(self.horizon)
+
+    def rate_at(self, round_number: int) -> float:
         """Return the rate of a round, counted from 1."""
-        return self.scales()[0] / math.sqrt(number) if self.constant is None else self.constant
+        if self.constant_rate is not None:
+            return self.constant_rate
+        anytime_scale, _ = self.rate_scales()
+        return anytime_scale / math.sqrt(round_number)

@@ -1,7 +1,12 @@
-r"""Learners without external regret, with full information or with their own loss alone.
+r"""Learners against the best fixed action, with full information or with their own loss alone.
 
-**Full information.** Of these, follow the leader alone has external regret. With L_a the cumulative
-loss of action a, t the round and x+ = max(x, 0):
+Scenario files name them as the ``response`` of a cohort; ``agents.learners.base`` says how they are
+called. All but follow the leader have a bound on their external regret.
+
+Full information
+----------------
+With q the strategy, l the losses of a round, L_a the cumulative loss of action a, t the round and
+x+ = max(x, 0):
 
     hedge                   q_a ~ exp(-rate_t L_a)
     regret-matching         q_a ~ R_a+, R_a = sum of <q, l> - l_a; uniform where no R_a is positive
@@ -14,8 +19,12 @@ and 2.3); Hart and Mas-Colell 2000, in expectation (the polynomial forecaster wi
 Cesa-Bianchi and Lugosi 2006, Corollary 2.1); Tammelin, Burch, Johanson and Bowling 2015;
 Fudenberg and Levine 1995 for smooth fictitious play.
 
-**Its own loss alone.** EXP3 is exponential weights of unbiased estimates, made from the one loss
-that was seen. It has two forms:
+L and R are ``total`` in the code, q is ``strategy``.
+
+Its own loss alone
+------------------
+EXP3 is exponential weights of unbiased estimates, made from the one loss that was seen. It has two
+forms.
 
 **With exploration**, as printed by Auer, Cesa-Bianchi, Freund and Schapire (2002): gains 1 - l are
 estimated by (1 - l_a) [a was played] / q_a, and a share gamma = A rate (at most 1) of the strategy
@@ -48,6 +57,8 @@ from regretless.market.records import one_hot
 class RegretMatching(TotalLearner):
     """Plays in proportion to positive cumulative regret, its ``total``.
 
+    Where no regret is positive it plays uniformly. With ``floored`` it forgets negative regret.
+
     Examples
     --------
     >>> learner = RegretMatching()
@@ -62,13 +73,15 @@ class RegretMatching(TotalLearner):
     floored: ClassVar[bool] = False
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        self.total += (self.strategy * losses).sum(1, keepdims=True) - losses
+        expected_loss = (self.strategy * losses).sum(1, keepdims=True)
+        self.total += expected_loss - losses
         positive = np.maximum(self.total, 0.0)
         if self.floored:
             self.total[...] = positive
-        weight = positive.sum(1, keepdims=True)
-        shares = positive / np.where(weight > 0, weight, 1.0)
-        return np.where(weight > 0, shares, 1.0 / self.actions)
+        positive_sum = positive.sum(1, keepdims=True)
+        has_regret = positive_sum > 0
+        proportional = positive / np.where(has_regret, positive_sum, 1.0)
+        return np.where(has_regret, proportional, 1.0 / self.actions)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by sqrt(A / T).
@@ -105,7 +118,7 @@ class Hedge(RatedLearner, TotalLearner):
     name: ClassVar[str] = "hedge"
     measure: ClassVar[str | None] = "external"
 
-    def scales(self) -> tuple[float, float]:
+    def rate_scales(self) -> tuple[float, float]:
         scale = math.sqrt(8 * math.log(self.actions))
         return scale, scale
 
@@ -120,9 +133,11 @@ class Hedge(RatedLearner, TotalLearner):
         Theorem 2.3), ln A / (rate T) + rate / 8 for a constant one (Theorem 2.2).
         """
         entropy = math.log(self.actions)
-        if self.constant is None:
+        if self.constant_rate is None:
             return 2 * math.sqrt(entropy / (2 * rounds)) + math.sqrt(entropy / 8) / rounds
-        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
+        if entropy == 0:  # a single action
+            return 0.0
+        return entropy / (self.constant_rate * rounds) + self.constant_rate / 8
 
 
 @register.learner("follow-the-leader")
@@ -161,8 +176,8 @@ class QuantalFictitiousPlay(TotalLearner):
 
         The inequality of ``agents.learners.base`` with rates eta, eta, eta / 2, ..., eta / (T - 1).
         """
-        smooth = self.eta * (2 + math.log(rounds)) / (8 * rounds)
-        return math.log(self.actions) / self.eta + smooth
+        variation_term = self.eta * (2 + math.log(rounds)) / (8 * rounds)
+        return math.log(self.actions) / self.eta + variation_term
 
 
 @register.learner("exp3")
@@ -191,23 +206,27 @@ class EXP3(RatedLearner, TotalLearner):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
-        if self.exploration and self.given is not None and self.given > 1 / actions:
-            why = f"with exploration it is at most 1 / {actions}"
-            raise UserError(f"rate = {self.given}: {why}")
+        if self.exploration and isinstance(self.rate, float) and self.rate > 1 / actions:
+            raise UserError(f"rate = {self.rate}: with exploration it is at most 1 / {actions}")
 
-    def scales(self) -> tuple[float, float]:
-        each = math.log(self.actions) / self.actions
-        return math.sqrt(each), math.sqrt(each if self.exploration else 2 * each)
+    def rate_scales(self) -> tuple[float, float]:
+        anytime_squared = math.log(self.actions) / self.actions
+        fixed_squared = anytime_squared if self.exploration else 2 * anytime_squared
+        return math.sqrt(anytime_squared), math.sqrt(fixed_squared)
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        rate, share = self.rate_at(self.rounds + 1), 0.0
+        rate = self.rate_at(self.rounds + 1)
+        exploration_share = 0.0
         if self.exploration:
             rate = min(rate, 1 / self.actions)
-            share = self.actions * rate
-        played = np.arange(self.rows), actions
-        seen = losses[played] - 1.0 if share else losses[played]  # of gains, or of losses
-        self.total[played] += seen / np.maximum(self.strategy[played], TINY)
-        return (1 - share) * quantal_response(self.total, rate) + share / self.actions
+            exploration_share = self.actions * rate
+        played = (np.arange(self.rows), actions)
+        observed = losses[played]
+        if exploration_share:  # estimates are of gains 1 - l, which enter with a minus
+            observed = observed - 1.0
+        self.total[played] += observed / np.maximum(self.strategy[played], TINY)
+        weights = quantal_response(self.total, rate)
+        return (1 - exploration_share) * weights + exploration_share / self.actions
 
     def bound(self, rounds: int) -> float:
         """Bound external pseudo-regret per round: in expectation, against each fixed action.
@@ -216,11 +235,14 @@ class EXP3(RatedLearner, TotalLearner):
         (e - 1) A rate + ln A / (rate T) for a constant one, A rate / 2 + ln A / (rate T) without.
         """
         entropy = math.log(self.actions)
-        if self.constant is None:
+        if self.constant_rate is None:
             factor = 4 * math.e - 5 if self.exploration else 2
             return factor * math.sqrt(self.actions * entropy / rounds)
-        if not entropy:
+        if entropy == 0:  # a single action
             return 0.0
-        rate = min(self.constant, 1 / self.actions) if self.exploration else self.constant
-        slope = math.e - 1 if self.exploration else 0.5
-        return slope * self.actions * rate + entropy / (rate * rounds)
+        rate = self.constant_rate
+        variance_factor = 0.5
+        if self.exploration:
+            rate = min(rate, 1 / self.actions)
+            variance_factor = math.e - 1
+        return variance_factor * self.actions * rate + entropy / (rate * rounds)

@@ -1,30 +1,39 @@
 r"""Learners without swap regret, for few actions and for many.
 
-For few actions they play the stationary distribution of an A x A chain every round.
+Scenario files name them as the ``response`` of a cohort; ``agents.learners.base`` says how they are
+called. ``BlumMansour`` and ``SwapRegretMatching`` are for few actions: they play the stationary
+distribution of an A x A chain every round (``agents.learners.kernels``). ``TreeSwap`` is for many.
 
-**Blum-Mansour** (2007): a copy of Hedge per action a, charged q_a l; the copies' strategies are the
-rows of a chain and q is its stationary distribution, so that the loss suffered is the sum of what
-the copies suffer and swap regret the sum of their external regrets. Copy a's losses lie in [0,
-q_a], and sum_a q_a^2 <= 1, so with the inequality of ``agents.learners.base``
+Below, q is the strategy, l the losses of a round, T the number of rounds.
+
+Blum-Mansour
+------------
+Blum and Mansour (2007) keep a copy of Hedge per action a, which is charged q_a l. The copies'
+strategies are the rows of a chain and q is its stationary distribution, so that the loss suffered
+is the sum of what the copies suffer, and swap regret the sum of their external regrets. Copy a's
+losses lie in [0, q_a], and sum_a q_a^2 <= 1, so with the inequality of ``agents.learners.base``
 
     T x swap regret <= A ln(A) / rate_T + sum_t rate_t / 8.
 
-**Swap regret matching** (Hart and Mas-Colell 2001, section 4.1; the bound after Greenwald, Li and
-Marks 2006): with R_ab = sum of q_a (l_a - l_b), q is stationary for the rates R_ab+, which makes
-<R+, r> vanish for the next increment r. Its squares sum to at most
-sum_a q_a^2 sum_b (l_a - l_b)^2 <= A - 1, so those of R+ stay below (A - 1) T, and
+Swap regret matching
+--------------------
+Hart and Mas-Colell 2001, section 4.1; the bound after Greenwald, Li and Marks 2006. With R_ab =
+sum of q_a (l_a - l_b), q is stationary for the rates R_ab+, which makes <R+, r> vanish for the next
+increment r. Its squares sum to at most sum_a q_a^2 sum_b (l_a - l_b)^2 <= A - 1, so those of R+
+stay below (A - 1) T, and
 
     T x swap regret = sum_a max_b R_ab+ <= sqrt(A sum_a max_b (R_ab+)^2) <= sqrt(A (A - 1) T).
 
-**TreeSwap**, for many actions (Dagan, Daskalakis, Fishelson and Golowich 2024, Algorithm 1; with
-the same tree, Peng and Rubinstein 2024). A tree of depth d and breadth M covers M^d rounds. A node
-at level h = 1, ..., d lives for M steps of M^(d - h) rounds each and runs a fresh Hedge (rate
-sqrt(8 ln A / M)) on the steps' mean losses; its strategy stays fixed during a step. The mixed
-strategy is the plain mean of the strategies of the d nodes that are alive. Beyond M^d rounds a new
-tree begins.
+TreeSwap
+--------
+Dagan, Daskalakis, Fishelson and Golowich 2024, Algorithm 1; with the same tree, Peng and Rubinstein
+2024. A tree of depth d and breadth M covers M^d rounds. A node at level h = 1, ..., d lives for M
+steps of M^(d - h) rounds each and runs a fresh Hedge (rate sqrt(8 ln A / M)) on the steps' mean
+losses; its strategy stays fixed during a step. The mixed strategy is the plain mean of the
+strategies of the d nodes that are alive. Beyond M^d rounds a new tree begins.
 
-**Bound.** Within a step the strategy is fixed, so the best replacement costs at least the step's
-best action: with OPT_h the sum over the steps of level h of their best action's loss, the swap
+Its bound: within a step the strategy is fixed, so the best replacement costs at least the step's
+best action. With OPT_h the sum over the steps of level h of their best action's loss, the swap
 regret of level h is at most its own loss minus OPT_h, and its own loss is at most OPT_(h-1) plus
 the regret M^(d - h) sqrt(M ln(A) / 2) of each node. Summed over the levels OPT telescopes to at
 most n. Rounds after the n-th may be taken to cost nothing, so only the nodes that were born count:
@@ -36,12 +45,13 @@ at the horizon, M the least integer with M^d >= T. A row keeps 3 d A numbers.
 """
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from regretless.agents.learners.base import Actions, PairLearner, RatedLearner, RowLearner
-from regretless.agents.learners.kernels import copies_pass, swaps_pass
+from regretless.agents.learners.kernels import blum_mansour_step, swap_regret_matching_step
 from regretless.market import register
 from regretless.market.best_response import quantal_response
 from regretless.market.core.arrays import Array
@@ -65,12 +75,14 @@ class BlumMansour(RatedLearner, PairLearner):
 
     name: ClassVar[str] = "blum-mansour"
 
-    def scales(self) -> tuple[float, float]:
+    def rate_scales(self) -> tuple[float, float]:
         entropy = self.actions * math.log(self.actions)
-        return math.sqrt(4 * entropy), math.sqrt(8 * entropy)
+        anytime_scale = math.sqrt(4 * entropy)
+        fixed_scale = math.sqrt(8 * entropy)
+        return anytime_scale, fixed_scale
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return copies_pass(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
+        return blum_mansour_step(self.total, self.strategy, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round.
@@ -78,9 +90,11 @@ class BlumMansour(RatedLearner, PairLearner):
         sqrt(A ln A / T) for the anytime rate, A ln A / (rate T) + rate / 8 for a constant one.
         """
         entropy = self.actions * math.log(self.actions)
-        if self.constant is None:
+        if self.constant_rate is None:
             return math.sqrt(entropy / rounds)
-        return entropy / (self.constant * rounds) + self.constant / 8 if entropy else 0.0
+        if entropy == 0:  # a single action
+            return 0.0
+        return entropy / (self.constant_rate * rounds) + self.constant_rate / 8
 
 
 @register.learner("swap-regret-matching")
@@ -100,16 +114,49 @@ class SwapRegretMatching(PairLearner):
     name: ClassVar[str] = "swap-regret-matching"
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        return swaps_pass(self.total, self.strategy, losses)
+        return swap_regret_matching_step(self.total, self.strategy, losses)
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by sqrt(A (A - 1) / T)."""
         return math.sqrt(self.actions * (self.actions - 1) / rounds)
 
 
+@dataclass(frozen=True)
+class TreeShape:
+    """The depth d and the breadth M of a tree, both at least 1; it covers M^d rounds."""
+
+    depth: int
+    breadth: int
+
+    def span(self, level: int) -> int:
+        """Return for how many rounds a step of a level lasts; level 0 is the tree itself."""
+        rounds: int = self.breadth ** (self.depth - level)
+        return rounds
+
+    def bound(self, rounds: int, n_actions: int) -> float:
+        """Bound swap regret per round after n ``rounds``, by the formula at the top."""
+        node_regret = math.sqrt(self.breadth * math.log(n_actions) / 2)
+        rounds_in_steps = 0  # sum over levels of the nodes that were born, times a step's rounds
+        for level in range(1, self.depth + 1):
+            step_rounds = self.span(level)
+            nodes_born = -(-rounds // (self.breadth * step_rounds))  # rounded up
+            rounds_in_steps += nodes_born * step_rounds
+        return 1 / self.depth + node_regret * rounds_in_steps / (self.depth * rounds)
+
+
 @register.learner("tree-swap")
 class TreeSwap(RowLearner):
-    """A tree of restarted Hedges, by depth d and breadth M; without both the horizon decides."""
+    """A tree of restarted Hedges, by depth d and breadth M; without both the horizon decides.
+
+    Attributes
+    ----------
+    pending : (K, d, A)
+        Losses of the open step of each level's node.
+    total : (K, d, A)
+        Mean losses of each level's node, summed over its closed steps.
+    strategies : (K, d, A)
+        The strategy that each level's node plays in its open step.
+    """
 
     name: ClassVar[str] = "tree-swap"
     measure: ClassVar[str | None] = "swap"
@@ -117,59 +164,64 @@ class TreeSwap(RowLearner):
     pending: Array
     total: Array
     strategies: Array
-    spans: list[int]  # rounds of the tree, then of a step at each level
 
     def __init__(self, *, depth: int | None = None, breadth: int | None = None) -> None:
-        given = depth is not None and breadth is not None and depth >= 1 and breadth >= 1
-        if not given and (depth, breadth) != (None, None):
-            told = f"depth = {depth}, breadth = {breadth}"
-            raise UserError(f"{told}: give both, at least 1, or neither")
-        self.depth, self.breadth = depth, breadth
+        self._fixed_shape: TreeShape | None = None
+        if depth is None and breadth is None:
+            return
+        if depth is None or breadth is None or depth < 1 or breadth < 1:
+            raise UserError(
+                f"depth = {depth}, breadth = {breadth}: give both, at least 1, or neither"
+            )
+        self._fixed_shape = TreeShape(depth, breadth)
 
     def begin(self) -> None:
         """Plant the tree; UserError if neither its size nor the horizon is known."""
-        depth, breadth = self.shape()
-        shape = (self.rows, depth, self.actions)
-        self.pending, self.total = np.zeros(shape), np.zeros(shape)
-        self.strategies = np.full(shape, 1.0 / self.actions)
-        self.spans = [breadth ** (depth - h) for h in range(depth + 1)]
-        self._rate = math.sqrt(8 * math.log(self.actions) / breadth)
+        tree = self.tree_shape()
+        state_shape = (self.rows, tree.depth, self.actions)
+        self.pending = np.zeros(state_shape)
+        self.total = np.zeros(state_shape)
+        self.strategies = np.full(state_shape, 1.0 / self.actions)
+        self._tree = tree
+        self._rate = math.sqrt(8 * math.log(self.actions) / tree.breadth)
 
-    def shape(self) -> tuple[int, int]:
-        """Return depth and breadth."""
-        if self.depth is not None and self.breadth is not None:
-            return self.depth, self.breadth
+    def tree_shape(self) -> TreeShape:
+        """Return the tree that was asked for, else the one with the least bound at the horizon.
+
+        UserError if neither the tree nor the horizon is known.
+        """
+        if self._fixed_shape is not None:
+            return self._fixed_shape
         if self.horizon is None:
             raise UserError("tree-swap needs the horizon, or depth and breadth; give one of them")
-        horizon, depths = self.horizon, range(1, max(self.horizon - 1, 1).bit_length() + 1)
-        shapes = [(depth, _root(horizon, depth)) for depth in depths]
-        return min(shapes, key=lambda shape: _bound(horizon, self.actions, *shape))
+        horizon = self.horizon
+        max_depth = max(horizon - 1, 1).bit_length()  # at which a breadth of 2 suffices
+        candidates = [
+            TreeShape(depth, _least_root(horizon, depth)) for depth in range(1, max_depth + 1)
+        ]
+        return min(candidates, key=lambda tree: tree.bound(horizon, self.actions))
 
     def step(self, losses: Array, actions: Actions) -> Array:
         self.pending += losses[:, None]
-        for h, step in enumerate(self.spans[1:]):
-            if self.rounds % step:
+        for level in range(1, self._tree.depth + 1):
+            step_rounds = self._tree.span(level)
+            if self.rounds % step_rounds:
                 continue
-            self.total[:, h] += self.pending[:, h] / step
-            self.pending[:, h] = 0.0
-            if self.rounds % self.spans[h] == 0:
-                self.total[:, h] = 0.0
-            self.strategies[:, h] = quantal_response(self.total[:, h], self._rate)
-        mean = self.strategies.sum(1)
-        return np.asarray(mean / mean.sum(1, keepdims=True))
+            node = level - 1  # along the second axis of the arrays
+            self.total[:, node] += self.pending[:, node] / step_rounds
+            self.pending[:, node] = 0.0
+            node_is_done = self.rounds % self._tree.span(level - 1) == 0
+            if node_is_done:
+                self.total[:, node] = 0.0
+            self.strategies[:, node] = quantal_response(self.total[:, node], self._rate)
+        strategy_sum = self.strategies.sum(1)
+        return np.asarray(strategy_sum / strategy_sum.sum(1, keepdims=True))
 
     def bound(self, rounds: int) -> float:
-        return _bound(rounds, self.actions, *self.shape())
+        return self.tree_shape().bound(rounds, self.actions)
 
 
-def _bound(rounds: int, actions: int, depth: int, breadth: int) -> float:
-    node = math.sqrt(breadth * math.log(actions) / 2)
-    steps: list[int] = [breadth ** (depth - h) for h in range(1, depth + 1)]
-    born = sum(-(-rounds // (breadth * step)) * step for step in steps)
-    return 1 / depth + node * born / (depth * rounds)
-
-
-def _root(number: int, power: int) -> int:
+def _least_root(number: int, power: int) -> int:
     """Return the least integer whose power is at least the number."""
     root: int = max(round(number ** (1 / power)) - 1, 1)
     while root**power < number:

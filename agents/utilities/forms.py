@@ -1,12 +1,14 @@
 """Utilities by the names that economists use, each a constructor of a loss in [0, 1].
 
-The outcome y_j in [0, 1] is how well good j did; an action a has parameters of its own.
-``docs/utilities.md`` has the formulas.
+Users call these functions to make the loss of one agent or of a stack of agents; the populations of
+scenario files (``agents.utilities.populations``) call them, too. A ParameterError names the
+parameter, its value and what to write instead. ``docs/utilities.md`` has the formulas.
 
-A loss is minus the utility, mapped onto [0, 1] by its exact range over the cube. The map is kept:
-the utility in its own units is ``-(unit_offset + unit_scale * loss)``.
+The outcome y_j in [0, 1] is how well good j did; an action a has parameters of its own. A loss is
+minus the utility, mapped onto [0, 1] by its exact range over the cube. The map is kept: the utility
+in its own units is ``-(unit_offset + unit_scale * loss)``.
 
-Tables of actions (weights, alpha, a, targets) have shape (..., A, d), orders (..., A), all else is
+Shapes: tables of actions (weights, alpha, a, targets) are (..., A, d), orders (..., A), all else is
 a number or an array (...). Leading axes stack agents, of the table, of the other parameters or of
 both: a table (A, d) with an exponent (N,) is N agents who share the table. Coordinates below
 ``y_min`` count as ``y_min``, which keeps logarithms and negative powers finite.
@@ -31,13 +33,14 @@ from regretless.market import losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import ParameterError
 
-Form = TypeVar("Form", bound=losses.Loss)
+LossForm = TypeVar("LossForm", bound=losses.Loss)
 
-MOST_OUTCOMES = 1_000_000  # coordinates of an outcome; an array of them must fit into memory
-LEAST = 1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
-AVERSE = Rule(
-    lambda found: found >= LEAST,
-    f"must be at least {LEAST:g}; use linear utility for risk-neutral agents",
+MAX_OUTCOMES = 1_000_000  # coordinates of an outcome; an array of them must fit into memory
+MIN_CURVATURE = 1e-6  # nearer to 0 it drowns in rounding; its limit is another utility here
+INTEGER_ROUNDING = 1e-12  # a ratio of exponents this near to a whole number is meant to be it
+RISK_AVERSE = Rule(
+    lambda values: values >= MIN_CURVATURE,
+    f"must be at least {MIN_CURVATURE:g}; use linear utility for risk-neutral agents",
 )
 
 
@@ -49,8 +52,8 @@ def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside C
     >>> LinearUtility([[1.0, 0.0], [0.0, 1.0]]).losses([0.25, 0.75])  # one good or the other
     array([0.75, 0.25])
     """
-    values = table("weights", weights)
-    return _normalised(lambda: losses.Linear(-values), "lower the weights")
+    value_table = table("weights", weights)
+    return _normalised_loss(lambda: losses.Linear(-value_table), hint="lower the weights")
 
 
 def CES(  # noqa: N802 - the economist's name
@@ -58,9 +61,10 @@ def CES(  # noqa: N802 - the economist's name
 ) -> losses.SeparablePower | losses.PowerOfSum:
     """Constant elasticity of substitution, 1 / (1 - rho).
 
-    ``rho`` is below 1 for a taste for balance, above 1 for extremes; 0 is the Cobb-Douglas limit.
-    ``v`` are the returns to scale, None for the additive utility, in which v = rho; with v weights
-    are at least 0, and ``y_min`` is above 0 where rho is negative.
+    The utility of an action with weights w is (sum_j w_j y_j^rho)^(v / rho). ``rho`` is below 1 for
+    a taste for balance, above 1 for extremes; 0 is the Cobb-Douglas limit. ``v`` are the returns to
+    scale, None for the additive utility sum_j w_j y_j^rho; with v weights are at least 0, and
+    ``y_min`` is above 0 where rho is negative.
 
     Examples
     --------
@@ -69,28 +73,33 @@ def CES(  # noqa: N802 - the economist's name
     >>> CES([[0.5, 0.5]], 0.5, 1.0).losses([0.25, 1.0])  # with constant returns to scale its square
     array([0.4375])
     """
-    power, floor = numbers("rho", rho), _floor(y_min)
+    power = numbers("rho", rho)
+    floor = _checked_floor(y_min)
     if v is None:
-        cure = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
-        require("rho", power, power > 0, cure)
+        hint = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
+        require("rho", power, power > 0, hint)
         require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
-        values = table("weights", weights, [power])
-        return _normalised(lambda: losses.SeparablePower(-values, power), "lower the weights")
+        value_table = table("weights", weights, [power])
+        return _normalised_loss(
+            lambda: losses.SeparablePower(-value_table, power), hint="lower the weights"
+        )
     degree = numbers("v", v, POSITIVE)
     shares = table("weights", weights, [power, degree])
-    require("rho", power, np.abs(power) >= LEAST, "too near 0; use Cobb-Douglas, the limit there")
+    is_curved = np.abs(power) >= MIN_CURVATURE
+    require("rho", power, is_curved, "too near 0; use Cobb-Douglas, the limit there")
     require("weights", shares, shares >= 0, "with v they must be at least 0")
-    cure = "below 0 it needs y_min above 0, such as y_min = 0.01"
-    require("rho", power, (power > 0) | (floor > 0), cure)
-    spent = (power > 0)[..., None] | (shares.max(-1) > 0)
-    cure = "must be positive for some good of each action, as rho is below 0"
-    require("weights", shares, spent[..., None], cure)
-    ratio = degree / power
-    whole = np.round(ratio)  # 0.6 / 0.2 is not quite 3
-    ratio = np.where(np.abs(ratio - whole) < 1e-12, whole, ratio)
-    return _normalised(
-        lambda: losses.PowerOfSum(shares, ratio, power, floor, amplitude=np.array(-1.0)),
-        "make each action's weights sum to 1, raise y_min or take rho further from 0",
+    hint = "below 0 it needs y_min above 0, such as y_min = 0.01"
+    require("rho", power, (power > 0) | (floor > 0), hint)
+    has_positive_weight = (power > 0)[..., None] | (shares.max(-1) > 0)
+    hint = "must be positive for some good of each action, as rho is below 0"
+    require("weights", shares, has_positive_weight[..., None], hint)
+    outer_power = degree / power
+    nearest_integer = np.round(outer_power)  # 0.6 / 0.2 is not quite 3
+    is_integer = np.abs(outer_power - nearest_integer) < INTEGER_ROUNDING
+    outer_power = np.where(is_integer, nearest_integer, outer_power)
+    return _normalised_loss(
+        lambda: losses.PowerOfSum(shares, outer_power, power, floor, amplitude=np.array(-1.0)),
+        hint="make each action's weights sum to 1, raise y_min or take rho further from 0",
     )
 
 
@@ -101,50 +110,62 @@ def CobbDouglas(  # noqa: N802
 ) -> losses.ExponentialOfSum:
     """Cobb-Douglas utility or output, by its elasticity in each good.
 
-    Elasticities sum to the returns to scale; ``A`` (..., A) is the productivity of each action.
+    The output is A prod_j y_j^alpha_j. Elasticities ``alpha`` sum to the returns to scale; ``A``
+    (..., A) is the productivity of each action, or one number.
 
     Examples
     --------
     >>> CobbDouglas([[0.5, 0.5]], y_min=0.25).losses([0.25, 1.0]).round(3)  # output 0.5
     array([0.667])
     """
-    factor, floor = numbers("A", A, POSITIVE), _floor(y_min)
+    productivity = numbers("A", A, POSITIVE)
+    floor = _checked_floor(y_min)
     require("y_min", floor, floor > 0, "must be above 0, such as 0.01: ln 0 is no number")
-    if 0 in factor.shape:
-        raise ParameterError(f"A has shape {factor.shape}; give one number, or one for each action")
-    each = factor[..., 0] if factor.ndim else factor
-    exponents = table("alpha", alpha, [each], rule=NOT_NEGATIVE)
-    return _normalised(
-        lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-factor),
-        "lower A",
+    if 0 in productivity.shape:
+        raise ParameterError(
+            f"A has shape {productivity.shape}; give one number, or one for each action"
+        )
+    productivity_of_agent = productivity[..., 0] if productivity.ndim else productivity
+    exponents = table("alpha", alpha, [productivity_of_agent], rule=NOT_NEGATIVE)
+    return _normalised_loss(
+        lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-productivity),
+        hint="lower A",
     )
 
 
 def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
     """Goods in fixed proportions, by how much of each a unit takes, 0 for what is not needed.
 
+    The utility is the number of units that can be made, the least y_j / a_j.
+
     Examples
     --------
     >>> Leontief([[1.0, 0.5]]).losses([0.25, 0.25])  # the first good is short
     array([0.75])
     """
-    needs = table("a", a, rule=NOT_NEGATIVE)
-    require("a", needs, needs.max(-1, keepdims=True) > 0, "each action must need some good")
-    return _normalised(lambda: losses.MinimumOfRatios(needs), "raise the smallest positive a")
+    requirements = table("a", a, rule=NOT_NEGATIVE)
+    needs_some_good = requirements.max(-1, keepdims=True) > 0
+    require("a", requirements, needs_some_good, "each action must need some good")
+    return _normalised_loss(
+        lambda: losses.MinimumOfRatios(requirements), hint="raise the smallest positive a"
+    )
 
 
 def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSum:  # noqa: N802
     """Constant absolute risk aversion gamma, by holdings: wealth is ``weights @ y``.
+
+    The utility is -exp(-gamma wealth); gamma is ``risk_aversion``.
 
     Examples
     --------
     >>> CARA([[1.0]], 2.0).losses([[0.0], [0.5], [1.0]]).round(3).ravel()  # concave in wealth
     array([1.   , 0.269, 0.   ])
     """
-    gamma = numbers("risk_aversion", risk_aversion, AVERSE)
-    rates = -gamma[..., None, None] * table("weights", weights, [gamma])
-    return _normalised(
-        lambda: losses.ExponentialOfSum(rates, amplitude=np.array(1.0)), "lower risk_aversion"
+    gamma = numbers("risk_aversion", risk_aversion, RISK_AVERSE)
+    exponents = -gamma[..., None, None] * table("weights", weights, [gamma])
+    return _normalised_loss(
+        lambda: losses.ExponentialOfSum(exponents, amplitude=np.array(1.0)),
+        hint="lower risk_aversion",
     )
 
 
@@ -162,17 +183,18 @@ def MeanVariance(  # noqa: N802
     >>> MeanVariance([[1.0]], 1.0).losses([[0.0], [0.5], [1.0]]).ravel()  # utility R - R^2 / 2
     array([1.  , 0.25, 0.  ])
     """
-    gamma, centre = numbers("risk_aversion", risk_aversion, AVERSE), numbers("reference", reference)
-    portfolio = table("weights", weights, [gamma, centre])
-    return _normalised(
+    gamma = numbers("risk_aversion", risk_aversion, RISK_AVERSE)
+    reference_return = numbers("reference", reference)
+    holdings = table("weights", weights, [gamma, reference_return])
+    return _normalised_loss(
         lambda: losses.PowerOfSum(
-            portfolio,
+            holdings,
             np.array(2.0),
-            intercept=-(centre + 1 / gamma)[..., None],
+            intercept=-(reference_return + 1 / gamma)[..., None],
             amplitude=gamma[..., None] / 2,
-            offset=-(centre + 1 / (2 * gamma))[..., None],
+            offset=-(reference_return + 1 / (2 * gamma))[..., None],
         ),
-        "lower the weights",
+        hint="lower the weights",
     )
 
 
@@ -186,8 +208,8 @@ def Newsvendor(  # noqa: N802
 ) -> losses.Convex1D:
     """Cost of an order, in the units of the demand, before this is known.
 
-    ``underage`` and ``overage`` are the costs of a unit short and of one left over, not both 0; the
-    ``coordinate`` of so many ``outcomes`` is demand.
+    ``underage`` and ``overage`` are the costs of a unit short and of one left over, not both 0.
+    Demand is the ``coordinate`` of an outcome that has so many ``outcomes`` in all.
 
     Examples
     --------
@@ -196,23 +218,29 @@ def Newsvendor(  # noqa: N802
     >>> Newsvendor([0.0, 0.5, 1.0], 3.0, 1.0).losses([0.75]).round(3)
     array([0.75 , 0.25 , 0.083])
     """
-    short = numbers("underage", underage, NOT_NEGATIVE)
-    over = numbers("overage", overage, NOT_NEGATIVE)
-    quantity = table("orders", orders, [short, over], axes="actions", rule=NOT_NEGATIVE)
-    require("underage", short, short + over > 0, "must be positive where overage is 0")
-    dimension = check_int("outcomes", outcomes, least=1, below=MOST_OUTCOMES)
-    demand = check_int("coordinate", coordinate, least=0, below=dimension)
-    both, over = short[..., None] + over[..., None], over[..., None]
-    return _normalised(
+    underage_cost = numbers("underage", underage, NOT_NEGATIVE)
+    overage_cost = numbers("overage", overage, NOT_NEGATIVE)
+    order_sizes = table(
+        "orders", orders, [underage_cost, overage_cost], axes="actions", rule=NOT_NEGATIVE
+    )
+    costs_something = underage_cost + overage_cost > 0
+    require("underage", underage_cost, costs_something, "must be positive where overage is 0")
+    n_outcomes = check_int("outcomes", outcomes, least=1, below=MAX_OUTCOMES)
+    demand_coordinate = check_int("coordinate", coordinate, least=0, below=n_outcomes)
+    # As a function of demand the cost falls with slope -overage up to the order, where its slope
+    # jumps by overage + underage.
+    kink_size = underage_cost[..., None] + overage_cost[..., None]
+    slope_size = overage_cost[..., None]
+    return _normalised_loss(
         lambda: losses.Convex1D(
-            kinks=np.broadcast_to(both, quantity.shape)[..., None],
-            knots=quantity[..., None],
-            slope=-over,
-            offset=over * quantity,
-            coordinate=demand,
-            dimension=dimension,
+            kinks=np.broadcast_to(kink_size, order_sizes.shape)[..., None],
+            knots=order_sizes[..., None],
+            slope=-slope_size,
+            offset=slope_size * order_sizes,
+            coordinate=demand_coordinate,
+            dimension=n_outcomes,
         ),
-        "lower underage, overage or orders",
+        hint="lower underage, overage or orders",
     )
 
 
@@ -228,20 +256,25 @@ def LpTarget(  # noqa: N802
     >>> LpTarget([[0.5], [1.0]]).losses([0.0])  # squared distances
     array([0.25, 1.  ])
     """
-    power, importance = numbers("p", p), numbers("weights", weights, NOT_NEGATIVE)
+    power = numbers("p", p)
+    importance = numbers("weights", weights, NOT_NEGATIVE)
     require("p", power, power >= 1, "must be at least 1")
-    centre = table("targets", targets, [power])
+    target_table = table("targets", targets, [power])
     try:
-        importance = np.broadcast_to(importance, centre.shape)
+        importance = np.broadcast_to(importance, target_table.shape)
     except ValueError:
-        told = f"weights have shape {importance.shape}, targets {centre.shape}"
-        raise ParameterError(f"{told}; give one weight for each good") from None
-    return _normalised(
-        lambda: losses.SeparablePower(importance, power, centre=centre), "lower p or the targets"
+        raise ParameterError(
+            f"weights have shape {importance.shape}, targets {target_table.shape}; "
+            "give one weight for each good"
+        ) from None
+    return _normalised_loss(
+        lambda: losses.SeparablePower(importance, power, centre=target_table),
+        hint="lower p or the targets",
     )
 
 
-def _floor(y_min: float) -> Array:
+def _checked_floor(y_min: float) -> Array:
+    """Return the floor of outcomes as an array (); ParameterError unless one number in [0, 1)."""
     floor = numbers("y_min", y_min)
     if floor.ndim:
         raise ParameterError("y_min must be one number for all agents; write y_min = 0.01, say")
@@ -249,12 +282,15 @@ def _floor(y_min: float) -> Array:
     return floor
 
 
-def _normalised(make: Callable[[], Form], cure: str) -> Form:
-    """Map a loss onto [0, 1]; ParameterError where it is no loss, or too large for a number."""
+def _normalised_loss(make_loss: Callable[[], LossForm], *, hint: str) -> LossForm:
+    """Make a loss and map it onto [0, 1].
+
+    ParameterError, with the hint, where it is no loss, or too large for a number.
+    """
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
-            return make().normalised()
+            return make_loss().normalised()
     except FloatingPointError:
-        raise ParameterError(f"the utility overflows; {cure}") from None
+        raise ParameterError(f"the utility overflows; {hint}") from None
     except ValueError as error:
-        raise ParameterError(f"{error}; {cure}") from error
+        raise ParameterError(f"{error}; {hint}") from error

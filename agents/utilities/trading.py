@@ -1,10 +1,17 @@
 r"""Agents whose actions a market clears, buyers of a seller, and followers of a matrix game.
 
-``docs/utilities.md`` has the formulas and parameters of trader, firm, depositor, growth, bettor and
-affine.
+The assembly of a scenario calls the registered functions with a ``Population`` and the parameters
+of the scenario file; each returns the losses of all its agents as one stack. ``docs/utilities.md``
+has the formulas and parameters of trader, firm, depositor, growth, bettor and affine. A ValueError
+names the parameter and the cure.
 
+Shapes: N agents, A actions, d goods or other coordinates of an outcome.
+
+Firms
+-----
 A firm with slope 0 takes the price as given. One that is told the slope b of inverse demand is
-aware of its impact: with p the price at its output q, selling q' instead would have earned it
+aware of its impact: with p the price at its output q and c its unit cost, selling q' instead would
+have earned it
 
     q' (p - b (q' - q) - c) - q (p - c) = [q' (p - c) - b q'^2 / 2] - [q (p - c) - b q^2 / 2]
                                           - (b / 2) (q' - q)^2.
@@ -13,18 +20,23 @@ So what it regrets by its loss, taking the price as given, is at least what it w
 any other output, its own effect on the price included; and it sells where marginal revenue at the
 forecast price is marginal cost, p - b q = c (Cournot 1838).
 
+Depositors
+----------
 A bank promises r to who withdraws early and has 1 for each; what stays in grows to R > r > 1
-(Diamond and Dybvig 1983). With a share y who withdraw, they and those who wait get, on average,
+(Diamond and Dybvig 1983); r and R are ``early`` and ``late``. With a share y who withdraw, they and
+those who wait get, on average,
 
     min(r, 1 / y)    and    R max(0, 1 - r y) / (1 - y),
 
 so that waiting is better if and only if  y < (R - r) / (r (R - 1)).
 
-**Followers in a game of a file.** The outcome is the leader's action, as a one-hot vector. A loss
-that is linear in the outcome y, ``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected loss
-when y is a mixed action of the leader. Since the y_i sum to 1, any constant c_a may be taken off
-the weights and added to the offset; the middle of the losses of a is, which keeps weights, and with
-them the forecaster's bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
+Followers in a game of a file
+-----------------------------
+The outcome is the leader's action, as a one-hot vector. A loss that is linear in the outcome y,
+``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected loss when y is a mixed action of the
+leader. Since the y_i sum to 1, any constant c_a may be taken off the weights and added to the
+offset; the middle of the losses of a is, which keeps weights, and with them the forecaster's
+bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
 """
 
 import numpy as np
@@ -32,16 +44,22 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.fixed_plans import buyer_losses
 from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, SHARE, check_int
-from regretless.agents.utilities import units as say
 from regretless.agents.utilities.populations import Population
+from regretless.agents.utilities.units import (
+    bettor_units,
+    depositor_units,
+    firm_units,
+    growth_units,
+    trader_units,
+)
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear, LipschitzLoss, Trade
 
-TICKS = 1024  # limits are multiples of 1 / TICKS, as an auction takes them
+TICKS_PER_UNIT = 1024  # limits are multiples of 1 / TICKS_PER_UNIT, as an auction takes them
 
 
-@register.utility("trader", units=say.trader)
+@register.utility("trader", units=trader_units)
 def trader_population(
     population: Population, *, value: ArrayLike, size: ArrayLike = 1.0, spread: float = 0.0
 ) -> Trade:
@@ -50,23 +68,25 @@ def trader_population(
     Action 0 stays out; action 1 + k d + g trades (k + 1) / levels of ``size``, below 0 for sellers,
     of good g. Values for the single goods are uniform within ``spread`` of the agent's.
     """
-    levels, over = divmod(population.actions - 1, population.goods)
-    if over or not levels:
+    levels, remainder = divmod(population.actions - 1, population.goods)
+    if remainder or not levels:
         raise ValueError(
             f"{population.actions} actions for {population.goods} goods; give one to stay out and "
             "the same number for each good"
         )
-    worth, units = population.each("value", value, SHARE), population.each("size", size)
-    shape = population.count, population.goods
-    around = worth[:, None] + spread * population.rng.uniform(-1.0, 1.0, shape)
-    limit = np.rint(np.clip(around, 0.0, 1.0) * TICKS) / TICKS
-    parts = np.arange(1, levels + 1) / levels
-    traded = np.kron(parts[:, None], np.eye(population.goods))
-    table = np.vstack([np.zeros(population.goods), traded])
-    return Trade(units[:, None, None] * table, np.repeat(limit[:, None], len(table), axis=1))
+    value_per_agent = population.each("value", value, SHARE)
+    size_per_agent = population.each("size", size)
+    deviations = population.rng.uniform(-1.0, 1.0, (population.count, population.goods))
+    good_values = value_per_agent[:, None] + spread * deviations
+    limit = np.rint(np.clip(good_values, 0.0, 1.0) * TICKS_PER_UNIT) / TICKS_PER_UNIT
+    traded_fractions = np.arange(1, levels + 1) / levels
+    trades = np.kron(traded_fractions[:, None], np.eye(population.goods))
+    fractions = np.vstack([np.zeros(population.goods), trades])  # (A, d) of the size
+    quantity = size_per_agent[:, None, None] * fractions
+    return Trade(quantity, np.repeat(limit[:, None], len(fractions), axis=1))
 
 
-@register.utility("firm", units=say.firm)
+@register.utility("firm", units=firm_units)
 def firm_population(
     population: Population,
     *,
@@ -84,15 +104,19 @@ def firm_population(
     >>> firm_population(firm, cost=0.25).losses([0.75])  # minus its profit at the price 0.75
     array([[ 0.  , -0.25, -0.5 ]])
     """
-    most = population.each("capacity", capacity, POSITIVE)
-    unit, impact = population.each("cost", cost), population.each("slope", slope, NOT_NEGATIVE)
-    sold = most[:, None] * np.linspace(0.0, 1.0, population.actions)
-    weights = np.zeros((*sold.shape, population.goods))
-    weights[:, :, check_int("coordinate", coordinate, least=0, below=population.goods)] = -sold
-    return Linear(weights, sold * unit[:, None] + impact[:, None] * sold**2 / 2)
+    max_output = population.each("capacity", capacity, POSITIVE)
+    unit_cost = population.each("cost", cost)
+    price_slope = population.each("slope", slope, NOT_NEGATIVE)
+    output = max_output[:, None] * np.linspace(0.0, 1.0, population.actions)  # (N, A)
+    price_coordinate = check_int("coordinate", coordinate, least=0, below=population.goods)
+    weights = np.zeros((*output.shape, population.goods))
+    weights[:, :, price_coordinate] = -output
+    production_cost = output * unit_cost[:, None]
+    impact_on_price = price_slope[:, None] * output**2 / 2
+    return Linear(weights, production_cost + impact_on_price)
 
 
-@register.utility("bettor", units=say.bettor)
+@register.utility("bettor", units=bettor_units)
 def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     """Bettors with logarithmic utility on whether an outcome is 1.
 
@@ -103,11 +127,11 @@ def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
     >>> bettor_population(bettor).losses([1.0]).round(3)  # minus the logarithm
     array([[1.386, 0.693, 0.288]])
     """
-    levels = np.arange(1, population.actions + 1) / (population.actions + 1)
+    stakes = np.arange(1, population.actions + 1) / (population.actions + 1)
     weights = np.zeros((population.actions, population.goods))
-    at = check_int("coordinate", coordinate, least=0, below=population.goods)
-    weights[:, at] = np.log1p(-levels) - np.log(levels)
-    return Linear(population.repeated(weights), -np.log1p(-levels))
+    outcome_index = check_int("coordinate", coordinate, least=0, below=population.goods)
+    weights[:, outcome_index] = np.log1p(-stakes) - np.log(stakes)
+    return Linear(population.repeated(weights), -np.log1p(-stakes))
 
 
 @register.utility("affine")
@@ -115,14 +139,14 @@ def affine_population(
     population: Population, *, weights: ArrayLike, gains: ArrayLike | None = None
 ) -> Linear:
     """Agents with one table (A, d) of gains and fixed ones (A,): drivers on routes, bar guests."""
-    common = population.table("weights", weights)
-    fixed = np.zeros(population.actions)
+    gain_table = population.table("weights", weights)
+    fixed_gains = np.zeros(population.actions)
     if gains is not None:
-        fixed = population.row("gains", gains, population.actions)
-    return Linear(population.repeated(-common), -fixed)
+        fixed_gains = population.row("gains", gains, population.actions)
+    return Linear(population.repeated(-gain_table), -fixed_gains)
 
 
-@register.utility("depositor", units=say.depositor)
+@register.utility("depositor", units=depositor_units)
 def depositor_population(
     population: Population, *, early: float, late: float, coordinate: int = 0
 ) -> LipschitzLoss:
@@ -142,18 +166,26 @@ def depositor_population(
     check_int("coordinate", coordinate, least=0, below=population.goods)
 
     def losses(outcomes: Array) -> Array:
-        share = outcomes[:, coordinate]
-        at_once = np.minimum(early, 1 / np.maximum(share, 1 / early))
-        left = np.maximum(0.0, 1 - early * share) / np.maximum(1 - share, 1 - 1 / early)
-        return 1 - np.stack([late * left, at_once], axis=1)[:, None] / late
+        withdrawn_share = outcomes[:, coordinate]
+        early_payment = np.minimum(early, 1 / np.maximum(withdrawn_share, 1 / early))
+        # Once a share of 1 / early withdraws the bank is empty: the limits keep divisors above 0.
+        share_left = np.maximum(0.0, 1 - early * withdrawn_share)
+        deposit_left = share_left / np.maximum(1 - withdrawn_share, 1 - 1 / early)
+        return 1 - np.stack([late * deposit_left, early_payment], axis=1)[:, None] / late
 
-    units, steepest = np.array([float(late)]), np.array([early**2 / (early - 1)])
-    own = {"unit_scale": units, "unit_offset": -units}
-    one = LipschitzLoss(losses, steepest, (1, 2), population.goods, **own)
-    return one[np.zeros(population.count, dtype=np.intp)]
+    highest_payment = np.array([float(late)])
+    depositor_loss = LipschitzLoss(
+        losses,
+        constant=np.array([early**2 / (early - 1)]),
+        shape=(1, 2),
+        dimension=population.goods,
+        unit_scale=highest_payment,
+        unit_offset=-highest_payment,
+    )
+    return depositor_loss[np.zeros(population.count, dtype=np.intp)]
 
 
-@register.utility("growth", units=say.growth)
+@register.utility("growth", units=growth_units)
 def growth_population(
     population: Population, *, weights: ArrayLike, low: float, high: float
 ) -> LipschitzLoss:
@@ -163,19 +195,25 @@ def growth_population(
     asset where its outcome is 0 and 1.
     """
     shares = population.table("weights", weights)
-    least = 1 + np.minimum(shares * low, shares * high).sum(1)
-    if not low < high or least.min() <= 0:
+    min_growth = 1 + np.minimum(shares * low, shares * high).sum(1)  # (A,)
+    if not low < high or min_growth.min() <= 0:
         raise ValueError(f"low = {low}, high = {high}: give low < high, and no action that ruins")
 
     def losses(outcomes: Array) -> Array:
         returns = low + outcomes * (high - low)
         return -np.log1p(returns @ shares.T)[:, None]
 
-    most = 1 + np.maximum(shares * low, shares * high).sum(1)
-    steepest = np.array([((high - low) * np.abs(shares).sum(1) / least).max()])
-    ends = {"low": np.array([-np.log(most.max())]), "high": np.array([-np.log(least.min())])}
-    one = LipschitzLoss(losses, steepest, (1, population.actions), population.goods, **ends)
-    return one[np.zeros(population.count, dtype=np.intp)]
+    max_growth = 1 + np.maximum(shares * low, shares * high).sum(1)
+    steepest_slope = ((high - low) * np.abs(shares).sum(1) / min_growth).max()
+    investor_loss = LipschitzLoss(
+        losses,
+        constant=np.array([steepest_slope]),
+        shape=(1, population.actions),
+        dimension=population.goods,
+        low=np.array([-np.log(max_growth.max())]),
+        high=np.array([-np.log(min_growth.min())]),
+    )
+    return investor_loss[np.zeros(population.count, dtype=np.intp)]
 
 
 @register.utility("buyer")
@@ -186,10 +224,15 @@ def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
             f"{population.actions} arms and {population.goods} outcomes; an offer is an "
             f"allocation and a price: give outcomes = {2 * population.actions}"
         )
-    worth, units = population.each("value", value, SHARE), np.ones(population.count)
-    weights, offset = buyer_losses(worth, population.actions)
-    own = {"unit_scale": 2.0 * units, "unit_offset": -units}
-    return Linear(weights, population.repeated(offset), **own)
+    value_per_agent = population.each("value", value, SHARE)
+    weights, offset = buyer_losses(value_per_agent, population.actions)
+    # A loss is (1 - gain) / 2, so that the gain is 1 - 2 losses.
+    return Linear(
+        weights,
+        population.repeated(offset),
+        unit_scale=np.full(population.count, 2.0),
+        unit_offset=np.full(population.count, -1.0),
+    )
 
 
 @register.utility("game")
@@ -204,8 +247,11 @@ def game_population(population: Population) -> Linear:
             f"the game has {outcomes} actions of the leader and {actions} of the follower; "
             f"give actions = {actions}"
         )
-    middle = (game.follower_loss.max(0) + game.follower_loss.min(0)) / 2
-    weights = population.repeated((game.follower_loss - middle).T)
-    units = np.ones(population.count)
-    own = {"unit_scale": game.unit_scale * units, "unit_offset": game.unit_offset * units}
-    return Linear(weights, population.repeated(middle), **own)
+    mid_loss = (game.follower_loss.max(0) + game.follower_loss.min(0)) / 2  # (A,)
+    weights = population.repeated((game.follower_loss - mid_loss).T)
+    return Linear(
+        weights,
+        population.repeated(mid_loss),
+        unit_scale=np.full(population.count, float(game.unit_scale)),
+        unit_offset=np.full(population.count, float(game.unit_offset)),
+    )

@@ -49,7 +49,7 @@ class ErrorCertificate(NamedTuple):
     evaluations: int  # triples (loss, action, box) that it took
 
 
-def certify(  # noqa: PLR0913 - what is certified, then how hard to try
+def certify(
     loss: Loss,
     offset: Array,
     weights: Array,
@@ -81,7 +81,9 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     grid = np.stack([grid_points(own, loss.outcomes) for own in (cells[:-1], cells[1:])], axis=1)
     owner, index = np.divmod(np.arange(len(search.parts) * len(grid)), len(grid))
     pairs = search.pairs(owner, grid[index], search.first_order(owner, index, grid))
-    lower, settled, halves = 0.0, 0.0, 2**loss.outcomes
+    lower = 0.0
+    settled = 0.0
+    halves = 2**loss.outcomes
     batch = max(1, NUMBERS // (max(weights.shape[-1], loss.actions) * halves * loss.outcomes))
     while True:
         enough = max(target, (1 + tolerance) * lower)
@@ -105,10 +107,13 @@ class _Search:
         self, loss: Loss, offset: Array, weights: Array, enclose: Enclose, slopes: Enclose
     ) -> None:
         many = loss.as_stack()
-        self.parts, self.outcomes = [many[k] for k in range(len(many))], loss.outcomes
+        self.parts = [many[k] for k in range(len(many))]
+        self.outcomes = loss.outcomes
         self.offset = offset.reshape(-1, loss.actions)
         self.weights = weights.reshape(len(many), loss.actions, -1)
-        self.enclose, self.slopes, self.evaluations = enclose, slopes, 0
+        self.enclose = enclose
+        self.slopes = slopes
+        self.evaluations = 0
 
     def pairs(self, owner: Indices, box: Array, bound: Array) -> Pairs:
         fields = [("owner", np.intp), ("box", np.float64, (2, self.outcomes)), ("bound", float)]
@@ -120,7 +125,8 @@ class _Search:
         """Return the greatest error at the boxes' midpoints, and the pairs of their parts."""
         pairs = pairs[np.argsort(pairs["owner"], kind="stable")]
         boxes, where = np.unique(pairs["box"], axis=0, return_inverse=True)
-        where, middle = where.ravel(), boxes.mean(1, keepdims=True)
+        where = where.ravel()
+        middle = boxes.mean(1, keepdims=True)
         met = self.first_order(pairs["owner"], where, np.repeat(middle, 2, axis=1))
 
         marks = np.concatenate([boxes[:, :1], middle, boxes[:, 1:]], axis=1)
@@ -139,7 +145,8 @@ class _Search:
 
     def first_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
         """Bound the error of each owner (ascending) in the box with each index, worst action."""
-        low, high = boxes[:, 0], boxes[:, 1]
+        low = boxes[:, 0]
+        high = boxes[:, 1]
         middle, radius = _middle_and_radius(self.enclose(low, high))
         bound = np.empty(len(owner))
         for k, part in self._runs(owner):
@@ -152,12 +159,16 @@ class _Search:
 
     def _second_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
         """Bound the same by the error at the midpoint and the slope of the error."""
-        low, high = boxes[:, 0], boxes[:, 1]
-        point, half = (low + high) / 2, (high - low) / 2
+        low = boxes[:, 0]
+        high = boxes[:, 1]
+        point = (low + high) / 2
+        half = (high - low) / 2
         middle, radius = _middle_and_radius(self.slopes(low, high))
-        values, bound = self.enclose(point, point)[0], np.empty(len(owner))
+        values = self.enclose(point, point)[0]
+        bound = np.empty(len(owner))
         for k, part in self._runs(owner):
-            own, form = index[part], self.weights[k].T
+            own = index[part]
+            form = self.weights[k].T
             slope, width = _middle_and_radius(self.parts[k].slopes(low[own], high[own]))
             slope = np.abs(slope.swapaxes(1, 2) - middle[own] @ form)
             width = width.swapaxes(1, 2) + radius[own] @ np.abs(form)

@@ -79,19 +79,23 @@ class ConvexBasis(Basis):
             raise ValueError(f"coordinate {coordinate} is not one of {outcomes}")
         if not 0 < constant < math.inf:
             raise ValueError(f"a Lipschitz constant of {constant} is not positive")
-        self.outcomes, self.coordinate, self.constant = outcomes, coordinate, constant
+        self.outcomes = outcomes
+        self.coordinate = coordinate
+        self.constant = constant
 
     @classmethod
     def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
         """Take the losses' steepest slope as constant."""
-        found, constant = of_form(losses, Convex1D)[0], steepest(losses)
+        found = of_form(losses, Convex1D)[0]
+        constant = steepest(losses)
         place = {"outcomes": found.outcomes, "coordinate": found.coordinate}
         return cls(error=error, constant=constant, **place)
 
     def convex(self, loss: Loss) -> Convex1D:
         """Return the loss if it belongs to the family; ValueError otherwise."""
         found = self.accept(loss, Convex1D)
-        slope, limit = steepest([found]), self.constant
+        slope = steepest([found])
+        limit = self.constant
         if found.coordinate != self.coordinate or slope > limit + ROUNDING:
             own = f"coordinate {found.coordinate}, slopes up to {slope:.6g}"
             served = f"coordinate {self.coordinate}, slopes up to {limit:.6g}"
@@ -135,11 +139,15 @@ class ReLUBasis(ConvexBasis):
         super().__init__(error, **family)
         if knots is None:
             size = max(1, math.ceil(self.constant / (4 * error) - ROUNDING))
-            self.knots, self.error = np.arange(size + 1) / size, self.constant / (4 * size)
+            self.knots = np.arange(size + 1) / size
+            self.error = self.constant / (4 * size)
         else:
-            self.knots, self.error = np.array([0.0, *np.asarray(knots), 1.0]), 0.0
-        self.size, self.lipschitz = len(self.knots) - 1, self.constant
-        self._lengths, self._inner = np.diff(self.knots), self.knots[1:-1]
+            self.knots = np.array([0.0, *np.asarray(knots), 1.0])
+            self.error = 0.0
+        self.size = len(self.knots) - 1
+        self.lipschitz = self.constant
+        self._lengths = np.diff(self.knots)
+        self._inner = self.knots[1:-1]
         self._reach = np.maximum(self._inner, 1 - self._inner)
         self.convex_image = self.size == self.outcomes == 1
 
@@ -171,7 +179,8 @@ class ReLUBasis(ConvexBasis):
         inside = (place - self.knots[cell]) / length
         top = np.zeros(loss.offset.shape)
         for k in range(loss.knots.shape[-1]):
-            same, here = cell == cell[..., k, None], inside[..., k, None]
+            same = cell == cell[..., k, None]
+            here = inside[..., k, None]
             share = np.minimum(here, inside) * (1 - np.maximum(here, inside))
             top = np.maximum(top, (length * loss.kinks * np.where(same, share, 0.0)).sum(-1))
         return np.asarray(top)
@@ -189,8 +198,10 @@ class ConvexRankBasis(ConvexBasis):
         self.cells = math.ceil(round(0.5 / (error / self.constant), 9))
         self.knots = np.arange(self.cells + 1) / self.cells
         self.cover = MReLUCover(1, 0, self.cells, math.ceil(round(math.cbrt(self.cells), 9)))
-        relus, unit = sparse.eye_array(self.cells + 1, format="csr"), self.constant / self.cells
-        self.size, self.error = self.cover.size, unit / 2
+        relus = sparse.eye_array(self.cells + 1, format="csr")
+        unit = self.constant / self.cells
+        self.size = self.cover.size
+        self.error = unit / 2
         # sigma = -L/m leaves the most for the rest
         self.lipschitz = unit * (self.cover.weight(relus[[0]]) + 2 * self.cover.weight(relus))
 
@@ -228,7 +239,8 @@ class OptimisedConvexBasis(ConvexBasis):
             raise ValueError(f"{told} {least}; use ReLUBasis")
         self.table = fits[0]
         count, self.size = self.table.functions.shape
-        self.knots, self.error = np.linspace(0, 1, count), self.constant * self.table.error
+        self.knots = np.linspace(0, 1, count)
+        self.error = self.constant * self.table.error
         self.lipschitz = self.constant * self.table.lipschitz
         self.convex_image = self.size == self.outcomes == 1
 
@@ -238,7 +250,8 @@ class OptimisedConvexBasis(ConvexBasis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every kink as (|y - t| + y - t) / 2 and sum the rows of the |y - t|."""
         found = self.convex(loss)
-        before, inside = found.knots <= 0, (found.knots > 0) & (found.knots < 1)
+        before = found.knots <= 0
+        inside = (found.knots > 0) & (found.knots < 1)
         masses = np.where(inside, found.kinks / 2, 0.0)
         rises = np.where(before, found.kinks, masses)
         total = np.zeros((*found.offset.shape, self.size + 1))

@@ -24,7 +24,8 @@ ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses 
 
 def natural_kind(loss: Any) -> str:
     """Name the default basis of a stack of losses, as ``register.basis`` knows it."""
-    kind, small = "reduced", True
+    kind = "reduced"
+    small = True
     match loss.form:
         case "linear":
             kind = "linear"
@@ -32,20 +33,25 @@ def natural_kind(loss: Any) -> str:
             kind = "linear" if loss.linear else "powers"
         case "separable-power":
             even = (loss.exponent % 2 == 0).all()
-            kind, small = "bernstein", even and loss.exponent.max() <= MOST_DEGREE
+            kind = "bernstein"
+            small = even and loss.exponent.max() <= MOST_DEGREE
         case "power-of-sum":
-            beta, kind = loss.exponent, "monomials"
-            degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
+            beta = loss.exponent
+            kind = "monomials"
+            degree = int(beta.max())
+            alike = np.ptp(beta) == 0 and not loss.intercept.any()
             variables = loss.outcomes - bool(alike)  # one less where all have one degree
             small = loss.alike and (beta == np.round(beta)).all() and (loss.power > 0).all()
             small = small and math.comb(variables + degree, degree) <= MOST_MONOMIALS
         case "exponential-of-sum":
-            kind, small = "chebyshev", loss.alike
+            kind = "chebyshev"
+            small = loss.alike
         case "convex-1d":
             kind = "relu"
         case "lipschitz":
             cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
-            kind, small = "lipschitz-grid", cells <= MOST_CELLS
+            kind = "lipschitz-grid"
+            small = cells <= MOST_CELLS
     return kind if small else "reduced"
 
 

@@ -52,7 +52,8 @@ class ExactLossesBasis(CellBasis):
         self.found: dict[Key, int] = {}
         ends = []
         for loss in losses:
-            many, picked = loss.as_stack(), []
+            many = loss.as_stack()
+            picked = []
             low, high = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
             keys = keys_of(many)
             for place in np.argwhere(high > low):
@@ -65,7 +66,8 @@ class ExactLossesBasis(CellBasis):
                 self._parts.append((many[rows], actions))
             ends.append(np.stack([low[rows, actions], high[rows, actions]]))
         self.low, high = np.concatenate(ends, axis=1)
-        self.scale, self.size = high - self.low, len(high)
+        self.scale = high - self.low
+        self.size = len(high)
         if not self.size:
             raise ValueError("every loss is constant, there is nothing to forecast")
 
@@ -81,7 +83,9 @@ class ExactLossesBasis(CellBasis):
         """Keep only these functions, in ascending order."""
         order = sorted({int(function) for function in functions})
         kept = object.__new__(ExactLossesBasis)
-        kept.outcomes, kept._parts, start = self.outcomes, [], 0
+        kept.outcomes = self.outcomes
+        kept._parts = []
+        start = 0
         for loss, actions in self._parts:
             inside = np.array([i - start for i in order if 0 <= i - start < len(actions)], np.intp)
             if len(inside):
@@ -89,7 +93,9 @@ class ExactLossesBasis(CellBasis):
             start += len(actions)
         renamed = {old: new for new, old in enumerate(order)}
         kept.found = {k: renamed[v] for k, v in self.found.items() if v in renamed}
-        kept.low, kept.scale, kept.size = self.low[order], self.scale[order], len(order)
+        kept.low = self.low[order]
+        kept.scale = self.scale[order]
+        kept.size = len(order)
         return kept
 
     def _own(self, read: Callable[[Loss], Array]) -> Array:
@@ -160,7 +166,8 @@ class DirectSumBasis(Basis):
     def __init__(self, parts: Sequence[Basis]) -> None:
         if len({part.outcomes for part in parts}) != 1:
             raise ValueError("the parts of a direct sum need the same number of outcomes")
-        self.parts, self.outcomes = tuple(parts), parts[0].outcomes
+        self.parts = tuple(parts)
+        self.outcomes = parts[0].outcomes
         self.size = sum(part.size for part in parts)
         self.lipschitz = max(part.lipschitz for part in parts)
         self.error = max(part.error for part in parts)

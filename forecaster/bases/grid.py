@@ -66,14 +66,17 @@ class LipschitzGridBasis(Basis):
     ) -> None:
         if not (constant > 0 and error > 0):
             raise ValueError(f"constant {constant} and error {error} must be above 0")
-        self.outcomes, self.constant, self.centred = outcomes, constant, centred
+        self.outcomes = outcomes
+        self.constant = constant
+        self.centred = centred
         spread = constant / (2 if centred else 1)  # what a loss moves over a cell of length 1
         self.cells = max(math.ceil(spread / error * (1 - SLACK)), 1)
         self.size = self.cells**outcomes
         if self.size > MOST_CELLS:
             told = f"{self.cells}^{outcomes} cells exceed {MOST_CELLS}; allow a greater error"
             raise ValueError(f"{told}, or use a basis for the form of the losses")
-        self.error, self.lipschitz = spread / self.cells, self.size / 2
+        self.error = spread / self.cells
+        self.lipschitz = self.size / 2
 
     @cached_property
     def points(self) -> Array:
@@ -146,7 +149,9 @@ class RampBasis(Basis):
             raise ValueError(f"{knots} knots along a coordinate; at least 2 are needed")
         if error is not None and not error > 0:
             raise ValueError(f"an error of {error} is not positive")
-        self.outcomes, self.floor, self.budget = losses[0].outcomes, floor, budget
+        self.outcomes = losses[0].outcomes
+        self.floor = floor
+        self.budget = budget
         wish = math.inf if error is None else error
         for number in count(knots if error is None else 2):
             if number**self.outcomes - 1 > MOST and error is not None:
@@ -177,15 +182,19 @@ class RampBasis(Basis):
     def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Ranges (T, d, n) of the functions' partial derivatives over boxes (T, d)."""
         rates = np.concatenate([[0.0], 1 / np.diff(self.knots)])
-        starts, ends = np.insert(self.knots[:-1], 0, 0), np.insert(self.knots[1:], 0, 0)
-        left, right = low[..., None], high[..., None]
+        starts = np.insert(self.knots[:-1], 0, 0)
+        ends = np.insert(self.knots[1:], 0, 0)
+        left = low[..., None]
+        right = high[..., None]
         inside = rates * ((starts <= left) & (right <= ends))
         touched = rates * ((starts < right) & (left < ends))
-        least, most = self._ramps(low), self._ramps(high)
+        least = self._ramps(low)
+        most = self._ramps(high)
         for_each = []
         for j in range(self.outcomes):
             pair = least.copy(), most.copy()
-            pair[0][:, j], pair[1][:, j] = inside[:, j], touched[:, j]
+            pair[0][:, j] = inside[:, j]
+            pair[1][:, j] = touched[:, j]
             for_each.append([self._products(ramps) for ramps in pair])
         under, over = zip(*for_each, strict=True)
         return np.stack(under, axis=1), np.stack(over, axis=1)
@@ -223,22 +232,27 @@ class RampBasis(Basis):
         for axis in range(self.outcomes):
             table = np.diff(table, axis=axis, prepend=0.0)
         weights = np.moveaxis(table.reshape(values.shape), 0, -1)
-        offset, weights = weights[..., 0], np.ascontiguousarray(weights[..., 1:])
+        offset = weights[..., 0]
+        weights = np.ascontiguousarray(weights[..., 1:])
         # the least and greatest height of the form above the loss, for each action
         middles = (self.knots[1:] + self.knots[:-1]) / 2
         outcomes = grid_points(np.sort(np.concatenate([self.knots, middles])), self.outcomes)
         rows = max(1, NUMBERS // max(offset.size, self.size))
-        least, most = np.zeros(offset.shape), np.zeros(offset.shape)
+        least = np.zeros(offset.shape)
+        most = np.zeros(offset.shape)
         for first in range(0, len(outcomes), rows):
             part = outcomes[first : first + rows]
             form = np.moveaxis(weights @ self.transform(part).T, -1, 0) + offset
             excess = form - loss.losses(part)
-            least, most = np.minimum(least, excess.min(0)), np.maximum(most, excess.max(0))
+            least = np.minimum(least, excess.min(0))
+            most = np.maximum(most, excess.max(0))
         return offset - (least + most) / 2, weights, float((most - least).max()) / 2
 
     def _certify(self, losses: Sequence[Loss], wish: float | None) -> float:
         """Bound the error over the family, worst stack first; up to the wish all is the same."""
-        upper, lower, tolerance = 0.0, 0.0, TOLERANCE if wish is None else 0.0
+        upper = 0.0
+        lower = 0.0
+        tolerance = TOLERANCE if wish is None else 0.0
         fits = [(loss, *self._fit(loss)) for loss in losses]
         for loss, offset, weights, _ in sorted(fits, key=lambda fit: -fit[-1]):
             found = certify(
@@ -253,7 +267,8 @@ class RampBasis(Basis):
                 limit=wish or math.inf,
                 budget=self.budget // len(fits),
             )
-            upper, lower = max(upper, found.upper), max(lower, found.lower)
+            upper = max(upper, found.upper)
+            lower = max(lower, found.lower)
         return upper
 
 

@@ -75,11 +75,14 @@ class LeontiefBasis(Basis):
             raise ValueError(f"a lattice of {cells} cells has no two points; give at least 3")
         if cells**outcomes > MOST_POINTS:
             raise ValueError(f"{cells}^{outcomes} cells are too many; at most {MOST_POINTS}")
-        self.outcomes, self.cells, self.constant = outcomes, cells, constant
+        self.outcomes = outcomes
+        self.cells = cells
+        self.constant = constant
         self.bottom, self.top = (0, cells) if nearest else (1, cells - 1)
         stride = math.ceil(round(cells ** (outcomes / (outcomes + 2)), 9))
         self.cover = MReLUCover(outcomes, self.bottom, self.top, stride)
-        self._orthants, self._unit = orthants(self.top, outcomes), constant / cells**2
+        self._orthants = orthants(self.top, outcomes)
+        self._unit = constant / cells**2
         every = lattice_points(1, self.top, outcomes)
         short = len(every) <= LISTED
         worst = self._in_mrelus(every) if short else self._orthants * float(self.top**2)
@@ -108,7 +111,8 @@ class LeontiefBasis(Basis):
         needed = np.where(rates > 0, ratios.requirements, 1.0)
         factors = rounded(rates / needed, self.bottom, self.top)
         distinct, row = np.unique(factors.reshape(-1, self.outcomes), axis=0, return_inverse=True)
-        in_mrelus, row = self._in_mrelus(distinct), row.reshape(factors.shape[:-1])
+        in_mrelus = self._in_mrelus(distinct)
+        row = row.reshape(factors.shape[:-1])
         scale = np.sign(ratios.amplitude) * self._unit
         offset = ratios.offset + scale * (in_mrelus @ self.cover.constant)[row]
         return offset, scale[..., None] * (in_mrelus @ self.cover.table)[row]
@@ -121,7 +125,8 @@ class LeontiefBasis(Basis):
 
     def _in_mrelus(self, factors: Indices) -> Array:
         """Return the coefficients of g of every b (count, d) over the thresholds {0..top}^d."""
-        z, sides = lattice_points(1, self.top, self.outcomes), [self.top] * self.outcomes
+        z = lattice_points(1, self.top, self.outcomes)
+        sides = [self.top] * self.outcomes
         tables = np.stack([(b * z).min(-1) for b in factors]).reshape(-1, *sides)
         return np.asarray(mixed_differences(tables) @ self._orthants)
 
@@ -183,14 +188,19 @@ class MReLUCover:
     """
 
     def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
-        self.dimension, self.bottom, self.top = dimension, bottom, top
+        self.dimension = dimension
+        self.bottom = bottom
+        self.top = top
         thresholds = lattice_points(0, top, dimension)
         bases = thresholds // stride * stride
         bases[-1] = thresholds[-1]  # zero on the lattice: it needs no base and no steps
         coarse, which = np.unique(bases, axis=0, return_inverse=True)
         low, high = (mrelu(np.full(dimension, end), coarse) for end in (bottom, top))
-        varies, which = high > low, which.ravel()
-        self.coarse, self.low, self.reach = coarse[varies], low[varies], (high - low)[varies]
+        varies = high > low
+        which = which.ravel()
+        self.coarse = coarse[varies]
+        self.low = low[varies]
+        self.reach = (high - low)[varies]
         start = _marks(np.arange(len(bases)), which, (len(bases), len(coarse)))[:, varies]
         path, (steps, everywhere) = self._path(thresholds, bases), self._steps(thresholds)
         taken = sparse.csc_array(path @ steps)
@@ -203,17 +213,21 @@ class MReLUCover:
 
     def _steps(self, thresholds: Indices) -> tuple[sparse.csr_array, Array]:
         """Dyadic boxes of each unit step (d * thresholds, boxes); 1 where it is everywhere."""
-        count, span = len(thresholds), self.top - self.bottom
+        count = len(thresholds)
+        span = self.top - self.bottom
         heights = np.array([span.bit_length(), *[(2 * span).bit_length()] * (self.dimension - 1)])
         # all shapes of boxes but that of all points
         sides = np.array(list(itertools.product(*(range(h + 1) for h in heights)))[:-1])
         dims = self.dimension, len(sides) + 1, *(1 << heights)
-        rows, numbers, everywhere = [], [], []
+        rows = []
+        numbers = []
+        everywhere = []
         for axis in range(self.dimension):
             lows = turned(thresholds, axis, self.bottom, self.top) + 1
             everywhere.append((lows == 0).all(-1))
             place = suffix_piece(lows[:, None], heights, sides)
-            first, last = place << sides, ((place + 1) << sides) - 1
+            first = place << sides
+            last = ((place + 1) << sides) - 1
             # a point with z_j = bottom + u has the other coordinates in u..u + span
             least = np.maximum(first[..., 0], first[..., 1:].max(-1, initial=span) - span)
             most = np.minimum(last[..., 0], last[..., 1:].min(-1, initial=span))
@@ -231,19 +245,22 @@ class MReLUCover:
 
         The first coordinate goes first, so that the last step is along the last that has moved.
         """
-        count, moved = len(thresholds), thresholds - bases
+        count = len(thresholds)
+        moved = thresholds - bases
         rows = np.flatnonzero(moved.any(-1))
         axis = self.dimension - 1 - (moved[rows, ::-1] > 0).argmax(-1)
         before = rows - (self.top + 1) ** (self.dimension - 1 - axis)
         last = _marks(rows, axis * count + before, (count, self.dimension * count))
-        back, path = _marks(rows, before, (count, count)), last
+        back = _marks(rows, before, (count, count))
+        path = last
         for _ in range(moved.sum(-1).max() - 1):
             path = last + back @ path
         return path
 
     def transform(self, z: Indices) -> Array:
         """Values (T, size) of all functions at lattice points (T, d)."""
-        values, start = np.empty((len(z), self.size)), len(self.coarse)
+        values = np.empty((len(z), self.size))
+        start = len(self.coarse)
         values[:, :start] = (mrelu(z[:, None, :], self.coarse) - self.low) / self.reach
         for axis in range(self.dimension):
             own = np.flatnonzero(self._axes == axis)

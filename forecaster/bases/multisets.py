@@ -89,7 +89,9 @@ class OfMultisets(CellBasis):
 
     def __init__(self, outcomes: int, power: float, floor: float) -> None:
         check_floor(np.asarray(power), np.asarray(floor))
-        self.outcomes, self.power, self.floor = outcomes, power, floor
+        self.outcomes = outcomes
+        self.power = power
+        self.floor = floor
         self._low, self._high = sorted(self._inner(np.array([0.0, 1.0])).tolist())
 
     def _list(self, sizes: range) -> None:
@@ -192,7 +194,8 @@ class MonomialBasis(OfMultisets):
         if not power > 0:
             raise ValueError(f"power {power} leaves [0, 1]; give one above 0")
         super().__init__(outcomes, power, floor)
-        self.degree, self.homogeneous = degree, homogeneous
+        self.degree = degree
+        self.homogeneous = homogeneous
         self._list(range(degree if homogeneous else 1, degree + 1))
         # one monotone function per coordinate, each with the whole of [0, 1] as its range
         self.convex_image = self.size == outcomes and floor == 0
@@ -200,7 +203,8 @@ class MonomialBasis(OfMultisets):
     def _series(self, loss: Loss) -> tuple[Array, Array]:
         """Expand the power of the sum by the binomial theorem."""
         power = self._checked(loss, PowerOfSum)
-        beta, orders = power.exponent, np.arange(self.degree + 1)
+        beta = power.exponent
+        orders = np.arange(self.degree + 1)
         if self.homogeneous and ((beta != self.degree).any() or power.intercept.any()):
             raise ValueError(f"not homogeneous of degree {self.degree}; use homogeneous=False")
         if ((beta % 1 != 0) | (beta < 1) | (beta > self.degree)).any():

@@ -53,7 +53,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss, SeparablePower
 from regretless.market.losses.basis import Basis, Support, of_form
-from regretless.market.numerics.storage import side_by_side
+from regretless.market.numerics.storage import in_layout
 
 GRID = 20_000
 MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
@@ -78,7 +78,7 @@ class LinearBasis(Basis):
         power = self.accept(loss, SeparablePower)
         if not power.linear:
             raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
-        return np.ascontiguousarray(power.offset), side_by_side(power.weights)
+        return np.ascontiguousarray(power.offset), in_layout(power.weights)
 
     def inverse(self, points: Array) -> Array:
         return points
@@ -117,7 +117,9 @@ class PowerBasis(Basis):
         if not (self.exponents > 0).all():
             raise ValueError("exponents must be positive")
         count = len(self.exponents)
-        self.outcomes, self.exact, self.size = outcomes, exact, outcomes * count
+        self.outcomes = outcomes
+        self.exact = exact
+        self.size = outcomes * count
         self.convex_image = count == 1
         self._span = low, high = span or (float(self.exponents[0]), float(self.exponents[-1]))
         if exact:
@@ -131,7 +133,8 @@ class PowerBasis(Basis):
         products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
         remainder = products / math.factorial(count) * (count / (math.e * low)) ** count
         lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
-        self.lipschitz, self.error = lebesgue / (1 - missed), float(remainder) / (1 - missed)
+        self.lipschitz = lebesgue / (1 - missed)
+        self.error = float(remainder) / (1 - missed)
 
     @classmethod
     def covering(cls, low: float, high: float, outcomes: int, *, error: float = 0.01) -> Self:
@@ -166,10 +169,12 @@ class PowerBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Spread each weight over the powers of its coordinate, expanded about other points."""
         power = self.accept(loss, SeparablePower)
-        offset, weights = power.offset, power.weights
+        offset = power.offset
+        weights = power.weights
         table = weights[..., None] * self._lagrange(power.exponent)[..., None, None, :]
         if power.centred:  # the binomial theorem
-            rho, whole = power.exponent[..., None, None], self.exponents % 1 == 0
+            rho = power.exponent[..., None, None]
+            whole = self.exponents % 1 == 0
             weights, centre = signed_powers(power)
             listed = (self.exponents[whole] <= rho[..., None]).sum(-1) == rho
             if not self.exact or ((centre != 0) & ~listed).any():
@@ -235,8 +240,11 @@ class BernsteinBasis(Basis):
     def __init__(self, outcomes: int, degree: int) -> None:
         if degree < 1:
             raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
-        self.outcomes, self.degree, self.size = outcomes, degree, outcomes * (degree + 1)
-        self.lipschitz, self.convex_image = float(outcomes), degree == 1
+        self.outcomes = outcomes
+        self.degree = degree
+        self.size = outcomes * (degree + 1)
+        self.lipschitz = float(outcomes)
+        self.convex_image = degree == 1
         self._orders = np.arange(degree + 1)
         # means that raise degree q to p: row k, column i of matrix q, zero for i above q
         low, k, i = np.ix_(self._orders, self._orders, self._orders)
@@ -244,7 +252,8 @@ class BernsteinBasis(Basis):
 
     def transform(self, y: ArrayLike) -> Array:
         each = np.asarray(y, dtype=np.float64)[..., None]
-        choose, rest = comb(self.degree, self._orders), self.degree - self._orders
+        choose = comb(self.degree, self._orders)
+        rest = self.degree - self._orders
         table = choose * each**self._orders * (1 - each) ** rest
         return np.asarray(table.reshape(*table.shape[:-2], self.size))
 
@@ -260,7 +269,8 @@ class BernsteinBasis(Basis):
         raised = np.einsum("...ki,...adi->...adk", self._raise[exponent.astype(np.intp)], polar)
         table = weights[..., None] * raised
         ordered = np.sort(table, axis=-1)
-        least, most = ordered[..., self.degree // 2], ordered[..., (self.degree + 1) // 2]
+        least = ordered[..., self.degree // 2]
+        most = ordered[..., (self.degree + 1) // 2]
         constant = np.clip(table[..., 0], least, most)
         return self.in_order(power.offset + constant.sum(-1), table - constant[..., None])
 
@@ -302,7 +312,8 @@ def linear(losses: Sequence[Loss]) -> Basis:
 def powers(losses: Sequence[Loss], *, error: float = 0.01) -> Basis:
     """List the losses' exponents, or interpolate between them where there are many."""
     own = [loss.exponent.ravel() for loss in of_form(losses, SeparablePower)]
-    exponents, outcomes = np.unique(np.concatenate(own)), losses[0].outcomes
+    exponents = np.unique(np.concatenate(own))
+    outcomes = losses[0].outcomes
     if len(exponents) <= MOST_EXACT:
         return PowerBasis(exponents, outcomes)
     return PowerBasis.covering(float(exponents[0]), float(exponents[-1]), outcomes, error=error)

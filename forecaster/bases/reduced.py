@@ -37,7 +37,9 @@ from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.linear_program import Program, fitted, hand_over, new_highs
 
-SAMPLE, UNSEEN, CHUNK = 2000, 6000, 1000
+SAMPLE = 2000
+UNSEEN = 6000
+CHUNK = 1000
 START = 6  # functions from pivoted QR before the greedy steps
 PRECISION = 0.02  # share of the promise to which errors are minimised
 MARGIN = 0.98  # share of the promise that the fit to the sample aims at
@@ -49,9 +51,12 @@ QUICK = 600  # functions that the quick variant looks at
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
 MOST_WORKING = 1200
 # Searches that are remembered, since runs of a study share populations; coefficients of the largest
-REMEMBERED, LARGEST = 24, 500_000
+REMEMBERED = 24
+LARGEST = 500_000
 # Default promise. The error enters regret, but a fine one takes minutes for many losses.
-FEW, FINE, COARSE = 1000, 0.04, 0.1
+FEW = 1000
+FINE = 0.04
+COARSE = 0.1
 
 
 class Reduction(NamedTuple):
@@ -106,14 +111,18 @@ class ReducedBasis(Basis):
         if quick and listed.size > QUICK:
             picked = stream(seed, "quick").choice(listed.size, QUICK, replace=False)
             listed = listed.chosen(picked)
-        self.outcomes, self.promise = listed.outcomes, error
+        self.outcomes = listed.outcomes
+        self.promise = error
         search = _searched(listed, error, cap, seed)
-        self.functions, self.size = listed.chosen(search.chosen), len(search.chosen)
-        self._sample, self._fit = search.sample, search.fitter(cap, error)
+        self.functions = listed.chosen(search.chosen)
+        self.size = len(search.chosen)
+        self._sample = search.sample
+        self._fit = search.fitter(cap, error)
         fits = map(Fit, search.offset, search.weights, search.sampled)
         self._fits: dict[Key, Fit] = dict(zip(listed.found, fits, strict=True))
         self.lipschitz = float(np.abs(search.weights).sum(1).max())
-        cost, errors = self.lipschitz * self.size**0.5, (search.sampled.max(), search.unseen)
+        cost = self.lipschitz * self.size**0.5
+        errors = (search.sampled.max(), search.unseen)
         self.report = Reduction(listed.size, self.size, self.lipschitz, cost, *map(float, errors))
         self.error = float(max(errors))
 
@@ -174,9 +183,12 @@ class SupNormFit:
     def __init__(
         self, table: Array, cap: float, *, working: list[int], precision: float = 2e-3
     ) -> None:
-        self.table, self.cap, self.working = table, cap, working
+        self.table = table
+        self.cap = cap
+        self.working = working
         self.precision = precision
-        self._solver, size = new_highs(), len(table)
+        self._solver = new_highs()
+        size = len(table)
         program = Program(  # r+, r-, r_0 and the error e; the values come later
             cost=np.append(np.zeros(2 * size + 1), 1.0),
             matrix=np.append(np.ones(2 * size), [0.0, 0.0])[None],
@@ -202,7 +214,8 @@ class SupNormFit:
             weights *= self.cap / max(np.abs(weights).sum(), self.cap)  # by the solver's tolerance
             offset, error = solution[-2:].tolist()
             errors = np.abs(values - offset - weights @ self.table)
-            worst, enough = int(errors.argmax()), max(SLACK * error, error + self.precision)
+            worst = int(errors.argmax())
+            enough = max(SLACK * error, error + self.precision)
             full = worst in self.working or len(self.working) >= MOST_WORKING
             if full or errors[worst] <= enough:
                 return Fit(offset, weights, float(errors[worst]))
@@ -220,11 +233,13 @@ class SupNormFit:
 def tour(table: Array) -> Indices:
     """Order rows (N, M) so that neighbours are alike: programs then start from a near solution."""
     features = np.ascontiguousarray(table[:, :: max(table.shape[1] // 40, 1)])
-    squares, left = (features**2).sum(axis=1), np.zeros(len(features))
+    squares = (features**2).sum(axis=1)
+    left = np.zeros(len(features))
     order = np.empty(len(features), dtype=np.intp)
     here = 0
     for step in range(len(features)):
-        order[step], left[here] = here, np.inf
+        order[step] = here
+        left[here] = np.inf
         here = int((squares - 2 * features @ features[here] + left).argmin())
     return order
 
@@ -258,7 +273,8 @@ def _searched(listed: ExactLossesBasis, error: float, cap: float, seed: int) -> 
     search = _Search(listed, error=error, cap=cap, seed=seed)
     weights = search.weights[:, np.argsort(search.chosen)]
     search.chosen.sort()
-    chosen, unseen = search.values[search.chosen], float(search.unseen.max())
+    chosen = search.values[search.chosen]
+    unseen = float(search.unseen.max())
     fits = search.offset, weights, search.sampled
     found = _Found(search.chosen, search.sample, *fits, unseen, chosen, search.working)
     if weights.size <= LARGEST:
@@ -276,7 +292,9 @@ class _Search:
     """
 
     def __init__(self, listed: ExactLossesBasis, *, error: float, cap: float, seed: int) -> None:
-        self.listed, self.error, self.cap = listed, error, cap
+        self.listed = listed
+        self.error = error
+        self.cap = cap
         self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
         self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
         self.values = np.ascontiguousarray(listed.transform(self.sample).T)
@@ -285,11 +303,15 @@ class _Search:
         order = qr(sparse.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
         self.chosen: list[int] = order.tolist()
         self.working = list(range(0, SAMPLE, SAMPLE // 60))
-        self._tour, self.errors = tour(losses), np.full(listed.size, np.inf)
+        self._tour = tour(losses)
+        self.errors = np.full(listed.size, np.inf)
         self._grow(MARGIN * error)
-        everyone, size = np.arange(listed.size), len(self.chosen)
-        self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))
-        self.sampled, self.unseen = np.zeros(listed.size), np.zeros(listed.size)
+        everyone = np.arange(listed.size)
+        size = len(self.chosen)
+        self.offset = np.zeros(listed.size)
+        self.weights = np.zeros((listed.size, size))
+        self.sampled = np.zeros(listed.size)
+        self.unseen = np.zeros(listed.size)
         self._worst = np.zeros_like(everyone)  # of the unseen outcomes
         self._refit(everyone)
         self._mend()
@@ -304,25 +326,29 @@ class _Search:
 
     def _losses(self, rows: Any = slice(None)) -> Array:
         """Turn stretched functions back into losses on the sample (rows, M)."""
-        low, scale = self.listed.low[rows, None], self.listed.scale[rows, None]
+        low = self.listed.low[rows, None]
+        scale = self.listed.scale[rows, None]
         return np.asarray(low + scale * self.values[rows])
 
     def fitter(self) -> SupNormFit:
         """Return the program for the present choice."""
-        table, precision = self.values[self.chosen], PRECISION * self.error
+        table = self.values[self.chosen]
+        precision = PRECISION * self.error
         return SupNormFit(table, self.cap, working=self.working, precision=precision)
 
     def _grow(self, error: float) -> None:
         """Add functions until all are within ``error``; ValueError if it takes more than MOST."""
         while True:
-            fit, fresh = self.fitter(), np.isinf(self.errors)
+            fit = self.fitter()
+            fresh = np.isinf(self.errors)
             for row in self._tour[fresh[self._tour]]:
                 self.errors[row] = fit(self._losses([row])[0]).error
             # which misses most: others are refitted only where old errors leave doubt
             while not fresh[row := int(self.errors.argmax())]:
                 self.errors[row] = min(self.errors[row], fit(self._losses([row])[0]).error)
                 fresh[row] = True
-            most, count = self.errors[row], len(self.chosen)
+            most = self.errors[row]
+            count = len(self.chosen)
             if most <= error:
                 return
             if count >= MOST or row in self.chosen:
@@ -355,11 +381,14 @@ class _Search:
 
     def _check(self, rows: Indices) -> None:
         """Measure errors on the unseen outcomes, and where they are greatest."""
-        own, order = self.listed.chosen(rows), np.argsort(self.chosen)
-        kept, misfits = self.listed.chosen(self.chosen), []
+        own = self.listed.chosen(rows)
+        order = np.argsort(self.chosen)
+        kept = self.listed.chosen(self.chosen)
+        misfits = []
         for start in range(0, len(self._others), CHUNK):
             outcomes = self._others[start : start + CHUNK]
             linear = self.offset[rows] + kept.transform(outcomes) @ self.weights[rows][:, order].T
             misfits.append(np.abs(linear - (own.low + own.scale * own.transform(outcomes))))
         table = np.concatenate(misfits)
-        self._worst[rows], self.unseen[rows] = table.argmax(axis=0), table.max(axis=0)
+        self._worst[rows] = table.argmax(axis=0)
+        self.unseen[rows] = table.max(axis=0)

@@ -10,57 +10,87 @@ wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of t
     Intervals       here             copies that know the rounds of one interval alone
 
 **Intervals**: beside the events of the whole run there are copies of them that know the rounds of
-one interval alone, for every power of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m),
-i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015): an expert with a
-prior share q = m / T (docs/theory.md, 11). Any stretch of rounds is made of at most two intervals
-of each length and 2 (SHORTEST - 1) single rounds.
+one interval alone, for every power of two m from ``MIN_INTERVAL`` on the intervals
+[i m, (i + 1) m), i >= 1 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015): an
+expert with a prior share q = m / T (docs/theory.md, 11). Any stretch of rounds is made of at most
+two intervals of each length and 2 (MIN_INTERVAL - 1) single rounds.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import Moment, WeightRule, Weights
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import BoundInputs, ExpertWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Event
 
 
-class View(NamedTuple):
-    """Accumulators of experts, or views of those that can happen in a round."""
+class EventSums(NamedTuple):
+    """Running sums of experts, or views of those that can happen in a round.
+
+    R stands for the rows of the game's table to which the experts belong, n for coordinates; other
+    axes may come first. Scalar events have one axis in place of both.
+    """
 
     rows: slice  # of the game's table to which their weights are added
-    gain: Array  # (..., rows, n) biases of coordinates, or gains of scalar events
+    gain: Array  # (..., R, n) biases of coordinates, or gains of scalar events
     variation: Array  # the same, C as the rule wants it
-    squares: Array
-    occupancy: Array  # (..., rows)
-    share: float = 1.0  # of each in the prior, beside 1 for others
-    both: bool = True  # whether a gain of either sign is an expert
-    wide: Array | float = 0.0  # 1 where the models' band is added to the others'
+    squares: Array  # the same, V
+    occupancy: Array  # (..., R)
+    prior: float = 1.0  # of each expert, beside 1 for others
+    both_signs: bool = True  # whether a gain of either sign is an expert
+    against_models: Array | float = 0.0  # 1 where the models' band is added to the others'
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """All of them."""
-        return self[1:5]
+        """Gains, variations, squares and occupancies."""
+        return self.gain, self.variation, self.squares, self.occupancy
 
-    def at(self, *place: int) -> "View":
-        """Return those at a place of the first axes."""
-        gain, variation, squares, occupancy = (array[place] for array in self.arrays)
-        return View(self.rows, gain, variation, squares, occupancy, self.share)
+    def at(self, *index: int) -> "EventSums":
+        """Return the views at an index of the first axes."""
+        gain, variation, squares, occupancy = (array[index] for array in self.arrays)
+        return EventSums(self.rows, gain, variation, squares, occupancy, self.prior)
 
-    def counted(self, band: Band) -> Array:
+    def gain_in_band(self, band: Band) -> Array:
         """Return what the weights see of all gains, but for the common band."""
-        if self.both or not band.models:
+        if self.both_signs or not band.models:
             return self.gain
-        return np.asarray(self.gain - band.models * self.wide * np.sqrt(self.variation))
+        models_band = band.models * self.against_models * np.sqrt(self.variation)
+        return np.asarray(self.gain - models_band)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedEvents(ABC):
+    """Events that can happen in a round, with their weights up to the common normalisation."""
+
+    weights: ExpertWeights
+    prior: float = 1.0  # of each expert, beside 1 for others
+
+    @abstractmethod
+    def add_to(self, table: Array, weights: Array) -> None:
+        """Add what weights, of the shape of the events' gains, make of the game's table (R, n)."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedCoordinates(WeightedEvents):
+    """Events whose experts are the coordinates of a prediction: weights are rows of the table."""
+
+    rows: slice = field(kw_only=True)  # of the table
+
+    def add_to(self, table: Array, weights: Array) -> None:
+        table[self.rows] += weights
 
 
 class EventSet(Checkpointable, ABC):
@@ -68,12 +98,13 @@ class EventSet(Checkpointable, ABC):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
-    views: Sequence[View] = ()  # all experts
+    views: Sequence[EventSums] = ()  # of all experts
     rows: LossTable  # the protected losses, all over the same basis, with R (loss, action) pairs
     rule: WeightRule
     experts: int  # N, how many gains are weighed
     crossed: bool = False  # whether it bounds contextual swap regret
     joinable: bool = False  # whether it promises anything to agents that come later
+    counts_regret: bool = False  # whether gains are regrets while a reference is trusted
     lengths: tuple[int, ...] = ()  # of the intervals over which it bounds regret
     run: int = 0  # the rounds of the run, which set the intervals' shares
     drawn: bool = False  # whether it charges the prediction that was broadcast, beside expectations
@@ -97,24 +128,32 @@ class EventSet(Checkpointable, ABC):
         """
 
     @abstractmethod
-    def weigh(self, active: Any, moment: Moment) -> Iterator[Weights]:
-        """Yield active events in parts, ready to be weighed."""
+    def weigh(self, active: Any, moment: Moment) -> Iterator[WeightedEvents]:
+        """Yield active events in parts, each with its weights up to the common normalisation."""
 
     def table_of(self, active: Any, moment: Moment) -> Array:
-        """Return H (R + beyond, n), the signed weights of active events, which add up to 1."""
+        """Return H (R + beyond, n), the signed weights of active events, which add up to 1.
+
+        All weights are taken relative to the greatest exponent and divided by their sum. What
+        coordinates weigh is added first, then what scalar events come to.
+        """
         parts = list(self.weigh(active, moment))
-        top = max(part.top for part in parts)
-        found = [(part, *part.weights(top, part.share)) for part in parts]
-        scale = sum(total for *_, total in found) or 1.0
+        largest_exponent = max(part.weights.largest_exponent for part in parts)
+        weights_of_parts = []
+        total = 0.0
+        for part in parts:
+            weights, total_of_part = part.weights.relative_to(largest_exponent, part.prior)
+            weights_of_parts.append(weights)
+            total += total_of_part
+        total = total or 1.0
         table = np.zeros((self.rows.shape[0] + self.beyond, self.size))
-        for part, weights, _ in found:
-            if part.fold is None:
-                table[part.rows] += weights
-        table /= scale
-        for part, weights, _ in found:
-            if part.fold is not None:
-                folded = part.fold(weights / scale)
-                table[: len(folded)] += folded
+        for part, weights in zip(parts, weights_of_parts, strict=True):
+            if isinstance(part, WeightedCoordinates):
+                part.add_to(table, weights)
+        table /= total
+        for part, weights in zip(parts, weights_of_parts, strict=True):
+            if not isinstance(part, WeightedCoordinates):
+                part.add_to(table, weights / total)
         return table
 
     @abstractmethod
@@ -132,25 +171,34 @@ class EventSet(Checkpointable, ABC):
 
     def spent(self) -> float:
         """Return the sum of ln(1 + C) over all experts by their shares."""
-        parts = ((1 + own.both) * own.share * np.log1p(own.variation).sum() for own in self.views)
-        return float(sum(parts))
+        total = 0.0
+        for sums in self.views:
+            signs = 2 if sums.both_signs else 1
+            total += signs * sums.prior * np.log1p(sums.variation).sum()
+        return float(total)
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the sum of all experts' potentials by their shares."""
-        each = list[Array]()
-        for own in self.views:
-            gain = own.counted(band)
-            for side in (gain, -gain) if own.both else (gain,):
-                known = side[np.isfinite(side)], own.variation[np.isfinite(side)]
-                each.append(math.log(own.share) + self.rule.potentials(*known, band.zone))
-        return float(np.logaddexp.reduce(np.concatenate(each)))
+        log_potentials = list[Array]()
+        for sums in self.views:
+            gain = sums.gain_in_band(band)
+            for gain_of_sign in (gain, -gain) if sums.both_signs else (gain,):
+                is_weighed = np.isfinite(gain_of_sign)
+                potentials = self.rule.potentials(
+                    gain_of_sign[is_weighed], sums.variation[is_weighed], band.zone
+                )
+                log_potentials.append(math.log(sums.prior) + potentials)
+        return float(np.logaddexp.reduce(np.concatenate(log_potentials)))
 
-    def bound(self, stand: BiasBound) -> BiasBound:
-        """Return the bound on all gains where a bound on biases stands so."""
-        return stand
+    def bound(self, inputs: BoundInputs, hull: Hull) -> RegretBound:
+        """Return the bound on the events' gains and on regret through them.
+
+        ``hull`` says where predictions lie.
+        """
+        return CoordinateBound(self.rule, inputs, hull=hull)
 
     @abstractmethod
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
 
     @abstractmethod
@@ -162,11 +210,11 @@ class EventSet(Checkpointable, ABC):
         """
 
     @abstractmethod
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound the same from above by the theorem (k, A, C); while trusted, by what it is."""
 
     def over_stay(
-        self, bound: BiasBound, group: ProtectedLosses, losses: Indices, at_entry: Array
+        self, bound: RegretBound, group: ProtectedLosses, losses: Indices, at_entry: Array
     ) -> Array:
         """Bound the sum of expected decision swap regret of k stays that end now (k,).
 
@@ -175,7 +223,7 @@ class EventSet(Checkpointable, ABC):
         gained = self.most_gained(bound, group, losses) - at_entry
         return np.asarray(np.maximum(gained, 0.0).max(2).sum(1))
 
-    def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
+    def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
         """Bound the same of who acts on what was broadcast; None if only expectations are known."""
         return None
 
@@ -205,37 +253,41 @@ class Together(EventSet):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("parts",)
 
     def __init__(self, parts: Sequence[EventSet]) -> None:
-        self.parts, self.first = list(parts), parts[0]
-        self.rows, self.rule = self.first.rows, self.first.rule
+        self.parts = list(parts)
+        self.first = parts[0]
+        self.rows = self.first.rows
+        self.rule = self.first.rule
         self.experts = sum(part.experts for part in parts)
-        self.crossed, self.joinable = self.first.crossed, self.first.joinable
+        self.crossed = self.first.crossed
+        self.joinable = self.first.joinable
+        self.counts_regret = self.first.counts_regret
         self.beyond = max(part.beyond for part in parts)
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         return [(part, part.active(x, suggestions)) for part in self.parts]
 
-    def weigh(self, active: Shared, moment: Moment) -> Iterator[Weights]:
-        for part, own in active:
-            for found in part.weigh(own, moment):
-                yield found._replace(share=found.share * part.prior)
+    def weigh(self, active: Shared, moment: Moment) -> Iterator[WeightedEvents]:
+        for part, active_events in active:
+            for weighted in part.weigh(active_events, moment):
+                yield replace(weighted, prior=weighted.prior * part.prior)
 
     def charge(self, active: Shared, played: Played) -> None:
-        for part, own in active:
-            part.charge(own, played)
+        for part, active_events in active:
+            part.charge(active_events, played)
 
     @property
     def alarms(self) -> int:
         return sum(part.alarms for part in self.parts)
 
     def exceeds(self, active: Shared, trust: SwitchTest, *, hint: bool = False) -> bool:
-        return any(part.exceeds(own, trust, hint=hint) for part, own in active)
+        return any(part.exceeds(events, trust, hint=hint) for part, events in active)
 
     def spent(self) -> float:
         return sum(part.prior * part.spent() for part in self.parts)
 
     def log_potential(self, band: Band) -> float:
-        own = [math.log(part.prior) + part.log_potential(band) for part in self.parts]
-        return float(np.logaddexp.reduce(own))
+        log_potentials = [math.log(part.prior) + part.log_potential(band) for part in self.parts]
+        return float(np.logaddexp.reduce(log_potentials))
 
     @property
     def others(self) -> EventSet | None:
@@ -249,7 +301,7 @@ class Together(EventSet):
     table = Delegated("first")
 
 
-SHORTEST = 32  # rounds of an interval; what is promised of fewer says nothing
+MIN_INTERVAL = 32  # rounds of an interval; what is promised of fewer says nothing
 
 
 class Intervals(Together):
@@ -261,15 +313,18 @@ class Intervals(Together):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_ended")
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
-        self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
-        self.run, self._make, self._time, self._ended = rounds, make, 0, 0.0
-        super().__init__([make(), *map(self._made, self.lengths)])
+        self.lengths = tuple(2**k for k in range(5, 64) if MIN_INTERVAL <= 2**k < rounds)
+        self.run = rounds
+        self._make = make
+        self._time = 0
+        self._ended = 0.0
+        super().__init__([make(), *map(self._events_of_interval, self.lengths)])
 
-    def _made(self, length: int) -> EventSet:
-        """Make the events of an interval."""
-        made = self._make()
-        made.prior = length / self.run
-        return made
+    def _events_of_interval(self, length: int) -> EventSet:
+        """Make the events of an interval of so many rounds."""
+        events = self._make()
+        events.prior = length / self.run
+        return events
 
     def active(self, x: object, suggestions: Indices | None = None) -> Shared:
         """Return the active events of the whole and of open intervals."""
@@ -279,10 +334,11 @@ class Intervals(Together):
     def charge(self, active: Shared, played: Played) -> None:
         super().charge(active, played)
         self._time += 1
-        for i, length in enumerate(self.lengths, start=1):
+        for part_index, length in enumerate(self.lengths, start=1):
             if self._time % length == 0:  # the interval is over
-                self._ended += self.parts[i].spent() * self.parts[i].prior
-                self.parts[i] = self._made(length)
+                ended = self.parts[part_index]
+                self._ended += ended.spent() * ended.prior
+                self.parts[part_index] = self._events_of_interval(length)
 
     @property
     def alarms(self) -> int:
@@ -295,15 +351,21 @@ class Intervals(Together):
 
     def log_potential(self, band: Band) -> float:
         """Bound the logarithm of all potentials' sum by their shares; those to come have 1 each."""
-        own, later = super().log_potential(band), self.first.experts * len(self.lengths)
-        return float(np.logaddexp(own, math.log(later))) if later else own
+        log_potential = super().log_potential(band)
+        later_experts = self.first.experts * len(self.lengths)
+        if not later_experts:
+            return log_potential
+        return float(np.logaddexp(log_potential, math.log(later_experts)))
 
 
 def covering(first: int, end: int, lengths: Sequence[int]) -> Iterator[int]:
     """Yield the lengths of intervals that make up the rounds first..end-1; 1 for single rounds."""
-    at = first
-    while at < end:
-        fitting = [m for m in lengths if at >= m and at % m == 0 and at + m <= end]
-        length = max(fitting, default=1)
-        yield length
-        at += length
+    start = first
+    while start < end:
+        longest = 1
+        for length in lengths:
+            begins_here = start >= length and start % length == 0
+            if begins_here and start + length <= end:
+                longest = max(longest, length)
+        yield longest
+        start += longest

@@ -19,11 +19,12 @@ sum |r_i| by n gamma / 2.
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.weights import AdaptiveWeights, BoundInputs
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled, over_rows
 
@@ -43,7 +44,7 @@ def paper_gamma(size: int, rounds: int) -> float:
     return float(1 / (2 * size * np.sqrt(rounds)))
 
 
-def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
+def uniform_regret(
     size: int, actions: int, *, rounds: int, certificate_sum: float, reach: float, policies: int = 0
 ) -> tuple[float, float]:
     """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
@@ -52,13 +53,13 @@ def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
     and ln of the number of its losses.
     """
     gamma = paper_gamma(size, rounds)
-    values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
-    losses = values ** ((size + 1) * actions)
+    values_of_coefficient = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
+    losses = values_of_coefficient ** ((size + 1) * actions)
     experts = 2 * size * losses * actions * (1 + actions * policies)
-    bias = BiasBound(AdaptiveWeights(), experts, rounds, certificate_sum)
-    widest = np.zeros((1, actions, 1))  # lambda, and twice as much for D
-    widest[0, :2, 0] = np.array([1, -1])[:actions] * (reach + size * gamma / 2)
-    expected = bias.regret(widest, policies=policies)
+    bound = CoordinateBound(AdaptiveWeights(), BoundInputs(experts, rounds, certificate_sum))
+    widest_coefficients = np.zeros((1, actions, 1))  # lambda, and twice as much for D
+    widest_coefficients[0, :2, 0] = np.array([1, -1])[:actions] * (reach + size * gamma / 2)
+    expected = bound.a_priori(widest_coefficients, policies=policies)
     return float(expected[0]) + (size + 1) * gamma, math.log(losses)
 
 
@@ -75,11 +76,16 @@ def snapped(offset: Array, weights: Array, *, gamma: float) -> Cover:
         raise ValueError("gamma must be positive")
     table = np.concatenate([offset[..., None], weights], axis=-1)
     steps = np.round(table / gamma).reshape(len(table), -1)
-    distinct, served = np.unique(steps, axis=0, return_inverse=True)
-    kept = (gamma * distinct).reshape(-1, *table.shape[1:])
-    apart = table - kept[served.ravel()]
-    form = np.ascontiguousarray(kept[..., 0]), np.ascontiguousarray(kept[..., 1:])
-    return Cover(*form, served.ravel(), distance(apart[..., 0], apart[..., 1:]))
+    distinct, representative_of = np.unique(steps, axis=0, return_inverse=True)
+    representatives = (gamma * distinct).reshape(-1, *table.shape[1:])
+    differences = table - representatives[representative_of.ravel()]
+    form = (
+        np.ascontiguousarray(representatives[..., 0]),
+        np.ascontiguousarray(representatives[..., 1:]),
+    )
+    return Cover(
+        *form, representative_of.ravel(), distance(differences[..., 0], differences[..., 1:])
+    )
 
 
 def clustered(
@@ -91,42 +97,72 @@ def clustered(
     """
     if radius < 0 or (count is not None and count < 1):
         raise ValueError("radius must be at least 0 and count at least 1")
-    chosen, here = list[int](), 0
-    near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
-    while near[here] > radius and len(chosen) < (count or len(offset)):
-        kept = offset[[here]], weights[[here]], np.array([len(chosen)])
-        over_rows(_serve, len(offset), (offset, weights), kept, near, served)
-        chosen.append(here)
-        here = int(near.argmax())
-    return Cover(offset[chosen], weights[chosen], served, near)
+    representatives = list[int]()
+    farthest = 0
+    distance = np.full(len(offset), np.inf)
+    representative_of = np.zeros(len(offset), dtype=np.intp)
+    while distance[farthest] > radius and len(representatives) < (count or len(offset)):
+        newest = Representatives(
+            offset[[farthest]], weights[[farthest]], np.array([len(representatives)])
+        )
+        over_rows(_serve, len(offset), (offset, weights), newest, distance, representative_of)
+        representatives.append(farthest)
+        farthest = int(distance.argmax())
+    return Cover(offset[representatives], weights[representatives], representative_of, distance)
 
 
 def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: Array) -> Cover:
     """Serve losses (K, A), (K, A, n) through the nearest of R given ones, the first if alike."""
-    near, served = np.full(len(offset), np.inf), np.zeros(len(offset), dtype=np.intp)
-    kept = kept_offset, kept_weights, np.arange(len(kept_offset))
-    over_rows(_serve, len(offset), (offset, weights), kept, near, served)
-    return Cover(kept_offset, kept_weights, served, near)
+    distance = np.full(len(offset), np.inf)
+    representative_of = np.zeros(len(offset), dtype=np.intp)
+    given = Representatives(kept_offset, kept_weights, np.arange(len(kept_offset)))
+    over_rows(_serve, len(offset), (offset, weights), given, distance, representative_of)
+    return Cover(kept_offset, kept_weights, representative_of, distance)
+
+
+class Representatives(NamedTuple):
+    """Losses that may serve others."""
+
+    offset: Array  # (R, A)
+    weights: Array  # (R, A, n)
+    numbers: Indices  # (R,) by which they are known
 
 
 @compiled(nogil=True)
-def _serve(  # noqa: PLR0913 - a span of rows
-    own: tuple[Array, Array], kept: tuple[Array, Array, Indices], near: Array, served: Indices,
-    first: int, last: int,
+def _serve(
+    losses: tuple[Array, Array], representatives: Representatives, distance: Array,
+    representative_of: Indices, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Serve losses through representatives with these numbers where they are nearer."""
-    (offset, weights), (kept_offset, kept_weights, numbers) = own, kept
+    """Serve a span of losses through representatives where these are nearer (compiled).
+
+    Parameters
+    ----------
+    losses : tuple of array (K, A) and array (K, A, n)
+        Offsets and weights.
+    representatives : Representatives
+        R losses.
+    distance : array (K,)
+        How far each loss is from what serves it, over all actions and outcomes; lowered in place.
+    representative_of : int array (K,)
+        The number of what serves it; written where the distance is lowered.
+    first, last : int
+        Span of losses.
+    """
+    offset, weights = losses
     for k in range(first, last):
-        for r in range(kept_offset.shape[0]):
-            apart = 0.0
+        for r in range(representatives.offset.shape[0]):
+            greatest = 0.0
             for a in range(offset.shape[1]):
-                high, low, here = 0.0, 0.0, offset[k, a] - kept_offset[r, a]
+                step = offset[k, a] - representatives.offset[r, a]
+                high = 0.0
+                low = 0.0
                 for i in range(weights.shape[2]):
-                    step = weights[k, a, i] - kept_weights[r, a, i]
-                    high += max(step, 0.0)
-                    low += min(step, 0.0)
-                apart = max(apart, abs(here + high), abs(here + low))
-                if apart >= near[k]:
+                    slope = weights[k, a, i] - representatives.weights[r, a, i]
+                    high += max(slope, 0.0)
+                    low += min(slope, 0.0)
+                greatest = max(greatest, abs(step + high), abs(step + low))
+                if greatest >= distance[k]:
                     break
-            if apart < near[k]:
-                near[k], served[k] = apart, numbers[r]
+            if greatest < distance[k]:
+                distance[k] = greatest
+                representative_of[k] = representatives.numbers[r]

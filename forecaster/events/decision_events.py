@@ -17,21 +17,26 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet, View
-from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.base import (
+    EventSet,
+    EventSums,
+    WeightedCoordinates,
+    WeightedEvents,
+)
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import AdaptiveWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.records import Event, checked_suggestion
 
 
-def view_of(rows: slice, size: int, *axes: int, share: float = 1.0) -> View:
-    """Make new accumulators."""
+def new_sums(rows: slice, size: int, *axes: int, prior: float = 1.0) -> EventSums:
+    """Make sums that begin at 0, for rows of the game's table and so many coordinates."""
     shape = *axes, rows.stop - rows.start
     bias, variation, squares = np.zeros((3, *shape, size))
-    return View(rows, bias, variation, squares, np.zeros(shape), share)
+    return EventSums(rows, bias, variation, squares, np.zeros(shape), prior)
 
 
 @compiled()
@@ -58,35 +63,36 @@ class VectorEvents(EventSet):
     crossed = joinable = True
 
     def __init__(self, groups: Sequence[ProtectedLosses], rule: WeightRule | None = None) -> None:
-        self.rows, self.rule = LossTable(groups), rule or AdaptiveWeights()
-        self.views = [view_of(slice(0, self.rows.shape[0]), self.size)]
+        self.rows = LossTable(groups)
+        self.rule = rule or AdaptiveWeights()
+        self.views = [new_sums(slice(0, self.rows.shape[0]), self.size)]
         for g in self.groups:
             sizes = self.size, len(g.policies), g.offset.shape[1]
-            self.views.append(view_of(self.rows.slice(g), *sizes))
+            self.views.append(new_sums(self.rows.slice(g), *sizes))
         self.experts = 2 * sum(view.gain.size for view in self.views)
 
-    def active(self, x: object, suggestions: Indices | None = None) -> list[View]:
+    def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         """Return the events that can happen: all decision events, and one slice per policy."""
         decision, *cross = self.views
         return [decision] + [
-            own.at(j, checked_suggestion(policy, x, group.offset.shape[1]))
-            for own, group in zip(cross, self.groups, strict=True)
+            sums.at(j, checked_suggestion(policy, x, group.offset.shape[1]))
+            for sums, group in zip(cross, self.groups, strict=True)
             for j, policy in enumerate(group.policies)
         ]
 
-    def weigh(self, active: list[View], moment: Moment) -> Iterator[Weights]:
+    def weigh(self, active: list[EventSums], moment: Moment) -> Iterator[WeightedEvents]:
         for view in active:
-            found = self.rule.weigh(view.gain, view.variation, moment, both=True)
-            yield found._replace(share=view.share, rows=view.rows)
+            weights = self.rule.weigh(view.gain, view.variation, moment, both_signs=True)
+            yield WeightedCoordinates(weights, view.prior, rows=view.rows)
 
-    def charge(self, active: list[View], played: Played) -> None:
+    def charge(self, active: list[EventSums], played: Played) -> None:
         for view in active:
             add(view.arrays, played.bias[view.rows], played.seen[view.rows], self.rule.squared)
 
-    def exceeds(self, active: list[View], trust: SwitchTest, *, hint: bool = False) -> bool:
+    def exceeds(self, active: list[EventSums], trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound it by sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|.
 
         A policy's suggestions b add up, for r(c) = r(b).
@@ -106,7 +112,7 @@ class VectorEvents(EventSet):
             gained.append((suggested - played)[:, :, None])
         return np.concatenate(gained, axis=2)
 
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound it by sum_i |r(c) - r(a)|_i |B_{a,i}|, and likewise what policies suggest."""
         coefficients = group.weights[losses]
         gaps = [np.abs(coefficients - coefficients[:, [c]]) for c in range(coefficients.shape[1])]
@@ -115,12 +121,15 @@ class VectorEvents(EventSet):
         gained = [(gap * bias).sum(2) for gap in gaps]
         for variation in cross:  # (suggestions, k, A, n)
             of_suggestions = zip(gaps, variation, strict=True)
-            costs = [(gap * bound.bias_at(own)).sum(2) for gap, own in of_suggestions]
+            costs = [
+                (gap * bound.bias_at(variation_of_suggestion)).sum(2)
+                for gap, variation_of_suggestion in of_suggestions
+            ]
             gained.append(np.sum(costs, axis=0))
         return np.stack(gained, axis=2)
 
     def _of_losses(self, group: ProtectedLosses, losses: Indices, name: str) -> tuple[Array, Array]:
-        """Return one of the accumulators, by the name of a ``View``'s field, of k losses.
+        """Return one of the accumulators, by the name of a ``EventSums``'s field, of k losses.
 
         Of decision events (k, A, n), and of cross events (policies, suggestions, k, A, n).
         """
@@ -133,8 +142,8 @@ class VectorEvents(EventSet):
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
         action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
         for view in self.views:
-            for place in np.ndindex(view.occupancy.shape):
-                row = view.rows.start + place[-1]
-                policy, suggestion = place[:-1] or (None, None)
+            for index in np.ndindex(view.occupancy.shape):
+                row = view.rows.start + index[-1]
+                policy, suggestion = index[:-1] or (None, None)
                 event = int(loss_of[row]), int(action_of[row]), policy, suggestion
-                yield *event, float(view.occupancy[place]), view.gain[place]
+                yield *event, float(view.occupancy[index]), view.gain[index]

@@ -40,25 +40,37 @@ expectation.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet, View
-from regretless.forecaster.events.bounds import CURBS, RATES, BiasBound, GainBound, gain_range
+from regretless.forecaster.events.base import EventSet, EventSums, WeightedEvents
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, Moment, WeightRule, Weights
+from regretless.forecaster.guarantees.gain_bound import (
+    ASSIGNMENT_COSTS,
+    ASSIGNMENT_RATES,
+    GainBound,
+)
+from regretless.forecaster.guarantees.norms import gain_range
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import (
+    AdaptiveWeights,
+    BoundInputs,
+    ExpertWeights,
+    Moment,
+    WeightRule,
+)
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Event, checked_suggestion
 
 ROUNDING = 1e-9  # of a sum of gains
-SHARE = 0.01  # r
-MOST = 200_000_000  # gains, 32 bytes each
+PRIOR_OF_ASSIGNMENTS = 0.01  # r
+MAX_GAINS = 200_000_000  # gains, 32 bytes each
 
 
 class Gains:
@@ -77,49 +89,66 @@ class Gains:
     def __init__(
         self, group: ProtectedLosses, rows: LossTable, *, fixed: bool, models: int
     ) -> None:
-        self.group, self.rows, self.losses = group, rows.slice(group), rows.losses(group)
+        self.group = group
+        self.rows = rows.slice(group)
+        self.losses = rows.losses(group)
         self.constants = group.offset.shape[1] if fixed else 0
         self.policies = group.policies if fixed else ()
-        self.fixed, self.models = self.constants + len(self.policies), models
+        self.fixed = self.constants + len(self.policies)
+        self.models = models
         self.shape = (*group.offset.shape, self.fixed + models)
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
-        made = np.empty((self.shape[0], self.shape[2] - self.constants), dtype=np.intp)
-        for j, policy in enumerate(self.policies):
-            made[:, j] = checked_suggestion(policy, x, self.shape[1])
+        n_losses, n_actions, n_comparators = self.shape
+        suggested = np.empty((n_losses, n_comparators - self.constants), dtype=np.intp)
+        for policy_index, policy in enumerate(self.policies):
+            suggested[:, policy_index] = checked_suggestion(policy, x, n_actions)
         if models is not None:
-            made[:, len(self.policies) :] = models[self.losses]
-        return made
+            suggested[:, len(self.policies) :] = models[self.losses]
+        return suggested
 
     def of_round(self, suggested: Indices, played: Played) -> Array:
-        """Return what a round adds to the gains; while a reference is trusted, the regret.
+        """Return what a round adds to the gains (K, A, C).
 
-        It counts at most the lesser of 1, which no normalised loss regrets more than, and a scale.
+        gain[k, a, c] = <r_k(c) - r_k(a), bias of "k plays a"> / scale_k. While a reference is
+        trusted it is the regret itself, where that is less: at most the chance that a is played
+        times the lesser of 1, which no normalised loss regrets more than, and the scale.
         """
-        weights, shape = self.group.weights, self.shape[:2]
-        worth = played.bias[self.rows].reshape(weights.shape) @ weights.swapaxes(1, 2)
-        worth = worth - np.einsum("kaa->ka", worth)[:, :, None]
+        coefficients = self.group.weights  # (K, A, n)
+        bias = played.bias[self.rows].reshape(coefficients.shape)
+        value = bias @ coefficients.swapaxes(1, 2)
+        gain = value - np.einsum("kaa->ka", value)[:, :, None]
         if played.losses is not None:
-            seen, came = (own[self.rows].reshape(shape) for own in (played.seen, played.losses))
-            most = (seen * np.minimum(self.scale, 1.0)[:, None])[:, :, None]
-            regret = seen[:, :, None] * (came[:, :, None] - came[:, None, :])
-            worth = np.clip(np.minimum(worth, regret), -most, most)
-        worth = worth / self.scale[:, None, None]
-        told = np.take_along_axis(worth, suggested[:, None, :], 2)
-        return np.concatenate([worth[:, :, : self.constants], told], axis=2)
+            gain = self._capped_by_regret(gain, played)
+        gain = gain / self.scale[:, None, None]
+        gain_of_suggestions = np.take_along_axis(gain, suggested[:, None, :], 2)
+        return np.concatenate([gain[:, :, : self.constants], gain_of_suggestions], axis=2)
+
+    def _capped_by_regret(self, gain: Array, played: Played) -> Array:
+        """Return the lesser of gains and regrets (K, A, A), each at most its range in size."""
+        assert played.losses is not None  # noqa: S101 - they are known while a reference is trusted
+        n_losses, n_actions, _ = self.shape
+        chance = played.seen[self.rows].reshape(n_losses, n_actions)
+        realised_losses = played.losses[self.rows].reshape(n_losses, n_actions)
+        regret = chance[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None, :])
+        greatest = (chance * np.minimum(self.scale, 1.0)[:, None])[:, :, None]
+        return np.asarray(np.clip(np.minimum(gain, regret), -greatest, greatest))
 
     def folded(self, weights: Array, suggested: Indices) -> Array:
-        """Turn weights (K A C,) into coordinates' (rows, n), sum_c w_c (r(c) - r(a)) / scale."""
-        rows, every = self.group.weights, np.arange(self.shape[0])
+        """Turn weights (K A C,) into coordinates' (R, n): sum_c w_c (r(c) - r(a)) / scale."""
+        coefficients = self.group.weights  # (K, A, n)
+        n_losses, n_actions, _ = self.shape
+        every_loss = np.arange(n_losses)
         weights = weights.reshape(self.shape)
-        pull = np.zeros((*self.shape[:2], self.shape[1]))
+        # pull[k, a, b]: towards action b, whether as a constant or because somebody suggests it
+        pull = np.zeros((n_losses, n_actions, n_actions))
         pull[:, :, : self.constants] = weights[:, :, : self.constants]
-        for j, action in enumerate(suggested.T, start=self.constants):
-            pull[every, :, action] += weights[:, :, j]
+        for comparator, actions in enumerate(suggested.T, start=self.constants):
+            pull[every_loss, :, actions] += weights[:, :, comparator]
         pull /= self.scale[:, None, None]
-        table = pull @ rows - pull.sum(2, keepdims=True) * rows
-        return np.asarray(table.reshape(-1, rows.shape[2]))
+        table = pull @ coefficients - pull.sum(2, keepdims=True) * coefficients
+        return np.asarray(table.reshape(-1, coefficients.shape[2]))
 
     def exceeds(self, trust: SwitchTest, losses: int, *, hint: bool) -> bool:
         """Whether some regret is more than chance explains, or adds up to more over actions.
@@ -149,6 +178,38 @@ class Gains:
         return rejected
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightedGains(WeightedEvents):
+    """Scalar events: each pulls the row of its loss and played action towards its comparator."""
+
+    gains: "GainEvents"
+    suggested: list[Indices]  # by policies and models to the losses of every group, (K, C - A) each
+
+    def add_to(self, table: Array, weights: Array) -> None:
+        pulls = self.gains.folded(self.suggested, weights)
+        table[: len(pulls)] += pulls
+
+
+@dataclass(frozen=True, eq=False)
+class AssignmentWeights(ExpertWeights):
+    """Weights eta_j F_kj s(a, c) / J of every loss, played action and comparator."""
+
+    # Of every group: the shares s (K, A, J, C), and the logarithms of eta_j r (N / K) F_kj / J.
+    comparator_shares: list[Array]
+    exponents: list[Array]  # (K, J)
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        weights_of_groups = []
+        total = 0.0
+        for shares, exponents in zip(self.comparator_shares, self.exponents, strict=True):
+            loss_and_rate_weights = prior * np.exp(exponents - exponent)
+            weights = np.einsum("kj,kajc->kac", loss_and_rate_weights, shares)
+            weights_of_groups.append(weights.ravel())
+            total += float(loss_and_rate_weights.sum())
+        return np.concatenate(weights_of_groups), total
+
+
 class GainEvents(EventSet):
     """The gains of listed losses against actions and policies, where ``fixed``, and M ``models``.
 
@@ -157,6 +218,7 @@ class GainEvents(EventSet):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_played_squares",)
+    counts_regret = True
 
     def __init__(
         self,
@@ -167,43 +229,66 @@ class GainEvents(EventSet):
         models: int = 0,
         fixed: bool = True,
     ) -> None:
-        self.rows, self.rule, self.within = LossTable(groups), rule or AdaptiveWeights(), within
-        self.members = [Gains(own, self.rows, fixed=fixed, models=models) for own in self.groups]
-        self.models, self.losses = models, len(self.rows.start) - 1
+        self.rows = LossTable(groups)
+        self.rule = rule or AdaptiveWeights()
+        self.within = within
+        self.members = [
+            Gains(group, self.rows, fixed=fixed, models=models) for group in self.groups
+        ]
+        self.models = models
+        self.losses = len(self.rows.start) - 1
         self.has_fixed = fixed
-        self.experts = sum(k * a * (c - fixed) for k, a, c in (one.shape for one in self.members))
-        if self.experts > MOST:
-            many = f"{self.experts:,} gains of an action over another, above {MOST:,}"
-            raise UserError(f"forecaster.events = 'losses': {many}; take 'coordinates'")
+        self.experts = 0
+        for member in self.members:
+            n_losses, n_actions, n_comparators = member.shape
+            self.experts += n_losses * n_actions * (n_comparators - fixed)
+        if self.experts > MAX_GAINS:
+            fault = f"{self.experts:,} gains of an action over another, above {MAX_GAINS:,}"
+            raise UserError(f"forecaster.events = 'losses': {fault}; take 'coordinates'")
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
-        # gains, variations, squares whatever variations are, and squares given the action
+        # Gains, variations, squares whatever variations are, and squares given the action, of all
+        # groups side by side; every group has views of its own part.
         sums = np.zeros((4, end))
-        parts = zip(self.members, np.split(sums, self._ends, axis=1), strict=True)
-        for member, flat in parts:
-            by_kind = flat.reshape(4, *member.shape)
+        against_models = []
+        for member, part in zip(self.members, np.split(sums, self._ends, axis=1), strict=True):
+            by_kind = part.reshape(4, *member.shape)
             member.gain, member.variation, member.squares, member.played_squares = by_kind
             member.scale = gain_range(member.group.weights, within)
             actions = np.arange(member.constants)
             member.gain[:, actions, actions] = -np.inf  # never weighed against itself
-        follows = [np.broadcast_to(np.arange(m.shape[2]) >= m.fixed, m.shape) for m in self.members]
-        wide = np.concatenate([own.ravel() for own in follows])
-        self._played_squares = sums[3]
-        known = sums[0], sums[1], sums[2], np.zeros(self.rows.shape[0])
-        self.views = [View(slice(None), *known, both=False, wide=wide)]
+            is_model = np.arange(member.shape[2]) >= member.fixed
+            against_models.append(np.broadcast_to(is_model, member.shape).ravel())
+        gain, variation, squares, self._played_squares = sums
+        self.views = [
+            EventSums(
+                slice(None),
+                gain,
+                variation,
+                squares,
+                occupancy=np.zeros(self.rows.shape[0]),
+                both_signs=False,
+                against_models=np.concatenate(against_models),
+            )
+        ]
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C - A) each."""
         return [member.suggestions(x, suggestions) for member in self.members]
 
-    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
-        (own,) = self.views
-        found = self.rule.weigh(own.counted(moment.band), own.variation, moment)
-        yield found._replace(fold=partial(self.folded, active))
+    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
+        (view,) = self.views
+        weights = self.rule.weigh(view.gain_in_band(moment.band), view.variation, moment)
+        yield WeightedGains(weights, gains=self, suggested=active)
 
     def folded(self, active: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into a table H (rows, n)."""
-        parts = zip(self.members, np.split(weights, self._ends), active, strict=True)
-        return np.concatenate([member.folded(own, said) for member, own, said in parts])
+        tables = []
+        weights_of_groups = np.split(weights, self._ends)
+        for member, group_weights, suggested in zip(
+            self.members, weights_of_groups, active, strict=True
+        ):
+            tables.append(member.folded(group_weights, suggested))
+        return np.concatenate(tables)
 
     def charge(self, active: list[Indices], played: Played) -> None:
         for member, suggested in zip(self.members, active, strict=True):
@@ -230,15 +315,21 @@ class GainEvents(EventSet):
         losses = self.losses * trust.tests // self.experts
         return any(member.exceeds(trust, losses, hint=hint) for member in self.members)
 
-    def bound(self, stand: BiasBound) -> GainBound:
-        counts: Any = {"losses": self.losses, "own": self.experts, "models": self.models}
-        return GainBound(**vars(stand) | counts | {"within": self.within})
+    def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
+        return GainBound(
+            self.rule,
+            inputs,
+            within=self.within,
+            losses=self.losses,
+            gains=self.experts,
+            models=self.models,
+        )
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound it by sum_a max_c of the gains' bounds; of gains, while a reference is trusted."""
         member = self.members[self.rows.place(group)]
         gains = bound.bias_at(member.variation)
-        if bound.trusted:
+        if bound.inputs.trusted:
             gains = np.maximum(member.gain, 0.0) + ROUNDING
         return np.asarray(member.scale * gains[:, :, : member.fixed].max(2).sum(1))
 
@@ -246,16 +337,16 @@ class GainEvents(EventSet):
         """Return the gains against actions and policies (k, A, C), without those against models."""
         member = self.members[self.rows.place(group)]
         gain = member.gain[losses][:, :, : member.fixed]
-        known = np.where(np.isfinite(gain), gain, 0.0)
-        return np.asarray(member.scale[losses, None, None] * known)
+        finite_gain = np.where(np.isfinite(gain), gain, 0.0)
+        return np.asarray(member.scale[losses, None, None] * finite_gain)
 
-    def most_gained(self, bound: BiasBound, group: ProtectedLosses, losses: Indices) -> Array:
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound the same by the rule's proof; while a reference is trusted, by the gains."""
-        if bound.trusted:
+        if bound.inputs.trusted:
             return self.least_gained(group, losses) + ROUNDING
         member = self.members[self.rows.place(group)]
-        most = bound.bias_at(member.variation[losses][:, :, : member.fixed])
-        return np.asarray(member.scale[losses, None, None] * most)
+        greatest_gain = bound.bias_at(member.variation[losses][:, :, : member.fixed])
+        return np.asarray(member.scale[losses, None, None] * greatest_gain)
 
     def table(self) -> Iterator[Event]:
         """Yield loss, action, None, None, occupancy and gains (C,) in units of the loss."""
@@ -263,8 +354,9 @@ class GainEvents(EventSet):
             gains = np.where(np.isfinite(member.gain), member.gain, 0.0)
             occupancy = self.views[0].occupancy[member.rows].reshape(member.shape[:2])
             for k, action in np.ndindex(occupancy.shape):
-                event = member.losses.start + k, action, None, None
-                yield *event, float(occupancy[k, action]), gains[k, action] * member.scale[k]
+                loss = member.losses.start + k
+                gains_in_units = gains[k, action] * member.scale[k]
+                yield loss, action, None, None, float(occupancy[k, action]), gains_in_units
 
 
 class Assignments(GainEvents):
@@ -282,31 +374,32 @@ class Assignments(GainEvents):
         groups: Sequence[ProtectedLosses],
         rule: WeightRule | None = None,
         *,
-        share: float = SHARE,
+        share: float = PRIOR_OF_ASSIGNMENTS,
         risk: float | None = None,
         **gains: Any,
     ) -> None:
         super().__init__(groups, rule, **gains)
-        self.share, self.risk, self.drawn, self.unseen = share, risk, risk is not None, 0
-        self._price = math.log(share * self.experts / self.losses / len(RATES))
+        self.share = share
+        self.risk = risk
+        self.drawn = risk is not None
+        self.unseen = 0
+        self._price = math.log(share * self.experts / self.losses / len(ASSIGNMENT_RATES))
         # G, U and what was gained before the games (3, K, A, C)
         self._parts = [np.zeros((3, *member.shape)) for member in self.members]
 
-    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[Weights]:
+    def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
         yield from super().weigh(active, moment)
-        rated = self._price + np.log(RATES)
-        known = [_shares(gain, squares) for gain, squares, _ in self._parts]
-        powers = [logs.sum(1) + rated for _, logs in known]
-
-        def weights(top: float, share: float) -> tuple[Array, float]:
-            chosen = [share * np.exp(own - top) for own in powers]
-            pairs = zip(known, chosen, strict=True)
-            made = [np.einsum("kj,kajc->kac", own, shares).ravel() for (shares, _), own in pairs]
-            return np.concatenate(made), sum(float(own.sum()) for own in chosen)
-
-        top = max(float(own.max()) for own in powers)
-        yield Weights(top, weights, fold=partial(self.folded, active))
+        log_rates = self._price + np.log(ASSIGNMENT_RATES)
+        comparator_shares = []
+        exponents = []
+        for gain, squares, _gained_before in self._parts:
+            shares, log_sums = _shares(gain, squares)
+            comparator_shares.append(shares)
+            exponents.append(log_sums.sum(1) + log_rates)
+        largest_exponent = max(float(exponent.max()) for exponent in exponents)
+        weights = AssignmentWeights(comparator_shares, exponents, largest_exponent)
+        yield WeightedGains(weights, gains=self, suggested=active)
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""
@@ -315,27 +408,36 @@ class Assignments(GainEvents):
             self.unseen += played.drawn is None
             played = played.drawn or played
         for member, suggested, part in zip(self.members, active, self._parts, strict=True):
+            weighed_gain, squares, gain_before_games = part
             gain = member.of_round(suggested, played)
-            seen = played.seen[member.rows].reshape(*member.shape[:2], 1)
             if played.losses is not None:  # no game yet: it is known, and not weighed
-                part[2] += gain
+                gain_before_games += gain
                 continue
-            part[0] += gain
-            part[1] += gain**2 / np.where(seen > 0, seen, 1.0)
+            chance = played.seen[member.rows].reshape(*member.shape[:2], 1)
+            weighed_gain += gain
+            squares += gain**2 / np.where(chance > 0, chance, 1.0)
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""
-        known = (_shares(gain, squares)[1].sum(1) for gain, squares, _ in self._parts)
-        own = [(logs + self._price).ravel() for logs in known]
-        return float(np.logaddexp.reduce([super().log_potential(band), *np.concatenate(own)]))
+        log_potentials = []
+        for gain, squares, _gain_before_games in self._parts:
+            _shares_of_comparators, log_sums = _shares(gain, squares)
+            log_potentials.append((log_sums.sum(1) + self._price).ravel())
+        of_gains = super().log_potential(band)
+        return float(np.logaddexp.reduce([of_gains, *np.concatenate(log_potentials)]))
 
-    def bound(self, stand: BiasBound) -> GainBound:
-        return replace(super().bound(stand), beside=self.share, risk=self.risk or 1.0)
+    def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
+        of_gains = super().bound(inputs, hull)
+        return of_gains.with_inputs(added_potential=self.share, risk=self.risk or 1.0)
 
-    def from_variation(self, bound: BiasBound, group: ProtectedLosses) -> Array:
-        alone = super().from_variation(bound, group)
-        own = None if self.drawn else self._assigned(bound, group)
-        return alone if own is None else np.minimum(alone, own)
+    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
+        by_gains = super().from_variation(bound, group)
+        if self.drawn:
+            return by_gains
+        by_assignments = self._assigned(bound, group)
+        if by_assignments is None:
+            return by_gains
+        return np.minimum(by_gains, by_assignments)
 
     def over_stay(
         self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
@@ -345,36 +447,49 @@ class Assignments(GainEvents):
         An assignment gained G_0 before the games and, since then, what its potential allows:
         from entry to exit at most sum_a max_c (G_0 - G_s) more than that.
         """
-        alone = super().over_stay(bound, group, losses, at_entry)
+        by_gains = super().over_stay(bound, group, losses, at_entry)
         if self.drawn:
-            return alone
-        place = self.rows.place(group)
-        member, (_, squares, before) = self.members[place], self._parts[place]
-        most_squares = squares[losses][:, :, : member.fixed].max(2).sum(1)
-        since_the_games_began = bound.assigned(most_squares, *member.shape[1:])
+            return by_gains
+        group_index = self.rows.place(group)
+        member = self.members[group_index]
+        _gain, squares, gain_before_games = self._parts[group_index]
+        n_actions, n_comparators = member.shape[1:]
+        greatest_squares = squares[losses][:, :, : member.fixed].max(2).sum(1)
+        since_the_games_began = bound.assigned(greatest_squares, n_actions, n_comparators)
         if since_the_games_began is None:
-            return alone
+            return by_gains
         scale = member.scale[losses]
-        known = scale[:, None, None] * before[losses][:, :, : member.fixed] - at_entry
-        together = known.max(2).sum(1) + scale * since_the_games_began
-        return np.asarray(np.minimum(alone, together))
+        before = scale[:, None, None] * gain_before_games[losses][:, :, : member.fixed] - at_entry
+        by_assignments = before.max(2).sum(1) + scale * since_the_games_began
+        return np.asarray(np.minimum(by_gains, by_assignments))
 
-    def realised(self, bound: BiasBound, group: ProtectedLosses) -> Array | None:
-        return self._assigned(bound, group) if self.drawn and not self.unseen else None
+    def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
+        if not self.drawn or self.unseen:
+            return None
+        return self._assigned(bound, group)
 
     def _assigned(self, bound: Any, group: ProtectedLosses) -> Array | None:
-        place = self.rows.place(group)
-        member, (_, squares, before) = self.members[place], self._parts[place]
-        most = squares[:, :, : member.fixed].max(2).sum(1)
-        after = bound.assigned(most, *member.shape[1:])
-        known = np.maximum(before[:, :, : member.fixed].max(2), 0.0).sum(1)
-        return None if after is None else np.asarray(member.scale * (known + after))
+        """Bound the regret of a group's losses (K,) by the assignments; None without a bound."""
+        group_index = self.rows.place(group)
+        member = self.members[group_index]
+        _gain, squares, gain_before_games = self._parts[group_index]
+        n_actions, n_comparators = member.shape[1:]
+        greatest_squares = squares[:, :, : member.fixed].max(2).sum(1)
+        since_the_games_began = bound.assigned(greatest_squares, n_actions, n_comparators)
+        if since_the_games_began is None:
+            return None
+        before = np.maximum(gain_before_games[:, :, : member.fixed].max(2), 0.0).sum(1)
+        return np.asarray(member.scale * (before + since_the_games_began))
 
 
 def _shares(gain: Array, squares: Array) -> tuple[Array, Array]:
     """Return the shares of comparators (K, A, J, C), and the logarithms of their sums (K, A, J)."""
-    powers = RATES[:, None] * gain[:, :, None] - CURBS[:, None] * squares[:, :, None]
-    top = powers.max(3, keepdims=True)
-    shares = np.exp(powers - top)
-    total = shares.sum(3, keepdims=True)
-    return shares / total, (top + np.log(total / gain.shape[2]))[..., 0]
+    exponents = (
+        ASSIGNMENT_RATES[:, None] * gain[:, :, None]
+        - ASSIGNMENT_COSTS[:, None] * squares[:, :, None]
+    )
+    largest = exponents.max(3, keepdims=True)
+    potentials = np.exp(exponents - largest)
+    total = potentials.sum(3, keepdims=True)
+    log_sums = (largest + np.log(total / gain.shape[2]))[..., 0]
+    return potentials / total, log_sums

@@ -6,6 +6,7 @@ probability that its action is played: one-hot for a best response (ties to the 
 logit distribution for a quantal one.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,15 +16,16 @@ import numpy as np
 from regretless.market.best_response import expected_losses, expected_rows, lowest
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
+from regretless.market.core.fixed import Fixed
 from regretless.market.records import Policy
 
 RowArrays = tuple[Array, Array, Integers, Array, Array]  # a ``LossTable`` spelled out
-Room = tuple[Array, Integers]
+Room = tuple[Array, Array, Integers]  # what ``choose`` writes, as ``room_for`` describes it
 LANES = 32  # rows of a block, whose expected losses are added up side by side
 
 
 @dataclass(frozen=True, eq=False)
-class ProtectedLosses:
+class ProtectedLosses(Fixed):
     """Distinct losses with a common number of actions and common benchmark policies."""
 
     offset: Array  # (K, A)
@@ -35,12 +37,17 @@ class ProtectedLosses:
     play: Callable[[Array], Array] | None = None
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether nothing in them has a memory, as a policy or a user's rule may."""
+        return self.play is None and not self.policies
+
+    @property
     def response(self) -> tuple[object, ...]:
         """How the owners respond."""
         return self.eta, self.tie, self.play
 
 
-class LossTable:
+class LossTable(Fixed):
     """All (loss, action) pairs of all groups: one row each, R in all, as kernels read them.
 
     Loss k owns rows start[k] to start[k + 1] - 1; ``custom`` groups have a rule of their own.
@@ -49,7 +56,8 @@ class LossTable:
     def __init__(self, groups: Sequence[ProtectedLosses]) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
-        self.groups, self.size = tuple(groups), groups[0].weights.shape[-1]
+        self.groups = tuple(groups)
+        self.size = groups[0].weights.shape[-1]
         counts = [len(group.offset) for group in groups]
         tables = [group.weights.reshape(-1, self.size) for group in groups]
         self.weights = tables[0] if len(tables) == 1 else np.concatenate(tables)  # (R, n)
@@ -63,7 +71,14 @@ class LossTable:
         eta = np.repeat([np.inf if group.eta is None else group.eta for group in groups], counts)
         tie = np.repeat([group.tie for group in groups], counts)
         self.arrays: RowArrays = *self._blocks, self.start, eta, tie
+        # the same rows, whose owners all play the best response, the lowest of those that tie
+        hard = np.full(len(eta), np.inf), np.zeros(len(tie))
+        self._hard_arrays: RowArrays = *self._blocks, self.start, *hard
         self.custom = tuple(group for group in groups if group.play is not None)
+
+    @property
+    def is_fixed(self) -> bool:
+        return all(group.is_fixed for group in self.groups)
 
     def place(self, group: ProtectedLosses) -> int:
         """Return the place of a group; ValueError if it is not protected."""
@@ -83,41 +98,52 @@ class LossTable:
 
     def best_responses(self, points: Array) -> Indices:
         """Return every loss's best response to each of M points: (K, M), ties to the lowest."""
-        out = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
-        _best_responses(self.arrays, np.ascontiguousarray(points, dtype=np.float64), out)
-        return out
+        best = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
+        room = room_for(self._hard_arrays)
+        played = room[2]
+        for j, point in enumerate(np.ascontiguousarray(points, dtype=np.float64)):
+            choose(self._hard_arrays, point, room)
+            best[:, j] = played[:, 0] - self.start[:-1]
+        return best
 
     def times(self, vector: Array) -> Array:
         """Return ``weights @ vector`` (R,) without the copy."""
         return np.asarray((vector @ self._blocks[1]).reshape(-1)[: self.start[-1]])
 
 
-@compiled()
 def room_for(rows: RowArrays) -> Room:
-    """Make room for what ``choose`` writes: a number per row, the rows played (K, 2)."""
-    return np.empty(rows[0].shape), np.empty((rows[2].shape[0] - 1, 2), np.int64)
+    """Make room for what ``choose`` writes.
+
+    A number for every place of the blocks (B, LANES), the same numbers in one line (a view of
+    them), and from where to where rows are played (K, 2). It is made here because kernels that
+    make or reshape arrays take several times as long to compile.
+    """
+    losses = np.empty(rows[0].shape)
+    played = np.empty((len(rows[2]) - 1, 2), np.int64)
+    return losses, losses.reshape(-1), played
 
 
 @compiled()
 def choose(rows: RowArrays, point: Array, room: Room) -> None:
     """Write which rows are played at a prediction, [k, 0] to before [k, 1], with probabilities."""
     offset, weights, start, eta, tie = rows
-    losses, played = room
+    losses, chances, played = room  # ``chances`` are the expected losses at first
     expected_rows(offset, weights, point, losses, 0, offset.shape[0])
-    out = losses.ravel()  # a view
     for k in range(start.shape[0] - 1):
-        first, end = start[k], start[k + 1]
-        if np.isinf(eta[k]):
-            best = lowest(out, first, end, tie[k])
-            out[best] = 1.0
+        first = start[k]
+        end = start[k + 1]
+        best = lowest(chances, first, end, tie[k] if eta[k] == math.inf else 0.0)
+        if eta[k] == math.inf:
+            chances[best] = 1.0
             played[k, 0], played[k, 1] = best, best + 1
             continue
-        total, least = 0.0, out[lowest(out, first, end, 0.0)]
+        total = 0.0
+        least = chances[best]
         for r in range(first, end):
-            out[r] = np.exp(-eta[k] * (out[r] - least))
-            total += out[r]
+            chances[r] = math.exp(-eta[k] * (chances[r] - least))
+            total += chances[r]
         for r in range(first, end):
-            out[r] /= total
+            chances[r] /= total
         played[k, 0], played[k, 1] = first, end
 
 
@@ -136,16 +162,6 @@ def responses_at(rows: LossTable, point: Array) -> Array:
         play = group.play(expected_losses(group.offset, group.weights, point))
         seen[rows.slice(group)] = play.ravel()
     return np.asarray(seen)
-
-
-@compiled()
-def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
-    offset, weights, start = rows[:3]
-    losses = np.empty(offset.shape)
-    for j in range(out.shape[1]):
-        expected_rows(offset, weights, points[j], losses, 0, offset.shape[0])
-        for k in range(out.shape[0]):
-            out[k, j] = lowest(losses.ravel(), start[k], start[k + 1], 0.0) - start[k]
 
 
 class Played(NamedTuple):
@@ -169,13 +185,23 @@ def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Play
     return Played(seen, bias, (points, mass, truth))
 
 
-@compiled()
 def _moved(rows: RowArrays, points: Array, mass: Array, truth: Array) -> tuple[Array, Array]:
-    """Return every row's E[q] and E[q (p - s)]."""
-    count, size = rows[2][-1], points.shape[1]
-    seen, moved = np.zeros(count), np.zeros((count, size))
-    room = room_for(rows)
-    chances, played = room[0].ravel(), room[1]
+    """Return every row's E[q] (R,) and E[q (p - s)] (R, n)."""
+    seen = np.zeros(rows[2][-1])
+    moved = np.zeros((len(seen), points.shape[1]))
+    _add_played(rows, points, mass, truth, room_for(rows), seen, moved)
+    return seen, moved
+
+
+@compiled()
+def _add_played(
+    rows: RowArrays, points: Array, mass: Array, truth: Array, room: Room, seen: Array, moved: Array
+) -> None:
+    """Add a mixture (m, n), (m,) to E[q] (R,) and E[q (p - s)] (R, n), which are 0, in place.
+
+    ``truth`` is s (n,); ``room`` is written by ``choose``.
+    """
+    _, chances, played = room
     for j in range(points.shape[0]):
         choose(rows, points[j], room)
         for k in range(played.shape[0]):
@@ -183,10 +209,9 @@ def _moved(rows: RowArrays, points: Array, mass: Array, truth: Array) -> tuple[A
                 share = mass[j] * chances[r]
                 if share > 0.0:
                     seen[r] += share
-                    for i in range(size):
+                    for i in range(points.shape[1]):
                         moved[r, i] += share * points[j, i]
-    for r in range(count):
+    for r in range(seen.shape[0]):
         if seen[r] > 0.0:
-            for i in range(size):
+            for i in range(points.shape[1]):
                 moved[r, i] -= seen[r] * truth[i]
-    return seen, moved

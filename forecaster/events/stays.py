@@ -20,8 +20,8 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.forecaster.events.base import EventSet
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 
@@ -63,7 +63,7 @@ class StayRecord(Checkpointable):
         first_losses = losses if (entered > 0).any() else losses[:0]
         self.gained_at_entry: Array = np.zeros_like(events.least_gained(group, first_losses))
 
-    def note(self, time: int, known_bound: Callable[[], BiasBound]) -> None:
+    def note(self, time: int, known_bound: Callable[[], RegretBound]) -> None:
         """Keep what is known of who enters or leaves after so many rounds of the forecaster.
 
         ``known_bound`` returns the bound on the events' gains at this moment.
@@ -76,7 +76,7 @@ class StayRecord(Checkpointable):
         if len(leaving):
             self.bound_at_exit[leaving] = self._bound_now(leaving, known_bound())
 
-    def bound(self, time: int, known_bound: Callable[[], BiasBound]) -> Array:
+    def bound(self, time: int, known_bound: Callable[[], RegretBound]) -> Array:
         """Bound the sum of expected decision swap regret of every agent's stay so far (k,)."""
         bounds = self.bound_at_exit.copy()
         present = np.flatnonzero((self.entered < time) & (time < self.left))
@@ -84,7 +84,7 @@ class StayRecord(Checkpointable):
             bounds[present] = self._bound_now(present, known_bound())
         return bounds
 
-    def _bound_now(self, agents: Indices, bound: BiasBound) -> Array:
+    def _bound_now(self, agents: Indices, bound: RegretBound) -> Array:
         """Bound the regret of the stays of some agents, as if they left now."""
         at_entry = np.zeros((1, 1, 1))
         if len(self.gained_at_entry):

@@ -19,11 +19,14 @@ from regretless.forecaster.minimax.game import (
 )
 from regretless.forecaster.minimax.program import best_mixture, cheapest
 from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
 WALKS = 12  # from nature's answers, at most
-NEAR, TURN = 1e-3, 20  # the shortest steps of these walks, and when they shrink again
+# the shortest steps of these walks, and when they shrink again
+NEAR = 1e-3
+TURN = 20
 OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of the box
 MOST_POINTS = 64  # of a lattice in the box
 
@@ -39,7 +42,9 @@ class CubeSolver(HullSolver):
     simplex: ClassVar[bool]
 
     def __init__(self, centre: Array, *, off_ties: bool = False) -> None:
-        self.size, self.off_ties, self._mean = len(centre), off_ties, centre
+        self.size = len(centre)
+        self.off_ties = off_ties
+        self._mean = centre
         # points of the last mixture, and no others
         self._last = np.full((self.size + 1, self.size), np.nan)
 
@@ -59,7 +64,10 @@ class CubeSolver(HullSolver):
 
     def single(self, point: Array) -> Solution:
         inside = np.array(point, dtype=np.float64)
-        project(inside, self.simplex)
+        if self.simplex:
+            project(inside, self.simplex)
+        else:  # as ``project``, which a run that plays no game need not compile
+            inside = np.where(inside <= 0.0, 0.0, np.minimum(inside, 1.0))
         if self.off_ties:
             keep_off(inside, OFF_CENTRE, self.simplex)
         return self._spelled(Solution(inside[None], unchanged=True))
@@ -84,7 +92,9 @@ class CubeSolver(HullSolver):
             mass, answer = self.best(points, fields)
             known = known[:0]  # once
         heavy = mass > LIGHTEST
-        mass, points, fields = mass[heavy] / mass[heavy].sum(), points[heavy], fields[heavy]
+        mass = mass[heavy] / mass[heavy].sum()
+        points = points[heavy]
+        fields = fields[heavy]
         found = self._spelled(Solution(points, mass))
         if found.points is not points:  # off by rounding
             fields = game.fields(found.points)
@@ -149,7 +159,8 @@ class Simplex(CubeSolver):
         if off_ties:
             keep_off(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
         super().__init__(centre, off_ties=off_ties)
-        self._places, self.spelled = places, places is not None
+        self._places = places
+        self.spelled = places is not None
 
     def _spelled(self, solution: Solution) -> Solution:
         if self._places is None:
@@ -162,7 +173,8 @@ class Simplex(CubeSolver):
     def check(self, truth: Array) -> None:
         super().check(truth)
         if abs(truth.sum() - 1) > 1e-9:
-            raise ValueError("update needs numbers that sum to 1")
+            told = f"y = {brief(truth.tolist())}"
+            raise ParameterError(f"{told}: update needs numbers that sum to 1")
 
 
 def cube(size: int, hull: Hull, *, off_ties: bool = False) -> CubeSolver:

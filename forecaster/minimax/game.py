@@ -44,6 +44,7 @@ from regretless.forecaster.events.loss_table import (
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
@@ -63,6 +64,8 @@ LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 def steps_for(tolerance: float) -> Array:
     """Return the sizes of 60 steps; below ``FINE`` the last shrink as the tolerance, like 1 / t."""
+    if tolerance >= FINE:
+        return WALK
     return np.asarray(WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance)))
 
 
@@ -70,8 +73,9 @@ def steps_for(tolerance: float) -> Array:
 def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Array) -> None:
     """Write h(point) into ``out`` (n,)."""
     choose(rows, point, room)
-    chances, played = room[0].ravel(), room[1]
-    out[:] = 0.0
+    _, chances, played = room
+    for i in range(out.shape[0]):
+        out[i] = 0.0
     for k in range(played.shape[0]):
         for r in range(played[k, 0], played[k, 1]):
             if chances[r] > 0.0:
@@ -80,18 +84,11 @@ def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Arr
 
 
 @compiled()
-def _field(rows: RowArrays, table: Array, point: Array) -> Array:
-    out = np.empty(table.shape[1])
-    field_into(rows, table, point, room_for(rows), out)
-    return out
-
-
-@compiled()
 def sort_descending(values: Array) -> None:
     """Sort numbers (n,) in place, the greatest first: insertion sort over shrinking gaps.
 
-    NumPy's sort is the same to the reader but takes Numba four seconds to compile (Shell 1959,
-    "A high-speed sorting procedure").
+    NumPy's sort gives the same numbers. Numba takes 4 seconds of a processor to
+    compile it, and a quarter of a second for this (Shell 1959, "A high-speed sorting procedure").
     """
     gap = values.shape[0] // 2
     while gap > 0:
@@ -124,7 +121,8 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
     for i in range(size):
         descending[i] = point[i]
     sort_descending(descending)
-    total, excess = 0.0, 0.0
+    total = 0.0
+    excess = 0.0
     for i in range(size):
         total += descending[i]
         if descending[i] * (i + 1) > total - 1.0:
@@ -136,48 +134,58 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 @compiled()
 def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
-    """Keep a point off the sides of the hull, of no two by the same distance."""
-    share = 0.25 + 0.5 * (np.arange(1, point.shape[0] + 1) * GOLDEN % 1.0)
+    """Keep a point (n,) off the sides of the hull in place, of no two by the same distance."""
+    total = 0.0
+    for i in range(point.shape[0]):
+        share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
+        if simplex:
+            point[i] += inset * share
+            total += point[i]
+        else:
+            point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
     if simplex:
-        point += inset * share
-        point /= point.sum()
-    else:
-        point[:] = np.minimum(1.0 - inset * (1.0 - share), np.maximum(inset * share, point))
+        for i in range(point.shape[0]):
+            point[i] /= total
 
 
 @compiled()
-def _stepped(point: Array, field: Array, step: float, simplex: bool) -> Array:  # noqa: FBT001
-    """Return the nearest point of the hull to one that has moved against its field."""
-    largest = np.abs(field).max()
-    moved = point - (step / largest if largest > 0.0 else 0.0) * field
-    project(moved, simplex)
-    return moved
+def _step_into(point: Array, field: Array, step: float, simplex: bool, out: Array) -> None:  # noqa: FBT001
+    """Write into ``out`` (n,) the nearest point of the hull to one moved against its field."""
+    largest = 0.0
+    for i in range(field.shape[0]):
+        largest = max(largest, abs(field[i]))
+    length = step / largest if largest > 0.0 else 0.0
+    for i in range(field.shape[0]):
+        out[i] = point[i] - length * field[i]
+    project(out, simplex)
 
 
 @compiled()
-def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _walk(
     rows: RowArrays,
     table: Array,
     steps: Array,
     inset: float,
     simplex: bool,  # noqa: FBT001
+    room: Room,
     points: Array,
     fields: Array,
 ) -> None:
     """Walk from the first of the points, one step size after the other; write points and fields."""
-    room = room_for(rows)
     for t in range(points.shape[0]):
         if inset > 0.0:
             keep_off(points[t], inset, simplex)
         field_into(rows, table, points[t], room, fields[t])
         if t + 1 < points.shape[0]:
-            points[t + 1] = _stepped(points[t], fields[t], steps[t], simplex)
+            _step_into(points[t], fields[t], steps[t], simplex, points[t + 1])
 
 
 @compiled()
 def undominated(points: Array, fields: Array) -> Integers:
     """Return which points (m, n) to keep: of those with equal fields the one that pays least."""
-    kept, payments, count = np.empty(len(points), np.int64), np.zeros(len(points)), 0
+    kept = np.empty(len(points), np.int64)
+    payments = np.zeros(len(points))
+    count = 0
     for t in range(len(points)):
         for i in range(points.shape[1]):
             payments[t] += fields[t, i] * points[t, i]
@@ -199,10 +207,12 @@ def field_at(rows: LossTable, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ table)
-    return np.asarray(_field(rows.arrays, table, point))
+    field = np.empty(table.shape[1])
+    field_into(rows.arrays, table, point, room_for(rows.arrays), field)
+    return field
 
 
-def walked(  # noqa: PLR0913 - a walk has these settings
+def walked(
     rows: LossTable,
     table: Array,
     origin: Array,
@@ -215,14 +225,15 @@ def walked(  # noqa: PLR0913 - a walk has these settings
     points, fields = np.empty((2, len(steps), table.shape[1]))
     points[0] = here = origin
     if not rows.custom:
-        _walk(rows.arrays, table, steps, inset, simplex, points, fields)
+        _walk(rows.arrays, table, steps, inset, simplex, room_for(rows.arrays), points, fields)
         return points, fields
     for t, step in enumerate(steps):  # response rules that are not compiled
         points[t] = here
         if inset > 0.0:
             keep_off(points[t], inset, simplex)
         fields[t] = field_at(rows, table, points[t])
-        here = _stepped(points[t], fields[t], step, simplex)
+        here = np.empty_like(points[t])
+        _step_into(points[t], fields[t], step, simplex, here)
     return points, fields
 
 
@@ -278,7 +289,8 @@ class HullSolver(Checkpointable, ABC):
 
     def prefer(self, values: Objective) -> None:
         """Prefer mixtures with a low objective among those that are good enough."""
-        self.preferring, self.objective = True, values
+        self.preferring = True
+        self.objective = values
 
     @abstractmethod
     def single(self, point: Array) -> Solution:
@@ -312,9 +324,10 @@ class HullSolver(Checkpointable, ABC):
         """Return a mixture with its certificate."""
 
     def check(self, truth: Array) -> None:
-        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        """Raise ParameterError unless ``truth`` (n,) is a possible s(y)."""
         if truth.shape != (self.size,) or not ((truth >= 0) & (truth <= 1)).all():
-            raise ValueError(f"update needs {self.size} numbers in [0, 1]")
+            told = f"y = {brief(truth.tolist())}"
+            raise ParameterError(f"{told}: update needs {self.size} numbers in [0, 1]")
 
     def solve(
         self, rows: LossTable, table: Array, *, tolerance: float, candidate: Solution | None = None
@@ -324,8 +337,10 @@ class HullSolver(Checkpointable, ABC):
         A ``candidate``, the ``single`` point of a model's forecast, is the solution where its
         certificate alone is within the tolerance, and the point to start from where it is not.
         """
-        start, inset = candidate or self.origin, INSET * tolerance if self.off_ties else 0.0
-        game, worst = Game(rows, table, tolerance, start, inset), np.inf
+        start = candidate or self.origin
+        inset = INSET * tolerance if self.off_ties else 0.0
+        game = Game(rows, table, tolerance, start, inset)
+        worst = np.inf
         if candidate is not None:
             worst = self.worst(start.mass, start.points, game.fields(start.points))
         solved = replace(start, certificate=worst) if worst <= tolerance else self._play(game)
@@ -337,7 +352,8 @@ class HullSolver(Checkpointable, ABC):
         whole = np.vstack([solved.points, offered.points])
         points, first = np.unique(whole, axis=0, return_index=True)
         known = (*(solved.ensembles or ()), *(offered.ensembles or ()))
-        ensembles, fields = tuple(known[j] for j in first) if known else None, game.fields(points)
+        ensembles = tuple(known[j] for j in first) if known else None
+        fields = game.fields(points)
         # within rounding of the limit no program could be sure of it
         limit = max(game.tolerance, (solved.certificate or 0.0) + LIGHTEST)
         values = objective(Solution(points, ensembles=ensembles))
@@ -359,7 +375,8 @@ def pulls(cells: Array, points: Array) -> Array:
 
     Cell i of scale s has number 2^s + i - 2 of the ``cells`` (2^(S + 1) - 2,).
     """
-    finest, out = cells.shape[0] // 2 + 1, np.zeros(points.shape[0])
+    finest = cells.shape[0] // 2 + 1
+    out = np.zeros(points.shape[0])
     for j in range(points.shape[0]):
         node = finest + int(points[j] * finest)
         while node > 1:

@@ -50,9 +50,14 @@ from regretless.market.records import Ensemble
 NEGLIGIBLE = 1e-12  # outcomes with less weight are dropped
 CANDIDATES = 128
 CLOSE = 1e-9  # how much nearer an outcome must bring an ensemble
-STEPS, MOST = 200, 10_000
-AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its certificate
-ANSWERS, TURNS = 12, 40  # nature's answers that are predicted, and linear programs in a round
+STEPS = 200
+MOST = 10_000
+# shares of the tolerance: of the mixture, and of its certificate
+AIM = 0.1
+ENOUGH = 0.2
+# nature's answers that are predicted, and linear programs in a round
+ANSWERS = 12
+TURNS = 40
 OFF_TIES = 1e-6  # how far a single point is kept off ties
 CORNERS = 64  # outcomes that an objective may choose
 
@@ -73,7 +78,8 @@ class WeightedOutcomes(Ensemble):
         """Take the outcomes with weight, and of them at most n + 1; read only."""
         kept = np.flatnonzero(weights > NEGLIGIBLE)
         light = fewest(images[kept], weights[kept])
-        kept, light = kept[light > 0], light[light > 0]
+        kept = kept[light > 0]
+        light = light[light > 0]
         parts = outcomes[kept], light / light.sum(), images[kept]
         for array in parts:
             array.flags.writeable = False
@@ -85,7 +91,8 @@ def fewest(images: Array, weights: Array) -> Array:
     if len(images) <= images.shape[1] + 1:
         return weights
     table = np.column_stack([images, np.ones(len(images))])
-    free, left = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :], weights.copy()
+    free = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :]
+    left = weights.copy()
     while free.shape[1]:
         along = free[:, 0] if free[:, 0].max() >= -free[:, 0].min() else -free[:, 0]
         ratio = np.where(along > 0, left / np.where(along > 0, along, 1.0), np.inf)
@@ -120,7 +127,8 @@ def mean_of(parts: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
 
 def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -> WeightedOutcomes:
     """Find the ensemble whose mean of s is nearest to ``target`` (n,), from another ensemble on."""
-    outcomes, images = start.outcomes, start.images
+    outcomes = start.outcomes
+    images = start.images
     aim = np.append(np.zeros(len(target)), 1.0)
     for _ in range(STEPS):
         table = np.vstack([(images - target).T, np.ones(len(images))])
@@ -152,7 +160,9 @@ class Image(HullSolver):
     spelled = True
 
     def __init__(self, support: Support, *, off_ties: bool = False) -> None:
-        self.support, self.off_ties, self.size = support, off_ties, support.size
+        self.support = support
+        self.off_ties = off_ties
+        self.size = support.size
         self._outcomes, self._images = candidates(support)
         even = np.full(len(self._images), 1 / len(self._images))
         self._mean = WeightedOutcomes.of(self._outcomes, self._images, even)
@@ -178,18 +188,24 @@ class Image(HullSolver):
     def _play(self, game: Game) -> Solution:
         points, fields, spell, outcomes, images = self._walk(game)
         own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
-        points, fields = np.vstack([own, points]), np.vstack([game.fields(own), fields])
+        points = np.vstack([own, points])
+        fields = np.vstack([game.fields(own), fields])
         spell = [*(partial(replace, atom) for atom in self._atoms), *spell]
-        most, aim = len(points) + ANSWERS, AIM * game.tolerance
-        best, mass = np.inf, np.empty(0)
+        most = len(points) + ANSWERS
+        aim = AIM * game.tolerance
+        best = np.inf
+        mass = np.empty(0)
         for _ in range(TURNS):
             payments = (points * fields).sum(1)
             trial, distribution = best_mixture(payments, fields @ images.T, simplex=True)
-            payment, field = float(trial @ payments), trial @ fields
+            payment = float(trial @ payments)
+            field = trial @ fields
             vertex = self.support.best(-field)
-            worst, listed = -float(field @ vertex.image), -float((images @ field).min())
+            worst = -float(field @ vertex.image)
+            listed = -float((images @ field).min())
             if payment + worst < best:
-                best, mass = payment + worst, trial
+                best = payment + worst
+                mass = trial
             new_point = payment + listed > aim / 2 and len(points) < most
             new_outcome = worst > listed + aim / 10
             if best <= aim or not (new_point or new_outcome):
@@ -207,7 +223,8 @@ class Image(HullSolver):
         mass = mass[chosen] / mass[chosen].sum()
         # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
         # another prediction.
-        points, fields = points[chosen], fields[chosen]
+        points = points[chosen]
+        fields = fields[chosen]
         certificate = self.worst(mass, points, fields, ENOUGH * game.tolerance)
         return Solution(points, mass, certificate, tuple(spell[j]() for j in chosen))
 
@@ -227,7 +244,9 @@ class Image(HullSolver):
         outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
         images = np.vstack([*(some.images for some in known), self._images])
         pull = np.append(np.zeros(len(images) - len(self._unlike)), self._unlike)
-        point, share, met = first.point, np.zeros(len(images)), set(range(len(first.weights)))
+        point = first.point
+        share = np.zeros(len(images))
+        met = set(range(len(first.weights)))
         share[: len(met)] = first.weights
         points, fields = np.empty((2, len(WALK), self.size))
         shares = np.empty((len(WALK), len(images)))
@@ -235,13 +254,16 @@ class Image(HullSolver):
             if game.inset > 0.0:
                 point = point + game.inset * (pull @ images - point)
                 share = share + game.inset * (pull - share)
-            points[t], shares[t], fields[t] = point, share, game.field(point)
+            points[t] = point
+            shares[t] = share
+            fields[t] = game.field(point)
             best = int(values(images, fields[t]).argmin())
             met.add(best)
             point = point + step * (images[best] - point)
             share = (1 - step) * share
             share[best] += step
-        kept, listed = undominated(points, fields), sorted(met)
+        kept = undominated(points, fields)
+        listed = sorted(met)
         spell = [partial(WeightedOutcomes.of, outcomes, images, shares[t]) for t in kept]
         return points[kept], fields[kept], spell, outcomes[listed], images[listed]
 
@@ -257,7 +279,9 @@ class Image(HullSolver):
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
-        payments, images, aim = (points * fields).sum(1), self._images, limit
+        payments = (points * fields).sum(1)
+        images = self._images
+        aim = limit
         for _ in range(TURNS):
             mass = cheapest(values, payments, fields @ images.T, limit=aim, box=False)
             if mass is None:

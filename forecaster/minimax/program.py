@@ -15,8 +15,9 @@ falls. On the simplex u stands for max_i -g_i, and the r_i = u + g_i are at leas
 
 The reduced costs of the g_i or r_i are nature's mean. For tens of rows (n + 1) and columns (points)
 a program takes microseconds, where HiGHS's call alone takes 0.1 ms, and there are no tolerances to
-blur certificates below 1e-7. Every basis is a mixture, so that the last one serves where
-``PIVOTS`` run out.
+blur certificates below 1e-7. Every basis is a mixture, so that the last one serves where ``PIVOTS``
+run out. The kernels are plain loops: expressions of whole arrays give the same numbers, and take
+three to four times as long to compile.
 
 **Objective**: many mixtures are good enough for a round. With v_j the objective at point p_j, h_j
 its field and c_j = h_j . p_j, one is chosen by a second linear program,
@@ -37,7 +38,10 @@ from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solve
 
-POSITIVE, BENT, FREE = 0, 1, 2  # what a variable may be: at least 0; costly below 0; anything
+# what a variable may be: at least 0; costly below 0; anything
+POSITIVE = 0
+BENT = 1
+FREE = 2
 PIVOTS = 20  # per point and coordinate, at most
 EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 
@@ -46,14 +50,17 @@ EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 def _bend(table: Array, side: Integers, row: int) -> None:
     """Move a basic variable to the other side of 0, where its slope is another."""
     side[row] = -side[row]
-    table[-1] += side[row] * table[row]
+    objective = table.shape[0] - 1
+    for k in range(table.shape[1]):
+        table[objective, k] += side[row] * table[row, k]
 
 
 @compiled()
 def _exchange(table: Array, row: int, column: int) -> None:
     """Solve a row for the nonbasic variable of a column, and put it into all others."""
     inverse = 1.0 / table[row, column]
-    table[row] *= -inverse
+    for k in range(table.shape[1]):
+        table[row, k] *= -inverse
     table[row, column] = inverse
     for r in range(table.shape[0]):
         factor = table[r, column]
@@ -66,30 +73,39 @@ def _exchange(table: Array, row: int, column: int) -> None:
 @compiled()
 def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, float, float]:
     """Find the column that lowers the objective fastest: column, direction, slope; -1 if none."""
-    column, direction, slope = -1, 1.0, -EPSILON
+    column = -1
+    direction = 1.0
+    slope = -EPSILON
     for k in range(nonbasic.shape[0]):
         if costs[k] < slope:
-            column, direction, slope = k, 1.0, costs[k]
+            column = k
+            direction = 1.0
+            slope = costs[k]
         if kinds[nonbasic[k]] == BENT and 1.0 - costs[k] < slope:
-            column, direction, slope = k, -1.0, 1.0 - costs[k]
+            column = k
+            direction = -1.0
+            slope = 1.0 - costs[k]
     return column, direction, slope
 
 
 @compiled()
-def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def _leaving(
     moves: Array, levels: Array, kinds: Integers, side: Integers, slope: float, passed: Array
 ) -> int:
     """Find the row whose variable stops the step, and which zeros are passed; -1 if none stops."""
-    passed[:] = 0.0
+    for r in range(passed.shape[0]):
+        passed[r] = 0.0
     while True:
-        row, step = -1, np.inf
+        row = -1
+        step = np.inf
         for r in range(levels.shape[0]):
             toward = -moves[r] * side[r]
             if kinds[r] == FREE or passed[r] or toward <= EPSILON:
                 continue
             reach = max(levels[r] * side[r], 0.0) / toward
             if reach < step - EPSILON or (reach <= step + EPSILON and toward > abs(moves[row])):
-                row, step = r, min(step, reach)
+                row = r
+                step = min(step, reach)
         if row < 0 or kinds[row] == POSITIVE:
             return row
         slope += abs(moves[row])
@@ -102,7 +118,13 @@ def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 def _optimise(table: Array, basic: Integers, nonbasic: Integers, kinds: Integers) -> Integers:
     """Pivot until no column lowers the objective; on which side of 0 the basic variables are."""
     rows = basic.shape[0]
-    levels, side, passed = table[:rows, -1], np.ones(rows, np.int64), np.empty(rows)
+    levels = table[:rows, -1]
+    side = np.empty(rows, np.int64)
+    kinds_of_basic = np.empty(rows, np.int64)
+    moves = np.empty(rows)
+    passed = np.empty(rows)
+    for r in range(rows):
+        side[r] = 1
     for r in range(rows):
         if kinds[basic[r]] == BENT and levels[r] < 0.0:
             _bend(table, side, r)
@@ -110,8 +132,10 @@ def _optimise(table: Array, basic: Integers, nonbasic: Integers, kinds: Integers
         column, direction, slope = _entering(table[-1], nonbasic, kinds)
         if column < 0:
             break
-        moves = direction * table[:rows, column]
-        row = _leaving(moves, levels, kinds[basic], side, slope, passed)
+        for r in range(rows):
+            moves[r] = direction * table[r, column]
+            kinds_of_basic[r] = kinds[basic[r]]
+        row = _leaving(moves, levels, kinds_of_basic, side, slope, passed)
         if row < 0:
             break
         for r in range(rows):
@@ -132,30 +156,62 @@ def _opened(
 ) -> tuple[Array, Integers, Integers]:
     """Open the dictionary of w and g, or w, u and r, at the best single point."""
     count, size = fields.shape
-    first, least, largest = 0, np.inf, np.abs(fields).max()
+    first = 0
+    least = np.inf
+    largest = 0.0
     for j in range(count):
-        worst = (-fields[j]).max() if simplex else np.maximum(-fields[j], 0.0).sum()
+        worst = -np.inf if simplex else 0.0
+        for i in range(size):
+            largest = max(largest, abs(fields[j, i]))
+            if simplex:
+                worst = max(worst, -fields[j, i])
+            else:
+                worst += max(-fields[j, i], 0.0)
         if payments[j] + worst < least:
-            first, least = j, payments[j] + worst
+            first = j
+            least = payments[j] + worst
     scale = 1.0 / largest if largest > 0.0 else 1.0
     columns = count if simplex else count - 1  # a spare one for the simplex
-    table, nonbasic = np.zeros((size + 2, columns + 1)), np.empty(columns, np.int64)
-    basic = np.append(np.arange(count, count + size), first)
-    table[:size, -1], table[size, -1] = fields[first] * scale, 1.0
+    table = np.zeros((size + 2, columns + 1))
+    nonbasic = np.empty(columns, np.int64)
+    basic = np.empty(size + 1, np.int64)
+    for i in range(size):
+        basic[i] = count + i
+        table[i, columns] = fields[first, i] * scale
+    basic[size] = first
+    table[size, columns] = 1.0
     for k in range(count - 1):
         j = k if k < first else k + 1
-        nonbasic[k], table[size, k] = j, -1.0
-        table[:size, k] = (fields[j] - fields[first]) * scale
-        table[-1, k] = (payments[j] - payments[first]) * scale
-    if simplex:  # u = r - g in the row of the least g_i, and r_i = u + g_i in the others
-        lowest = int(np.argmin(table[:size, -1]))
-        own = table[lowest].copy()
-        own[-2] = -1.0
-        table[:size] -= own
-        table[lowest] = -own
-        table[-1] -= own
-        basic[lowest], nonbasic[-1] = count + size, count + lowest
+        nonbasic[k] = j
+        table[size, k] = -1.0
+        for i in range(size):
+            table[i, k] = (fields[j, i] - fields[first, i]) * scale
+        table[size + 1, k] = (payments[j] - payments[first]) * scale
+    if simplex:
+        lowest = _replace_lowest(table, size)
+        basic[lowest] = count + size
+        nonbasic[count - 1] = count + lowest
     return table, basic, nonbasic
+
+
+@compiled()
+def _replace_lowest(table: Array, size: int) -> int:
+    """Put u = r - g into the row of the least g_i, and r_i = u + g_i into the others; that row.
+
+    ``table`` (n + 2, columns + 1) is changed in place; its last column but one is u's.
+    """
+    columns = table.shape[1] - 1
+    lowest = 0
+    for i in range(1, size):
+        if table[i, columns] < table[lowest, columns]:
+            lowest = i
+    for k in range(columns + 1):
+        gain = -1.0 if k == columns - 1 else table[lowest, k]
+        for i in range(size):
+            table[i, k] -= gain
+        table[lowest, k] = -gain
+        table[size + 1, k] -= gain
+    return lowest
 
 
 @compiled()
@@ -163,10 +219,13 @@ def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]
     """Return the masses of the points, and nature's mean, neither normalised."""
     count, size = fields.shape
     table, basic, nonbasic = _opened(payments, fields, simplex)
-    kinds = np.full(count + size + 1, POSITIVE if simplex else BENT)
-    kinds[:count], kinds[count + size] = POSITIVE, FREE
+    kinds = np.empty(count + size + 1, np.int64)
+    for variable in range(count + size):
+        kinds[variable] = POSITIVE if variable < count or simplex else BENT
+    kinds[count + size] = FREE
     side = _optimise(table, basic, nonbasic, kinds)
-    mass, mean = np.zeros(count), np.zeros(size)
+    mass = np.zeros(count)
+    mean = np.zeros(size)
     for r in range(size + 1):
         if basic[r] < count:
             mass[basic[r]] = max(table[r, -1], 0.0)

@@ -24,8 +24,12 @@ from regretless.market.losses.basis import Basis, Support, Vertex
 
 ROUNDING = 1e-12  # of s(y), which is in [0, 1]
 PRECISION = 3e-4  # gap per unit of |h|_1 at which cells are not split any more
-SPLITS, WIDEST = 8, 512  # rounds of splitting, and children in one of them
-MOST_POINTS, MOST_NUMBERS = 20_000, 600_000  # of a grid, and in its table of s
+# rounds of splitting, and children in one of them
+SPLITS = 8
+WIDEST = 512
+# of a grid, and in its table of s
+MOST_POINTS = 20_000
+MOST_NUMBERS = 600_000
 LARGEST_LIST = 8_000_000  # numbers in the s of listed outcomes
 
 
@@ -45,7 +49,8 @@ class ListedSupport(Support):
     """Listed outcomes (V, d), between which s is linear or constant."""
 
     def __init__(self, basis: Basis, places: Array) -> None:
-        self.outcomes, self.size = basis.outcomes, basis.size
+        self.outcomes = basis.outcomes
+        self.size = basis.size
         if len(places) * self.size > LARGEST_LIST:
             told = f"{len(places)} x {self.size} numbers are too many"
             raise ValueError(f"{told}; use a coarser basis")
@@ -70,8 +75,11 @@ class SeparableSupport(Support):
     """
 
     def __init__(self, basis: Basis, knots: Array, above: Array, below: Array) -> None:
-        self.outcomes, self.size = basis.outcomes, basis.size
-        self._knots, self._above, self._below = knots, above, below
+        self.outcomes = basis.outcomes
+        self.size = basis.size
+        self._knots = knots
+        self._above = above
+        self._below = below
         images = basis.transform(np.repeat(knots[:, None], self.outcomes, axis=1))
         self._images = np.ascontiguousarray(images.reshape(len(knots), self.outcomes, -1))
 
@@ -113,12 +121,14 @@ class CellSupport(ListedSupport):
         points = min(MOST_POINTS, MOST_NUMBERS // basis.size) ** (1 / basis.outcomes)
         levels = np.linspace(low, high, max(int(points + 1e-9), 2)) ** power
         super().__init__(basis, basis.place(grid_points(levels, basis.outcomes)))
-        self._basis, self._shape = basis, (len(levels),) * self.outcomes
+        self._basis = basis
+        self._shape = (len(levels),) * self.outcomes
         self._low, self._high = (
             grid_points(own, self.outcomes) for own in (levels[:-1], levels[1:])
         )
         above, below = basis.errors(self._low, self._high)
-        self._above, self._below = _shared(above), _shared(below)
+        self._above = _shared(above)
+        self._below = _shared(below)
         self._corners = np.array(list(product([0.0, 1.0], repeat=self.outcomes)))
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
@@ -129,8 +139,10 @@ class CellSupport(ListedSupport):
             ends = [np.take(grid, range(s, grid.shape[axis] - 1 + s), axis) for s in (0, 1)]
             grid = np.maximum(*ends)
         value = grid.ravel() + excess(direction, self._above, self._below)
-        low, high = self._low, self._high
-        reached, closeness = float(scores.max()), PRECISION * float(np.abs(direction).sum())
+        low = self._low
+        high = self._high
+        reached = float(scores.max())
+        closeness = PRECISION * float(np.abs(direction).sum())
         few = max(WIDEST // len(self._corners) ** 2, 1)
         for _ in range(SPLITS):
             order = np.argsort(-value, kind="stable")
@@ -149,7 +161,8 @@ class CellSupport(ListedSupport):
             kept = np.flatnonzero(value > reached)
             kept = kept[~np.isin(kept, worst)]
             value = np.concatenate([value[kept], inside])
-            low, high = np.vstack([low[kept], start]), np.vstack([high[kept], end])
+            low = np.vstack([low[kept], start])
+            high = np.vstack([high[kept], end])
         return max(float(value.max(initial=-np.inf)), reached)
 
 

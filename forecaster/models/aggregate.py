@@ -15,7 +15,7 @@ B = max |r| <= 1,
 
 and as the squared error is convex, its sum exceeds that of any fixed convex combination of the
 models by at most twice the mean of their R_k with its weights. The proof wants c near B^2, which is
-1 at worst and far less where the models are good; ``SCALE`` lies between.
+1 at worst and far less where the models are good; ``VARIATION_OFFSET`` lies between.
 
 Weights come in two kinds. **Own** ones weigh the models in each coordinate i by itself: a model
 may be good at some numbers and bad at others. **Common** ones go by r averaged over coordinates,
@@ -34,10 +34,12 @@ from regretless.forecaster.models.base import Model, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.own_code import handed
+from regretless.market.core.errors import ParameterError, UserError, brief
+from regretless.market.core.validation import check_name
 from regretless.market.game.protocols import Forecaster
+from regretless.market.records import RoundFeedback
 
-SCALE = 0.001  # c
+VARIATION_OFFSET = 0.001  # c
 
 
 class PolynomialWeights(Checkpointable):
@@ -52,10 +54,10 @@ class PolynomialWeights(Checkpointable):
     @property
     def shares(self) -> Array:
         """Weight (M, m) of every model in the next round."""
-        raised = np.maximum(self._regret, 0.0) / (SCALE + self._variation)
-        total = raised.sum(0)
-        even = np.full(raised.shape, 1 / len(raised))
-        return np.asarray(np.divide(raised, total, out=even, where=total > 0))
+        positive_regret = np.maximum(self._regret, 0.0) / (VARIATION_OFFSET + self._variation)
+        total = positive_regret.sum(0)
+        even = np.full(positive_regret.shape, 1 / len(positive_regret))
+        return np.asarray(np.divide(positive_regret, total, out=even, where=total > 0))
 
     def add(self, gain: Array) -> None:
         """Learn r (M, m) of a round."""
@@ -76,11 +78,20 @@ class Aggregate(Model):
         self, models: Mapping[str, Forecaster], size: int, *, chosen: str | None = None
     ) -> None:
         super().__init__(size)
-        if not models:
-            raise ValueError("an aggregate needs a model at least")
+        if not isinstance(models, Mapping) or not models:
+            raise ParameterError(f"models = {brief(models)}: an aggregate needs a model, by name")
+        for name, model in models.items():
+            if not isinstance(name, str) or not isinstance(model, Forecaster):
+                hint = "give forecasters by name; forecaster.adapted makes one of another model"
+                raise ParameterError(f"models[{brief(name)}] = {brief(model)}: {hint}")
+            if isinstance(model, Model) and model.size != self.size:
+                fault = f"models['{name}'] predicts {model.size} numbers"
+                raise ParameterError(f"{fault}, size is {self.size}; make them alike")
         self.members = dict(models)
         self.made_of = tuple(self.members)
-        self._chosen = None if chosen is None else self.made_of.index(chosen)
+        self._chosen: int | None = None
+        if chosen is not None:
+            self._chosen = self.made_of.index(check_name("model", chosen, self.made_of))
         self._points = np.full((len(self.made_of), size), 0.5)
         self._own = PolynomialWeights(len(self.made_of), size)
         self._common = PolynomialWeights(len(self.made_of), 1)
@@ -99,11 +110,22 @@ class Aggregate(Model):
         for model in self.members.values():
             model.ahead = self.ahead
             model.newer = self.newer
-        self._points = kept(np.array([model.point(x) for model in self.members.values()]))
-        self._shares = own, common, choice = self._weighed()
+        points = np.empty_like(self._points)
+        for model_index, (name, model) in enumerate(self.members.items()):
+            point = np.asarray(model.point(x))
+            if point.shape != (self.size,):
+                fault = f"models['{name}'] predicted an array of shape {point.shape}"
+                raise UserError(f"{fault}; it must predict {self.size} numbers")
+            points[model_index] = point
+        self._points = kept(points)
+        self._shares = own_shares, common_shares, choice_shares = self._weighed()
         if self._chosen is not None:
             return np.array(self._points[self._chosen])
-        return np.asarray(((choice[0] * own + choice[1] * common) * self._points).sum(0))
+        return np.asarray(
+            ((choice_shares[0] * own_shares + choice_shares[1] * common_shares) * self._points).sum(
+                0
+            )
+        )
 
     def opened(self) -> Any:
         members = {name: model.opened() for name, model in self.members.items()}
@@ -118,20 +140,20 @@ class Aggregate(Model):
         self._points = opened["points"]
         self._shares = opened["own"], opened["common"], opened["choice"]
 
-    def observe_outcome(self, outcome: Array) -> None:
-        for model in self.members.values():
-            model.observe_outcome(outcome)
-
-    def _learn(self, truth: Array) -> None:
-        own, common, choice = self._shares
-        means = np.stack([(own * self._points).sum(0), (common * self._points).sum(0)])
-        told = (choice * means).sum(0)
-        gains = (means - truth)[:, None] * (means[:, None] - self._points)  # (2, M, n)
+    def _learn(self, statistics: Array) -> None:
+        own_shares, common_shares, choice_shares = self._shares
+        means = np.stack(
+            [(own_shares * self._points).sum(0), (common_shares * self._points).sum(0)]
+        )
+        prediction = (choice_shares * means).sum(0)
+        gains = (means - statistics)[:, None] * (means[:, None] - self._points)  # (2, M, n)
         self._own.add(gains[0])
         self._common.add(gains[1].mean(1, keepdims=True))
-        self._choice.add((told - truth) * (told - means))
+        self._choice.add((prediction - statistics) * (prediction - means))
+        outcome = self._outcome
+        self._outcome = None
         for model in self.members.values():
-            model.update(handed(model.update, truth))
+            model.observe(RoundFeedback(statistics, outcome))
 
 
 # the models that come with the forecaster, as data that a scenario file could write

@@ -21,17 +21,26 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.validation import check_int, check_unit_vector
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
+
+MAX_NUMBERS = 1_000_000  # that a model may predict
 
 
 class Model(Checkpointable, Forecaster):
-    """A deterministic prediction of n = ``size`` numbers; subclasses say which."""
+    """A deterministic prediction of n = ``size`` numbers; subclasses say which.
+
+    ``predict`` and ``update`` are checked: a context is a ``Context``, a mapping to numbers, a row
+    of numbers or None; what is learned is n numbers in [0, 1]. Anything else is a UserError.
+    """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("time",)
 
     def __init__(self, size: int) -> None:
-        self.size, self.time = size, 0
+        self.size = check_int("size", size, least=1, below=MAX_NUMBERS + 1)
+        self.time = 0
         self._outcome: Array | None = None
         self._open: dict[str, float] = {}  # the features of the open round, where they matter
 
@@ -42,13 +51,16 @@ class Model(Checkpointable, Forecaster):
         return kept(self._predicted(x))
 
     def predict(self, x: object = None) -> Forecast:
+        features(x)  # a model that needs no context refuses what is none, too
         return Forecast(self.mixture(x), 0)
 
-    def observe_outcome(self, outcome: Array) -> None:
-        self._outcome = np.array(outcome, dtype=np.float64)
+    def observe(self, feedback: RoundFeedback) -> None:
+        if feedback.outcome is not None:
+            self._outcome = np.array(feedback.outcome, dtype=np.float64)
+        super().observe(feedback)
 
     def update(self, y: ArrayLike) -> None:
-        self._learn(np.array(y, dtype=np.float64))
+        self._learn(check_unit_vector("y", y, self.size))
         self.time += 1
 
     def __repr__(self) -> str:
@@ -58,9 +70,12 @@ class Model(Checkpointable, Forecaster):
         """Return the prediction (n,)."""
         raise NotImplementedError
 
-    def _learn(self, truth: Array) -> None:
+    def _learn(self, statistics: Array) -> None:
         """Learn the vector (n,)."""
         raise NotImplementedError
+
+
+CONTEXT = "give a mapping to numbers, a row of numbers, or None"
 
 
 def kept(values: Array) -> Array:
@@ -69,20 +84,47 @@ def kept(values: Array) -> Array:
 
 
 def features(x: object) -> dict[str, float]:
-    """Name the features of a context: a ``Context``, a mapping, numbers, or None."""
+    """Name the features of a context: a ``Context``, a mapping, numbers, or None.
+
+    A number that is not finite is one that is not known, or too large to tell: each model says what
+    it makes of that. ParameterError if a value is no number.
+    """
     match x:
         case None:
             return {}
         case Context():
             return dict(zip(x.names, x.values.tolist(), strict=True))
         case Mapping():
-            return {str(name): float(value) for name, value in x.items()}
+            return {str(name): _number(f"x['{name}']", value) for name, value in x.items()}
+        case str() | bytes():
+            raise ParameterError(f"x = {brief(x)}: {CONTEXT}")
         case _:
-            values = np.atleast_1d(np.asarray(x, dtype=np.float64)).ravel()
+            values = np.atleast_1d(_array(x)).ravel()
             return {f"x_{i}": float(value) for i, value in enumerate(values)}
 
 
-def check(fine: object, name: str, value: object, wanted: str) -> None:
-    """Raise ValueError that names a parameter, unless it is fine."""
-    if not fine:
-        raise ValueError(f"{name} is {value}; give {wanted}")
+def _number(name: str, value: object) -> float:
+    """Return a number of a context; ParameterError if it is none."""
+    if not isinstance(value, int | float | np.number | np.bool_):
+        raise ParameterError(f"{name} is {brief(value)}; give a number")
+    try:
+        return float(value)
+    except (OverflowError, TypeError) as error:  # of hundreds of digits, or complex
+        raise ParameterError(f"{name} is {brief(value)}; give a number") from error
+
+
+def _array(x: object) -> Array:
+    """Return a context that is a row of numbers; ParameterError if it is none."""
+    try:
+        values = np.asarray(x)
+    except (TypeError, ValueError) as error:  # rows of different lengths
+        raise ParameterError(f"x = {brief(x)}: {CONTEXT}") from error
+    if values.dtype.kind not in "biuf":
+        raise ParameterError(f"x = {brief(x)}: {CONTEXT}")
+    return values.astype(np.float64)
+
+
+def check(is_fine: object, name: str, value: object, expected: str) -> None:
+    """Raise ParameterError that names a parameter, unless it is fine."""
+    if not is_fine:
+        raise ParameterError(f"{name} is {brief(value)}; give {expected}")

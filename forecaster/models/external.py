@@ -22,14 +22,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, features
+from regretless.forecaster.models.base import MAX_NUMBERS, Model, features
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
 from regretless.forecaster.persistence import Copy
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, brief
+from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.own_code import name_of
+from regretless.market.core.validation import check_int
 from regretless.market.game.protocols import Forecaster, as_forecaster
-from regretless.market.losses.basis import Basis
+from regretless.market.losses.basis import Basis, checked_basis
 
 WINDOW = 2000  # rounds that a model is fitted to
 GROWTH = 1.2  # it is refitted when the rounds seen have grown by this factor
@@ -38,20 +39,25 @@ SHORT = 100  # a series that may be too short for its model
 
 def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
     """Make a forecaster of n = ``size`` numbers from any model with the methods above."""
+    check_int("size", size, least=1, below=MAX_NUMBERS + 1)
+    if basis is not None:
+        checked_basis(basis)
+    if isinstance(model, type):
+        raise ParameterError(f"model = {model.__name__} is a class; give an object of it")
     kind = type(model).__name__
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
         return OnlineModel(model, size)
-    forecasts = _takes(model, "forecast", "y") and _takes(model, "forecast", "h")
-    if forecasts or _takes(model, "predict", "fh") or _takes(model, "predict", "h"):
+    forecasts_series = _takes(model, "forecast", "y") and _takes(model, "forecast", "h")
+    if forecasts_series or _takes(model, "predict", "fh") or _takes(model, "predict", "h"):
         if basis is None:
-            raise ValueError(f"{kind} predicts a series of outcomes; give the basis as well")
+            raise ParameterError(f"{kind} predicts a series of outcomes; give the basis as well")
         return SeriesModel(model, basis)
     if hasattr(model, "fit") and hasattr(model, "predict"):
         return BatchModel(model, size)
     if hasattr(model, "predict") and hasattr(model, "update"):
         return as_forecaster(model)
-    known = "predict and update, fit and predict, forecast, or learn_one and predict_one"
-    raise ValueError(f"{kind} cannot be a base model; it needs {known}")
+    wanted_methods = "predict and update, fit and predict, forecast, or learn_one and predict_one"
+    raise ParameterError(f"{kind} cannot be a base model; it needs {wanted_methods}")
 
 
 def _takes(model: Any, method: str, parameter: str) -> bool:
@@ -75,7 +81,7 @@ class _Wrapped(Model):
     @property
     def resumable(self) -> bool:
         """Whether the models can be written, which is not known before they have learned."""
-        return self.time > 0 and all(held.writable for held in self._copies)
+        return self.time > 0 and all(copy_of_model.writable for copy_of_model in self._copies)
 
     def _predicted(self, x: object) -> Array:
         lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
@@ -91,20 +97,20 @@ class _Wrapped(Model):
     def _answer(self) -> Array:
         raise NotImplementedError
 
-    def _saw(self, truth: Array) -> None:
+    def _saw(self, statistics: Array) -> None:
         """Remember the vector of the latest round that is known."""
         if not self.newer:
-            self._last = truth
+            self._last = statistics
 
 
-def _numbers(ask: Callable[[Any], Any], count: int, seen: Any) -> Array:
+def _numbers(method: Callable[[Any], Any], count: int, features_of_round: Any) -> Array:
     """Return the numbers (count,) that a model predicts; UserError if it does not."""
-    told = ask(seen)
+    answer = method(features_of_round)
     try:
-        return np.asarray(told, dtype=np.float64).reshape(count)
+        return np.asarray(answer, dtype=np.float64).reshape(count)
     except (TypeError, ValueError) as error:
-        what = "a number" if count == 1 else f"{count} numbers"
-        raise UserError(f"{name_of(ask)} returned {brief(told)}; return {what}") from error
+        expected = "a number" if count == 1 else f"{count} numbers"
+        raise UserError(f"{name_of(method)} returned {brief(answer)}; return {expected}") from error
 
 
 class OnlineModel(_Wrapped):
@@ -114,39 +120,62 @@ class OnlineModel(_Wrapped):
         super().__init__(size, *[model] * size)
 
     def _answer(self) -> Array:
-        asks = [held.model.predict_one for held in self._copies]
-        return np.concatenate([_numbers(ask, 1, dict(self._open)) for ask in asks])
+        methods = [copy_of_model.model.predict_one for copy_of_model in self._copies]
+        return np.concatenate([_numbers(method, 1, dict(self._open)) for method in methods])
 
-    def _learn(self, truth: Array) -> None:
-        for held, value in zip(self._copies, truth.tolist(), strict=True):
-            held.model.learn_one(dict(self._open), value)
-        self._saw(truth)
+    def _learn(self, statistics: Array) -> None:
+        for copy_of_model, value in zip(self._copies, statistics.tolist(), strict=True):
+            copy_of_model.model.learn_one(dict(self._open), value)
+        self._saw(statistics)
 
 
 class BatchModel(_Wrapped):
-    """A regressor of several outputs that is fitted to a table, again and again."""
+    """A regressor of several outputs that is fitted to a table, again and again.
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_seen", "_truths", "_next_fit")
+    The table has a column for every feature that a round had, in the order in which they first
+    came. Where a round lacks one, the mean of the column stands in its place; a feature that is new
+    counts from the next fit on.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        *("_names", "_seen", "_present", "_instead", "_truths", "_next_fit"),
+    )
     silent = 2
 
     def __init__(self, model: Any, size: int) -> None:
         super().__init__(size, model)
-        self._seen, self._truths = np.zeros((0, 0)), np.zeros((0, size))
+        self._names: list[str] = []  # of the features, F
+        self._seen = np.zeros((0, 0))  # (m, F), 0 where a round lacks a feature
+        self._present = np.zeros((0, 0))  # (m, F), 1 where it has it
+        self._instead = np.zeros(0)  # what stands for a missing one of those that were fitted
+        self._truths = np.zeros((0, size))
         self._next_fit = 2
 
     def _answer(self) -> Array:
-        row = np.array([list(self._open.values())])
-        return _numbers(self._copies[0].model.predict, self.size, row)
+        fitted_names = self._names[: len(self._instead)]
+        means = self._instead.tolist()
+        row = [self._open.get(name, mean) for name, mean in zip(fitted_names, means, strict=True)]
+        return _numbers(self._copies[0].model.predict, self.size, np.array([row]))
 
-    def _learn(self, truth: Array) -> None:
-        row = np.array([list(self._open.values())])
-        self._seen = _window(self._seen.reshape(-1, row.size), row)
-        self._truths = _window(self._truths, truth[None])
-        self._saw(truth)
+    def _learn(self, statistics: Array) -> None:
+        self._names += [name for name in self._open if name not in self._names]
+        row = np.array([[self._open.get(name, 0.0) for name in self._names]])
+        present = np.array([[float(name in self._open) for name in self._names]])
+        self._seen = _window(_widened(self._seen, row.size), row)
+        self._present = _window(_widened(self._present, row.size), present)
+        self._truths = _window(self._truths, statistics[None])
+        self._saw(statistics)
         if self.time + 1 >= self._next_fit:
-            table = self._truths[:, 0] if self.size == 1 else self._truths
-            self._copies[0].model.fit(self._seen, table)
+            self._instead = self._seen.sum(0) / np.maximum(self._present.sum(0), 1.0)
+            table = np.where(self._present > 0, self._seen, self._instead)
+            truths = self._truths[:, 0] if self.size == 1 else self._truths
+            self._copies[0].model.fit(table, truths)
             self._next_fit = math.ceil((self.time + 1) * GROWTH)
+
+
+def _widened(rows: Array, columns: int) -> Array:
+    """Append columns of zeros until a table (m, F) has so many."""
+    return np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
 
 
 def _window(rows: Array, row: Array) -> Array:
@@ -174,42 +203,45 @@ class SeriesModel(OutcomeModel):
             self._asked(self._fitted, 1, fit=True)
 
     def _told(self, x: object) -> Spread:
-        last = self._series[-1] if len(self._series) else np.full(self.basis.outcomes, 0.5)
-        point = self._ahead[min(self.ahead, len(self._ahead) - 1)] if len(self._ahead) else last
-        return Spread(np.where(np.isfinite(point), point, last)[:, None])
+        last_outcome = self._series[-1] if len(self._series) else np.full(self.basis.outcomes, 0.5)
+        point = (
+            self._ahead[min(self.ahead, len(self._ahead) - 1)] if len(self._ahead) else last_outcome
+        )
+        return Spread(np.where(np.isfinite(point), point, last_outcome)[:, None])
 
     def _seen(self, outcome: Array) -> None:
-        place = max(len(self._series) - self.newer, 0)  # in the order of the rounds
-        self._series = np.insert(self._series, place, outcome, axis=0)[-WINDOW:]
+        position = max(len(self._series) - self.newer, 0)  # in the order of the rounds
+        self._series = np.insert(self._series, position, outcome, axis=0)[-WINDOW:]
         self._ahead = self._ahead[1:]
         rounds = self.time + 1
-        fit = rounds >= self._next_fit
-        if fit:
+        is_refitted = rounds >= self._next_fit
+        if is_refitted:
             self._next_fit = math.ceil(rounds * GROWTH)
         elif not (len(self._ahead) and self._follows):
             return
         try:
-            self._ahead = self._asked(self._series, self._next_fit - rounds, fit=fit)
+            self._ahead = self._asked(self._series, self._next_fit - rounds, fit=is_refitted)
         except Exception as error:
             if rounds >= SHORT:
                 kind = type(self._models[0]).__name__
                 raise UserError(f"{kind} on {len(self._series)} rounds: {error}") from error
         else:
-            self._fitted = self._series if fit else self._fitted
+            self._fitted = self._series if is_refitted else self._fitted
 
     def _asked(self, series: Array, steps: int, *, fit: bool) -> Array:
         """Return what the models, fitted anew or not, predict of the next steps (m, d)."""
-        found = []
-        for model, one in zip(self._models, series.T, strict=True):
-            past, taken = np.array(one), [n for n in ("fh", "h") if _takes(model, "predict", n)]
+        forecasts = []
+        for model, values in zip(self._models, series.T, strict=True):
+            past = np.array(values)
+            parameters = [n for n in ("fh", "h") if _takes(model, "predict", n)]
             if not fit:
-                told = model.forward(y=past, h=steps)
-            elif not taken:
-                told = model.forecast(y=past, h=steps)
+                answer = model.forward(y=past, h=steps)
+            elif not parameters:
+                answer = model.forecast(y=past, h=steps)
             else:
                 model.fit(past)
-                ahead = np.arange(1, steps + 1) if taken[0] == "fh" else steps
-                told = model.predict(**{taken[0]: ahead})
-            mean = told["mean"] if isinstance(told, dict) else told
-            found.append(np.asarray(mean, dtype=np.float64).ravel())
-        return np.array(found).T
+                ahead = np.arange(1, steps + 1) if parameters[0] == "fh" else steps
+                answer = model.predict(**{parameters[0]: ahead})
+            mean = answer["mean"] if isinstance(answer, dict) else answer
+            forecasts.append(np.asarray(mean, dtype=np.float64).ravel())
+        return np.array(forecasts).T

@@ -23,16 +23,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, check, features
+from regretless.forecaster.models.base import Model, features
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.validation import check_positive, check_rate, check_whole
 
-LEVELS = 50  # that a column may have, to enter level by level
-CLIP = 3.0  # deviations
-HUGE = 1e100  # beyond which a value is not told apart
-MOST = 64  # features of each kind: of the past, of the context
-LONGEST = 10_000  # a season
+MAX_LEVELS = 50  # that a column may have, to enter level by level
+MAX_DEVIATIONS = 3.0  # deviations
+LARGEST_VALUE = 1e100  # beyond which a value is not told apart
+MAX_FEATURES = 64  # features of each kind: of the past, of the context
+MAX_SEASON = 10_000  # a season
 ONE = np.ones(1)
 
 
@@ -42,7 +43,8 @@ class Columns(Checkpointable):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("size", "_moments", "_numbers", "_levels")
 
     def __init__(self, room: int) -> None:
-        self.room, self.size = room, 0
+        self.room = room
+        self.size = 0
         self._moments: dict[str, list[float]] = {}  # count, mean, sum of squared distances
         self._numbers: dict[str, int] = {}  # the feature of a column
         self._levels: dict[str, dict[str, int]] = {}  # the features of its levels
@@ -50,14 +52,15 @@ class Columns(Checkpointable):
     def encoded(self, named: Mapping[str, float]) -> Array:
         """Return the features (size,) of a context; what is unknown adds nothing."""
         row = np.zeros(self.size)
-        for name, given in named.items():
-            if (place := self._numbers.get(name)) is None:
+        for name, raw_value in named.items():
+            feature = self._numbers.get(name)
+            if feature is None:
                 continue
-            value, key = _read(given)
+            value, key = _read(raw_value)
             count, mean, squares = self._moments[name]
             deviation = (squares / count) ** 0.5
             if deviation > 0:
-                row[place] = min(max((value - mean) / deviation, -CLIP), CLIP)
+                row[feature] = min(max((value - mean) / deviation, -MAX_DEVIATIONS), MAX_DEVIATIONS)
             level = self._levels.get(name, {}).get(key)
             if level is not None:
                 row[level] = 1.0
@@ -66,20 +69,25 @@ class Columns(Checkpointable):
     def learn(self, named: Mapping[str, float]) -> Indices | None:
         """Learn a context, new features last; the old ones that remain, or None for all."""
         dropped: list[int] = []
-        for name, given in named.items():
-            value, key = _read(given)
+        for name, raw_value in named.items():
+            value, key = _read(raw_value)
             if name not in self._numbers:
                 if self.size == self.room:
                     continue
                 self._moments[name] = [0.0, 0.0, 0.0]
-                self._numbers[name], self._levels[name] = self.size, {}
+                self._numbers[name] = self.size
+                self._levels[name] = {}
                 self.size += 1
             count, mean, squares = self._moments[name]
-            moved = mean + (value - mean) / (count + 1)
-            self._moments[name] = [count + 1, moved, squares + (value - mean) * (value - moved)]
+            new_mean = mean + (value - mean) / (count + 1)
+            self._moments[name] = [
+                count + 1,
+                new_mean,
+                squares + (value - mean) * (value - new_mean),
+            ]
             levels = self._levels.get(name)
             if levels is not None and key not in levels:
-                if not key or len(levels) == LEVELS:  # no category
+                if not key or len(levels) == MAX_LEVELS:  # no category
                     del self._levels[name]
                     dropped += levels.values()
                 elif self.size < self.room:
@@ -87,23 +95,29 @@ class Columns(Checkpointable):
                     self.size += 1
         if not dropped:
             return None
-        remain = np.setdiff1d(np.arange(self.size), dropped)
-        renamed = {int(old): new for new, old in enumerate(remain)}
-        self._numbers = {name: renamed[place] for name, place in self._numbers.items()}
-        for own in self._levels.values():
-            own.update({level: renamed[place] for level, place in own.items()})
-        self.size = len(remain)
-        return remain
+        remaining = np.setdiff1d(np.arange(self.size), dropped)
+        new_index = {int(old): new for new, old in enumerate(remaining)}
+        self._numbers = {name: new_index[feature] for name, feature in self._numbers.items()}
+        for levels_of_column in self._levels.values():
+            for level, feature in levels_of_column.items():
+                levels_of_column[level] = new_index[feature]
+        self.size = len(remaining)
+        return remaining
 
 
 @lru_cache(maxsize=1024)
-def _read(given: float) -> tuple[float, str]:
+def _read(raw_value: float) -> tuple[float, str]:
     """Return the number, 0 for one that is none, and the level of an integer, else no text.
 
     Several models read the same few numbers several times per round.
     """
-    value = 0.0 if given != given else min(max(given, -HUGE), HUGE)  # noqa: PLR0124
-    return value, str(int(value)) if value.is_integer() and abs(value) < 1e9 else ""
+    value = 0.0
+    if raw_value == raw_value:  # noqa: PLR0124 - it is a number
+        value = min(max(raw_value, -LARGEST_VALUE), LARGEST_VALUE)
+    level = ""
+    if value.is_integer() and abs(value) < 1e9:
+        level = str(int(value))
+    return value, level
 
 
 @register.forecaster("least-squares")
@@ -111,8 +125,8 @@ class LeastSquares(Model):
     """A linear forecast from the context and the last outcomes; one half at first.
 
     Features are ``lags`` outcomes of the past (of s(y), where it observes none) and the one
-    ``season`` rounds ago, which has room first: as many as fit in ``MOST`` numbers. ``forgetting``
-    in (0, 1] multiplies a round's weight from round to round, ``ridge`` is above 0.
+    ``season`` rounds ago, which has room first: as many as fit in ``MAX_FEATURES`` numbers.
+    ``forgetting`` in (0, 1] multiplies a round's weight from round to round, ``ridge`` is above 0.
 
     Where outcomes come late it forecasts directly: the lags are those of the last outcomes that are
     known when it is asked, and it learns the outcome from these. The season keeps its phase: it is
@@ -131,19 +145,18 @@ class LeastSquares(Model):
         ridge: float = 1.0,
     ) -> None:
         super().__init__(size)
-        fine = lags == int(lags) and 0 <= lags <= MOST
-        check(fine, "lags", lags, f"a whole number from 0 to {MOST}")
-        fine = season is None or (season == int(season) and 1 <= season <= LONGEST)
-        check(fine, "season", season, f"a whole number from 1 to {LONGEST}")
-        check(0 < forgetting <= 1, "forgetting", forgetting, "a number in (0, 1]")
-        check(0 < ridge < np.inf, "ridge", ridge, "a number greater than 0")
-        self.season = int(season) if season else None
-        self.lags = [*([self.season] if self.season else []), *range(1, int(lags) + 1)]
-        self.forgetting, self.ridge = forgetting, ridge
-        self._columns = Columns(MOST)
+        n_lags = check_whole("lags", lags, least=0, most=MAX_FEATURES)
+        self.season: int | None = None
+        if season is not None:
+            self.season = check_whole("season", season, least=1, most=MAX_SEASON)
+        self.lags = [*([self.season] if self.season else []), *range(1, n_lags + 1)]
+        self.forgetting = check_rate("forgetting", forgetting)
+        self.ridge = check_positive("ridge", ridge)
+        self._columns = Columns(MAX_FEATURES)
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
         self._seen = self._past  # the lags (lags, width) of the open round's prediction
-        self._gram, self._cross = np.zeros((1, 1)), np.zeros((1, size))
+        self._gram = np.zeros((1, 1))
+        self._cross = np.zeros((1, size))
 
     def opened(self) -> Any:
         return self._seen.copy()
@@ -166,40 +179,46 @@ class LeastSquares(Model):
 
     def _places(self, width: int) -> list[int]:
         """Return where the lags are among the last outcomes, seen from the round that is asked."""
-        places = [lag - 1 for lag in self._lagged(width)]
-        if places and self.season:
-            places[0] = (self.season - 1 - self.ahead) % self.season
-        return places
+        positions = [lag - 1 for lag in self._lagged(width)]
+        if positions and self.season:
+            positions[0] = (self.season - 1 - self.ahead) % self.season
+        return positions
 
     def _lagged(self, width: int) -> list[int]:
         """Return the lags that have room, one at least; none before the first round."""
-        return self.lags[: max(1, MOST // width)] if width else []
+        return self.lags[: max(1, MAX_FEATURES // width)] if width else []
 
-    def _learn(self, truth: Array) -> None:
-        told, self._outcome = truth if self._outcome is None else self._outcome, None
+    def _learn(self, statistics: Array) -> None:
+        observed = statistics if self._outcome is None else self._outcome
+        self._outcome = None
         if not self.time:  # make room for the past, of which nothing is known yet
-            width = len(told[:MOST])
+            width = len(observed[:MAX_FEATURES])
             lagged = self._lagged(width)
             self._past = np.zeros((max(lagged, default=0), width))
-            known = 1 + width * len(lagged)
-            self._gram, self._cross = np.zeros((known, known)), np.zeros((known, self.size))
+            n_features = 1 + width * len(lagged)
+            self._gram = np.zeros((n_features, n_features))
+            self._cross = np.zeros((n_features, self.size))
         lagged_shape = (len(self._lagged(self._past.shape[1])), self._past.shape[1])
         if self._seen.shape != lagged_shape:  # a round that was opened before anything was known
             self._seen = np.zeros(lagged_shape)
-        before = self._columns.size
-        remain = self._columns.learn(self._open)
-        first = len(self._gram) - before
-        after = self._columns.size if remain is None else int(remain.max(initial=-1)) + 1
-        if (more := after - before) > 0:
-            self._gram = np.pad(self._gram, (0, more))
-            self._cross = np.pad(self._cross, ((0, more), (0, 0)))
-        if remain is not None:
-            rows = np.concatenate([np.arange(first), first + remain])
-            self._gram, self._cross = self._gram[np.ix_(rows, rows)], self._cross[rows]
+        n_columns_before = self._columns.size
+        remaining = self._columns.learn(self._open)
+        n_fixed = len(self._gram) - n_columns_before
+        n_columns_after = self._columns.size
+        if remaining is not None:
+            n_columns_after = int(remaining.max(initial=-1)) + 1
+        n_new = n_columns_after - n_columns_before
+        if n_new > 0:
+            self._gram = np.pad(self._gram, (0, n_new))
+            self._cross = np.pad(self._cross, ((0, n_new), (0, 0)))
+        if remaining is not None:
+            rows = np.concatenate([np.arange(n_fixed), n_fixed + remaining])
+            self._gram = self._gram[np.ix_(rows, rows)]
+            self._cross = self._cross[rows]
         row = self._row()
         self._gram = self._gram * self.forgetting + np.outer(row, row)
-        self._cross = self._cross * self.forgetting + np.outer(row, truth - 0.5)
-        place = self.newer  # the newest first
-        if place < len(self._past):
-            self._past[place + 1 :] = self._past[place:-1]
-            self._past[place] = told[:MOST] - 0.5
+        self._cross = self._cross * self.forgetting + np.outer(row, statistics - 0.5)
+        position = self.newer  # the newest first
+        if position < len(self._past):
+            self._past[position + 1 :] = self._past[position:-1]
+            self._past[position] = observed[:MAX_FEATURES] - 0.5

@@ -11,7 +11,7 @@ is the mean over the last ``WINDOW`` marks
 Of a point forecast the marks are its residuals; of quantiles they are probability integral
 transforms, even on [0, 1] where the forecast is calibrated, and otherwise they say how it is not.
 Before any marks there are the point, the samples, or an even grid of levels; the marks take over
-within ``SURE`` rounds.
+within ``MARKS_TO_TAKE_OVER`` rounds.
 """
 
 import itertools
@@ -23,13 +23,14 @@ import numpy as np
 from regretless.forecaster.models.base import Model, check, features, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.losses.basis import Basis
+from regretless.market.core.validation import numbers
+from regretless.market.losses.basis import Basis, checked_basis
 
 WINDOW = 64  # marks that are remembered
-SURE = 8  # marks without which the forecast is believed as it is
-REACH = 20.0  # how far beyond 0 and 1 a mark may lie
-TIE = 1e-9  # slope of Q where quantiles are equal
-SPAN = 1e-6  # outcomes so near are the same
+MARKS_TO_TAKE_OVER = 8  # marks without which the forecast is believed as it is
+MAX_BEYOND = 20.0  # how far beyond 0 and 1 a mark may lie
+MIN_SLOPE = 1e-9  # slope of Q where quantiles are equal
+EQUAL_OUTCOMES = 1e-6  # outcomes so near are the same
 
 
 class Spread(NamedTuple):
@@ -45,21 +46,25 @@ class Spread(NamedTuple):
 
     def mark(self, outcome: Array, turn: float) -> Array:
         """Return the marks (d,) of an outcome; among many the one at ``turn`` in [0, 1]."""
-        pairs = zip(outcome, self._knots(), strict=True)
-        ends = np.array([np.interp((y - SPAN, y + SPAN), *knots[::-1]) for y, knots in pairs])
-        return np.asarray(ends[:, 0] + turn * (ends[:, 1] - ends[:, 0]))
+        marks = []
+        for y, (levels, values) in zip(outcome, self._knots(), strict=True):
+            marks.append(np.interp((y - EQUAL_OUTCOMES, y + EQUAL_OUTCOMES), values, levels))
+        lowest, highest = np.array(marks).T
+        return np.asarray(lowest + turn * (highest - lowest))
 
     def _knots(self) -> list[tuple[Array, Array]]:
         """Return levels and values of Q for every coordinate, with a knot beyond either end."""
         size = self.values.shape[1]
         levels = (np.arange(size) + 0.5) / size if self.levels is None else self.levels
-        wide = np.concatenate([[-REACH], levels, [1 + REACH]])
+        extended_levels = np.concatenate([[-MAX_BEYOND], levels, [1 + MAX_BEYOND]])
         values = np.sort(self.values)  # continued as between the two next to the ends
         slopes = np.diff(values) / np.diff(levels) if size > 1 else np.ones((len(values), 1))
-        below = values[:, 0] - slopes[:, 0] * (wide[1] - wide[0])
-        above = values[:, -1] + slopes[:, -1] * (wide[-1] - wide[-2])
-        continued = np.column_stack([below, values, above]) + TIE * wide
-        return [(wide, row) for row in continued]
+        lowest_value = values[:, 0] - slopes[:, 0] * (extended_levels[1] - extended_levels[0])
+        highest_value = values[:, -1] + slopes[:, -1] * (extended_levels[-1] - extended_levels[-2])
+        extended_values = (
+            np.column_stack([lowest_value, values, highest_value]) + MIN_SLOPE * extended_levels
+        )
+        return [(extended_levels, row) for row in extended_values]
 
 
 def lattice(coordinates: int) -> Array:
@@ -74,9 +79,10 @@ class OutcomeModel(Model):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_marks", "_marked")
 
     def __init__(self, basis: Basis) -> None:
-        super().__init__(basis.size)
+        super().__init__(checked_basis(basis).size)
         self.basis = basis
-        self._marks, self._marked = np.zeros((WINDOW, basis.outcomes)), 0
+        self._marks = np.zeros((WINDOW, basis.outcomes))
+        self._marked = 0
         self._spread: Spread | None = None
 
     def _told(self, x: object) -> Spread:
@@ -84,15 +90,17 @@ class OutcomeModel(Model):
         raise NotImplementedError
 
     def _predicted(self, x: object) -> Array:
-        self._spread = told = self._told(x)
-        known = self._marks[: min(self._marked, WINDOW)]
-        share = min(self._marked / SURE, 1.0)
+        self._spread = spread = self._told(x)
+        marks = self._marks[: min(self._marked, WINDOW)]
+        share = min(self._marked / MARKS_TO_TAKE_OVER, 1.0)
         mean = np.zeros(self.size)
         if share > 0:
-            mean += share * self.basis.transform(told.at(known)).mean(0)
+            mean += share * self.basis.transform(spread.at(marks)).mean(0)
         if share < 1:
-            even = told.values.T if told.levels is None else told.at(lattice(self.basis.outcomes))
-            mean += (1 - share) * self.basis.transform(kept(even)).mean(0)
+            outcomes = spread.values.T
+            if spread.levels is not None:
+                outcomes = spread.at(lattice(self.basis.outcomes))
+            mean += (1 - share) * self.basis.transform(kept(outcomes)).mean(0)
         return mean
 
     def opened(self) -> Any:
@@ -101,7 +109,7 @@ class OutcomeModel(Model):
     def reopen(self, x: object, opened: Any) -> None:
         self._spread = None if opened is None else Spread(**opened)
 
-    def _learn(self, truth: Array) -> None:
+    def _learn(self, statistics: Array) -> None:
         if self._outcome is None:
             return
         if self._spread is not None:
@@ -131,22 +139,48 @@ class ColumnForecast(OutcomeModel):
         levels: Sequence[float] | None = None,
     ) -> None:
         super().__init__(basis)
-        self.columns = [[names] if isinstance(names, str) else list(names) for names in columns]
-        self.levels = own = None if levels is None else np.array(levels, dtype=np.float64)
-        counts = {len(names) for names in self.columns} | ({len(own)} if own is not None else set())
-        fine: Any = len(columns) == basis.outcomes and len(counts) == 1 and min(counts)
-        wanted = f"{basis.outcomes} outcomes' names, each as many, one per level"
-        check(fine, "columns", self.columns, wanted)
-        fine = own is None or ((np.diff(own) > 0).all() and 0 < own[0] < own[-1] < 1)
-        check(fine, "levels", own, "at least two, ascending, between 0 and 1")
+        self.columns = checked_columns(columns)
+        self.levels: Array | None = None
+        counts = {len(names) for names in self.columns}
+        if levels is not None:
+            self.levels = checked_levels(levels)
+            counts.add(len(self.levels))
+        is_fine = len(self.columns) == basis.outcomes and len(counts) == 1 and min(counts) > 0
+        expected = f"{basis.outcomes} outcomes' names, each as many, one per level"
+        check(is_fine, "columns", self.columns, expected)
 
     def _told(self, x: object) -> Spread:
-        named = features(x)
+        values_by_name = features(x)
         for name in itertools.chain(*self.columns):
-            if name not in named:
-                raise UserError(f"no feature '{name}' in the context; {closest(name, named)}")
-            if not np.isfinite(named[name]):
-                raise UserError(f"feature '{name}' is {named[name]}; a forecast needs a number")
+            if name not in values_by_name:
+                hint = closest(name, values_by_name)
+                raise UserError(f"no feature '{name}' in the context; {hint}")
+            value = values_by_name[name]
+            if not np.isfinite(value):
+                raise UserError(f"feature '{name}' is {value}; a forecast needs a number")
         return Spread(
-            np.array([[named[name] for name in row] for row in self.columns]), self.levels
+            np.array([[values_by_name[name] for name in row] for row in self.columns]), self.levels
         )
+
+
+def checked_columns(columns: Any) -> list[list[str]]:
+    """Return the names of features for each outcome; ParameterError if they are none."""
+    expected = "a list with the name of a feature, or a list of names, for each outcome"
+    check(isinstance(columns, list | tuple), "columns", columns, expected)
+    names_of = [[names] if isinstance(names, str) else names for names in columns]
+    for names in names_of:
+        is_list = isinstance(names, list | tuple)
+        is_fine = is_list and all(isinstance(name, str) for name in names)
+        check(is_fine, "columns", columns, expected)
+    return [list(names) for names in names_of]
+
+
+def checked_levels(levels: Any) -> Array:
+    """Return levels of quantiles; ParameterError unless there are two or more that ascend."""
+    ascending_levels = numbers("levels", levels)
+    expected = "at least two, ascending, between 0 and 1"
+    check(ascending_levels.ndim == 1 and len(ascending_levels) > 1, "levels", levels, expected)
+    is_within = ascending_levels[0] > 0 and ascending_levels[-1] < 1
+    is_ascending = bool((np.diff(ascending_levels) > 0).all()) and is_within
+    check(is_ascending, "levels", levels, expected)
+    return ascending_levels

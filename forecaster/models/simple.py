@@ -4,12 +4,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, check, features, kept
+from regretless.forecaster.models.base import Model, features, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.validation import check_range, check_rate, check_whole
 
-MOST = 1024  # combinations that are kept
-LONGEST = 100_000  # a period
+MAX_SEASONS = 1024  # combinations that are kept
+MAX_PERIOD = 100_000  # a period
 
 
 class Baseline(Model):
@@ -31,10 +32,9 @@ class Constant(Baseline):
 
     def __init__(self, size: int, *, value: float = 0.5) -> None:
         super().__init__(size)
-        check(0 <= value <= 1, "value", value, "a number in [0, 1]")
-        self._value = np.full(size, float(value))
+        self._value = np.full(size, check_range("value", value, 0.0, 1.0))
 
-    def _learn(self, truth: Array) -> None:
+    def _learn(self, statistics: Array) -> None:
         """Learn nothing."""
 
 
@@ -42,18 +42,18 @@ class Constant(Baseline):
 class LastValue(Baseline):
     """The vector of the latest round that is known; one half at first."""
 
-    def _learn(self, truth: Array) -> None:
+    def _learn(self, statistics: Array) -> None:
         if not self.newer:
-            self._value = truth
+            self._value = statistics
 
 
 @register.forecaster("running-mean")
 class RunningMean(Baseline):
     """The mean of all vectors seen; one half at first."""
 
-    def _learn(self, truth: Array) -> None:
-        moved = kept(self._value + (truth - self._value) / (self.time + 1))
-        self._value = moved if self.time else truth
+    def _learn(self, statistics: Array) -> None:
+        new_mean = kept(self._value + (statistics - self._value) / (self.time + 1))
+        self._value = new_mean if self.time else statistics
 
 
 @register.forecaster("exponential-smoothing")
@@ -65,12 +65,11 @@ class ExponentialSmoothing(Baseline):
 
     def __init__(self, size: int, *, rate: float = 0.1) -> None:
         super().__init__(size)
-        check(0 < rate <= 1, "rate", rate, "a number in (0, 1]")
-        self.rate = rate
+        self.rate = check_rate("rate", rate)
 
-    def _learn(self, truth: Array) -> None:
+    def _learn(self, statistics: Array) -> None:
         share = self.rate * (1 - self.rate) ** self.newer
-        self._value = kept(self._value + share * (truth - self._value))
+        self._value = kept(self._value + share * (statistics - self._value))
 
 
 @register.forecaster("seasonal-naive")
@@ -79,20 +78,20 @@ class SeasonalNaive(Model):
 
     The season is the round modulo ``period``; without a period it is the combination of all
     features of the context that have been integers so far: the hour, the weekday, whether it
-    rained. In a season that is new, the last vector is predicted. At most ``MOST`` combinations are
-    kept, the oldest makes way. ``rate`` in (0, 1] is the share of the newest vector within its
-    season; 1 is the naive forecast. A vector that comes after a newer one of its season has the
-    share that one round would have left of it.
+    rained. In a season that is new, the last vector is predicted. At most ``MAX_SEASONS``
+    combinations are kept, the oldest makes way. ``rate`` in (0, 1] is the share of the newest
+    vector within its season; 1 is the naive forecast. A vector that comes after a newer one of its
+    season has the share that one round would have left of it.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_last", "_uneven")
 
     def __init__(self, size: int, *, period: int | None = None, rate: float = 1.0) -> None:
         super().__init__(size)
-        fine = period is None or (period == int(period) and 1 <= period <= LONGEST)
-        check(fine, "period", period, f"a whole number from 1 to {LONGEST}")
-        check(0 < rate <= 1, "rate", rate, "a number in (0, 1]")
-        self.period, self.rate = period, rate
+        self.period: int | None = None
+        if period is not None:
+            self.period = check_whole("period", period, least=1, most=MAX_PERIOD)
+        self.rate = check_rate("rate", rate)
         self._last = np.full(size, 0.5)
         self._seasons: dict[str, Array] = {}  # the oldest first
         self._rounds: dict[str, int] = {}  # the latest round that is known of each season
@@ -105,27 +104,31 @@ class SeasonalNaive(Model):
     def _season(self) -> str:
         if self.period is not None:
             return str((self.time + self.ahead) % self.period)
-        known = [(name, value) for name, value in self._open.items() if value.is_integer()]
-        return ",".join(f"{n}={value!r}" for n, value in known if n not in self._uneven)
+        integer_features = [
+            (name, value) for name, value in self._open.items() if value.is_integer()
+        ]
+        return ",".join(f"{n}={value!r}" for n, value in integer_features if n not in self._uneven)
 
-    def _learn(self, truth: Array) -> None:
-        odd = [name for name, value in self._open.items() if not value.is_integer()]
-        self._uneven.extend(name for name in odd if name not in self._uneven)
+    def _learn(self, statistics: Array) -> None:
+        uneven_names = [name for name, value in self._open.items() if not value.is_integer()]
+        self._uneven.extend(name for name in uneven_names if name not in self._uneven)
         season = self._season()
-        if season not in self._seasons and len(self._seasons) == (self.period or MOST):
+        if season not in self._seasons and len(self._seasons) == (self.period or MAX_SEASONS):
             oldest = next(iter(self._seasons))
             del self._seasons[oldest]
             del self._rounds[oldest]
-        before = self._seasons.get(season, truth)
+        previous_value = self._seasons.get(season, statistics)
         learned_round = self.time + self.ahead
         latest_round = self._rounds.get(season, learned_round)
         if learned_round >= latest_round:
-            self._seasons[season] = truth + (1 - self.rate) * (before - truth)
+            self._seasons[season] = statistics + (1 - self.rate) * (previous_value - statistics)
             self._rounds[season] = learned_round
         else:
-            self._seasons[season] = before + self.rate * (1 - self.rate) * (truth - before)
+            self._seasons[season] = previous_value + self.rate * (1 - self.rate) * (
+                statistics - previous_value
+            )
         if not self.newer:
-            self._last = truth
+            self._last = statistics
 
     def state(self) -> dict[str, Any]:
         table = np.array([*self._seasons.values()]).reshape(-1, self.size)

@@ -79,11 +79,13 @@ def certify(
     swap = measure == "decision_swap"
     rule = decision_swap_regret if swap else omniprediction_regret
     instead = np.take_along_axis(table, comparators.T, axis=1)  # (m, A + C)
-    gains, weights = table[:, :, None] - instead[:, None, :], play
+    gains = table[:, :, None] - instead[:, None, :]
+    weights = play
     charges = _charges(play.shape[1], len(comparators))
     if not swap:
         gains = (play[:, :, None] * gains).sum(1, keepdims=True)
-        weights, charges = np.ones((len(play), 1)), np.full((1, 1), math.log(len(comparators)))
+        weights = np.ones((len(play), 1))
+        charges = np.full((1, 1), math.log(len(comparators)))
     wanted = math.log(len(RATES) / kappa)
     bound = min(_bound(gains, weights, charges, rate=rate, wanted=wanted) for rate in RATES)
     return Certificate(rule(table, play, comparators), bound, len(table))
@@ -91,7 +93,8 @@ def certify(
 
 def _bound(gains: Array, weights: Array, charges: Array, *, rate: float, wanted: float) -> float:
     """Find the least u that a bet at this rate refutes, for gains (m, A, A + C)."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
         bets = np.einsum("ia,iac->ac", weights, np.log1p(rate * (middle - gains)))

@@ -57,7 +57,9 @@ MOST_ROWS = 5000  # that one tree sees
 MOST_FUNCTIONS = 400  # losses' actions on which members are compared
 CHUNK = 512  # rows whose weights are made at once
 FLOOR = 1e-12  # weight of a row that is not similar: no distribution is empty
-WIDTH, WIDTH_OF_ROWS = 0.7, 0.2  # of kernels, in standard deviations of the forecasts
+# of kernels, in standard deviations of the forecasts
+WIDTH = 0.7
+WIDTH_OF_ROWS = 0.2
 LEAST_SPREAD = 1e-6
 RIDGES = np.logspace(-3, 4, 15)  # penalties, per row
 LEAST_SHARE = 1e-3  # below which a member is dropped
@@ -246,7 +248,8 @@ class Around(Member):
         apart = cdist(here / self.width, self.forecasts[seen] / self.width, "sqeuclidean")
         near = (np.exp(-0.5 * apart) + FLOOR) * self.mass[seen]
         near /= near.sum(1, keepdims=True)
-        values, places = here[:, :1] + self.missed[seen, 0], self.places[seen]
+        values = here[:, :1] + self.missed[seen, 0]
+        places = self.places[seen]
         places = np.broadcast_to(places, near.shape)
         return np.asarray(onto(self.points, places, values, near).toarray())
 
@@ -290,7 +293,8 @@ class ConditionalDistribution:
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         rng = stream(estimator.random_state or 0, "omniprediction", "law")
         outcomes = np.round(rows.outcomes, DIGITS)
-        self.listed, self.rounds = listed, len(outcomes)
+        self.listed = listed
+        self.rounds = len(outcomes)
         self.points = support(outcomes, rows.weights)
         table, truth = (
             # less each loss's mean over actions, side by side
@@ -299,7 +303,8 @@ class ConditionalDistribution:
         )
         if (functions := table.shape[1]) > MOST_FUNCTIONS:
             kept = np.sort(rng.choice(np.arange(functions), MOST_FUNCTIONS, replace=False))
-            table, truth = table[:, kept], truth[:, kept]
+            table = table[:, kept]
+            truth = truth[:, kept]
         folds = list(folds_of(estimator.cv, rows, int(rng.integers(2**31))))
         own = rows.seen, outcomes, rows.weights, folds, estimator.trees, rng
         sample = Sample(*own, self.points, table, truth)
@@ -342,7 +347,8 @@ class ConditionalDistribution:
 
     def alternatives(self, loss: Loss, seen: Array) -> Indices:
         """Return the actions (B, m) of comparators: what each member would do by itself."""
-        table, members = loss.losses(self.points), self.members.values()
+        table = loss.losses(self.points)
+        members = self.members.values()
         return np.array([best_response(member.expected(seen, table)) for member in members])
 
 

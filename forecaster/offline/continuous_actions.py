@@ -23,19 +23,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, grid_points
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import check_int, check_probability
 from regretless.market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
 
 MOST_POINTS = 20_000
+MOST_DIMENSIONS = 14  # at which a net of two points an axis is within that
+LEAST_THETA = 1e-100
 SAMPLE = 2000  # pairs of actions on which a declared constant is checked
 ROUNDING = 1e-9
 
 
 def theta_net(theta: float, dimension: int = 1) -> Array:
     """Return a theta-net of the cube in sup norm: points (N, m), lexicographic, at most 20,000."""
-    if not 0 < theta < math.inf:
-        raise UserError(f"theta = {theta!r}: give a positive number, such as 0.05")
+    is_number = isinstance(theta, int | float | np.number) and not isinstance(theta, bool)
+    if not is_number or not LEAST_THETA <= theta < math.inf:
+        raise UserError(f"theta = {brief(theta)}: give a positive number, such as 0.05")
+    check_int("dimension", dimension, least=1, below=MOST_DIMENSIONS + 1)
     cells = max(math.ceil(1 / (2 * theta) - ROUNDING), 1)
     if cells**dimension > MOST_POINTS:
         raise UserError(f"theta = {theta}: {cells}^{dimension} actions are too many; raise theta")
@@ -124,11 +129,13 @@ class Pinball(ContinuousLoss):
     constant = 1.0  # after the division
 
     def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise UserError(f"level = {self.level!r}: give a number between 0 and 1")
+        check_probability("level", self.level)
+        check_int("outcomes", self.outcomes, least=1)
+        check_int("coordinate", self.coordinate, least=0, below=self.outcomes)
 
     def on(self, net: Array) -> Convex1D:
-        under, over = self.level, 1 - self.level
+        under = self.level
+        over = 1 - self.level
         scale = max(under, over)
         return Convex1D(
             kinks=np.full((len(net), 1), 1 / scale),

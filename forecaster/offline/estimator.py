@@ -24,20 +24,37 @@ from regretless.forecaster.offline import tables
 from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
 from regretless.forecaster.offline.conditional import MIXED, ConditionalDistribution
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
-from regretless.forecaster.offline.online_to_batch import EVENTS, OnlineToBatch, sample_size
+from regretless.forecaster.offline.online_to_batch import (
+    EVENTS,
+    MEASURES,
+    OnlineToBatch,
+    sample_size,
+)
 from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows, same, scaled
+from regretless.forecaster.weights import rule_of
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import (
+    LARGEST,
+    check_name,
+    check_path,
+    numbers,
+    refused_in_one_line,
+)
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.regret import decision_swap_regret, omniprediction_regret
 
 ENOUGH = 1000  # rows from which some are held out; with fewer the distribution needs them more
-HELD, FEWEST_HELD, MOST_HELD = 0.2, 300, 2000
+HELD = 0.2
+FEWEST_HELD = 300
+MOST_HELD = 2000
 LEVELS = (0.1, 0.5, 0.9)
 FEATURES: Any = {"dtype": "float64", "ensure_min_features": 0}
 COUNT, POSITIVE = (Interval(Integral, least, None, closed="left") for least in (0, 1))
+MOST_TREES = 100_000
+MOST_FOLDS = 10_000
 
 
 class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -99,20 +116,21 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "delta": [Interval(Real, 0, None, closed="neither"), None],
-        "gamma": [Interval(Real, 0, None, closed="left")],
+        "delta": [Interval(Real, 0, LARGEST, closed="neither"), None],
+        "theta": [Interval(Real, 0, LARGEST, closed="neither"), None],
+        "gamma": [Interval(Real, 0, LARGEST, closed="left")],
         "kappa": [Interval(Real, 0, 1, closed="neither")],
         "rounds_kept": [POSITIVE, None],
         "events": [StrOptions(set(EVENTS))],
         "random_state": [COUNT, None],
         "base": [StrOptions({*MIXED, "none"})],
-        "trees": [POSITIVE],
-        "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
+        "trees": [Interval(Integral, 1, MOST_TREES, closed="both")],
+        "cv": [Interval(Integral, 2, MOST_FOLDS, closed="both"), "cv_object"],
         "holdout": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "refit": ["boolean"],
     }
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's convention: one keyword per parameter
+    def __init__(
         self,
         losses: Sequence[AnyLoss] | AnyLoss,
         policies: Sequence[Any] = (),
@@ -133,12 +151,23 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         refit: bool = True,
         ends: Any = None,
     ) -> None:
-        self.losses, self.policies = losses, policies
-        self.basis, self.delta, self.theta, self.gamma = basis, delta, theta, gamma
-        self.kappa, self.rounds_kept = kappa, rounds_kept
-        self.events, self.weights, self.random_state = events, weights, random_state
-        self.base, self.trees, self.cv, self.ends = base, trees, cv, ends
-        self.holdout, self.refit = holdout, refit
+        self.losses = losses
+        self.policies = policies
+        self.basis = basis
+        self.delta = delta
+        self.theta = theta
+        self.gamma = gamma
+        self.kappa = kappa
+        self.rounds_kept = rounds_kept
+        self.events = events
+        self.weights = weights
+        self.random_state = random_state
+        self.base = base
+        self.trees = trees
+        self.cv = cv
+        self.ends = ends
+        self.holdout = holdout
+        self.refit = refit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -155,9 +184,11 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         in one fold. With either nothing is certified. UserError if a parameter, a row, a loss or a
         policy's suggestion is out of its range.
         """
-        own: Any = {"multi_output": True, "ensure_min_samples": 1 if self.base == "none" else 2}
-        with tables.refused_in_one_line():
+        with refused_in_one_line():
             self._validate_params()
+        rule_of(self.weights, 1)  # refused even where a distribution needs no weights
+        own: Any = {"multi_output": True, "ensure_min_samples": 1 if self.base == "none" else 2}
+        with refused_in_one_line():
             blank = X is None or (isinstance(X, list) and not X)
             given = np.empty((*np.shape(y)[:1], 0)) if blank else X
             features, y = validate_data(self, given, y, **FEATURES, **own)
@@ -171,14 +202,16 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.ends_ = tables.ends_of(self.ends, outcomes)
         outcomes = scaled(outcomes, self.ends_)
         listed = Listed(self, outcomes)
-        self.basis_, self.net_ = listed.basis, listed.net
+        self.basis_ = listed.basis
+        self.net_ = listed.net
         rows = Rows(listed.seen(self.policies, given, features), outcomes, weights, named)
 
         # learn without the rows that are held out, certify, and learn again from all
         learned: Any = OnlineToBatch if self.base == "none" else ConditionalDistribution
         held = self._held_out(rows)
         self.fitted_: Any = learned(self, listed, rows[~held])
-        self.certified_fit_, self.held_ = self.fitted_, rows[held] if held.any() else None
+        self.certified_fit_ = self.fitted_
+        self.held_ = rows[held] if held.any() else None
         certified = self._certified(listed.singles, "decision_swap", self.kappa)
         self.certified_on_holdout_ = max((one.total for one in certified), default=None)
         self.bound_ = self.certified_on_holdout_
@@ -189,7 +222,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self
 
     def _held_out(self, rows: Rows) -> Mask:
-        count, share = len(rows.seen), self.holdout
+        count = len(rows.seen)
+        share = self.holdout
         plain = rows.exchangeable and isinstance(self.cv, Integral)
         if share != "auto":
             held = max(min(round(float(share) * count), count - 2), 0)
@@ -213,7 +247,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def _asked(self, X: Any) -> tuple[Any, Array]:
         """Return what predicts, and the rows (m, f + C) of a table as it sees them."""
         check_is_fitted(self)
-        with tables.refused_in_one_line():
+        with refused_in_one_line():
             features = validate_data(self, X, reset=False, **FEATURES)
         return self.fitted_, self.fitted_.listed.seen(self.policies, X, features)
 
@@ -233,16 +267,23 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             raise UserError("base = 'none' has no distribution of outcomes; fit with base='auto'")
         return asked
 
+    def _outcomes(self, y: Any, *, rows: int) -> Array:
+        """Return outcomes (m, d) in [0, 1], one for each row; UserError where they do not fit."""
+        given = tables.checked_outcomes(y)
+        if given.shape != (rows, len(self.ends_)):
+            told = f"y has shape {given.shape}, X has {rows} rows"
+            raise UserError(f"{told}; give {len(self.ends_)} outcomes for each row")
+        return scaled(given, self.ends_)
+
     def _in_units(self, values: Array) -> Array:
         low, high = self.ends_.T.reshape(2, -1, *[1] * (values.ndim - 2))
         return np.asarray(low + values * (high - low))
 
     def predict_quantiles(self, X: Any, levels: Sequence[float] = LEVELS) -> Array:
         """Return quantiles (m, d, levels) of outcomes in their own units; not without a base."""
-        if not all(0 < level < 1 for level in levels):
-            raise UserError(f"levels = {list(levels)}: give numbers between 0 and 1")
+        asked = _checked_levels(levels)
         fit, seen = self._distribution(X)
-        return self._in_units(fit.quantiles(seen, levels))
+        return self._in_units(fit.quantiles(seen, asked))
 
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
         """Return the mixed strategy (m, A) of a single loss's best response, ties to the lowest.
@@ -271,12 +312,14 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         ``y_0_q10``, in its own units (with a base); of each listed loss ``loss0``, and so on, or of
         each one ``loss0_0`` of a stack, ``_action``, drawn, and ``_expected_loss``.
         """
+        asked = _checked_levels(levels)
         (fit, seen), columns = self._asked(X), dict[str, Any]()
         if self.base != "none":
-            means, quantiles = fit.outcomes(seen), self.predict_quantiles(X, levels)
+            means = fit.outcomes(seen)
+            quantiles = self.predict_quantiles(X, asked)
             for j, mean in enumerate(self._in_units(means).T):
                 columns[f"y_{j}"] = mean
-                own = {f"y_{j}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
+                own = {f"y_{j}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(asked)}
                 columns |= own
         for s, loss in enumerate(tables.as_list(self.losses)):
             singles: dict[str, AnyLoss] = {f"loss{s}": loss}
@@ -297,9 +340,14 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
         fit, seen = self._asked(X)
-        outcomes, singles = scaled(tables.checked_outcomes(y), self.ends_), fit.listed.singles
+        outcomes = self._outcomes(y, rows=len(seen))
+        with refused_in_one_line():
+            weights = _check_sample_weight(sample_weight, seen, ensure_non_negative=True)
+        if not weights.any():
+            raise UserError("sample_weight: all rows have weight 0; give others, or leave it out")
+        singles = fit.listed.singles
         each = [(fit.play(own, seen)[0] * own.losses(outcomes)).sum(1) for own in singles]
-        return -float(np.average(np.mean(each, axis=0), weights=sample_weight))
+        return -float(np.average(np.mean(each, axis=0), weights=weights))
 
     # regret and bounds
 
@@ -309,13 +357,15 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         Benchmarks are the constants, the policies and what each member of the distribution would
         do.
         """
-        outcomes = scaled(tables.checked_outcomes(y), self.ends_)
-        return decision_swap_regret(*self._compared(*self._asked(X), loss, outcomes))
+        fit, seen = self._asked(X)
+        outcomes = self._outcomes(y, rows=len(seen))
+        return decision_swap_regret(*self._compared(fit, seen, loss, outcomes))
 
     def omniprediction_regret(self, loss: AnyLoss, X: Any, y: Any) -> float:
         """Measure the loss above that of the best benchmark; the rest is as above."""
-        outcomes = scaled(tables.checked_outcomes(y), self.ends_)
-        return omniprediction_regret(*self._compared(*self._asked(X), loss, outcomes))
+        fit, seen = self._asked(X)
+        outcomes = self._outcomes(y, rows=len(seen))
+        return omniprediction_regret(*self._compared(fit, seen, loss, outcomes))
 
     def _compared(
         self, fit: Any, seen: Array, loss: AnyLoss, outcomes: Array
@@ -345,7 +395,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         itself, if nobody chose it after a look at the rows.
         """
         check_is_fitted(self)
-        finite, singles = self.fitted_.listed.finite(loss), self.fitted_.listed.singles
+        check_name("measure", measure, MEASURES)
+        finite = self.fitted_.listed.finite(loss)
+        singles = self.fitted_.listed.singles
         kappa = self.kappa / (len(singles) if any(same(finite, own) for own in singles) else 1)
         return next(iter(self._certified([finite], measure, kappa)), None)
 
@@ -361,6 +413,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         if self.base != "none":
             return self.certificate(loss, measure)
         check_is_fitted(self)
+        check_name("measure", measure, MEASURES)
         found: BatchBound | None = self.fitted_.bound(loss, measure)
         return found
 
@@ -373,7 +426,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         >>> OfflineOmnipredictor([Linear(np.array([[1.0], [0.5]]))], base="none").sample_size(0.1)
         4341
         """
-        with tables.refused_in_one_line():
+        with refused_in_one_line():
             self._validate_params()
         outcomes = tables.as_list(self.losses)[0].outcomes
         return sample_size(self, Listed(self, np.empty((1, outcomes))), regret)
@@ -386,10 +439,18 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         UserError if a policy, loss or basis is code and not data.
         """
         check_is_fitted(self)
-        persistence.save(self, Path(path))
+        persistence.save(self, check_path("path", path))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a model that ``save`` wrote; UserError if it is no such file."""
-        model: Self = persistence.load(cls, Path(path))
+        model: Self = persistence.load(cls, check_path("path", path))
         return model
+
+
+def _checked_levels(levels: Any) -> list[float]:
+    """Return levels of quantiles; UserError unless they are numbers between 0 and 1."""
+    found = numbers("levels", levels)
+    if found.ndim != 1 or not ((found > 0) & (found < 1)).all():
+        raise UserError(f"levels = {brief(levels)}: give numbers between 0 and 1")
+    return [float(level) for level in found]

@@ -31,7 +31,7 @@ twice that. Otherwise it plays the best response of its own form, and has no bou
 
 Omniprediction regret has one comparator for all actions: N = A + C.
 
-**Sample complexity** (docs/offline.md). Before the run e is at most what ``events.bounds`` has for
+**Sample complexity** (docs/offline.md). Before the run e is at most what ``guarantees`` has for
 certificates within their tolerance; ``sample_size`` adds everything up, with all constants.
 """
 
@@ -47,17 +47,18 @@ from regretless.forecaster.events.cover import nearest
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.events.weights import rule_of
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss, radius
 from regretless.forecaster.offline.tables import AnyLoss, Listed, Rows, same
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.weights import rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import check_like
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
+from regretless.market.core.validation import check_probability
 from regretless.market.losses import Loss
 from regretless.market.records import Decision, Mixture
 from regretless.market.regret.ledger import Ledger
@@ -70,7 +71,7 @@ MEASURES = ("omniprediction", "decision_swap")
 EVENTS = {"coordinates": VectorEvents, "losses": GainEvents}
 
 
-def errors(  # noqa: PLR0913 - the numbers of the module docstring
+def errors(
     measure: Measure,
     *,
     losses: int,
@@ -111,10 +112,14 @@ class OnlineToBatch:
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
-        self.listed, self.kinds = listed, (estimator.events, estimator.weights)
-        self.gamma, self.kappa = estimator.gamma, estimator.kappa
-        self.policies, self.rounds = len(estimator.policies), len(rows.outcomes)
-        player, rounds = self._fresh(), self.rounds
+        self.listed = listed
+        self.kinds = (estimator.events, estimator.weights)
+        self.gamma = estimator.gamma
+        self.kappa = estimator.kappa
+        self.policies = len(estimator.policies)
+        self.rounds = len(rows.outcomes)
+        player = self._fresh()
+        rounds = self.rounds
         self.kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
         if (size := self.kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
             told = f"rounds_kept = {self.kept}: they take {size:,.0f} MiB"
@@ -127,14 +132,18 @@ class OnlineToBatch:
 
     def _play_all(self, player: UnbiasedPrediction, rows: Rows, times: list[int]) -> None:
         """Play all rounds; keep their regret, and the states before some of them."""
-        listed, states, nobody = self.listed, [], np.empty(0, dtype=np.intp)
+        listed = self.listed
+        states = []
+        nobody = np.empty(0, dtype=np.intp)
         own: Any = {"policies": self.policies, "measures": MEASURES}
         ledgers = [Ledger(*offset.shape, **own) for offset, _ in listed.forms]
-        asked, kept = self._suggestions(rows.seen), set(times)
+        asked = self._suggestions(rows.seen)
+        kept = set(times)
         for t, suggestions in enumerate(asked):
             if t % CHUNK == 0:
                 part = rows.outcomes[t : t + CHUNK]
-                truths, values = listed.basis.transform(part), listed.values(part)
+                truths = listed.basis.transform(part)
+                values = listed.values(part)
             if t in kept:
                 states.append(player.state())
             mixture = player.mixture(suggestions)
@@ -213,16 +222,21 @@ class OnlineToBatch:
             offset, weights = listed.basis.coefficients(loss)
         except ValueError as reason:
             raise UserError(f"the fitted basis does not serve this loss: {reason}") from reason
-        best, s, k = np.inf, 0, 0
+        best = np.inf
+        s = 0
+        k = 0
         for stack, form in enumerate(listed.forms):
             if form[0].shape[1] == loss.actions:
                 own = {"kept_offset": form[0], "kept_weights": form[1]}
                 cover = nearest(offset[None], weights[None], **own)
                 if cover.radius[0] < best:
-                    best, s, k = float(cover.radius[0]), stack, int(cover.representative_of[0])
+                    best = float(cover.radius[0])
+                    s = stack
+                    k = int(cover.representative_of[0])
         if best > max(self.gamma, SAME):
             return offset, weights, None, np.inf
-        other, apart = listed.stacks[s][k], 0.0
+        other = listed.stacks[s][k]
+        apart = 0.0
         if not same(loss, other):
             apart = best + sum(listed.basis.certified_error(x.as_stack()) for x in (loss, other))
         return listed.forms[s][0][k], listed.forms[s][1][k], (s, k), apart
@@ -255,7 +269,8 @@ class OnlineToBatch:
 
 def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
     """Mixed strategies (K, A) of best responses to a mixture; offset (K, A), weights (K, A, n)."""
-    found, every = np.zeros(offset.shape), np.arange(len(offset))
+    found = np.zeros(offset.shape)
+    every = np.arange(len(offset))
     for point, weight in zip(mixture.points, mixture.weights, strict=True):
         found[every, best_response(expected_losses(offset, weights, point))] += weight
     return found
@@ -267,24 +282,27 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     With probability 1 - kappa no listed loss regrets more on fresh examples, if the solver meets
     its tolerance. UserError if the error of the basis is larger.
     """
-    if not 0 < regret < 1:
-        raise UserError(f"regret = {regret!r}: give a number between 0 and 1")
-    policies, kinds = len(estimator.policies), (estimator.events, estimator.weights)
+    check_probability("regret", regret)
+    policies = len(estimator.policies)
+    kinds = (estimator.events, estimator.weights)
     own: Any = {"losses": len(listed.singles), "policies": policies, "kappa": estimator.kappa}
 
     def most(rounds: int) -> float:
-        player, totals = player_of(listed, kinds, rounds=rounds, policies=policies), []
-        bias = player.beforehand(rounds)
+        player = player_of(listed, kinds, rounds=rounds, policies=policies)
+        totals = []
+        bound = player.beforehand(rounds)
         for stack, (_, weights) in zip(listed.stacks, listed.forms, strict=True):
             size = {"actions": stack.actions, "rounds": rounds, "kept": rounds}
-            online = float(bias.regret(weights, policies=policies).max())
+            online = float(bound.a_priori(weights, policies=policies).max())
             sampling = errors("decision_swap", **own, **size)[0]
             totals.append(online + 2 * listed.basis.certified_error(stack) + sampling)
         return max(totals)
 
-    low, high = 0, 1
+    low = 0
+    high = 1
     while most(high) > regret:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
         if high > MOST_ROWS:
             raise UserError(f"regret = {regret}: below the error of the basis; lower delta")
     return bisect_left(range(high), True, lo=low + 1, key=lambda rounds: most(rounds) <= regret)  # noqa: FBT003

@@ -7,8 +7,7 @@ other rows than those of ``fit``: otherwise the rows are no independent sample g
 and no bound holds.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +20,10 @@ from regretless.forecaster.bases.exact import keys_of
 from regretless.forecaster.offline import continuous_actions as nets
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.validation import numbers, refused_in_one_line
 from regretless.market.losses import Loss, unique_losses
-from regretless.market.losses.basis import Basis
+from regretless.market.losses.basis import Basis, checked_basis
 from regretless.market.records import Context
 
 FEW = 24  # losses' actions that are a basis themselves
@@ -52,15 +52,6 @@ class Rows:
         return self.groups is None and bool((self.weights == self.weights[0]).all())
 
 
-@contextmanager
-def refused_in_one_line() -> Iterator[None]:
-    """Turn what scikit-learn refuses into a UserError."""
-    try:
-        yield
-    except ValueError as error:
-        raise UserError(" ".join(str(error).split())) from error
-
-
 def checked_outcomes(y: Any) -> Array:
     """Return outcomes (m, d) as numbers; a one-dimensional list is d = 1."""
     with refused_in_one_line():
@@ -74,12 +65,12 @@ def ends_of(given: Any, outcomes: Array) -> Array:
     None takes the least and the greatest outcome, and 0 and 1 for a column in [0, 1].
     """
     if given is not None:
-        pairs = np.asarray(given, dtype=np.float64)
-        fine = pairs.shape == (outcomes.shape[1], 2) and np.isfinite(pairs).all()
-        if not (fine and (pairs[:, 0] != pairs[:, 1]).all()):
-            raise UserError(f"ends = {given!r}: give a low and a high for each outcome")
+        pairs = numbers("ends", given)
+        if pairs.shape != (outcomes.shape[1], 2) or (pairs[:, 0] == pairs[:, 1]).any():
+            raise UserError(f"ends = {brief(given)}: give a low and a high for each outcome")
         return pairs
-    low, high = outcomes.min(0), outcomes.max(0)
+    low = outcomes.min(0)
+    high = outcomes.max(0)
     inside = (low >= 0) & (high <= 1)
     low = np.where(inside, 0.0, low)
     return np.stack([low, np.where(inside | (high == low), low + 1.0, high)], axis=1)
@@ -116,6 +107,9 @@ class Listed:
 
     def __init__(self, estimator: Any, outcomes: Array) -> None:
         losses = as_list(estimator.losses)
+        if estimator.basis is not None:
+            checked_basis(estimator.basis)
+        self.outcomes = outcomes.shape[1]
         for loss in losses:
             if loss.outcomes != outcomes.shape[1]:
                 told = f"y has {outcomes.shape[1]} outcomes, a loss has {loss.outcomes}"
@@ -128,7 +122,8 @@ class Listed:
 
         self.net: Array | None = None
         if moving:  # the theorem's theta where none is given; constants are checked
-            dimension, theta = moving[0].dimension, estimator.theta
+            dimension = moving[0].dimension
+            theta = estimator.theta
             if any(loss.dimension != dimension for loss in moving):
                 raise UserError("losses have actions of several dimensions; fit them apart")
             for loss in moving:
@@ -166,6 +161,7 @@ class Listed:
 
         Each policy is asked once; points are rounded to the net. UserError if one is no action.
         """
+        check_policies(policies)
         actions = {stack.actions for stack in self.stacks}
         if policies and self.net is None and len(actions) > 1:
             raise UserError("policies need losses with one number of actions; fit them apart")
@@ -194,13 +190,34 @@ class Listed:
 
     def finite(self, loss: AnyLoss) -> Loss:
         """Return a single loss of finitely many actions; UserError where it does not fit."""
-        if not isinstance(loss, ContinuousLoss):
-            if loss.stack:
-                raise UserError("loss is a stack of losses; give one of them, such as loss[0]")
-            return loss
-        if self.net is None or loss.dimension != self.net.shape[1]:
-            raise UserError("the fitted losses have no such continuous actions; fit again with it")
-        return loss.on(self.net)
+        if not isinstance(loss, AnyLoss):
+            raise UserError(f"loss = {brief(loss)}: give a single loss of market.losses")
+        if isinstance(loss, ContinuousLoss):
+            if self.net is None or loss.dimension != self.net.shape[1]:
+                told = "the fitted losses have no such continuous actions"
+                raise UserError(f"{told}; fit again with it")
+            self._check_outcomes(loss)
+            return loss.on(self.net)
+        if loss.stack:
+            raise UserError("loss is a stack of losses; give one of them, such as loss[0]")
+        self._check_outcomes(loss)
+        return loss
+
+    def _check_outcomes(self, loss: AnyLoss) -> None:
+        if loss.outcomes != self.outcomes:
+            told = f"loss is of {loss.outcomes} outcomes, the fitted ones are of {self.outcomes}"
+            raise UserError(f"{told}; give one of as many")
+
+
+def check_policies(policies: Any) -> None:
+    """Raise UserError unless policies are a list of what can be asked for actions."""
+    if not isinstance(policies, list | tuple):
+        raise UserError(f"policies = {brief(policies)}: give a list of them")
+    for policy in policies:
+        asked = getattr(policy, "predict", policy)
+        if isinstance(policy, type) or not callable(asked):
+            cure = "give a function of a row, or an object with predict"
+            raise UserError(f"policies holds {brief(policy)}: {cure}")
 
 
 def as_list(losses: Any) -> list[AnyLoss]:

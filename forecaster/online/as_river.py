@@ -27,12 +27,15 @@ class OmnipredictorRegressor(base.Regressor):
         models: Any = "panel",
         seed: int = 0,
     ) -> None:
-        self.low, self.high, self.losses = low, high, losses
-        self.models, self.seed = models, seed
-        ends = checked_ends("low, high", (low, high))
-        protected = targets(*ends) if losses is None else losses
+        self.low = low
+        self.high = high
+        self.losses = losses
+        self.models = models
+        self.seed = seed
+        interval = checked_ends("low, high", (low, high))
+        protected_losses = targets(*interval) if losses is None else losses
         self.omnipredictor = OnlineOmnipredictor(
-            protected, scale={"y": ends}, models=models, seed=seed
+            protected_losses, scale={"y": interval}, models=models, seed=seed
         )
 
     @classmethod

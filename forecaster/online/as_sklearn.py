@@ -11,7 +11,7 @@ from regretless.forecaster.online.inputs import targets
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
 from regretless.forecaster.online.validation import checked_ends
 from regretless.market.core.arrays import Array
-from regretless.market.core.validation import check_int
+from regretless.market.core.validation import check_int, refused_in_one_line
 from regretless.market.losses import Loss
 
 
@@ -46,8 +46,10 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
         models: Any = "panel",
         random_state: int = 0,
     ) -> None:
-        self.scale, self.losses = scale, losses
-        self.models, self.random_state = models, random_state
+        self.scale = scale
+        self.losses = losses
+        self.models = models
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget what was learned, and learn a table (m, f) of contexts with outcomes (m,)."""
@@ -56,23 +58,33 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more rows."""
-        first = not hasattr(self, "omnipredictor_")
-        X, y = validate_data(self, X, y, y_numeric=True, reset=first)
-        if first:
-            margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
-            ends = self.scale or (float(y.min()) - margin, float(y.max()) + margin)
-            low, high = checked_ends("scale", ends)
-            own: Any = {"scale": {"y": (low, high)}, "models": self.models}
-            own["seed"] = check_int("random_state", self.random_state or 0, least=0)
-            self.omnipredictor_ = OnlineOmnipredictor(
-                targets(low, high) if self.losses is None else self.losses, **own
-            )
+        is_first = not hasattr(self, "omnipredictor_")
+        with refused_in_one_line():
+            X, y = validate_data(self, X, y, y_numeric=True, reset=is_first)
+        if is_first:
+            self.omnipredictor_ = self._new(y)
         for row, outcome in zip(X, y, strict=True):
             self.omnipredictor_.learn_one(row, float(outcome))
         return self
 
+    def _new(self, y: Array) -> OnlineOmnipredictor:
+        """Return an omnipredictor that has learned nothing, for outcomes such as the first ones."""
+        interval: Any = self.scale
+        if interval is None:
+            margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
+            interval = float(y.min()) - margin, float(y.max()) + margin
+        low, high = checked_ends("scale", interval)
+        seed = 0 if self.random_state is None else self.random_state
+        return OnlineOmnipredictor(
+            targets(low, high) if self.losses is None else self.losses,
+            scale={"y": (low, high)},
+            models=self.models,
+            seed=check_int("random_state", seed, least=0),
+        )
+
     def predict(self, X: Any) -> Array:
         """Return the mean outcome that is forecast for each row (m,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False)
+        with refused_in_one_line():
+            X = validate_data(self, X, reset=False)
         return np.array([float(self.omnipredictor_.predict_one(row).mean) for row in X])

@@ -27,26 +27,26 @@ from regretless.market.records import Policy
 
 
 @contextmanager
-def naming(what: str, *more: str) -> Iterator[None]:
+def naming(parameter: str, *hints: str) -> Iterator[None]:
     """Turn what is refused into a UserError that names the parameter, and adds a cure."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise UserError("; ".join((f"{what}: {error}", *more))) from error
+        raise UserError("; ".join((f"{parameter}: {error}", *hints))) from error
 
 
-def maker_of(told: Any, known: register.Registry) -> partial[Any]:
+def maker_of(description: Any, registry: register.Registry) -> partial[Any]:
     """Return what a name or a table ``{"kind": ...}`` says is to be made, with its parameters."""
-    table = told if isinstance(told, Mapping) else {"kind": told}
-    if (kind := str(table.get("kind"))) not in known:
-        raise UserError(f"unknown kind {kind!r}; {closest(kind, known.names())}")
-    return partial(known[kind], **{key: one for key, one in table.items() if key != "kind"})
+    table = description if isinstance(description, Mapping) else {"kind": description}
+    if (kind := str(table.get("kind"))) not in registry:
+        raise UserError(f"unknown kind {kind!r}; {closest(kind, registry.names())}")
+    return partial(registry[kind], **{key: value for key, value in table.items() if key != "kind"})
 
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")
 Inputs = Mapping[Any, Any] | Sequence[Any] | Array | None  # values by name, or by column
 EPOCH = pd.Timestamp("1970-01-01")
-POINTS = 11
+N_TARGETS = 11
 
 
 class Contexts(Checkpointable):
@@ -71,22 +71,24 @@ class Contexts(Checkpointable):
         contexts had other names; UserError if a value is none.
         """
         named = named_values(x)
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         for name in sorted(named):
-            found |= self._read(name, named[name], learn)
+            numbers |= self._read(name, named[name], learn)
         if learn:
             self._features += [name for name in named if name not in self._features]
         else:
             self._compare_features(named)
-        return {name: value for name, value in found.items() if not np.isnan(value)}
+        return {name: value for name, value in numbers.items() if not np.isnan(value)}
 
     def _compare_features(self, named: Mapping[str, Any]) -> None:
         """Warn of names that are missing or new, of each one once."""
         if not self._features:
             return
-        said = set(self._said)
-        missing = [name for name in self._features if name not in named and name not in said]
-        new = [name for name in named if name not in self._features and name not in said]
+        already_said = set(self._said)
+        missing = [
+            name for name in self._features if name not in named and name not in already_said
+        ]
+        new = [name for name in named if name not in self._features and name not in already_said]
         if missing or new:
             self._said += [*missing, *new]
             # beyond numbers, the omnipredictor's own two functions, to whoever called it
@@ -111,13 +113,15 @@ class Contexts(Checkpointable):
         try:
             day = pd.Timestamp(value).tz_localize(None)
         except ValueError as error:
-            cure = "give a date such as 2026-03-01"
-            raise UserError(f"'{name}' is {brief(value)}, which is no date; {cure}") from error
+            hint = "give a date such as 2026-03-01"
+            raise UserError(f"'{name}' is {brief(value)}, which is no date; {hint}") from error
         if pd.isna(day):
             return {}
-        since = float((day - EPOCH) / pd.Timedelta(days=1))
+        days_since_epoch = float((day - EPOCH) / pd.Timedelta(days=1))
         parts = {"_month": float(day.month), "_weekday": float(day.weekday())}
-        return {name: since} | {f"{name}{part}": number for part, number in parts.items()}
+        return {name: days_since_epoch} | {
+            f"{name}{part}": number for part, number in parts.items()
+        }
 
 
 def finite(name: str, value: Any) -> float:
@@ -131,33 +135,33 @@ def finite(name: str, value: Any) -> float:
     return number
 
 
-def policy_of(name: str, told: Any, actions: Sequence[Any]) -> Policy:
+def policy_of(name: str, rule: Any, actions: Sequence[Any]) -> Policy:
     """Make a policy of a function that answers with an action, or of a table ``{"kind": ...}``.
 
     It answers to the numbers of a context, by name, with an action's place.
     It raises UserError if an answer is no action, or a number is missing.
     """
-    answers: Callable[..., Any] = told
-    if not callable(told):
+    answers: Callable[..., Any] = rule
+    if not callable(rule):
         with naming(f"policies['{name}']"):
-            made = maker_of(told, register.policy)()
-        answers = lambda x: actions[made(x)]  # noqa: E731 - typed
+            policy = maker_of(rule, register.policy)()
+        answers = lambda x: actions[policy(x)]  # noqa: E731 - typed
 
-    def place(context: Mapping[str, float]) -> int:
+    def action_index(context: Mapping[str, float]) -> int:
         try:
             answer = answers(context)
         except KeyError as error:
-            known = closest(str(error.args[0]), list(context))
-            raise UserError(f"policy '{name}': no {error} in the context; {known}") from error
+            hint = closest(str(error.args[0]), list(context))
+            raise UserError(f"policy '{name}': no {error} in the context; {hint}") from error
         if answer not in actions:
-            wanted = f"return one of {', '.join(map(str, actions))}"
-            raise UserError(f"policy '{name}' suggests {brief(answer)}; {wanted}")
+            hint = f"return one of {', '.join(map(str, actions))}"
+            raise UserError(f"policy '{name}' suggests {brief(answer)}; {hint}")
         return actions.index(answer)
 
-    return place
+    return action_index
 
 
 def targets(low: float, high: float) -> dict[str, Loss]:
     """Return the squared distance of an outcome to evenly spaced points, one action each."""
-    points = np.linspace(low, high, POINTS)[:, None]
-    return {"distance": SeparablePower(np.ones((POINTS, 1)), np.array(2.0), centre=points)}
+    points = np.linspace(low, high, N_TARGETS)[:, None]
+    return {"distance": SeparablePower(np.ones((N_TARGETS, 1)), np.array(2.0), centre=points)}

@@ -44,8 +44,8 @@ import pandas as pd
 from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.bases.exact import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
-from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
@@ -65,15 +65,16 @@ from regretless.market.core.randomness import stream
 from regretless.market.core.validation import check_int
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
-from regretless.market.records import Decision
+from regretless.market.records import Decision, RoundFeedback
 from regretless.market.regret.ledger import Ledger
 
-WINDOW = 512  # past forecast errors that a distribution is made of
-EVEN = 2.0  # how many errors a lattice of all outcomes counts for
-WAITING = 10_000  # forecasts whose outcomes may come late
+MAX_PAST_ERRORS = 512  # past forecast errors that a distribution is made of
+ERRORS_OF_LATTICE = 2.0  # how many errors a lattice of all outcomes counts for
+MAX_WAITING = 10_000  # forecasts whose outcomes may come late
 MAX_STEPS_AHEAD = 1_000
 COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
 MEASURES = ("external", "swap", "decision_swap")
+NOT_NEEDED = "the file needs none of this name; leave it out"
 
 
 class OpenForecast(TypedDict):
@@ -151,7 +152,7 @@ class OnlineOmnipredictor(Checkpointable):
         *("_brought", "_slots_were_shared"),
     )
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the second
+    def __init__(
         self,
         losses: Mapping[str, Loss],
         *,
@@ -174,14 +175,16 @@ class OnlineOmnipredictor(Checkpointable):
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
         self.names, self.space = _outcomes(self.losses, self.scale)
-        unit = {}  # the losses over the unit cube, in [0, 1]
-        for name, own in self.losses.items():
+        unit_losses = {}  # the losses over the unit cube, in [0, 1]
+        for name, loss in self.losses.items():
             with naming(f"losses['{name}']"):
-                unit[name] = (self.space.pulled_back(own) if self.scale else own).normalised()
+                unit_losses[name] = (
+                    self.space.pulled_back(loss) if self.scale else loss
+                ).normalised()
         linear = LinearBasis(len(self.names))
-        self.basis = DirectSumBasis([default_basis(list(unit.values())), linear])
-        self.tasks = {name: self._task(name, own) for name, own in unit.items()}
-        self._members = made = self._models()
+        self.basis = DirectSumBasis([default_basis(list(unit_losses.values())), linear])
+        self.tasks = {name: self._task(name, loss) for name, loss in unit_losses.items()}
+        self._members = model_members = self._models()
         stacks: dict[Any, list[str]] = {}  # by actions; who has policies is alone
         for name, task in self.tasks.items():
             stacks.setdefault(name if task.policies else len(task.offset), []).append(name)
@@ -190,7 +193,7 @@ class OnlineOmnipredictor(Checkpointable):
         for names in self._names_in_group:
             tables = [(self.tasks[name].offset, self.tasks[name].weights) for name in names]
             self._groups += grouped(tables, self.tasks[names[0]].policies)
-        self._shared_models = Aggregate(made, self.basis.size)
+        self._shared_models = Aggregate(model_members, self.basis.size)
         self._slots: list[Slot] = []
         self._add_slot()
         self._slots_were_shared = False
@@ -200,7 +203,9 @@ class OnlineOmnipredictor(Checkpointable):
             name: Ledger(1, len(task.actions), policies=len(task.policies), measures=MEASURES)
             for name, task in self.tasks.items()
         }
-        self._followed = np.zeros((len(self.tasks), len(made)))  # losses of following each model
+        self._followed = np.zeros(
+            (len(self.tasks), len(model_members))
+        )  # losses of following each model
         self._errors = np.zeros((0, len(self.names)))
         self._grid = lattice(len(self.names))
         self._waiting: dict[str, OpenForecast] = {}  # by the key of ``learn_late``
@@ -213,38 +218,45 @@ class OnlineOmnipredictor(Checkpointable):
         self._peek: Peek | None = None
         self._asked: OpenForecast | None = None  # the models and its slot stand at this one
 
-    def _task(self, name: str, own: Loss) -> Task:
-        loss, actions = self.losses[name], self.actions.get(name)
-        if actions is not None and len(actions) != own.actions:
-            raise UserError(f"actions['{name}'] has {len(actions)} names; give {own.actions}")
+    def _task(self, name: str, unit_loss: Loss) -> Task:
+        loss = self.losses[name]
+        actions = self.actions.get(name)
+        if actions is not None and len(actions) != unit_loss.actions:
+            raise UserError(f"actions['{name}'] has {len(actions)} names; give {unit_loss.actions}")
         if actions is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
             actions = loss.knots[:, 0].tolist()
-        called: Sequence[Any] = range(own.actions) if actions is None else actions
-        told = self.policies.get(name, {})
-        policies = [policy_of(rule, one, called) for rule, one in told.items()]
-        return Task(own, called, *self.basis.coefficients(own), policies)
+        action_names: Sequence[Any] = range(unit_loss.actions) if actions is None else actions
+        rules = self.policies.get(name, {})
+        policies = [policy_of(policy, rule, action_names) for policy, rule in rules.items()]
+        return Task(unit_loss, action_names, *self.basis.coefficients(unit_loss), policies)
 
     def _models(self) -> dict[str, Any]:
-        told = PANEL if isinstance(self.models, str) and self.models == "panel" else self.models
-        if not isinstance(told, Mapping) or not all(isinstance(name, str) for name in told):
-            raise UserError(f"models = {brief(told)}: give 'panel', or models by name")
-        made = {name: self._model(name, model) for name, model in told.items()}
+        given_models = self.models
+        if isinstance(given_models, str) and given_models == "panel":
+            given_models = PANEL
+        is_by_name = isinstance(given_models, Mapping) and all(
+            isinstance(name, str) for name in given_models
+        )
+        if not is_by_name:
+            raise UserError(f"models = {brief(given_models)}: give 'panel', or models by name")
+        models = {name: self._model(name, model) for name, model in given_models.items()}
         for name, columns in self.forecasts.items():
-            if len(columns) != len(self.names) or name in made:
-                cure = f"give a name of its own and a column for each of {', '.join(self.names)}"
-                raise UserError(f"forecasts['{name}'] = {brief(columns)}: {cure}")
-            made[name] = ColumnForecast(self.basis, columns=columns)
-        if not made:
+            if len(columns) != len(self.names) or name in models:
+                hint = f"give a name of its own and a column for each of {', '.join(self.names)}"
+                raise UserError(f"forecasts['{name}'] = {brief(columns)}: {hint}")
+            models[name] = ColumnForecast(self.basis, columns=columns)
+        if not models:
             raise UserError("models: there are none; give one, or 'panel'")
-        return made
+        return models
 
-    def _model(self, name: str, told: Any) -> Any:
-        model, size = told, self.basis.size
+    def _model(self, name: str, description: Any) -> Any:
+        model = description
+        size = self.basis.size
         with naming(f"models['{name}']"):
-            if isinstance(told, str | Mapping):
-                maker = maker_of(told, register.forecaster)
-                takes = "basis" in inspect.signature(maker).parameters
-                model = maker(size, **({"basis": self.basis} if takes else {}))
+            if isinstance(description, str | Mapping):
+                maker = maker_of(description, register.forecaster)
+                takes_basis = "basis" in inspect.signature(maker).parameters
+                model = maker(size, **({"basis": self.basis} if takes_basis else {}))
             return adapted(model, size, self.basis)
 
     # the verbs
@@ -256,17 +268,17 @@ class OnlineOmnipredictor(Checkpointable):
         waits under the same key is dropped, as if nobody had asked for it. Without a key it is of
         the outcome that ``learn_one`` brings after ``steps_ahead`` - 1 others.
         """
-        place = None if key is None else validation.check_key(key)
+        waiting_key = None if key is None else validation.check_key(key)
         context = self._context(x)
         self._teach_known_outcomes()
         lead = self.steps_ahead - 1
-        if place is not None:
-            forecast = self._forecast_for_key(place, context, lead)
+        if waiting_key is not None:
+            forecast = self._forecast_for_key(waiting_key, context, lead)
         elif lead:
             forecast = self._forecast_for_outcome(str(self._brought + lead), context, lead)
         else:
             forecast = self._forecast(context, lead)
-        if place is not None or lead:
+        if waiting_key is not None or lead:
             self._contexts.numbers(x, learn=True)
         return self._distribution(forecast)
 
@@ -298,30 +310,31 @@ class OnlineOmnipredictor(Checkpointable):
 
         Outcomes come in any order. UserError if no forecast waits under the key.
         """
-        place = validation.check_key(key)
+        waiting_key = validation.check_key(key)
         outcome = self._vector(y)  # what is refused leaves the forecast open
-        forecast = self._waiting.get(place)
+        forecast = self._waiting.get(waiting_key)
         if forecast is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
         if outcome is None:
             self.counts["missing"] += 1
-            del self._waiting[place]
+            del self._waiting[waiting_key]
             self._drop(forecast)
         else:
             self._charge(forecast, outcome)
             self.counts["late"] += 1
-            del self._waiting[place]
+            del self._waiting[waiting_key]
             self._teach(forecast)
 
     def _context(self, x: Inputs) -> dict[str, float]:
-        named = self._contexts.numbers(x)
+        values_by_name = self._contexts.numbers(x)
         for columns in self.forecasts.values():
             for j, column in enumerate(columns):
-                if column not in named:
+                if column not in values_by_name:
                     raise UserError(f"no forecast '{column}' in the context; give a number")
-                low, high = self.space.low[j], self.space.high[j]
-                named[column] = (named[column] - low) / (high - low)
-        return named
+                low = self.space.low[j]
+                high = self.space.high[j]
+                values_by_name[column] = (values_by_name[column] - low) / (high - low)
+        return values_by_name
 
     # open forecasts
 
@@ -336,7 +349,7 @@ class OnlineOmnipredictor(Checkpointable):
         forecast = self._forecast(context, lead)
         self._waiting[key] = forecast
         self._peek = None  # its slot is taken
-        while len(self._waiting) > WAITING:
+        while len(self._waiting) > MAX_WAITING:
             oldest_key = next(iter(self._waiting))
             self._drop(self._waiting.pop(oldest_key))
             self.counts["forgotten"] += 1
@@ -364,18 +377,18 @@ class OnlineOmnipredictor(Checkpointable):
         peek = self._peek
         if peek is not None and peek.lead == lead and peek.context == context:
             return peek.forecast
-        slot_place = self._lowest_free_slot()
-        slot = self._slots[slot_place]
+        slot_index = self._lowest_free_slot()
+        slot = self._slots[slot_index]
         self._shared_models.ahead = lead + len(self._waiting)
         self._shared_models.newer = 0
         mixture = slot.mixture(context)
         stream_name = ["online", str(self.counts["learned"])]
-        if slot_place:
-            stream_name.append(str(slot_place))
+        if slot_index:
+            stream_name.append(str(slot_index))
         drawn = mixture.draw(stream(self.seed, *stream_name))
         forecast: OpenForecast = {
             "number": self._shared_models.time + self._shared_models.ahead,
-            "slot": slot_place,
+            "slot": slot_index,
             "context": context,
             "statistics": np.array(drawn.statistics),
             "points": np.array(self._shared_models.points),
@@ -390,14 +403,14 @@ class OnlineOmnipredictor(Checkpointable):
     def _lowest_free_slot(self) -> int:
         """Return its place; beyond ``MAX_SLOTS`` the last slot is shared."""
         taken = {forecast["slot"] for forecast in self._open_forecasts}
-        place = 0
-        while place in taken and place < MAX_SLOTS - 1:
-            place += 1
-        if place in taken:
+        slot_index = 0
+        while slot_index in taken and slot_index < MAX_SLOTS - 1:
+            slot_index += 1
+        if slot_index in taken:
             self._slots_were_shared = True
-        if place == len(self._slots):
+        if slot_index == len(self._slots):
             self._add_slot()
-        return place
+        return slot_index
 
     def _add_slot(self) -> None:
         slot = Slot(self._groups, self.basis, self._shared_models, place=len(self._slots))
@@ -420,7 +433,7 @@ class OnlineOmnipredictor(Checkpointable):
         return OnlineForecast(
             statistics=statistics,
             likely=np.concatenate([outcomes, self._grid]),
-            prior=np.repeat([1.0, EVEN / counts[1]], counts),
+            prior=np.repeat([1.0, ERRORS_OF_LATTICE / counts[1]], counts),
             names=self.names,
             space=self.space,
             basis=self.basis,
@@ -437,23 +450,23 @@ class OnlineOmnipredictor(Checkpointable):
         }
         scaled = self.space.to_unit(outcome)
         unit_outcome = np.clip(scaled, 0.0, 1.0)
-        beyond = unit_outcome != scaled
-        if beyond.any():
+        is_clipped = unit_outcome != scaled
+        if is_clipped.any():
             if not self.counts["clipped"]:
-                name = self.names[int(beyond.argmax())]
-                told = f"an outcome '{name}' lies beyond its scale and is clipped; widen scale"
-                warnings.warn(told, stacklevel=3)
+                name = self.names[int(is_clipped.argmax())]
+                warning = f"an outcome '{name}' lies beyond its scale and is clipped; widen scale"
+                warnings.warn(warning, stacklevel=3)
             self.counts["clipped"] += 1
-        for place, (name, task) in enumerate(self.tasks.items()):
+        for task_index, (name, task) in enumerate(self.tasks.items()):
             losses = task.loss.losses(unit_outcome)
             expected = task.expected(forecast["statistics"])[None]
             choice = best_response(expected)
             decision = Decision(None, choice, predicted=expected, choices=choice)
             self._ledgers[name].add(decision, losses[None], suggestions[name])
-            followed = best_response(task.offset + forecast["points"] @ task.weights.T)
-            self._followed[place] += losses[followed]
+            actions_of_models = best_response(task.offset + forecast["points"] @ task.weights.T)
+            self._followed[task_index] += losses[actions_of_models]
         error = unit_outcome - forecast["statistics"][-len(unit_outcome) :]
-        self._errors = np.concatenate([self._errors[1 - WINDOW :], error[None]])
+        self._errors = np.concatenate([self._errors[1 - MAX_PAST_ERRORS :], error[None]])
         self.counts["learned"] += 1
         forecast["outcome"] = unit_outcome
 
@@ -474,8 +487,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._shared_models.newer = max(earlier_rounds_open - self._shared_models.ahead, 0)
         if self._asked is not forecast:
             self._shared_models.reopen(forecast["context"], forecast["models"])
-        self._shared_models.observe_outcome(outcome)
-        self._shared_models.update(statistics)
+        self._shared_models.observe(RoundFeedback(statistics, outcome))
         self._peek = None
         self._asked = None
 
@@ -502,26 +514,29 @@ class OnlineOmnipredictor(Checkpointable):
         ``slots``, ``best_model`` in hindsight and ``regret_to_model``. The sum is missing once more
         than 256 forecasts were open: there is no theorem for those that share a slot.
         """
-        table, rounds = [], self.counts["learned"]
+        table = []
+        rounds = self.counts["learned"]
         promised = self._promised_regret()
-        for place, (name, task) in enumerate(self.tasks.items()):
+        for task_index, (name, task) in enumerate(self.tasks.items()):
             row: dict[str, Any] = {"loss": name, "rounds": rounds}
             if rounds:
-                ledger, scale = self._ledgers[name], float(task.loss.unit_scale)
-                own, bias = float(ledger.mean_loss()[0]), ledger.bound_from_bias()
+                ledger = self._ledgers[name]
+                scale = float(task.loss.unit_scale)
+                mean_loss = float(ledger.mean_loss()[0])
+                bias = ledger.bound_from_bias()
                 assert bias is not None  # noqa: S101 - every round had an expectation
-                row["mean_loss"] = task.in_units(own)
+                row["mean_loss"] = task.in_units(mean_loss)
                 for measure in MEASURES:
                     if (regret := ledger.regret(measure)) is not None:
                         row[f"{measure}_regret"] = scale * float(regret[0])
-                best = int(self._followed[place].argmin())
+                best_model = int(self._followed[task_index].argmin())
                 row["bound"] = scale * (float(bias[0]) + 2 * self.basis.error)
                 promised_per_round = promised[name] / rounds + 2 * self.basis.error
                 row["bound_from_variation"] = scale * promised_per_round
                 row["slots"] = len(self._slots)
-                row["best_model"] = self._shared_models.made_of[best]
-                above = own - float(self._followed[place, best]) / rounds
-                row["regret_to_model"] = scale * above
+                row["best_model"] = self._shared_models.made_of[best_model]
+                mean_loss_of_model = float(self._followed[task_index, best_model]) / rounds
+                row["regret_to_model"] = scale * (mean_loss - mean_loss_of_model)
             table.append(row)
         return pd.DataFrame(table)
 
@@ -553,8 +568,9 @@ class OnlineOmnipredictor(Checkpointable):
         return promised
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{count:,} {what}" for what, count in self.counts.items() if count)
-        return f"<OnlineOmnipredictor of {', '.join(self.tasks)}: {told or 'nothing learned'}>"
+        counts = [f"{count:,} {name}" for name, count in self.counts.items() if count]
+        learned = ", ".join(counts) or "nothing learned"
+        return f"<OnlineOmnipredictor of {', '.join(self.tasks)}: {learned}>"
 
     # files
 
@@ -565,19 +581,19 @@ class OnlineOmnipredictor(Checkpointable):
         """
         for name, model in self._members.items():
             if not remembers(model):
-                cure = "let it learn, give it state() and restore(state), or leave it out"
-                raise UserError(f"models['{name}'] cannot be saved; {cure}")
-        made = {
+                hint = "let it learn, give it state() and restore(state), or leave it out"
+                raise UserError(f"models['{name}'] cannot be saved; {hint}")
+        arguments = {
             "losses": {name: _written(name, loss) for name, loss in self.losses.items()},
             "scale": self.scale,
             "models": self.models if self.models == "panel" else _plain(self.models),
             "forecasts": self.forecasts,
-            "policies": {loss: _plain(told) for loss, told in self.policies.items()},
+            "policies": {loss: _plain(rules) for loss, rules in self.policies.items()},
             "actions": self.actions,
             "steps_ahead": self.steps_ahead,
             "seed": self.seed,
         }
-        saved.write(path, made, self.state())
+        saved.write(path, arguments, self.state())
 
     @classmethod
     def load(
@@ -595,22 +611,25 @@ class OnlineOmnipredictor(Checkpointable):
         """
         given_models = validation.checked_table("models", models, "models")
         given_policies = validation.checked_policies(policies)
-        made, state = saved.read(path)
+        arguments, state = saved.read(path)
         try:
-            losses = {name: _read(**told) for name, told in made["losses"].items()}
-            if made["models"] != "panel":
-                made["models"] = _filled(made["models"], given_models, "models")
-            for loss, told in made["policies"].items():
-                given = given_policies.get(loss, {})
-                made["policies"][loss] = _filled(told, given, f"policies['{loss}']")
-            own = cls(**made | {"losses": losses})
-            saved.check_state(state, own.state())
-            own.restore(state)
+            losses = {name: _read(**rules) for name, rules in arguments["losses"].items()}
+            models_in_file = {} if arguments["models"] == "panel" else arguments["models"]
+            models_of_file = _filled(models_in_file, given_models, "models")
+            if arguments["models"] != "panel":
+                arguments["models"] = models_of_file
+            for loss in arguments["policies"] | given_policies:
+                rules = arguments["policies"].get(loss, {})
+                given_rules = given_policies.get(loss, {})
+                arguments["policies"][loss] = _filled(rules, given_rules, f"policies['{loss}']")
+            omnipredictor = cls(**arguments | {"losses": losses})
+            saved.check_state(state, omnipredictor.state())
+            omnipredictor.restore(state)
         except UserError:
             raise
         except checkpoint.DAMAGED as error:
             raise saved.refused(path, error) from error
-        return own
+        return omnipredictor
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"open": self._open_state()}
@@ -618,9 +637,11 @@ class OnlineOmnipredictor(Checkpointable):
     def _open_state(self) -> dict[str, Any]:
         """Return the open forecasts as arrays and plain values, for a file."""
         return {
-            "waiting": {key: _arrays_last(one) for key, one in self._waiting.items()},
-            "planned": {key: _arrays_last(one) for key, one in self._planned.items()},
-            "untaught": {str(i): _arrays_last(one) for i, one in enumerate(self._untaught)},
+            "waiting": {key: _arrays_last(forecast) for key, forecast in self._waiting.items()},
+            "planned": {key: _arrays_last(forecast) for key, forecast in self._planned.items()},
+            "untaught": {
+                str(i): _arrays_last(forecast) for i, forecast in enumerate(self._untaught)
+            },
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -657,13 +678,13 @@ def _outcomes(
     losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
 ) -> tuple[list[str], Box]:
     size = {loss.outcomes for loss in losses.values()}
-    many = min(size)
-    if len(size) > 1 or (scale and len(scale) != many):
-        told = f"losses are of {' and '.join(map(str, sorted(size)))} outcomes"
-        raise UserError(f"{told}, scale of {len(scale)}; give as many")
+    n_outcomes = min(size)
+    if len(size) > 1 or (scale and len(scale) != n_outcomes):
+        fault = f"losses are of {' and '.join(map(str, sorted(size)))} outcomes"
+        raise UserError(f"{fault}, scale of {len(scale)}; give as many")
     if not scale:
-        names = ["y"] if many == 1 else [f"y_{j}" for j in range(many)]
-        return names, Box([0.0] * many, [1.0] * many)
+        names = ["y"] if n_outcomes == 1 else [f"y_{j}" for j in range(n_outcomes)]
+        return names, Box([0.0] * n_outcomes, [1.0] * n_outcomes)
     with naming("scale", "give (low, high) for each outcome"):
         return list(scale), Box(*zip(*scale.values(), strict=True))
 
@@ -683,14 +704,24 @@ def _read(*, kind: str, **fields_of: Any) -> Loss:
     return loss
 
 
-def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return models or policies by name, None for those that are objects or functions."""
-    return {name: one if isinstance(one, str | Mapping) else None for name, one in told.items()}
+    plain: dict[str, Any] = {}
+    for name, description in described.items():
+        is_plain = isinstance(description, str | Mapping)
+        plain[name] = description if is_plain else None
+    return plain
 
 
-def _filled(told: Mapping[str, Any], own: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Put the user's own objects in; UserError if one that was plain None is wanted."""
-    for name, one in told.items():
-        if one is None and name not in own:
+def _filled(described: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Put the user's own objects in, where None stands for one that a file cannot hold.
+
+    UserError if one of these is not given, or another is.
+    """
+    for name in given:
+        if name not in described or described[name] is not None:
+            raise UserError(f"load: {where}['{name}']: {NOT_NEEDED}")
+    for name, description in described.items():
+        if description is None and name not in given:
             raise UserError(f"load: give {where}['{name}'], as it was made")
-    return {name: own.get(name, one) for name, one in told.items()}
+    return {name: given.get(name, description) for name, description in described.items()}

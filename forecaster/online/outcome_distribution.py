@@ -32,7 +32,7 @@ from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Policy
 
 RIDGE = 1e-4  # rho
-CLOSE = 1e-8  # of the gradient
+GRADIENT_TOLERANCE = 1e-8  # of the gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +67,12 @@ class OnlineForecast:
     tasks: Mapping[str, Task]
 
     def __repr__(self) -> str:
-        ends = zip(self.names, self.weights @ self.outcomes, *self._at([0.05, 0.95]), strict=True)
-        shown = [f"{name} {mean:.4g} ({low:.4g} to {high:.4g})" for name, mean, low, high in ends]
-        return f"<OnlineForecast: {', '.join(shown)}>"
+        means = self.weights @ self.outcomes
+        lows, highs = self._at([0.05, 0.95])
+        parts = []
+        for name, mean, low, high in zip(self.names, means, lows, highs, strict=True):
+            parts.append(f"{name} {mean:.4g} ({low:.4g} to {high:.4g})")
+        return f"<OnlineForecast: {', '.join(parts)}>"
 
     @cached_property
     def outcomes(self) -> Array:
@@ -101,8 +104,10 @@ class OnlineForecast:
         return task.in_units(float(task.expected(self.statistics).min()))
 
     def _at(self, q: Any) -> Array:
-        own: Any = {"weights": self.weights, "method": "inverted_cdf"}
-        return np.asarray(np.quantile(self.outcomes, q, axis=0, **own))
+        quantiles = np.quantile(
+            self.outcomes, q, axis=0, weights=self.weights, method="inverted_cdf"
+        )
+        return np.asarray(quantiles)
 
     def _task(self, name: str) -> Task:
         return self.tasks[check_name("loss", name, self.tasks)]
@@ -121,22 +126,30 @@ def tilted(gaps: Array, prior: Array) -> Array:
     >>> tilted(np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)).round(3)
     array([0.436, 0.346, 0.218])
     """
-    level, size = np.log(prior / prior.sum()), gaps.shape[1]
+    log_prior = np.log(prior / prior.sum())
+    size = gaps.shape[1]
 
-    def weighed(tilt: Array) -> tuple[float, Array]:
-        powers = level + gaps @ tilt
-        total = float(np.logaddexp.reduce(powers))
-        return total, np.exp(powers - total)
+    def tilted_weights(tilt: Array) -> tuple[float, Array]:
+        exponents = log_prior + gaps @ tilt
+        total = float(np.logaddexp.reduce(exponents))
+        return total, np.exp(exponents - total)
 
-    def program(tilt: Array) -> tuple[float, Array]:
-        total, weights = weighed(tilt)
+    def objective(tilt: Array) -> tuple[float, Array]:
+        total, weights = tilted_weights(tilt)
         return total + RIDGE / 2 * float(tilt @ tilt), weights @ gaps + RIDGE * tilt
 
-    def curve(tilt: Array) -> Array:
-        _, weights = weighed(tilt)
+    def hessian(tilt: Array) -> Array:
+        _, weights = tilted_weights(tilt)
         centred = gaps - weights @ gaps
         return np.asarray(centred.T @ (weights[:, None] * centred) + RIDGE * np.eye(size))
 
-    own: Any = {"jac": True, "hess": curve, "method": "trust-exact", "options": {"gtol": CLOSE}}
-    _, weights = weighed(minimize(program, np.zeros(size), **own).x)
+    solution = minimize(
+        objective,
+        np.zeros(size),
+        jac=True,
+        hess=hessian,
+        method="trust-exact",
+        options={"gtol": GRADIENT_TOLERANCE},
+    )
+    _, weights = tilted_weights(solution.x)
     return np.asarray(weights / weights.sum())

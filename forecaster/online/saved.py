@@ -12,40 +12,31 @@ leave the whole file of one of them. What is read is checked three times: its di
 (they go through the constructor), and its state beside that of a new object.
 """
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError, brief
+from regretless.market.core.validation import check_path
 
 KIND = "OnlineOmnipredictor"
 FORMAT = 2  # format 1 had no digest
-CURE = "give a file that save wrote, or learn again"
+HINT = "give a file that save wrote, or learn again"
 
 
-def path_of(name: str, path: Any) -> Path:
-    """Return a path; UserError if it is none."""
-    is_path = isinstance(path, str | os.PathLike) and isinstance(os.fspath(path), str)
-    if not is_path or not os.fspath(path) or "\0" in os.fspath(path):
-        raise UserError(f"{name} = {brief(path)}: give the path of a file")
-    return Path(path)
-
-
-def write(path: Any, made: dict[str, Any], state: dict[str, Any]) -> None:
+def write(path: Any, arguments: dict[str, Any], state: dict[str, Any]) -> None:
     """Write a file whole or not at all.
 
     UserError if the path cannot be written, or something in the tree cannot be kept in a file.
     """
-    file = path_of("path", path)
-    tree = {"kind": KIND, "format": FORMAT, "made": made, "state": state}
+    file = check_path("path", path)
+    tree = {"kind": KIND, "format": FORMAT, "made": arguments, "state": state}
     try:
         checkpoint.save(file, tree, contested=True)
     except OSError as error:
-        cure = "give a file in a folder that can be written"
-        raise UserError(f"'{file}' cannot be written: {reason_of(error)}; {cure}") from error
+        hint = "give a file in a folder that can be written"
+        raise UserError(f"'{file}' cannot be written: {reason_of(error)}; {hint}") from error
 
 
 def read(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -53,19 +44,19 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
     The state is not yet checked: ``check_state`` does that.
     """
-    file = path_of("path", path)
+    file = check_path("path", path)
     try:
         tree = checkpoint.load(file)
     except OSError as error:
-        cure = "give a file that save wrote"
-        raise UserError(f"'{file}' cannot be read: {reason_of(error)}; {cure}") from error
+        hint = "give a file that save wrote"
+        raise UserError(f"'{file}' cannot be read: {reason_of(error)}; {hint}") from error
     except checkpoint.DAMAGED as error:
         raise refused(file, error) from error
     if not isinstance(tree, dict) or tree.get("kind") != KIND:
         raise refused(file, "it holds something else")
     if tree.get("format") != FORMAT:
-        other = f"it is of format {brief(tree.get('format'))}; this version reads {FORMAT}"
-        raise refused(file, other)
+        fault = f"it is of format {brief(tree.get('format'))}; this version reads {FORMAT}"
+        raise refused(file, fault)
     if not isinstance(tree.get("made"), dict) or not isinstance(tree.get("state"), dict):
         raise refused(file, "it lacks a part")
     return tree["made"], tree["state"]
@@ -81,19 +72,19 @@ def check_state(state: dict[str, Any], new_state: dict[str, Any]) -> None:
     check_finite(state, new_state, "state")
 
 
-def check_finite(value: Any, new_value: Any, place: str) -> None:
+def check_finite(value: Any, new_value: Any, location: str) -> None:
     """Raise ValueError if a number is not finite where the new object's is finite.
 
     What has no counterpart in a new object is not looked at, and neither is an array whose
     counterpart has numbers that are not finite: there they have a meaning.
     """
-    if isinstance(new_value, checkpoint.Own):  # the state of a user's own object
+    if isinstance(new_value, checkpoint.ForeignState):  # the state of a user's own object
         return
     if isinstance(new_value, dict):
         for key in new_value:
-            check_finite(value[key], new_value[key], f"{place}.{key}")
+            check_finite(value[key], new_value[key], f"{location}.{key}")
     elif is_floating(new_value) and np.isfinite(new_value).all() and not np.isfinite(value).all():
-        raise ValueError(f"{place} holds a number that is not finite")
+        raise ValueError(f"{location} holds a number that is not finite")
 
 
 def is_floating(value: Any) -> bool:
@@ -104,7 +95,7 @@ def is_floating(value: Any) -> bool:
 def refused(path: Any, reason: str | BaseException) -> UserError:
     """Return the one line that says why a file is not read."""
     text = reason if isinstance(reason, str) else reason_of(reason)
-    return UserError(f"'{path}' is no saved {KIND}: {text}; {CURE}")
+    return UserError(f"'{path}' is no saved {KIND}: {text}; {HINT}")
 
 
 def reason_of(error: BaseException) -> str:

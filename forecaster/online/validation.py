@@ -17,7 +17,7 @@ from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.validation import numbers
 from regretless.market.losses import Convex1D, Loss
 
-FARTHEST = 1000.0  # widths of the scale that an outcome may lie beyond it
+MAX_WIDTHS_BEYOND = 1000.0  # widths of the scale that an outcome may lie beyond it
 
 
 class FeatureWarning(UserWarning):
@@ -27,12 +27,12 @@ class FeatureWarning(UserWarning):
     """
 
 
-def checked_table(name: str, value: Any, what: str) -> dict[str, Any]:
+def checked_table(name: str, value: Any, kind: str) -> dict[str, Any]:
     """Return a mapping from text as a dictionary; None is an empty one."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise UserError(f"{name} = {brief(value)}: give {what} by name, such as {{'store': ...}}")
+        raise UserError(f"{name} = {brief(value)}: give {kind} by name, such as {{'store': ...}}")
     return dict(value)
 
 
@@ -60,22 +60,22 @@ def checked_scale(scale: Any, losses: Mapping[str, Loss]) -> dict[str, tuple[flo
     if is_pair and {loss.outcomes for loss in losses.values()} == {1}:
         scale = {"y": scale}
     if not isinstance(scale, Mapping):
-        cure = "give (low, high) by the name of each outcome, such as {'demand': (0, 260)}"
-        raise UserError(f"scale = {brief(scale)}: {cure}")
+        hint = "give (low, high) by the name of each outcome, such as {'demand': (0, 260)}"
+        raise UserError(f"scale = {brief(scale)}: {hint}")
     by_name = checked_table("scale", scale, "(low, high)")
-    return {name: checked_ends(f"scale['{name}']", ends) for name, ends in by_name.items()}
+    return {name: checked_ends(f"scale['{name}']", interval) for name, interval in by_name.items()}
 
 
-def checked_ends(name: str, ends: Any) -> tuple[float, float]:
+def checked_ends(name: str, interval: Any) -> tuple[float, float]:
     """Return two finite numbers, the first below the second."""
     try:
-        pair = numbers(name, ends)
+        pair = numbers(name, interval)
     except ValueError as error:
-        raise UserError(f"{name} = {brief(ends)}: give (low, high), two numbers") from error
+        raise UserError(f"{name} = {brief(interval)}: give (low, high), two numbers") from error
     if pair.shape != (2,) or not pair[0] < pair[1]:
-        raise UserError(f"{name} = {brief(ends)}: give (low, high), low below high")
+        raise UserError(f"{name} = {brief(interval)}: give (low, high), low below high")
     if not np.isfinite(pair[1] - pair[0]) or pair[0] + (pair[1] - pair[0]) / 2 in pair:
-        raise UserError(f"{name} = {brief(ends)}: give ends that differ by more than rounding")
+        raise UserError(f"{name} = {brief(interval)}: give ends that differ by more than rounding")
     return float(pair[0]), float(pair[1])
 
 
@@ -116,14 +116,14 @@ def checked_actions(actions: Any) -> dict[str, list[Any]]:
     """Return what the actions of losses are called, each name once."""
     names_of: dict[str, list[Any]] = {}
     for loss, names in checked_table("actions", actions, "names of actions").items():
-        cure = "give a list of their names, text or numbers, each once"
+        hint = "give a list of their names, text or numbers, each once"
         if isinstance(names, str | bytes | Mapping) or not hasattr(names, "__len__"):
-            raise UserError(f"actions['{loss}'] = {brief(names)}: {cure}")
+            raise UserError(f"actions['{loss}'] = {brief(names)}: {hint}")
         listed = [name.item() if isinstance(name, np.generic) else name for name in names]
         if not all(isinstance(name, str | int | float) for name in listed):
-            raise UserError(f"actions['{loss}'] = {brief(names)}: {cure}")
+            raise UserError(f"actions['{loss}'] = {brief(names)}: {hint}")
         if len(set(listed)) < len(listed):
-            raise UserError(f"actions['{loss}'] = {brief(names)}: {cure}")
+            raise UserError(f"actions['{loss}'] = {brief(names)}: {hint}")
         names_of[loss] = listed
     return names_of
 
@@ -135,8 +135,8 @@ def checked_policies(policies: Any) -> dict[str, dict[str, Any]]:
         by_name = checked_table(f"policies['{loss}']", rules, "rules")
         for name, rule in by_name.items():
             if not callable(rule) and not isinstance(rule, str | Mapping):
-                cure = "give a function of the context, or a table {'kind': ...}"
-                raise UserError(f"policies['{loss}']['{name}'] = {brief(rule)}: {cure}")
+                hint = "give a function of the context, or a table {'kind': ...}"
+                raise UserError(f"policies['{loss}']['{name}'] = {brief(rule)}: {hint}")
         rules_of[loss] = by_name
     return rules_of
 
@@ -193,9 +193,9 @@ def check_not_absurd(unit: Array, names: Sequence[str], vector: Array) -> None:
     ``unit`` (d,) is the outcome where its scale is [0, 1], ``vector`` (d,) as it was given.
     """
     for name, value, given in zip(names, unit, vector, strict=True):
-        if not abs(value) <= FARTHEST:
-            cure = "check its unit, or widen scale"
-            raise UserError(f"y: '{name}' = {given:g} is {FARTHEST:g} scales away; {cure}")
+        if not abs(value) <= MAX_WIDTHS_BEYOND:
+            hint = "check its unit, or widen scale"
+            raise UserError(f"y: '{name}' = {given:g} is {MAX_WIDTHS_BEYOND:g} scales away; {hint}")
 
 
 def is_missing(value: Any) -> bool:
@@ -212,7 +212,7 @@ def named_values(x: Any) -> dict[str, Any]:
     """
     if x is None:
         return {}
-    cure = "give a dictionary of numbers, words and dates, a row of them, or None"
+    hint = "give a dictionary of numbers, words and dates, a row of them, or None"
     if isinstance(x, pd.Series):
         x = x.to_dict()
     if isinstance(x, Mapping):
@@ -222,7 +222,7 @@ def named_values(x: Any) -> dict[str, Any]:
         return {str(name): value for name, value in x.items()}
     is_row = isinstance(x, list | tuple | range | np.ndarray) and getattr(x, "ndim", 1) == 1
     if not is_row:
-        raise UserError(f"x = {brief(x)}: {cure}")
+        raise UserError(f"x = {brief(x)}: {hint}")
     return {f"x_{i}": value for i, value in enumerate(x)}
 
 
@@ -233,5 +233,5 @@ def feature_line(missing: Sequence[str], new: Sequence[str]) -> str:
         parts.append(f"x lacks {', '.join(map(repr, missing))}, which earlier contexts had")
     if new:
         parts.append(f"x has {', '.join(map(repr, new))}, which no earlier context had")
-    cure = "use the old name if it is the same feature" if missing and new else "check the names"
-    return f"{'; '.join(parts)}; {cure}"
+    hint = "use the old name if it is the same feature" if missing and new else "check the names"
+    return f"{'; '.join(parts)}; {hint}"

@@ -1,4 +1,4 @@
-"""Names for the arrays that most modules pass about, all points of a grid, and draws."""
+"""Names for the types of arrays that most modules pass about, points of a grid, and draws."""
 
 from typing import Any
 
@@ -14,36 +14,67 @@ Integers = NDArray[np.int64]
 
 
 def grid_points(levels: NDArray[Any], dimension: int) -> NDArray[Any]:
-    """List all points (k^d, d) whose coordinates are among k levels, the last axis fastest."""
-    return np.stack(np.meshgrid(*[levels] * dimension, indexing="ij"), -1).reshape(-1, dimension)
+    """Return all points (k^d, d) whose coordinates are among k levels, the last axis fastest.
+
+    >>> grid_points(np.array([0, 1]), dimension=2).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    axes = np.meshgrid(*[levels] * dimension, indexing="ij")
+    return np.stack(axes, axis=-1).reshape(-1, dimension)
 
 
 def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) -> Indices:
-    """Draw an index for each of N uniform numbers (N,) by the inverse distribution function.
+    """Draw an index for each of N uniform numbers by the inverse distribution function.
 
-    Weights (K, A) are not negative; each row is read relative to its sum, so that rounding never
-    draws an index of weight 0. ``row_of`` (N,) is the row that each draw is from; None where there
-    are as many rows as draws.
+    Parameters
+    ----------
+    weights : array (K, A)
+        Not negative; each row is read relative to its sum, so that rounding never draws an index
+        of weight 0.
+    uniforms : array (N,)
+        Numbers in [0, 1).
+    row_of : int array (N,), optional
+        The row that each draw is from; left out where there are as many rows as draws.
 
+    Returns
+    -------
+    int array (N,)
+        Indices from 0 to A - 1.
+
+    Examples
+    --------
     >>> draw_rows(np.array([[0.2, 0.0, 0.8]]), np.array([0.1, 0.2]), np.array([0, 0])).tolist()
     [0, 2]
     """
     drawn = np.empty(len(uniforms), dtype=np.intp)
-    rows = np.arange(len(drawn)) if row_of is None else row_of
-    _write_draws(np.ascontiguousarray(np.cumsum(weights, axis=1)), uniforms, rows, drawn)
+    if row_of is None:
+        row_of = np.arange(len(drawn))
+    cumulative_weights = np.ascontiguousarray(np.cumsum(weights, axis=1))
+    _write_draws(cumulative_weights, uniforms, row_of, drawn)
     return drawn
 
 
 @compiled(nogil=True)
-def _write_draws(sums: Array, uniforms: Array, row_of: Indices, drawn: Indices) -> None:
-    last = sums.shape[1] - 1
-    for i in range(drawn.shape[0]):
-        row, index = sums[row_of[i]], 0
-        while index < last and uniforms[i] * row[last] >= row[index]:
+def _write_draws(
+    cumulative_weights: Array, uniforms: Array, row_of: Indices, drawn: Indices
+) -> None:
+    """Write the first index whose cumulative weight exceeds the uniform share of the row's total.
+
+    ``cumulative_weights`` (K, A), ``uniforms`` (N,) and ``row_of`` (N,) are read; ``drawn`` (N,) is
+    written.
+    """
+    last = cumulative_weights.shape[1] - 1
+    for draw in range(drawn.shape[0]):
+        cumulative = cumulative_weights[row_of[draw]]
+        index = 0
+        while index < last and uniforms[draw] * cumulative[last] >= cumulative[index]:
             index += 1
-        drawn[i] = index
+        drawn[draw] = index
 
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:
     """Draw an index with probabilities proportional to weights (A,), from one uniform number."""
-    return int(draw_rows(np.asarray(weights, dtype=np.float64)[None], rng.random(1))[0])
+    cumulative_weights = np.cumsum(weights, dtype=np.float64)
+    share = rng.random() * cumulative_weights[-1]
+    first_beyond = int(np.searchsorted(cumulative_weights, share, side="right"))
+    return min(first_beyond, len(cumulative_weights) - 1)

@@ -1,14 +1,19 @@
-"""Files that are written whole or not at all, and checkpoints in them, without pickle.
+"""Checkpoints without pickle, and files that are written whole or not at all.
 
-A file that is there survives a loss of power. A class that inherits from ``Checkpointable`` names
-its memory once and can be stopped and continued:
+A class that inherits from ``Checkpointable`` names the attributes that are its memory, and can then
+be stopped and continued:
 
     class Counter(Checkpointable):
         REMEMBERED = ("rounds", "_sums")
 
-Arrays are stored under their path in the tree, everything else in one JSON text, in an archive with
-a format and a digest (``market/core/archive.py``). Reading a checkpoint can load numbers and text,
-nothing else. Those of a run are written and read by ``scenarios/logs/run_directory.py``.
+``save`` writes such a state, a tree of tables, arrays and plain values, and ``load`` reads it
+again: arrays are stored under their path in the tree, everything else in one JSON text, in an
+archive with a format and a digest (``market/core/archive.py``). Reading a checkpoint can load
+numbers and text, nothing else. Checkpoints of runs are written and read by
+``scenarios/logs/run_directory.py``.
+
+``replacing`` is how every file of this project is written: a reader sees the old file or the new
+one, and a file that is there survives a loss of power.
 """
 
 import errno
@@ -29,20 +34,31 @@ from regretless.market.core.randomness import generator_state, restore_generator
 
 
 @contextmanager
-def replacing(path: Path, *, alone: bool = True, contested: bool = False) -> Iterator[Path]:
-    """Yield a draft beside a file that takes the file's name once the block is done.
+def replacing(path: Path, *, sync_folder: bool = True, contested: bool = False) -> Iterator[Path]:
+    """Yield a draft beside a file; it takes the file's name when the block has ended.
 
-    The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after (if ``alone``;
-    else who replaces several files does that once); whoever reads sees the old file or the new one.
-    If the block raises or writes nothing the file stays. OSError with the file's own name if the
-    draft cannot be written, or is a link, which is not followed.
+    The draft, ``.NAME.tmp``, is synced before it is renamed. If the block raises, or writes
+    nothing, the file stays as it was. A writer that is killed leaves its draft.
 
-    Where a path is ``contested``, that is where nothing keeps a second writer away, each writer has
-    a draft of its own, ``.NAME.HEX.tmp``, and the last one that is done stays. A writer that is
-    killed leaves its draft.
+    Parameters
+    ----------
+    path : Path
+        The file that is written.
+    sync_folder : bool
+        Whether the folder is synced after the renaming. A caller that replaces several files of one
+        folder does that once, at the end.
+    contested : bool
+        Whether another process may write the same file at the same time. Then each writer has a
+        draft of its own, ``.NAME.HEX.tmp``, and the file of the last one stays.
+
+    Raises
+    ------
+    OSError
+        With the file's own name, if the draft cannot be written, or is a link: links are not
+        followed.
     """
-    own_part = f".{uuid4().hex}" if contested else ""
-    draft = path.with_name(f".{path.name}{own_part}.tmp")
+    writer_part = f".{uuid4().hex}" if contested else ""
+    draft = path.with_name(f".{path.name}{writer_part}.tmp")
     if draft.is_symlink():
         raise OSError(errno.ELOOP, "is a symbolic link", str(draft))
     try:
@@ -50,7 +66,7 @@ def replacing(path: Path, *, alone: bool = True, contested: bool = False) -> Ite
         if draft.exists():
             sync(draft)
             draft.replace(path)
-            if alone:
+            if sync_folder:
                 sync(path.parent)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
@@ -61,19 +77,23 @@ def replacing(path: Path, *, alone: bool = True, contested: bool = False) -> Ite
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names (not on Windows), are on the disk."""
-    if os.name == "nt" and path.is_dir():
+    """Wait until a file's content, or the names in a folder, are on the disk.
+
+    Windows cannot sync a folder: there it does nothing for one.
+    """
+    is_windows = os.name == "nt"
+    if is_windows and path.is_dir():
         return
-    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    handle = os.open(path, os.O_RDWR if is_windows else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-PLAIN = "plain.json"
-DEEPEST = 50  # tables within one another
-SHOWN = 80  # characters of a value in an error line
+PLAIN_MEMBER = "plain.json"  # the archive's member that holds everything but the arrays
+MAX_DEPTH = 50  # tables within one another
+MAX_SHOWN_CHARACTERS = 80  # of a value in an error line
 PLAIN_VALUES = bool | int | float | str | np.generic | None
 DAMAGED = Exception  # what reading a file may raise that somebody else wrote
 
@@ -84,33 +104,45 @@ def save(path: Path, tree: dict[str, Any], *, contested: bool = False) -> None:
     ``contested`` is as in ``replacing``.
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    plain = _split(tree, (), arrays)
-    text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
+    plain_tree = _extract_arrays(tree, (), arrays)
+    text = np.frombuffer(json.dumps(plain_tree).encode(), dtype=np.uint8)
     with replacing(path, contested=contested) as draft:
-        archive.write(draft, {PLAIN: text, **arrays})
+        archive.write(draft, {PLAIN_MEMBER: text, **arrays})
 
 
 def check_tree(tree: Any) -> None:
     """Raise UserError at the first thing in a tree that ``save`` cannot write."""
-    _split(tree, (), {})
+    _extract_arrays(tree, (), {})
 
 
-def _split(tree: Any, place: tuple[str, ...], arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
-    """Take the arrays out of a tree, each under its path, and return the rest."""
-    plain = tree.item() if isinstance(tree, np.generic) else tree
-    if isinstance(tree, dict) and len(place) < DEEPEST and all(isinstance(k, str) for k in tree):
-        found = {key: _split(value, (*place, key), arrays) for key, value in tree.items()}
-        return {key: value for key, value in found.items() if value is not np.ndarray}
+def _extract_arrays(
+    tree: Any, path: tuple[str, ...], arrays: dict[str, np.ndarray[Any, Any]]
+) -> Any:
+    """Return a tree without its arrays, which are added to ``arrays`` under their paths.
+
+    ``path`` is that of the tree itself. In place of a single array the class ``np.ndarray`` is
+    returned, which is no value of a tree.
+    """
+    if isinstance(tree, dict) and len(path) < MAX_DEPTH and all(isinstance(k, str) for k in tree):
+        plain_table = {}
+        for key, value in tree.items():
+            plain_value = _extract_arrays(value, (*path, key), arrays)
+            if plain_value is not np.ndarray:
+                plain_table[key] = plain_value
+        return plain_table
     if isinstance(tree, np.ndarray) and not tree.dtype.hasobject:
-        arrays["/".join(quote(step, safe="") for step in place)] = tree
-        return np.ndarray  # stands for one that was taken out
+        arrays["/".join(quote(step, safe="") for step in path)] = tree
+        return np.ndarray
     with suppress(TypeError, ValueError, RecursionError):
         if not isinstance(tree, np.ndarray | dict):
-            json.dumps(plain)
-            return plain
-    what = repr(tree) if len(repr(tree)) <= SHOWN else f"{repr(tree)[:SHOWN]}..."
-    cure = "give arrays, numbers, text, lists and None, in tables by text"
-    raise UserError(f"state(): {'.'.join(place)} = {what} cannot be kept in a file; {cure}")
+            value = tree.item() if isinstance(tree, np.generic) else tree
+            json.dumps(value)
+            return value
+    text = repr(tree)
+    if len(text) > MAX_SHOWN_CHARACTERS:
+        text = f"{text[:MAX_SHOWN_CHARACTERS]}..."
+    hint = "give arrays, numbers, text, lists and None, in tables by text"
+    raise UserError(f"state(): {'.'.join(path)} = {text} cannot be kept in a file; {hint}")
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -121,55 +153,80 @@ def load(path: Path) -> dict[str, Any]:
     """
     arrays = archive.read(path)
     try:
-        plain: dict[str, Any] = json.loads(arrays.pop(PLAIN).tobytes().decode())
+        tree: dict[str, Any] = json.loads(arrays.pop(PLAIN_MEMBER).tobytes().decode())
         for name, array in arrays.items():
-            *path_to, last = (unquote(step) for step in name.split("/"))
-            table = plain
-            for step in path_to:
-                table = table[step]
-            table[last] = array
+            *parents, key = (unquote(step) for step in name.split("/"))
+            table = tree
+            for parent in parents:
+                table = table[parent]
+            table[key] = array
     except DAMAGED as error:
         raise archive.ArchiveError("its parts do not fit together") from error
-    return plain
+    return tree
 
 
-class Own(dict[str, Any]):
-    """What an object of somebody else's class remembers: any table, which may change its form."""
+class ForeignState(dict[str, Any]):
+    """The state of an object of a user's own class: any table, which may change its form."""
 
 
 def memory(holder: "Memory") -> dict[str, Any]:
-    """Return the state of an object, marked as ``Own`` unless its class is this project's."""
-    ours = type(holder).__module__.partition(".")[0] == __name__.partition(".")[0]
+    """Return the state of an object, as ``ForeignState`` unless its class is this project's."""
     state: dict[str, Any] = holder.state()
-    return state if ours else Own(state)
+    package = type(holder).__module__.partition(".")[0]
+    is_of_this_project = package == __name__.partition(".")[0]
+    return state if is_of_this_project else ForeignState(state)
 
 
-def check_like(found: Any, fresh: Any, place: str = "state") -> None:
-    """Raise ValueError unless a tree has the keys, types and shapes of a new object's.
+def check_like(restored: Any, reference: Any, path: str = "state") -> None:
+    """Raise ValueError unless a restored tree has the keys, types and shapes of a reference.
 
-    Where that is None, anything may have come; a table may have more keys; the first axis of an
-    array, and any of length 0 or 1, may be longer.
+    The reference is the state of a new object. Where it has None the restored tree may have
+    anything. A restored table may have more keys. Of an array the first axis may be longer, and so
+    may every axis whose reference length is 0 or 1. ``path`` names the tree in the error.
     """
-    if fresh is None:
+    if reference is None:
         return
-    if isinstance(fresh, dict):
-        if not isinstance(found, dict) or (fresh.keys() - found and not isinstance(fresh, Own)):
-            raise ValueError(f"{place} is no table of {', '.join(fresh)}")
-        for key in {} if isinstance(fresh, Own) else fresh:
-            check_like(found[key], fresh[key], f"{place}.{key}")
-    elif isinstance(fresh, np.ndarray):
-        fits = isinstance(found, np.ndarray)
-        fits = fits and (found.dtype, found.ndim) == (fresh.dtype, fresh.ndim)
-        sizes = enumerate(zip(found.shape, fresh.shape, strict=True)) if fits else ()
-        for axis, (now, new) in sizes:
-            fits = fits and (now == new or new <= 1 or (axis == 0 and now > new))
-        if not fits:
-            raise ValueError(f"{place} is no array of {fresh.dtype} and shape {fresh.shape}")
+    if isinstance(reference, dict):
+        _check_table(restored, reference, path)
+    elif isinstance(reference, np.ndarray):
+        if not _is_compatible_array(restored, reference):
+            raise ValueError(f"{path} is no array of {reference.dtype} and shape {reference.shape}")
     else:
-        kind = type(fresh.item() if isinstance(fresh, np.generic) else fresh)
-        fitting = {int: (int, float), float: (int, float), tuple: (list,)}.get(kind, (kind,))
-        if type(found) not in fitting:
-            raise ValueError(f"{place} is {type(found).__name__}, where {kind.__name__} belongs")
+        plain_reference = reference.item() if isinstance(reference, np.generic) else reference
+        expected = type(plain_reference)
+        # JSON does not tell 1 from 1.0, and has lists alone.
+        accepted_types = {int: (int, float), float: (int, float), tuple: (list,)}
+        if type(restored) not in accepted_types.get(expected, (expected,)):
+            raise ValueError(
+                f"{path} is {type(restored).__name__}, where {expected.__name__} belongs"
+            )
+
+
+def _check_table(restored: Any, reference: dict[str, Any], path: str) -> None:
+    """Raise ValueError unless a restored table has a compatible value for each reference key."""
+    is_table = isinstance(restored, dict)
+    if isinstance(reference, ForeignState):
+        if not is_table:
+            raise ValueError(f"{path} is no table of {', '.join(reference)}")
+        return
+    if not is_table or reference.keys() - restored:
+        raise ValueError(f"{path} is no table of {', '.join(reference)}")
+    for key, value in reference.items():
+        check_like(restored[key], value, f"{path}.{key}")
+
+
+def _is_compatible_array(restored: Any, reference: np.ndarray[Any, Any]) -> bool:
+    """Whether a restored array may take the place of a reference array (``check_like``)."""
+    if not isinstance(restored, np.ndarray):
+        return False
+    if restored.dtype != reference.dtype or restored.ndim != reference.ndim:
+        return False
+    for axis, reference_length in enumerate(reference.shape):
+        length = restored.shape[axis]
+        may_be_longer = reference_length <= 1 or (axis == 0 and length > reference_length)
+        if length != reference_length and not may_be_longer:
+            return False
+    return True
 
 
 class Checkpointable:
@@ -181,6 +238,14 @@ class Checkpointable:
     ``restore``, in equal number; what is None then becomes an array or a plain value. With
     ``IN_PLACE`` arrays are written into, where others hold views of them, and must fit; else they
     are replaced by copies.
+
+    >>> class Counter(Checkpointable):
+    ...     REMEMBERED = ("rounds",)
+    ...     rounds = 0
+    >>> counter = Counter()
+    >>> counter.restore({"rounds": 3})
+    >>> counter.state()
+    {'rounds': 3}
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ()
@@ -188,17 +253,20 @@ class Checkpointable:
 
     @classmethod
     def _remembered(cls) -> list[str]:
-        named = [kind.__dict__.get("REMEMBERED", ()) for kind in reversed(cls.__mro__)]
-        return list(dict.fromkeys(name for names in named for name in names))
+        """Return the remembered attributes, those of the bases first, each once."""
+        names: dict[str, None] = {}
+        for base_class in reversed(cls.__mro__):
+            names |= dict.fromkeys(base_class.__dict__.get("REMEMBERED", ()))
+        return list(names)
 
     @property
     def resumable(self) -> bool:
-        """Whether everything that is remembered offers a memory."""
+        """Whether a checkpoint can hold everything that is remembered."""
         return all(remembers(getattr(self, name)) for name in self._remembered())
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; nothing in it changes with this object."""
-        return {name.lstrip("_"): _record(getattr(self, name)) for name in self._remembered()}
+        return {name.lstrip("_"): _recorded(getattr(self, name)) for name in self._remembered()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint; KeyError, TypeError or ValueError if it does not fit."""
@@ -211,7 +279,7 @@ class Checkpointable:
 
 @runtime_checkable
 class Memory(Protocol):
-    """What has a memory of its own: a ``Checkpointable``, or any such object of a user's."""
+    """An object with a memory of its own: a ``Checkpointable``, or one of a user's."""
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
@@ -220,54 +288,85 @@ class Memory(Protocol):
         """Continue from it."""
 
 
-LIVING = np.random.Generator | Memory  # is put back where it is, and never replaced
+OBJECTS_WITH_MEMORY = np.random.Generator | Memory  # they are restored in place, never replaced
 
 
 def remembers(value: Any) -> bool:
     """Whether a checkpoint can hold a value: plain ones, or what has ``state`` and ``restore``."""
     if isinstance(value, dict | list | tuple):
-        return all(remembers(held) for held in _keyed(value).values())
+        return all(remembers(element) for element in _by_key(value).values())
     if isinstance(value, np.ndarray | np.random.Generator | PLAIN_VALUES):
         return True
-    return value.resumable if isinstance(value, Checkpointable) else isinstance(value, Memory)
+    if isinstance(value, Checkpointable):
+        return value.resumable
+    return isinstance(value, Memory)
 
 
-def _record(value: Any) -> Any:
+def _recorded(value: Any) -> Any:
+    """Return a value of an attribute as a checkpoint holds it, copied."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, np.random.Generator):
         return generator_state(value)
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, list | tuple) and all(isinstance(held, PLAIN_VALUES) for held in value):
-        return [_record(held) for held in value]
+    if isinstance(value, list | tuple) and all(isinstance(e, PLAIN_VALUES) for e in value):
+        return [_recorded(element) for element in value]
     if isinstance(value, dict | list | tuple):
-        return {key: _record(held) for key, held in _keyed(value).items()}
-    return value if isinstance(value, PLAIN_VALUES) else memory(value)
+        return {key: _recorded(element) for key, element in _by_key(value).items()}
+    if isinstance(value, PLAIN_VALUES):
+        return value
+    return memory(value)
 
 
-def _restored(current: Any, value: Any, *, in_place: bool) -> Any:
-    """Return ``current`` itself where it was put back, or what takes its place."""
+def _restored(current: Any, saved: Any, *, in_place: bool) -> Any:
+    """Return what an attribute is from now on, given its present value and the saved one.
+
+    That is ``current`` itself where it could be put back in place.
+    """
     if isinstance(current, np.random.Generator):
-        restore_generator(current, value)
-    elif isinstance(current, Memory):
-        current.restore(value)
-    elif isinstance(current, dict | list | tuple):
-        here, there = _keyed(current), _keyed(value)
-        if here.keys() != there.keys() and any(isinstance(held, LIVING) for held in here.values()):
-            raise ValueError(f"the state is of {list(there)}; here are {list(here)}")
-        found = {key: _restored(here.get(key), there[key], in_place=in_place) for key in there}
-        if here.keys() != found.keys() or any(found[key] is not here[key] for key in here):
-            listed = (found[str(i)] for i in range(len(found)))
-            return found if isinstance(current, dict) else type(current)(listed)
-    elif in_place and isinstance(current, np.ndarray) and isinstance(value, np.ndarray):
-        if current.shape != value.shape:
-            raise ValueError(f"the state is of shape {value.shape}; here it is {current.shape}")
-        np.copyto(current, value, casting="same_kind")
-    else:
-        return _record(value)
-    return current
+        restore_generator(current, saved)
+        return current
+    if isinstance(current, Memory):
+        current.restore(saved)
+        return current
+    if isinstance(current, dict | list | tuple):
+        return _restored_container(current, saved, in_place=in_place)
+    if in_place and isinstance(current, np.ndarray) and isinstance(saved, np.ndarray):
+        if current.shape != saved.shape:
+            raise ValueError(f"the state is of shape {saved.shape}; here it is {current.shape}")
+        np.copyto(current, saved, casting="same_kind")
+        return current
+    return _recorded(saved)
 
 
-def _keyed(group: Any) -> dict[str, Any]:
-    return group if isinstance(group, dict) else {str(i): held for i, held in enumerate(group)}
+def _restored_container(current: Any, saved: Any, *, in_place: bool) -> Any:
+    """Return a restored dict, list or tuple: the current one if all its elements are the same."""
+    current_elements = _by_key(current)
+    saved_elements = _by_key(saved)
+    has_same_keys = current_elements.keys() == saved_elements.keys()
+    holds_objects = any(isinstance(e, OBJECTS_WITH_MEMORY) for e in current_elements.values())
+    if holds_objects and not has_same_keys:
+        raise ValueError(
+            f"the state is of {list(saved_elements)}; here are {list(current_elements)}"
+        )
+    restored_elements = {}
+    for key, saved_element in saved_elements.items():
+        current_element = current_elements.get(key)
+        restored_elements[key] = _restored(current_element, saved_element, in_place=in_place)
+    if has_same_keys:
+        is_unchanged = all(
+            restored_elements[key] is current_elements[key] for key in saved_elements
+        )
+        if is_unchanged:
+            return current
+    if isinstance(current, dict):
+        return restored_elements
+    return type(current)(restored_elements[str(index)] for index in range(len(restored_elements)))
+
+
+def _by_key(container: Any) -> dict[str, Any]:
+    """Return the elements of a dict by its keys, of a list or tuple by "0", "1", ...."""
+    if isinstance(container, dict):
+        return container
+    return {str(index): element for index, element in enumerate(container)}

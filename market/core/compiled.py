@@ -1,14 +1,14 @@
-"""How this project's functions are compiled, where that code is kept, and who runs it.
+"""Compiling functions with Numba, keeping the compiled code, and running kernels on all cores.
 
-Numba keeps it beside the source or under the user's home. Where neither can be written, as in a
-container with a read-only file system, it is kept in a private folder of the system's temporary
-one; where that cannot be had either, nothing is kept and each process compiles for itself.
+``@compiled()`` decorates every compiled function of this project. Numba keeps the code beside the
+source or under the user's home. Where neither can be written, as in a container with a read-only
+file system, it is kept in a private folder of the system's temporary one; where that cannot be had
+either, nothing is kept and each process compiles for itself.
 
-**Work on many rows** is shared out among the processor's cores. A kernel takes arrays and a span of
-rows and writes those rows alone, so that the answer is the same to the last bit whatever the number
-of threads. Numba's own parallel loops are avoided: their thread pool dies with a fork and may not
-be entered twice. The kernels release the interpreter's lock instead (``nogil``). A core that is
-busy elsewhere takes fewer spans.
+``over_rows`` shares a kernel's rows out among the processor's cores. A kernel takes arrays and a
+span of rows and writes those rows alone, so that the answer is the same to the last bit whatever
+the number of threads. Numba's own parallel loops are avoided: their thread pool dies with a fork
+and may not be entered twice. The kernels release the interpreter's lock instead (``nogil``).
 """
 
 import os
@@ -28,14 +28,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function on its first call, and keep the code; options are Numba's."""
+    """Return a decorator that compiles a function on its first call; options are Numba's."""
 
     def decorated(function: Any) -> Any:
         try:
             return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # in a private temporary folder, or nowhere
+        except RuntimeError:  # Numba found no folder for the code that it may write
             with suppress(OSError, RuntimeError):
-                numba.config.CACHE_DIR = str(_private(Path(tempfile.gettempdir())))  # type: ignore[attr-defined]
+                folder = _private_folder(Path(tempfile.gettempdir()))
+                numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
                 return numba.njit(cache=True, **options)(function)
             return numba.njit(**options)(function)
 
@@ -59,65 +60,83 @@ class _FirstCompilation(event.Listener):
             self._announce()
 
     def on_end(self, _event: object) -> None:
-        """Do nothing: the end of one compilation is the beginning of the next."""
+        """Do nothing: only the first beginning is announced."""
 
 
 @contextmanager
 def first_compilation_announced(announce: Callable[[], object]) -> Iterator[None]:
-    """Call ``announce`` before the first function that this process compiles within the block.
+    """Call ``announce`` once, before the first function that is compiled within the block.
 
-    It is not called where all compiled code is found in the cache. Other processes are not seen.
+    It is not called if all compiled code is found in the cache. What other processes compile is
+    not noticed.
     """
     with event.install_listener("numba:compile", _FirstCompilation(announce)):
         yield
 
 
-def _private(home: Path) -> Path:
-    """Return our folder there, made if need be; OSError unless it is this user's alone.
+def _private_folder(parent: Path) -> Path:
+    """Return a folder for compiled code in ``parent``, made if need be.
 
-    What is kept is code that will be run: a folder that somebody else has prepared is not used.
+    OSError unless it belongs to this user alone: compiled code is run, so that a folder that
+    somebody else prepared must not be used.
     """
     if os.name != "posix":  # there the temporary folder itself is the user's own
-        return home / "regretless-numba"
-    folder = home / f"regretless-numba-{os.getuid()}"
+        return parent / "regretless-numba"
+    folder = parent / f"regretless-numba-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    alone = stat.S_ISDIR(found.st_mode) and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-    if not alone or found.st_uid != os.getuid():
+    status = folder.lstat()
+    is_open_to_others = bool(status.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    if not stat.S_ISDIR(status.st_mode) or is_open_to_others or status.st_uid != os.getuid():
         raise PermissionError(f"{folder} is not this user's alone")
     return folder
 
 
-LANES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # cores, unless the environment says otherwise
-FEWEST = 20_000  # rows; sharing costs more than it saves below
-SPANS = 4  # per core
+# The number of cores, unless NUMBA_NUM_THREADS says otherwise.
+MAX_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+MIN_SHARED_ROWS = 20_000  # with fewer rows, waking the threads costs more than they save
+SPANS_PER_THREAD = 4  # so that a core that is busy elsewhere can take fewer
 
-_pool: list[ThreadPoolExecutor] = []  # at most one
+_thread_pool: list[ThreadPoolExecutor] = []  # empty until it is needed, then the one pool
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.clear)  # a fork takes no threads along
+    os.register_at_fork(after_in_child=_thread_pool.clear)  # a fork takes no threads along
 
 
-def over_rows(kernel: Callable[..., object], rows: int, *arrays: Any, fewest: int = FEWEST) -> None:
-    """Call ``kernel(*arrays, first, last)`` so that all rows are covered; ``fewest`` are shared.
+def over_rows(
+    kernel: Callable[..., object], rows: int, *arrays: Any, min_shared_rows: int = MIN_SHARED_ROWS
+) -> None:
+    """Call ``kernel(*arrays, first, last)`` with spans of rows that together cover all rows.
 
-    The kernel writes the rows from ``first`` to before ``last`` and no others, and has ``nogil``.
+    Parameters
+    ----------
+    kernel : callable
+        A compiled function with ``nogil``. It writes the rows from ``first`` to before ``last`` and
+        no others.
+    rows : int
+        How many rows there are.
+    *arrays
+        What the kernel is called with before the span.
+    min_shared_rows : int
+        With fewer rows the calling thread does all the work in one call.
     """
-    if rows < fewest or LANES == 1:
+    if rows < min_shared_rows or MAX_THREADS == 1:
         kernel(*arrays, 0, rows)
         return
-    if not _pool:
-        _pool.append(ThreadPoolExecutor(LANES - 1, "lane"))
-    ends = [rows * span // (SPANS * LANES) for span in range(SPANS * LANES + 1)]
-    left = iter(list(pairwise(ends)))  # threads take from it in turn, under the interpreter's lock
+    if not _thread_pool:
+        _thread_pool.append(ThreadPoolExecutor(MAX_THREADS - 1, "lane"))
+    n_spans = SPANS_PER_THREAD * MAX_THREADS
+    bounds = [rows * span // n_spans for span in range(n_spans + 1)]
+    # All threads take their next span from this iterator; the interpreter's lock guards it.
+    open_spans = iter(list(pairwise(bounds)))
 
-    def work() -> None:
-        for first, last in left:
+    def process_spans() -> None:
+        for first, last in open_spans:
             kernel(*arrays, first, last)
 
-    others = [_pool[0].submit(work) for _ in range(LANES - 1)]
+    futures = [_thread_pool[0].submit(process_spans) for _ in range(MAX_THREADS - 1)]
     try:
-        work()
+        process_spans()
     finally:
-        for other in others:
-            if not other.cancel():  # it has begun
-                other.result()
+        for future in futures:
+            has_begun = not future.cancel()
+            if has_begun:
+                future.result()

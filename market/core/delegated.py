@@ -1,16 +1,33 @@
-"""Attributes and methods that are those of a part."""
+"""Attributes that a wrapper passes on to the object that it wraps."""
 
 from typing import Any
 
 
 class Delegated:
-    """The attribute of a part, perhaps by another ``name``: ``bound = Delegated("events")``."""
+    """A class attribute that reads an attribute of a part of each instance.
+
+    ``part`` is the name under which an instance holds the part; ``name`` is that of the part's
+    attribute, by default the same as in the class itself.
+
+    >>> class Engine:
+    ...     power = 90
+    >>> class Car:
+    ...     power = Delegated("engine")
+    ...     def __init__(self):
+    ...         self.engine = Engine()
+    >>> Car().power
+    90
+    """
 
     def __init__(self, part: str, name: str = "") -> None:
-        self.part, self.name = part, name
+        self.part = part
+        self.name = name
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = self.name or name
+        if not self.name:
+            self.name = name
 
-    def __get__(self, whole: Any, owner: type | None = None) -> Any:
-        return self if whole is None else getattr(getattr(whole, self.part), self.name)
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:  # it was read from the class
+            return self
+        return getattr(getattr(instance, self.part), self.name)

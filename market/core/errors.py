@@ -1,4 +1,8 @@
-"""The one exception that means: the user can mend this."""
+"""Errors that a user can mend, and the pieces from which their one line is made.
+
+The command line prints a ``UserError`` as one line and exits with status 2; every other exception
+is a fault of this project and keeps its traceback.
+"""
 
 import difflib
 from collections.abc import Iterable
@@ -12,34 +16,48 @@ class UserError(ValueError):
 class ParameterError(UserError):
     """A parameter of a function or class that is refused, by the name that it has there.
 
-    Whoever knows under which key it was given puts that in front.
+    A caller that knows under which key of a file the parameter was given puts the key in front.
     """
 
 
-WHOLE = 300  # characters of names that a line lists; of more it lists FEW, those that are near
-FEW = 6
-SHORT = 40  # characters of a value
+class ArgumentTypeError(UserError, TypeError):
+    """An argument of the wrong type, where a caller expects a TypeError, as scikit-learn does."""
 
 
-def closest(name: str, known: Iterable[str]) -> str:
-    """Say what would have been accepted, the nearest name first, for the end of an error line."""
-    names = sorted(known)
-    near, hint = difflib.get_close_matches(name, names, n=FEW), hinted(name, names)
+MAX_LISTED_CHARACTERS = 300  # of accepted names; a longer list is cut down to MAX_HINTS of them
+MAX_HINTS = 6
+MAX_VALUE_CHARACTERS = 40
+
+
+def closest(name: str, accepted: Iterable[str]) -> str:
+    """Return the end of an error line: which names are accepted, the one most like ``name`` first.
+
+    >>> closest("wheet", ["rye", "wheat"])
+    "did you mean 'wheat'? choose one of: rye, wheat"
+    """
+    names = sorted(accepted)
     if not names:
         return "there is none to choose"
-    whole = ", ".join(names)
-    if len(whole) > WHOLE:
-        return f"{hint}choose one of {len(names)}, such as {', '.join(near or names[:FEW])}"
-    return f"{hint}choose one of: {whole}"
+    question = did_you_mean(name, names)
+    listed_names = ", ".join(names)
+    if len(listed_names) <= MAX_LISTED_CHARACTERS:
+        return f"{question}choose one of: {listed_names}"
+    similar = difflib.get_close_matches(name, names, n=MAX_HINTS)
+    examples = ", ".join(similar or names[:MAX_HINTS])
+    return f"{question}choose one of {len(names)}, such as {examples}"
 
 
-def hinted(name: str, known: Iterable[str]) -> str:
-    """Ask whether the nearest of the known names was meant; empty where none is near."""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"did you mean '{near[0]}'? " if near else ""
+def did_you_mean(name: str, accepted: Iterable[str]) -> str:
+    """Return a question whether the most similar name was meant; empty where none is similar."""
+    similar = difflib.get_close_matches(name, sorted(accepted), n=1)
+    if not similar:
+        return ""
+    return f"did you mean '{similar[0]}'? "
 
 
 def brief(value: Any) -> str:
-    """Write a value on one short line."""
+    """Return the ``repr`` of a value on one line of at most ``MAX_VALUE_CHARACTERS`` characters."""
     text = " ".join(repr(value).split())
-    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return text
+    return f"{text[: MAX_VALUE_CHARACTERS - 3]}..."

@@ -1,11 +1,16 @@
-"""The border to a user's own code: faults are named, and what is handed over is read-only.
+"""The border between this project and a user's own code.
 
-**Faults** are one line that names the class, the method and the round, by the traceback, so that a
-round without one costs nothing. Code is a user's own where it belongs neither to this project nor
-to Python nor to a package that is installed, unless something registered comes from there.
+Users register agents, adversaries, utilities and markets of their own. Two things are guaranteed
+where their code is called:
 
-**Arrays** that it is handed are read-only, and its answer is checked. The project's own methods are
-handed the arrays themselves: kernels are compiled for each of both.
+**A fault is one line** that names the class, the method and the round (``in_round``). It is worked
+out from the traceback, so that a round without a fault costs nothing. Code is the user's where it
+belongs neither to this project nor to Python nor to an installed package; a package from which
+something was registered is the user's as well (``user_packages``).
+
+**Arrays are protected.** A user's method receives read-only views (``readonly_for_user``), and its
+answer is checked (``numbers_of``, ``strategies_of``). The project's own methods receive the arrays
+themselves: a kernel would otherwise be compiled twice, for writable and for read-only arrays.
 """
 
 import sysconfig
@@ -14,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import FrozenInstanceError
-from inspect import isfunction, signature
+from inspect import Parameter, isfunction, signature
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -25,11 +30,11 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError, brief
 
 PROJECT = "regretless"
-INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
+PACKAGE_FOLDERS = {"site-packages", "dist-packages"}  # where other packages are installed
 STDLIB = Path(sysconfig.get_path("stdlib")).resolve()
-READ_ONLY = "read-only", "mappingproxy"  # in what is said of arrays and tables not to be written
-ROUNDING = 1e-9  # of probabilities that sum to 1
-own_packages: set[str] = set()  # of what is registered, beside this project
+READ_ONLY_MESSAGES = "read-only", "mappingproxy"  # in errors of writing into an array or a table
+SUM_TOLERANCE = 1e-9  # of probabilities that should sum to 1
+user_packages: set[str] = set()  # packages from which something is registered, but this project
 
 
 def is_ours(code: Any) -> bool:
@@ -43,81 +48,121 @@ def package_of(module: str | None) -> str:
 
 
 def name_of(method: Any) -> str:
-    """Name a bound method by its object's class, anything else by its own name."""
-    owner = getattr(method, "__self__", None)
+    """Return a bound method's class and name, ``Class.method``, and anything else's own name."""
     name = str(getattr(method, "__name__", method))
-    return name if owner is None else f"{type(owner).__name__}.{name}"
+    instance = getattr(method, "__self__", None)
+    if instance is None:
+        return name
+    return f"{type(instance).__name__}.{name}"
 
 
-def misfit(thing: Any) -> str | None:
-    """Say which method of a class cannot take what the one it overrides is called with."""
-    for name, own in vars(thing).items() if isinstance(thing, type) else ():
-        base = next((vars(kind)[name] for kind in thing.__mro__[1:] if name in vars(kind)), None)
-        if name.startswith("_") or not isfunction(own) or not isfunction(base):
+def signature_fault(user_class: Any) -> str | None:
+    """Return what is wrong with the first public method that cannot be called like its base's.
+
+    None where every method takes the arguments of the one that it overrides, and for anything that
+    is no class.
+    """
+    if not isinstance(user_class, type):
+        return None
+    for name, method in vars(user_class).items():
+        overridden = _inherited(user_class, name)
+        if name.startswith("_") or not isfunction(method) or not isfunction(overridden):
             continue
-        parameters = signature(base).parameters.values()
-        given = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        parameters = signature(overridden).parameters.values()
+        arguments = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
         try:
-            signature(own).bind(*given)
+            signature(method).bind(*arguments)
         except TypeError:
-            called = ", ".join(given[1:])  # without self
-            return f"{thing.__name__}.{name} is called with ({called}); take these arguments"
+            named = ", ".join(arguments[1:])  # without self
+            return f"{user_class.__name__}.{name} is called with ({named}); take these arguments"
+    return None
+
+
+def _inherited(user_class: type, name: str) -> Any:
+    """Return what the nearest base class defines under a name; None where none does."""
+    for base_class in user_class.__mro__[1:]:
+        if name in vars(base_class):
+            return vars(base_class)[name]
     return None
 
 
 @contextmanager
-def in_round(number: int) -> Iterator[None]:
-    """Turn faults of the user's own code, and mistakes, into one line that names the round."""
+def in_round(round_index: int) -> Iterator[None]:
+    """Turn a fault of the user's code, or a UserError, into one line that names the round."""
     try:
         yield
     except (Exception, SystemExit) as error:
-        line = blamed(error) or (str(error) if isinstance(error, UserError) else None)
-        if line is None:
+        message = blamed(error)
+        if message is None and isinstance(error, UserError):
+            message = str(error)
+        if message is None:
             raise
-        raise UserError(f"round {number}: {line}") from error
+        raise UserError(f"round {round_index}: {message}") from error
 
 
 def blamed(error: BaseException) -> str | None:
-    """Say which class and method of the user's own a fault came from; None if from none."""
+    """Return which method of the user's an error came from, and why; None if from none.
+
+    The method is the first one of the user's that this project called; the line is the last one of
+    the user's that ran.
+    """
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
-        error = error.__cause__  # a generator of ours was on the way
-    frames = [pair for pair in traceback.walk_tb(error.__traceback__) if _is_own(pair[0])]
-    if not frames:
+        error = error.__cause__  # a generator of this project turned it into a RuntimeError
+    user_frames = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if _is_user_code(frame):
+            user_frames.append((frame, line))
+    if not user_frames:
         return None
-    first, (frame, line) = frames[0][0], frames[-1]
-    who = first.f_code.co_qualname.rpartition("<locals>.")[2]
-    if first.f_code.co_argcount and first.f_code.co_varnames[0] == "self":
-        who = f"{type(first.f_locals['self']).__name__}.{first.f_code.co_name}"
+    entry_frame, _ = user_frames[0]
+    last_frame, last_line = user_frames[-1]
+    method_name = _method_name(entry_frame)
     if isinstance(error, UserError):
-        return f"{who}: {error}"
-    file = frame.f_code.co_filename
-    where = f"{Path(file).name}, line {line}"
+        return f"{method_name}: {error}"
+    file = last_frame.f_code.co_filename
+    location = f"{Path(file).name}, line {last_line}"
     if is_writing(error):
-        written = traceback.FrameSummary(file, line, who).line
-        return f"{who} writes into what it was given ({where}: {written}); copy it first"
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{who} ({where}): {said}; mend it"
+        statement = traceback.FrameSummary(file, last_line, method_name).line
+        return (
+            f"{method_name} writes into what it was given ({location}: {statement}); copy it first"
+        )
+    fault = type(error).__name__
+    if str(error):
+        fault = f"{fault}: {error}"
+    return f"{method_name} ({location}): {fault}; mend it"
+
+
+def _method_name(frame: FrameType) -> str:
+    """Return the function that a frame runs, a method with the class of its instance."""
+    code = frame.f_code
+    if code.co_argcount and code.co_varnames[0] == "self":
+        return f"{type(frame.f_locals['self']).__name__}.{code.co_name}"
+    return code.co_qualname.rpartition("<locals>.")[2]
 
 
 def is_writing(error: BaseException) -> bool:
     """Whether an error is that of writing into what is read-only."""
-    return isinstance(error, FrozenInstanceError) or any(word in str(error) for word in READ_ONLY)
+    if isinstance(error, FrozenInstanceError):
+        return True
+    return any(message in str(error) for message in READ_ONLY_MESSAGES)
 
 
-def _is_own(frame: FrameType) -> bool:
+def _is_user_code(frame: FrameType) -> bool:
     """Whether a frame runs code of the user's own."""
-    package, file = package_of(frame.f_globals.get("__name__")), Path(frame.f_code.co_filename)
-    if package == PROJECT or package in own_packages:
-        return package != PROJECT
-    place = file.resolve()
-    elsewhere = INSTALLED.intersection(place.parts) or place.is_relative_to(STDLIB)
-    return place.is_file() and not elsewhere
+    package = package_of(frame.f_globals.get("__name__"))
+    if package == PROJECT:
+        return False
+    if package in user_packages:
+        return True
+    path = Path(frame.f_code.co_filename).resolve()
+    is_installed = bool(PACKAGE_FOLDERS.intersection(path.parts)) or path.is_relative_to(STDLIB)
+    return path.is_file() and not is_installed
 
 
-Numbers = TypeVar("Numbers", bound=NDArray[Any])
+NumberArray = TypeVar("NumberArray", bound=NDArray[Any])
 
 
-def read_only(array: Numbers) -> Numbers:
+def read_only(array: NumberArray) -> NumberArray:
     """Return a view of an array that cannot be written."""
     view = array.view()
     view.flags.writeable = False
@@ -125,7 +170,7 @@ def read_only(array: Numbers) -> Numbers:
 
 
 def frozen(array: Any) -> NDArray[Any]:
-    """Return what nobody can write: the array itself if it is read-only, else a copy."""
+    """Return an array that nobody can write: itself if it is read-only, else a read-only copy."""
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         return array
     copied = np.array(array)
@@ -133,35 +178,45 @@ def frozen(array: Any) -> NDArray[Any]:
     return copied
 
 
-def handed(method: Any, array: Numbers) -> Numbers:
-    """Return what a method is handed: the array itself if it is ours, else a read-only view."""
+def readonly_for_user(method: Any, array: NumberArray) -> NumberArray:
+    """Return the array itself for a method of ours, a read-only view for a user's method."""
     return array if is_ours(method) else read_only(array)
 
 
-def lent(maker: Any, value: Any) -> Any:
-    """Return a parameter as a maker is handed it: who is not ours may not change it."""
-    if is_ours(maker) or not isinstance(value, np.ndarray | list | dict):
+def copy_for_user(maker: Any, value: Any) -> Any:
+    """Return a parameter as a maker receives it: a user's own maker cannot change the original.
+
+    It gets a read-only view of an array, and a copy of a list or a dict.
+    """
+    if is_ours(maker):
         return value
-    return read_only(value) if isinstance(value, np.ndarray) else deepcopy(value)
+    if isinstance(value, np.ndarray):
+        return read_only(value)
+    if isinstance(value, list | dict):
+        return deepcopy(value)
+    return value
 
 
-def numbers_of(method: Any, answer: Any, wanted: str) -> NDArray[Any]:
-    """Return a method's answer as an array; UserError, with what is wanted, if it is no numbers."""
+def numbers_of(method: Any, answer: Any, expected: str) -> NDArray[Any]:
+    """Return a method's answer as an array; UserError, which says ``expected``, if no numbers."""
     try:
         array = np.asarray(answer)
     except (TypeError, ValueError):
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
-        raise UserError(f"{name_of(method)} returned {brief(answer)}; {wanted}")
+        raise UserError(f"{name_of(method)} returned {brief(answer)}; {expected}")
     return array
 
 
 def strategies_of(method: Any, answer: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a method's answer as mixed strategies (K, A); UserError unless it is that."""
-    wanted = f"return probabilities of shape {shape} whose rows sum to 1"
-    found = numbers_of(method, answer, wanted).astype(np.float64, copy=False)
-    fine = found.shape == shape and (found >= 0).all(1) & (np.abs(found.sum(1) - 1) <= ROUNDING)
-    if not np.all(fine):
-        shown = found[int(np.argmin(fine))] if found.shape == shape else found
-        raise UserError(f"{name_of(method)} returned {brief(shown)}; {wanted}")
-    return found
+    """Return a method's answer as mixed strategies of a shape (K, A); UserError if it is none."""
+    expected = f"return probabilities of shape {shape} whose rows sum to 1"
+    strategies = numbers_of(method, answer, expected).astype(np.float64, copy=False)
+    if strategies.shape != shape:
+        raise UserError(f"{name_of(method)} returned {brief(strategies)}; {expected}")
+    sums_to_one = np.abs(strategies.sum(axis=1) - 1) <= SUM_TOLERANCE
+    is_distribution = (strategies >= 0).all(axis=1) & sums_to_one  # (K,)
+    if not is_distribution.all():
+        first_bad_row = strategies[int(np.argmin(is_distribution))]
+        raise UserError(f"{name_of(method)} returned {brief(first_bad_row)}; {expected}")
+    return strategies

@@ -1,4 +1,4 @@
-"""Named child streams from one root seed.
+"""Named child streams of random numbers from one root seed.
 
 Every consumer (the forecaster's draw, the outcome's draw, each cohort) has a stream of its own,
 derived from the root seed and its name alone: adding a consumer disturbs no other, and no player
@@ -14,10 +14,13 @@ from regretless.market.core.arrays import Array, Indices
 
 
 def stream(seed: int, *name: str) -> np.random.Generator:
-    """Return the generator of one consumer from the root seed, at least 0, and its name."""
+    """Return the generator of one consumer.
+
+    ``seed`` is the root seed, at least 0; the parts of ``name`` are joined by a slash.
+    """
     digest = hashlib.sha256("/".join(name).encode()).digest()
-    words = np.frombuffer(digest, dtype=np.uint32)[:4]
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(words.tolist())))
+    spawn_key = np.frombuffer(digest, dtype=np.uint32)[:4]
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(spawn_key.tolist())))
 
 
 def generator_state(rng: np.random.Generator) -> dict[str, Any]:
@@ -30,26 +33,41 @@ def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
     rng.bit_generator.state = state
 
 
-class Some(np.random.Generator):
-    """Draws uniform numbers for everybody, and returns those of a few; unused draws are skipped.
+class SubsetGenerator(np.random.Generator):
+    """Draws one uniform number for each of ``total`` agents, and returns those of some of them.
 
-    Everybody's generator is from now on drawn by nobody else. ``places`` (n,) says whose numbers
-    are wanted, ascending; everybody draws ``total`` at a time.
+    A worker that plays a part of a cohort draws by it exactly the numbers that these agents have
+    in the whole cohort; numbers of the others are skipped without being computed. It takes over
+    the bit generator of ``rng``, from which nobody else may draw from then on.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+        The generator of the whole cohort.
+    positions : int array (n,)
+        The agents whose numbers are returned, ascending.
+    total : int
+        How many agents draw each time.
     """
 
-    def __init__(self, rng: np.random.Generator, places: Indices, total: int) -> None:
+    def __init__(self, rng: np.random.Generator, positions: Indices, total: int) -> None:
         super().__init__(rng.bit_generator)
-        runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
-        self._runs = [(int(run[0]), len(run)) for run in runs if len(run)]
         self.total = total
+        # Stretches of positions without a gap, as (first position, how many).
+        self._stretches: list[tuple[int, int]] = []
+        gaps = np.flatnonzero(np.diff(positions) != 1) + 1
+        for stretch in np.split(positions, gaps):
+            if len(stretch):
+                self._stretches.append((int(stretch[0]), len(stretch)))
 
     def random(self, size: int) -> Array:  # type: ignore[override]  # what agents draw by
-        """Return the next number of each (n,), as if all had drawn."""
-        bits: Any = self.bit_generator
-        parts, at = [np.zeros(0)], 0
-        for first, count in self._runs:
-            bits.advance(first - at)
-            parts.append(np.asarray(super().random(count)))
-            at = first + count
-        bits.advance(self.total - at)
-        return np.concatenate(parts)
+        """Return the next number of each of the n positions (n,), as if all agents had drawn."""
+        bit_generator: Any = self.bit_generator
+        drawn_parts = [np.zeros(0)]
+        position = 0
+        for first, count in self._stretches:
+            bit_generator.advance(first - position)
+            drawn_parts.append(np.asarray(super().random(count)))
+            position = first + count
+        bit_generator.advance(self.total - position)
+        return np.concatenate(drawn_parts)

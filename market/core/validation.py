@@ -4,50 +4,79 @@ Each function returns the checked value, or raises ``ParameterError``, which is 
 Whoever calls for a key of a scenario file puts that key in front of the line.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import ParameterError, brief, closest
+from regretless.market.core.errors import (
+    ArgumentTypeError,
+    ParameterError,
+    UserError,
+    brief,
+    closest,
+)
+from regretless.market.core.paths import expanded
 
 
 class Rule(NamedTuple):
     """What numbers must be, and what to change where they are not."""
 
-    holds: Callable[[Array], Any]
-    cure: str
+    holds: Callable[[Array], Any]  # of an array: which of its numbers are as they must be
+    hint: str
 
 
 FINITE = Rule(np.isfinite, "give finite numbers")
 LARGEST = 1e100  # in size: products of a few parameters must be numbers, too
-MODERATE = Rule(lambda found: np.abs(found) <= LARGEST, f"give numbers of at most {LARGEST:g}")
-POSITIVE = Rule(lambda found: found > 0, "must be positive")
-NOT_NEGATIVE = Rule(lambda found: found >= 0, "must be at least 0")
-SHARE = Rule(lambda found: (found >= 0) & (found <= 1), "give numbers in [0, 1]")
+ROUNDING = 1e-9  # by which what was computed may lie beyond [0, 1]
+MODERATE = Rule(lambda values: np.abs(values) <= LARGEST, f"give numbers of at most {LARGEST:g}")
+POSITIVE = Rule(lambda values: values > 0, "must be positive")
+NOT_NEGATIVE = Rule(lambda values: values >= 0, "must be at least 0")
+SHARE = Rule(lambda values: (values >= 0) & (values <= 1), "give numbers in [0, 1]")
 
 
 def numbers(name: str, value: Any, rule: Rule = FINITE) -> Array:
     """Return a number, a list or a table of finite numbers, its rows equally long, as an array."""
     try:
-        given = np.asarray(value)
+        array = np.asarray(value)
     except (TypeError, ValueError, OverflowError):  # rows of different lengths, or no array
-        given = np.asarray("ragged")
-    if given.dtype.kind not in "iuf":  # text, truth values and tables of a file are no numbers
-        cure = ", all rows equally long" if isinstance(value, list) else ""
-        raise ParameterError(f"{name} = {brief(value)}: give numbers{cure}")
-    found = given.astype(np.float64)
-    for one in (FINITE, MODERATE, rule):
-        require(name, found, one.holds(found), one.cure)
-    return found
+        array = np.asarray("ragged")
+    if array.dtype.kind not in "iuf":  # text, truth values and tables of a file are no numbers
+        hint = "give numbers"
+        if isinstance(value, list):
+            hint += ", all rows equally long"
+        raise ParameterError(f"{name} = {brief(value)}: {hint}")
+    checked = array.astype(np.float64)
+    for requirement in (FINITE, MODERATE, rule):
+        require(name, checked, requirement.holds(checked), requirement.hint)
+    return checked
 
 
-def require(name: str, values: Array, holds: Any, cure: str) -> None:
-    """Raise ValueError with the first value for which a condition, of its shape, does not hold."""
-    shown, fine = np.broadcast_arrays(values, holds)
-    if not fine.all():
-        raise ParameterError(f"{name} = {shown[~fine].flat[0]:g}: {cure}")
+@contextmanager
+def refused_in_one_line() -> Iterator[None]:
+    """Turn what another library refuses of a user's arguments into a UserError."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = ArgumentTypeError if isinstance(error, TypeError) else UserError
+        raise kind(" ".join(str(error).split())) from error
+
+
+def require(name: str, values: Array, holds: Any, hint: str) -> None:
+    """Raise ParameterError with the first of the values for which a condition does not hold.
+
+    ``holds`` are truth values that broadcast with ``values``.
+    """
+    broadcast_values, is_fine = np.broadcast_arrays(values, holds)
+    if not is_fine.all():
+        first_bad = broadcast_values[~is_fine].flat[0]
+        raise ParameterError(f"{name} = {first_bad:g}: {hint}")
 
 
 def table(
@@ -62,45 +91,96 @@ def table(
 
     ``others`` are arrays (...) of one number per agent, or one for all; ``axes`` the trailing ones.
     """
-    found, trailing = numbers(name, value, rule), axes.count("x") + 1
-    if found.ndim < trailing or 0 in found.shape:
-        raise ParameterError(f"{name} have shape {found.shape}; give {axes}, agents first")
-    shapes = [found.shape[: found.ndim - trailing], *(other.shape for other in others)]
+    entries = numbers(name, value, rule)
+    trailing_axes = axes.count("x") + 1
+    if entries.ndim < trailing_axes or 0 in entries.shape:
+        raise ParameterError(f"{name} have shape {entries.shape}; give {axes}, agents first")
+    agents_axes = entries.ndim - trailing_axes
+    stacked_shapes = [entries.shape[:agents_axes], *(other.shape for other in others)]
     try:
-        agents = np.broadcast_shapes(*shapes)
+        agents = np.broadcast_shapes(*stacked_shapes)
     except ValueError:
-        told = " and ".join(str(shape) for shape in shapes if shape)
+        shapes = " and ".join(str(shape) for shape in stacked_shapes if shape)
         raise ParameterError(
-            f"{name} and the other parameters stack agents {told}; give as many of each"
+            f"{name} and the other parameters stack agents {shapes}; give as many of each"
         ) from None
-    return np.broadcast_to(found, (*agents, *found.shape[found.ndim - trailing :]))
+    return np.broadcast_to(entries, (*agents, *entries.shape[agents_axes:]))
 
 
 def check_int(name: str, value: Any, *, least: int, below: int | None = None) -> int:
     """Return a whole number in its range."""
-    fits = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
-    if not fits or (below is not None and value >= below):
-        above = "" if below is None else f" and below {below}"
-        told = f"{name} is {brief(value)}; give a whole number of at least {least}{above}"
-        raise ParameterError(told)
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    is_in_range = is_whole and value >= least and (below is None or value < below)
+    if not is_in_range:
+        hint = f"give a whole number of at least {least}"
+        if below is not None:
+            hint += f" and below {below}"
+        raise ParameterError(f"{name} is {brief(value)}; {hint}")
     return int(value)
 
 
 def check_range(name: str, value: Any, low: float, high: float) -> float:
     """Return a number between two others."""
-    found = numbers(name, value)
-    if found.ndim or not low <= found <= high:
-        wanted = f"in [{low:g}, {high:g}]" if high < np.inf else f"of at least {low:g}"
-        raise ParameterError(f"{name} is {brief(value)}; give a number {wanted}")
-    return float(found)
+    number = numbers(name, value)
+    if number.ndim or not low <= number <= high:
+        hint = f"give a number of at least {low:g}"
+        if high < np.inf:
+            hint = f"give a number in [{low:g}, {high:g}]"
+        raise ParameterError(f"{name} is {brief(value)}; {hint}")
+    return float(number)
+
+
+def check_whole(name: str, value: Any, *, least: int, most: int) -> int:
+    """Return a whole number between two others, which may be written as 7.0."""
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    if not is_number or isinstance(value, bool) or not least <= value <= most or value % 1:
+        raise ParameterError(
+            f"{name} is {brief(value)}; give a whole number from {least} to {most}"
+        )
+    return int(value)
+
+
+def check_rate(name: str, value: Any) -> float:
+    """Return a number above 0 and at most 1."""
+    number = numbers(name, value)
+    if number.ndim or not 0 < number <= 1:
+        raise ParameterError(f"{name} is {brief(value)}; give a number in (0, 1]")
+    return float(number)
+
+
+def check_outcome(name: str, value: Any) -> Array:
+    """Return outcomes as numbers: what did or did not happen, a truth value, is 1 or 0.
+
+    Arrays of floating numbers, which every round passes, are returned as they are.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fb":
+        return value.astype(np.float64, copy=False)
+    return numbers(name, value)
+
+
+def check_unit_vector(name: str, value: Any, size: int) -> Array:
+    """Return so many numbers in [0, 1], up to rounding, as a new array (size,).
+
+    One number may be given alone.
+    """
+    vector = check_outcome(name, value).copy()
+    if size == 1 and vector.ndim == 0:
+        vector = vector.reshape(1)
+    hint = "give numbers in [0, 1]"
+    if vector.shape != (size,):
+        raise ParameterError(f"{name} has shape {vector.shape}, not {(size,)}; {hint}")
+    is_within = (vector >= -ROUNDING) & (vector <= 1 + ROUNDING)
+    if not is_within.all():
+        require(name, vector, is_within, hint)
+    return vector
 
 
 def check_positive(name: str, value: Any) -> float:
     """Return a number above 0."""
-    found = numbers(name, value, POSITIVE)
-    if found.ndim:
+    number = numbers(name, value, POSITIVE)
+    if number.ndim:
         raise ParameterError(f"{name} is {brief(value)}; give one number above 0")
-    return float(found)
+    return float(number)
 
 
 def check_probability(name: str, value: Any) -> float:
@@ -111,10 +191,19 @@ def check_probability(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_name(what: str, value: Any, known: Iterable[str]) -> str:
-    """Return a name that is among those known; ``what`` it is a name of goes into the line."""
-    names = list(known)
-    if not isinstance(value, str) or value not in names:
-        shown = f"'{value}'" if isinstance(value, str) else brief(value)
-        raise ParameterError(f"no {what} {shown}; {closest(str(value), names)}")
-    return value
+def check_path(name: str, value: Any) -> Path:
+    """Return the path of a file, which need not be there, with a leading ``~`` expanded."""
+    is_path = isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str)
+    if not is_path or not os.fspath(value) or "\0" in os.fspath(value):
+        raise ParameterError(f"{name} = {brief(value)}: give the path of a file")
+    return expanded(value, name)
+
+
+def check_name(kind: str, value: Any, accepted: Iterable[str]) -> str:
+    """Return a name that is among the accepted ones; its kind stands in the error line."""
+    names = list(accepted)
+    if isinstance(value, str):
+        if value in names:
+            return value
+        raise ParameterError(f"no {kind} '{value}'; {closest(value, names)}")
+    raise ParameterError(f"no {kind} {brief(value)}; {closest(str(value), names)}")

@@ -11,7 +11,6 @@ multiples of 2^-k without error as long as totals stay below 2^(53-k).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from regretless.market.core.own_code import read_only
 from regretless.market.game.protocols import Cohort
 
 UNIT = 2.0**-22  # totals up to 2^31
-BITS = 2.0**53  # a double holds whole numbers up to here
+MAX_EXACT_INTEGER = 2.0**53  # a double holds whole numbers up to here
 Endowment = float | dict[str, float]  # of every agent, or by cohort's name
 
 
@@ -66,12 +65,20 @@ class Accounts(Checkpointable):
     ) -> None:
         self.unit = unit
         self.sizes = {cohort.name: len(cohort.row_of) for cohort in cohorts}
-        ends = np.cumsum([0, *self.sizes.values()]).tolist()
-        self.places = dict(zip(self.sizes, starmap(slice, pairwise(ends)), strict=True))
+        self.places: dict[str, slice] = {}
+        first = 0
+        for name, size in self.sizes.items():
+            self.places[name] = slice(first, first + size)
+            first += size
         self.cash = self._rounded(np.append(self.each("cash", cash), 0.0))
-        columns = [self._rounded(np.append(self.each("stock", good), 0.0)) for good in goods]
-        self.goods = np.stack(columns, axis=1) if columns else np.zeros((len(self.cash), 0))
-        self._limit = BITS * unit / len(self.cash)  # of a holding, so that totals are exact
+        holdings_per_good = [
+            self._rounded(np.append(self.each("stock", good), 0.0)) for good in goods
+        ]
+        self.goods = np.zeros((len(self.cash), 0))
+        if holdings_per_good:
+            self.goods = np.stack(holdings_per_good, axis=1)
+        # No holding may reach this amount: then the sum over all rows is exact, too.
+        self._limit = MAX_EXACT_INTEGER * unit / len(self.cash)
 
     def _rounded(self, amounts: Array) -> Array:
         return np.asarray(np.rint(amounts / self.unit) * self.unit)
@@ -85,59 +92,82 @@ class Accounts(Checkpointable):
         """Return the sum of all cash and of each good (1 + g,), the world outside included."""
         return np.concatenate([self.cash.sum()[None], self.goods.sum(0)])
 
-    def of(self, agents: int | slice) -> Account:
-        """Return what an agent owns, or several do, by their places among all."""
-        return Account(read_only(self.cash)[agents], read_only(self.goods)[agents])
+    def of(self, agent_rows: int | slice) -> Account:
+        """Return what an agent or several agents own, by their rows."""
+        return Account(read_only(self.cash)[agent_rows], read_only(self.goods)[agent_rows])
 
     def columns(self, agents: ArrayLike) -> dict[str, Array]:
-        """Return what the ``accounts`` table says of some agents (places among all)."""
-        own = np.asarray(agents)
-        table = {f"goods_{g}": column[own] for g, column in enumerate(self.goods.T)}
-        return {"cash": self.cash[own]} | table
+        """Return the columns of the ``accounts`` table for some agents, by their rows."""
+        rows = np.asarray(agents)
+        columns = {"cash": self.cash[rows]}
+        for g, holdings in enumerate(self.goods.T):
+            columns[f"goods_{g}"] = holdings[rows]
+        return columns
 
     def trade(self, bought: Array, price: ArrayLike) -> None:
-        """Let goods (N, g), below 0 where an agent sells, change hands at one price each (g,).
+        """Exchange goods for cash at one price per good (g,), in place.
 
-        Where columns do not sum to 0 the world outside trades.
+        ``bought`` (N, g) is below 0 where an agent sells. The world outside takes the other side
+        of what is left where a column does not sum to 0.
         """
         self.move(0.0, bought, price=price)
 
     def move(self, cash: ArrayLike, goods: ArrayLike = 0.0, *, price: ArrayLike = 0.0) -> None:
-        """Give to agents cash (N,) and goods (N, g) (or take, below 0) of the world outside.
+        """Move cash and goods from the world outside to agents, or back where below 0, in place.
 
-        Numbers are for all. ``price`` (g,) is what a unit of each good is paid with, beside the
-        cash. UserError if somebody would own less than nothing, or too much to add exactly.
+        Parameters
+        ----------
+        cash : number or array (N,)
+            What each agent receives; a number for all alike.
+        goods : number or array (N, g)
+            As ``cash``.
+        price : number or array (g,)
+            What an agent pays for a unit of each good, beside ``cash``.
+
+        Raises
+        ------
+        UserError
+            If an agent would own less than nothing, or too much to add exactly. Then nothing moves.
         """
-        paid, given = np.atleast_1d(np.asarray(cash, np.float64)), np.asarray(goods, np.float64)
+        cash_received = np.atleast_1d(np.asarray(cash, np.float64))
+        goods_received = np.asarray(goods, np.float64)
         shape = self.agents, self.goods.shape[1]
-        if paid.shape not in ((1,), shape[:1]) or given.shape not in ((), shape):
-            got = f"cash {paid.shape} and goods {given.shape}"
-            raise UserError(f"{got} for {shape[0]} agents and {shape[1]} goods; give one each")
-        units = np.broadcast_to(self._rounded(given), shape)
-        amounts = self._rounded(paid) - self._rounded(units * np.asarray(price)).sum(1)
-        held, owned = self.cash[:-1] + amounts, self.goods[:-1] + units
-        lacking = ~((held >= 0) & (owned >= 0).all(1))  # what is no number, too
-        if lacking.any():
-            short = int(lacking.argmax())
-            owes = held[short], *owned[short]
-            lacks = f"{-min(owes):g} of {'cash' if owes[0] < 0 else 'goods'}"
-            raise UserError(f"agent {short + 1} lacks {lacks}; give it less to spend")
-        most = max(held.max(initial=0.0), owned.max(initial=0.0))
-        if most >= self._limit:
+        if cash_received.shape not in ((1,), shape[:1]) or goods_received.shape not in ((), shape):
+            received = f"cash {cash_received.shape} and goods {goods_received.shape}"
+            raise UserError(f"{received} for {shape[0]} agents and {shape[1]} goods; give one each")
+        goods_moved = np.broadcast_to(self._rounded(goods_received), shape)
+        payments = self._rounded(goods_moved * np.asarray(price))
+        cash_moved = self._rounded(cash_received) - payments.sum(axis=1)
+        new_cash = self.cash[:-1] + cash_moved
+        new_goods = self.goods[:-1] + goods_moved
+        is_short = ~((new_cash >= 0) & (new_goods >= 0).all(axis=1))  # true of NaN as well
+        if is_short.any():
+            first_short = int(is_short.argmax())
+            balances = new_cash[first_short], *new_goods[first_short]
+            shortfall = f"{-min(balances):g} of {'cash' if balances[0] < 0 else 'goods'}"
+            raise UserError(f"agent {first_short + 1} lacks {shortfall}; give it less to spend")
+        largest_holding = max(new_cash.max(initial=0.0), new_goods.max(initial=0.0))
+        if largest_holding >= self._limit:
             raise UserError(
-                f"{most:g} in one account is too much to add exactly; give larger units"
+                f"{largest_holding:g} in one account is too much to add exactly; give larger units"
             )
-        self.cash[:-1], self.goods[:-1] = held, owned
-        self.cash[-1] -= amounts.sum()
-        self.goods[-1] -= units.sum(0)
+        self.cash[:-1] = new_cash
+        self.goods[:-1] = new_goods
+        self.cash[-1] -= cash_moved.sum()
+        self.goods[-1] -= goods_moved.sum(0)
 
-    def each(self, what: str, given: Endowment, otherwise: float = 0.0) -> Array:
+    def each(self, key: str, amounts: Endowment, default: float = 0.0) -> Array:
         """Return each agent's number (N,), given for all or by cohort; UserError if below 0."""
-        named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)
-        for name, value in named.items():
+        amount_by_cohort = (
+            amounts if isinstance(amounts, dict) else dict.fromkeys(self.sizes, amounts)
+        )
+        for name, value in amount_by_cohort.items():
             if name not in self.sizes:
-                raise UserError(f"market.{what}: no cohort '{name}'; {closest(name, self.sizes)}")
+                raise UserError(f"market.{key}: no cohort '{name}'; {closest(name, self.sizes)}")
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise UserError(f"market.{what} = {given}: give numbers of at least 0")
-        parts = [np.full(n, float(named.get(name, otherwise))) for name, n in self.sizes.items()]
-        return np.concatenate(parts)
+                raise UserError(f"market.{key} = {amounts}: give numbers of at least 0")
+        amounts_of_cohorts = [
+            np.full(count, float(amount_by_cohort.get(name, default)))
+            for name, count in self.sizes.items()
+        ]
+        return np.concatenate(amounts_of_cohorts)

@@ -1,4 +1,4 @@
-"""What an adversary may see before it commits and is told after the round, and no more than that.
+"""What an adversary sees before it commits, and learns after the round.
 
 An adversary declares ``sees``, a set out of
 
@@ -32,7 +32,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import read_only
 from regretless.market.game.lookahead import GameView, Rollout, strategies_of_play
 from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
-from regretless.market.game.seats import attending, present
+from regretless.market.game.seats import is_taking_part, present_cohorts
 from regretless.market.numerics.exact_sum import total
 from regretless.market.records import AdversaryView, Forecast, Mixture, Observation, Round
 
@@ -53,30 +53,41 @@ def sight_of(adversary: Adversary) -> frozenset[str]:
 def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
     """Tell an adversary that declares ``losses`` whom it plays against, by its ``meet``."""
     if "losses" in sight_of(adversary):
-        known = [(own.name, own.loss, read_only(own.row_of), own.multiplicity) for own in cohorts]
-        adversary.meet(tuple(Follower(*own) for own in known))
+        followers = [
+            Follower(cohort.name, cohort.loss, read_only(cohort.row_of), cohort.multiplicity)
+            for cohort in cohorts
+        ]
+        adversary.meet(tuple(followers))
 
 
 def announcement(sees: frozenset[str], view: GameView, offered: Round) -> AdversaryView:
-    """Show a round's facts as far as they are declared; its forecasts, where they are drawn."""
-    context, mixtures = offered.context, offered.mixtures
-    told: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
+    """Return the view of a round that an adversary gets which declared what it ``sees``."""
+    context = offered.context
+    mixtures = offered.mixtures
+    shown_facts: dict[str, Any] = {}
+    if view.moved is not None:
+        shown_facts["moved"] = lambda: view.moved
     if "play" in sees:
-        told["play"] = lambda: strategies_of_play(view, mixtures, context)
-        told["rollout"] = lambda: Rollout(view, context)
+        shown_facts["play"] = lambda: strategies_of_play(view, mixtures, context)
+        shown_facts["rollout"] = lambda: Rollout(view, context)
     if "draw" in sees and offered.forecasts:
-        certain = tuple(alone(forecast) for forecast in offered.forecasts)
-        told["drawn"] = lambda: offered.forecasts
-        told["induced"] = lambda: strategies_of_play(view, certain, context)
-    return AdversaryView(mixtures if "mixture" in sees else None, **told)
+        drawn_alone = tuple(certain_of_drawn(forecast) for forecast in offered.forecasts)
+        shown_facts["drawn"] = lambda: offered.forecasts
+        shown_facts["induced"] = lambda: strategies_of_play(view, drawn_alone, context)
+    return AdversaryView(mixtures if "mixture" in sees else None, **shown_facts)
 
 
-def alone(forecast: Forecast) -> Mixture:
+def certain_of_drawn(forecast: Forecast) -> Mixture:
     """Return the mixture that is certain of the drawn atom."""
-    whole, atom = forecast.mixture, slice(forecast.index, forecast.index + 1)
-    labels = None if whole.labels is None else whole.labels[atom]
-    ensembles = None if whole.ensembles is None else whole.ensembles[atom]
-    return Mixture(whole.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
+    mixture = forecast.mixture
+    atom = slice(forecast.index, forecast.index + 1)
+    labels = mixture.labels
+    if labels is not None:
+        labels = labels[atom]
+    ensembles = mixture.ensembles
+    if ensembles is not None:
+        ensembles = ensembles[atom]
+    return Mixture(mixture.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
 
 
 def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
@@ -86,40 +97,57 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     strategies added up; each as two numbers (``market.numerics.exact_sum``).
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
-    for _, cohort, decision, _ in present(cohorts, played):
-        strategy, here = decision.probabilities, attending(decision, cohort)
-        paid = np.zeros(len(strategy))
+    for _, cohort, decision, _ in present_cohorts(cohorts, played):
+        strategy = decision.probabilities
+        taking_part = is_taking_part(decision, cohort)
+        paid_by_row = np.zeros(len(strategy))
         if payoff is not None:
             values = payoff.values(cohort.loss, played.outcome[None])[0]
-            paid = np.einsum("ka,ka->k", strategy, values)
-        rows, many = cohort.row_of[here], cohort.multiplicity_of(here)
-        count = np.bincount(rows, many, minlength=len(strategy)).astype(np.float64)
-        sums[cohort.name] = total(np.column_stack([np.ones(len(strategy)), paid, strategy]), count)
+            paid_by_row = np.einsum("ka,ka->k", strategy, values)
+        rows = cohort.row_of[taking_part]
+        multiplicity = cohort.multiplicity_of(taking_part)
+        agents_of_row = np.bincount(rows, multiplicity, minlength=len(strategy)).astype(np.float64)
+        sums[cohort.name] = total(
+            np.column_stack([np.ones(len(strategy)), paid_by_row, strategy]), agents_of_row
+        )
     return sums
 
 
 def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
     """Return what each cohort's agents paid on average (C,), NaN if none came, and how many."""
-    sums = summed(payoff, cohorts, played) if played.sums is None else played.sums
-    agents, paid = np.array([own.sum(0)[:2] for own in sums.values()]).T
-    return np.divide(paid, agents, out=np.full(len(agents), np.nan), where=agents > 0), agents
+    sums = played.sums
+    if sums is None:
+        sums = summed(payoff, cohorts, played)
+    totals = np.array([exact_sum.sum(0) for exact_sum in sums.values()])
+    agents = totals[:, 0]
+    mean_paid = np.full(len(agents), np.nan)
+    np.divide(totals[:, 1], agents, out=mean_paid, where=agents > 0)
+    return mean_paid, agents
 
 
-def per_agent(paid: Array, agents: Array) -> float:
+def per_agent(mean_paid: Array, agents: Array) -> float:
     """Return the mean over all agents of what cohorts paid; NaN if nobody was there."""
-    return float(np.nan_to_num(paid) @ agents / agents.sum()) if agents.any() else float("nan")
+    if not agents.any():
+        return float("nan")
+    return float(np.nan_to_num(mean_paid) @ agents / agents.sum())
 
 
 def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
     """Return what has come to light after a round."""
-    sums = summed(None, cohorts, played) if played.sums is None else played.sums
-    came = {name: own.sum(0) for name, own in sums.items()}
-    shares = {name: own[2:] / max(own[0], 1.0) for name, own in came.items()}
-    return Observation(played.number, played.outcome, shares)
+    sums = played.sums
+    if sums is None:
+        sums = summed(None, cohorts, played)
+    mean_play = {}
+    for cohort_name, exact_sums in sums.items():
+        agents, _paid, *strategy_sum = exact_sums.sum(0)
+        mean_play[cohort_name] = np.array(strategy_sum) / max(agents, 1.0)
+    return Observation(played.number, played.outcome, mean_play)
 
 
 def teach(adversary: Adversary, cohorts: Sequence[Cohort], played: Round) -> None:
     """Tell an adversary what it earned, NaN if it has no payoff, and what was seen."""
-    known = adversary.payoff is not None
-    paid = per_agent(*earned(adversary.payoff, cohorts, played)) if known else np.nan
-    adversary.learn(paid, observed(cohorts, played))
+    mean_payoff = np.nan
+    if adversary.payoff is not None:
+        mean_paid, agents = earned(adversary.payoff, cohorts, played)
+        mean_payoff = per_agent(mean_paid, agents)
+    adversary.learn(mean_payoff, observed(cohorts, played))

@@ -41,14 +41,28 @@ class Unlimited(Checkpointable):
 
     limits: ClassVar[bool] = False
 
-    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
-        """Return what the agents who are ``here`` (N,) do with the actions that are awake (N, A).
+    def limited(
+        self, decision: Decision, affordable: Mask | None, present_rows: Mask | None
+    ) -> Decision:
+        """Return what agents do among the actions that they can pay for.
 
-        None for all. UserError if somebody can afford nothing, or insists on what it cannot afford.
+        Parameters
+        ----------
+        decision : Decision
+            What they would do with all actions affordable; it is not modified.
+        affordable : bool array (N, A) or None
+            Which actions each agent can pay for; None for all.
+        present_rows : bool array (N,) or None
+            Who takes part; None for all.
+
+        Raises
+        ------
+        UserError
+            If somebody can afford nothing, or insists on what it cannot afford.
         """
         return decision
 
-    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
+    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
         """Return the losses (K, A) that the ledger charges."""
         return losses
 
@@ -72,61 +86,102 @@ class BudgetConstraint(Unlimited):
     limits = True
 
     def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:
-        self.cohort, self.rng, self.scarce = cohort, rng, np.zeros(len(cohort.row_of))
-        where = f"cohort.{cohort.name}.budget_constraint"
+        self.cohort = cohort
+        self.rng = rng
+        self.scarce = np.zeros(len(cohort.row_of))
+        key = f"cohort.{cohort.name}.budget_constraint"
         if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
-            raise UserError(f"{where}: its agents share rows of the ledger; drop it or enters")
+            raise UserError(f"{key}: its agents share rows of the ledger; drop it or enters")
         if cohort.bandit:
-            cure = "choose a learner that is told all losses"
-            raise UserError(f"{where}: {cohort.rule} takes every action to be possible; {cure}")
+            hint = "choose a learner that is told all losses"
+            raise UserError(f"{key}: {cohort.rule} takes every action to be possible; {hint}")
 
-    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
-        if awake is None:
+    def limited(
+        self, decision: Decision, affordable: Mask | None, present_rows: Mask | None
+    ) -> Decision:
+        if affordable is None:
             return decision
-        awake = awake if here is None else awake | ~here[:, None]
-        short = np.asarray(~awake.all(1))
-        if not short.any():
+        if present_rows is not None:
+            affordable = affordable | ~present_rows[:, None]
+        is_limited = np.asarray(~affordable.all(1))
+        if not is_limited.any():
             return decision
-        self._check(awake.any(1), "can afford no action; give it one that costs nothing")
-        self.scarce += short
-        strategy, choices, predicted = None, None, decision.predicted
-        best = None if predicted is None else best_response(np.where(awake, predicted, np.inf))
-        if decision.choices is not None and best is not None:
-            actions = choices = best
+        self._check(affordable.any(1), "can afford no action; give it one that costs nothing")
+        self.scarce += is_limited
+        best_affordable = None
+        if decision.predicted is not None:
+            best_affordable = best_response(np.where(affordable, decision.predicted, np.inf))
+        if decision.choices is not None and best_affordable is not None:
+            strategy = None
+            choices = best_affordable
+            actions = best_affordable
         else:
-            weights = decision.probabilities * awake
-            if best is not None:  # who does one thing does the best that it can pay for
-                stuck = ~weights.any(1)
-                weights[stuck] = one_hot(best[stuck], weights.shape[1])
-            total = weights.sum(1, keepdims=True)
-            self._check(total[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
-            # Who drew an action that sleeps draws again, given that it is awake.
-            again = ~np.take_along_axis(awake, decision.actions[:, None], axis=1)[:, 0]
-            actions = np.array(decision.actions)
-            actions[again] = draw_rows((weights / total)[again], self.rng.random(int(again.sum())))
-            pure = one_hot(actions, weights.shape[1])
-            strategy = np.where(short[:, None], pure, decision.probabilities)
-        told = None if predicted is None else _held(predicted, actions, awake)
-        return decision.changed(strategy=strategy, choices=choices, actions=actions, predicted=told)
+            choices = None
+            affordable_strategy = self._affordable_strategy(decision, affordable, best_affordable)
+            actions = self._redrawn(decision.actions, affordable_strategy, affordable)
+            pure_strategy = one_hot(actions, affordable_strategy.shape[1])
+            strategy = np.where(is_limited[:, None], pure_strategy, decision.probabilities)
+        expected_losses = decision.predicted
+        if expected_losses is not None:
+            expected_losses = _with_sleeping_as_played(expected_losses, actions, affordable)
+        return decision.changed(
+            strategy=strategy, choices=choices, actions=actions, predicted=expected_losses
+        )
 
-    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
-        return losses if awake is None else _held(losses, decision.actions, awake)
+    def _affordable_strategy(
+        self, decision: Decision, affordable: Mask, best_affordable: Indices | None
+    ) -> Array:
+        """Return each agent's mixed strategy (N, A), given that its action is affordable (N, A).
+
+        Who would do one thing that it cannot pay for does the best that it can (N,), where it
+        knows what to expect of the actions; otherwise UserError.
+        """
+        weights = decision.probabilities * affordable
+        if best_affordable is not None:
+            has_no_weight = ~weights.any(1)
+            weights[has_no_weight] = one_hot(best_affordable[has_no_weight], weights.shape[1])
+        total_weight = weights.sum(1, keepdims=True)
+        self._check(
+            total_weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable"
+        )
+        return np.asarray(weights / total_weight)
+
+    def _redrawn(self, actions: Indices, strategy: Array, affordable: Mask) -> Indices:
+        """Return the agents' actions (N,); who drew one that sleeps draws again by ``strategy``."""
+        must_redraw = ~np.take_along_axis(affordable, actions[:, None], axis=1)[:, 0]
+        redrawn = np.array(actions)
+        redrawn[must_redraw] = draw_rows(
+            strategy[must_redraw], self.rng.random(int(must_redraw.sum()))
+        )
+        return redrawn
+
+    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
+        if affordable is None:
+            return losses
+        return _with_sleeping_as_played(losses, decision.actions, affordable)
 
     def promised(self, promise: Guarantee) -> Guarantee:
-        def plus(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
+        def add_limited_rounds(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
+            if bound is None:
+                return None
             ledger = self.cohort.ledger
-            return bound and (lambda: bound() + 2 * self.scarce / np.maximum(ledger.rounds, 1))
+            return lambda: bound() + 2 * self.scarce / np.maximum(ledger.rounds, 1)
 
-        names = ("bound", "to_models", "from_variation", "contextual")
-        added: dict[str, Any] = {name: plus(getattr(promise, name)) for name in names}
-        return replace(promise, window=None, **added)
+        return replace(
+            promise,
+            bound=add_limited_rounds(promise.bound),
+            to_models=add_limited_rounds(promise.to_models),
+            from_variation=add_limited_rounds(promise.from_variation),
+            contextual=add_limited_rounds(promise.contextual),
+            window=None,
+        )
 
-    def _check(self, fine: Any, why: str) -> None:
-        if not fine.all():
-            raise UserError(f"agent {int(fine.argmin()) + 1} of {self.cohort.name} {why}")
+    def _check(self, is_valid: Any, fault: str) -> None:
+        if not is_valid.all():
+            raise UserError(f"agent {int(is_valid.argmin()) + 1} of {self.cohort.name} {fault}")
 
 
-def _held(table: Array, actions: Indices, awake: Mask) -> Array:
+def _with_sleeping_as_played(table: Array, actions: Indices, affordable: Mask) -> Array:
     """Return a table (N, A) in which what sleeps is worth what was played (N,)."""
-    own = np.take_along_axis(table, np.maximum(actions, 0)[:, None], axis=1)
-    return np.where(awake, table, own)
+    value_of_played = np.take_along_axis(table, np.maximum(actions, 0)[:, None], axis=1)
+    return np.where(affordable, table, value_of_played)

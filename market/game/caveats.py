@@ -24,7 +24,7 @@ mixture at the outcome that came, and its certificate is over every outcome, so 
 It is a function of rest, hence independent of a_i given the past, and |y_g - y'_g| <= kappa_g / 2,
 so that |g(a, y) - g(a, y')| <= D_kappa / 2 for every a. (3) g(a_i, y') - sum_a q(a) g(a, y') has
 mean 0 given the past and rest, steps of at most 2 and a variance of at most 1: Freedman's
-inequality gives the term for realised draws (``forecaster.events.cost_of_draws``), with V = T, as
+inequality gives the term for realised draws (``forecaster.guarantees.draws``), with V = T, as
 what the forecaster knows of the variance is at y and not at y'. Summing g(a_i, y) <= g(a_i, y') +
 D_kappa / 2 over the rounds, with (3), (2) once more under q, and (1), is the claim.
 
@@ -48,30 +48,36 @@ def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[G
     promises = list(guarantees)
     if game.flaw:
         throughout = all(seat.attendance.throughout for seat in game.seats)
-        answers = throughout and not (game.breaks_the_rule or game.personal)
-        for place, nothing in enumerate(unpromised(game.cohorts, game.flaw)):
-            stands = _with_price_impact(game, place, promises[place]) if answers else None
-            promises[place] = stands or nothing
-    pairs = zip(promises, game.seats, strict=True)
-    return tuple(seat.budget.promised(promise) for promise, seat in pairs)
+        has_price_impact_bound = throughout and not (game.breaks_the_rule or game.personal)
+        for cohort_index, no_promise in enumerate(unpromised(game.cohorts, game.flaw)):
+            weakened = None
+            if has_price_impact_bound:
+                weakened = _with_price_impact(game, cohort_index, promises[cohort_index])
+            promises[cohort_index] = weakened or no_promise
+    within_budgets = []
+    for promise, seat in zip(promises, game.seats, strict=True):
+        within_budgets.append(seat.budget.promised(promise))
+    return tuple(within_budgets)
 
 
-def _with_price_impact(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
+def _with_price_impact(game: Game, cohort_index: int, promise: Guarantee) -> Guarantee | None:
     """Add what a cohort's own actions do to outcomes; None where no promise stands."""
-    cohort, bound, market = game.cohorts[place], promise.bound, game.market
-    price_impact = None if market is None else market.price_impact(place)
+    cohort = game.cohorts[cohort_index]
+    bound = promise.bound
+    market = game.market
+    price_impact = None if market is None else market.price_impact(cohort_index)
     if price_impact is None or bound is None or not cohort.private:
         return None
-    moved = cohort.loss.moved(price_impact)
-    told = (
+    added_regret = cohort.loss.moved(price_impact)
+    caveat = (
         f"{cohort.name}: an agent's own action moves outcomes by at most {price_impact.max():.2g}"
-        f", which adds {moved.max():.2g} to its bound, and nothing else is bounded"
+        f", which adds {added_regret.max():.2g} to its bound, and nothing else is bounded"
     )
 
-    def swayed() -> Array:
-        stays = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
-        return np.asarray(bound() + (moved if stays else np.nan))
+    def bound_with_impact() -> Array:
+        is_fixed = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
+        return np.asarray(bound() + (added_regret if is_fixed else np.nan))
 
-    notes = "; ".join(filter(None, (promise.note, told)))
-    void = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))
-    return replace(promise, bound=swayed, note=notes, **void)  # type: ignore[arg-type]
+    notes = "; ".join(filter(None, (promise.note, caveat)))
+    dropped = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))
+    return replace(promise, bound=bound_with_impact, note=notes, **dropped)  # type: ignore[arg-type]

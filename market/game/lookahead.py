@@ -5,9 +5,12 @@ ones notice nothing. Every random generator of a copy is replaced by a fresh str
 would give away draws that are still to come. Nobody gets to see the copies, only their mixed
 strategies.
 
-Functions are shared as they are, whatever their closures hold: a player keeps its generators in
-attributes. A cohort's losses, ledger and coefficients are shared with its copy, which never writes
-to them (``Cohort.fixed_parts``). The context is that of the present round throughout.
+Only what a round changes is copied. Functions are shared as they are, whatever their closures hold:
+a player keeps its generators in attributes. A cohort's losses, ledger and coefficients are shared
+with its copy, which never writes to them (``Cohort.fixed_parts``); a cohort without memory
+that hears every forecast at once is shared as a whole, since its ``strategy`` has no side effects.
+The context is that of the present round throughout, and what follows from the outcome alone is
+computed once: it is the same in all imagined rounds.
 Scripted agents take no part: a call of their ``act`` could have side effects.
 """
 
@@ -22,11 +25,12 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.core.fixed import Fixed
 from regretless.market.core.own_code import read_only
 from regretless.market.core.randomness import stream
 from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Context, ForecastRecord, Mixture
+from regretless.market.records import Context, Mixture
 
 Strategies = tuple[Array | None, ...]
 
@@ -47,16 +51,19 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
 
     That of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
+    presence = [seat.attendance.present_rows(view.rounds) for seat in view.seats]
+    is_anybody_there = any(present is None or present.any() for present in presence)
     strategies: list[Array | None] = []
-    anybody = any(seat.present(view.rounds) for seat in view.seats)
-    for seat in view.seats:
-        cohort, strategy = seat.cohort, None
-        if cohort.foreseeable and seat.present(view.rounds):
-            found = cohort.strategy(mixtures[cohort.block], context)
-            here = seat.attendance.some(view.rounds)
-            found = seat.deviations.strategy(found, context)
-            strategy = read_only(found if here is None else np.where(here[:, None], found, 0.0))
-        elif cohort.foreseeable and not anybody:
+    for seat, present_rows in zip(view.seats, presence, strict=True):
+        cohort = seat.cohort
+        strategy = None
+        if cohort.foreseeable and (present_rows is None or present_rows.any()):
+            planned = cohort.strategy(mixtures[cohort.block], context)
+            planned = seat.deviations.strategy(planned, context)
+            if present_rows is not None:
+                planned = np.where(present_rows[:, None], planned, 0.0)
+            strategy = read_only(planned)
+        elif cohort.foreseeable and not is_anybody_there:
             strategy = np.zeros(cohort.ledger.count.shape)
         strategies.append(strategy)
     return tuple(strategies)
@@ -76,35 +83,41 @@ class Rollout:
         """
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")
-        y = np.asarray(outcome, dtype=np.float64)
-        view, strategies = self._cloned(seed), list[Strategies]()
-        fresh = stream(seed, "rehearsal", "forecast")
+        imagined_outcome = np.asarray(outcome, dtype=np.float64)
+        view = self._cloned(seed)
+        statistics = [block.basis.transform(imagined_outcome) for block in view.blocks]
+        foreseeable = [seat for seat in view.seats if seat.cohort.foreseeable]
+        learning = [seat for seat in foreseeable if seat.cohort.has_memory]
+        losses = [seat.cohort.loss.losses(imagined_outcome) for seat in learning]
+        forecast_stream = stream(seed, "rehearsal", "forecast")
+        strategies: list[Strategies] = []
         while True:
             mixtures = [block.mixture(self._context) for block in view.blocks]
             strategies.append(strategies_of_play(view, mixtures, self._context))
             if len(strategies) == rounds:
                 return strategies
-            forecasts = [mixture.draw(fresh) for mixture in mixtures]
-            for seat in view.seats:  # all copies play the round and learn from it
+            forecasts = [mixture.draw(forecast_stream) for mixture in mixtures]
+            for seat, losses_of_actions in zip(learning, losses, strict=True):
                 cohort = seat.cohort
-                if cohort.foreseeable and seat.present(view.rounds):
+                if seat.is_present(view.rounds):
                     decision = cohort.decide(forecasts[cohort.block], self._context)
-                    cohort.learn(decision, cohort.loss.losses(y), y)
-            for block, forecast in zip(view.blocks, forecasts, strict=True):
-                block.learn(forecast, y)
+                    cohort.learn(decision, losses_of_actions, imagined_outcome)
+            for index, block in enumerate(view.blocks):
+                block.tell(forecasts[index], imagined_outcome, statistics[index])
             view = replace(view, rounds=view.rounds + 1)
 
     def _cloned(self, seed: int) -> GameView:
-        """Copy forecasters and foreseeable cohorts, with fresh random streams."""
+        """Copy forecasters and foreseeable cohorts that change, with fresh random streams."""
         view = self._view
         relays = {id(block.relay): copy.copy(block.relay) for block in view.blocks}
         blocks, seats = [], []
         for block in view.blocks:
-            own = self._copied(block.forecaster, seed, f"block {block.name}", {})
-            parts = {"relay": relays[id(block.relay)], "record": ForecastRecord()}
-            blocks.append(replace(block, forecaster=own, **parts))
+            forecaster = self._copied(block.forecaster, seed, f"block {block.name}", {})
+            blocks.append(replace(block, forecaster=forecaster, relay=relays[id(block.relay)]))
         for seat in view.seats:
-            if (cohort := seat.cohort).foreseeable:
+            cohort = seat.cohort
+            hears_late = view.blocks[cohort.block].relay is not None
+            if cohort.foreseeable and (cohort.has_memory or hears_late):
                 known = {id(part): part for part in cohort.fixed_parts()} | relays
                 cohort = self._copied(cohort, seed, f"cohort {cohort.name}", known)
             seats.append(replace(seat, cohort=cohort))
@@ -119,11 +132,12 @@ class Rollout:
         if name not in self._reached:
             self._reached[name] = list(_within(thing, set(known)))
         memo = dict(known)
-        for number, found in enumerate(self._reached[name]):
-            if isinstance(found, np.random.Generator):
-                memo[id(found)] = stream(seed, "rehearsal", name, str(number))
-            else:
-                memo[id(found)] = found
+        for part in self._reached[name]:
+            memo[id(part)] = part
+        not_fixed = [part for part in self._reached[name] if not isinstance(part, Fixed)]
+        for number, part in enumerate(not_fixed):  # the number names a generator's fresh stream
+            if isinstance(part, np.random.Generator):
+                memo[id(part)] = stream(seed, "rehearsal", name, str(number))
         try:
             return copy.deepcopy(thing, memo)
         except (TypeError, AttributeError) as error:
@@ -132,12 +146,13 @@ class Rollout:
 
 
 def _within(thing: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield every generator, and every basis, that a copy of a thing would reach."""
+    """Yield every generator, every basis and what is fixed that a copy of a thing would reach."""
     if id(thing) in seen or isinstance(thing, str | bytes | np.ndarray | type | ModuleType):
         return
     seen.add(id(thing))
     parts: Any = [getattr(thing, "__dict__", None)]
-    if isinstance(thing, np.random.Generator | Basis):
+    is_shared = isinstance(thing, Basis) or (isinstance(thing, Fixed) and thing.is_fixed)
+    if isinstance(thing, np.random.Generator) or is_shared:
         yield thing
         return
     if isinstance(thing, dict):

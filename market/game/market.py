@@ -36,13 +36,16 @@ from regretless.market.core.own_code import is_ours, name_of, numbers_of, read_o
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
-from regretless.market.game.seats import Taken, taken
+from regretless.market.game.seats import TakenActions, taken_actions
 from regretless.market.losses import Loss
 from regretless.market.records import Decision
 
-UNPROMISED = "no guarantee, since the outcome answers actions of the same round"
-PERSONAL = "no guarantee, since the losses of each agent depend on more than the outcome"
-PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on their outcome
+NO_GUARANTEE_AT_ONCE = "no guarantee, since the outcome answers actions of the same round"
+NO_GUARANTEE_PERSONAL = (
+    "no guarantee, since the losses of each agent depend on more than the outcome"
+)
+# What adversaries see who plan as if the outcome that they choose were to happen.
+PLANNING_SIGHTS = frozenset({"play", "losses", "draw"})
 Decisions = Sequence[Decision | None]  # one per cohort, None where nobody of it is there
 
 
@@ -77,14 +80,16 @@ class Market(Checkpointable, ABC):
         goods = {cohort.loss.outcomes for cohort in cohorts}
         if len(goods) != 1:
             raise UserError(f"market: losses over {sorted(goods)} goods; give all the same number")
-        self.cohorts, self.rng, self.goods = tuple(cohorts), rng, goods.pop()
+        self.cohorts = tuple(cohorts)
+        self.rng = rng
+        self.goods = goods.pop()
         self.last: dict[str, Array] = {}  # columns of ``rounds``, of the last clearing
         for cohort in self.cohorts if self.personal else ():
-            alone = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
-            if not alone or cohort.multiplicity is not None:
-                why = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
-                cure = "register the class itself, or build(apart=True) with multiplicity = false"
-                raise UserError(f"market {type(self).__name__}: {why}; {cure}")
+            has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
+            if not has_own_rows or cohort.multiplicity is not None:
+                fault = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
+                hint = "register the class itself, or build(apart=True) with multiplicity = false"
+                raise UserError(f"market {type(self).__name__}: {fault}; {hint}")
 
     @abstractmethod
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
@@ -94,14 +99,16 @@ class Market(Checkpointable, ABC):
         """Return what fundamentals (m, d) come to in the next round; None if actions move it."""
         if self.answers_at_once:
             return None
-        memory, last, moved = self.state(), self.last, []
+        state = self.state()
+        last_columns = self.last
+        outcomes = []
         for fundamental in fundamentals:
-            moved.append(self.clear(fundamental, [None] * len(self.cohorts)))
-            self.restore(memory)
-        self.last = last
-        return np.array(moved)
+            outcomes.append(self.clear(fundamental, [None] * len(self.cohorts)))
+            self.restore(state)
+        self.last = last_columns
+        return np.array(outcomes)
 
-    def affordable(self, place: int) -> Mask | None:
+    def affordable(self, cohort_index: int) -> Mask | None:
         """Return which actions each agent can pay for now (N, A); None for all."""
         return None
 
@@ -121,7 +128,16 @@ class Market(Checkpointable, ABC):
         """
         return (None,) * len(self.cohorts)
 
-    def expected_losses(self, place: int, outcome: Array) -> Array | None:
+    @property
+    def can_be_played_ahead(self) -> bool:
+        """Whether a forecaster can compute the next rounds.
+
+        It knows neither accounts nor losses of each agent's own: there welfare is what agents
+        expect at a prediction.
+        """
+        return self.accounts is None and not self.personal
+
+    def expected_losses(self, cohort_index: int, outcome: Array) -> Array | None:
         """Return what agents of a cohort may expect to lose in the next round, if it is known.
 
         Whoever responds to the forecast in a market with ``losses`` responds to these. They are
@@ -129,7 +145,7 @@ class Market(Checkpointable, ABC):
 
         Parameters
         ----------
-        place : int
+        cohort_index : int
             Of the cohort, in ``cohorts``.
         outcome : array (d,)
             The outcome that is forecast.
@@ -142,7 +158,7 @@ class Market(Checkpointable, ABC):
         """
         return None
 
-    def price_impact(self, place: int) -> Array | None:
+    def price_impact(self, cohort_index: int) -> Array | None:
         """Return the most by which an agent of each row can move each y_g (K, d), if known."""
         return None
 
@@ -155,10 +171,12 @@ class Market(Checkpointable, ABC):
         return None
 
     def columns(self) -> dict[str, Array]:
-        """Return what the ``rounds`` table says of ``last``: one number per place and column."""
-        return {
-            f"{name}_{i}": v[None] for name, part in self.last.items() for i, v in enumerate(part)
-        }
+        """Return what the ``rounds`` table says of ``last``: a column for each of its numbers."""
+        columns = {}
+        for name, values in self.last.items():
+            for position, value in enumerate(values):
+                columns[f"{name}_{position}"] = value[None]
+        return columns
 
     def described(self) -> dict[str, object]:
         """Describe the market and what happened in it so far, for a manifest."""
@@ -173,58 +191,65 @@ class Market(Checkpointable, ABC):
 
         0 for who is absent; of a counted cohort, what all of a row come to who played the same.
         """
-        parts = []
+        chosen_by_cohort = []
         for cohort, table, decision in zip(self.cohorts, tables, decisions, strict=True):
             if decision is None:
-                parts.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
+                chosen_by_cohort.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
             elif cohort.multiplicity is not None:
-                parts.append(taken(cohort, decision.actions, decision.counts).weighed(table))
+                chosen_by_cohort.append(
+                    taken_actions(cohort, decision.actions, decision.counts).weighed(table)
+                )
             else:
-                parts.append(table[cohort.row_of, decision.actions])
-                parts[-1][decision.actions < 0] = 0.0
-        return np.concatenate(parts)
+                chosen_by_cohort.append(table[cohort.row_of, decision.actions])
+                chosen_by_cohort[-1][decision.actions < 0] = 0.0
+        return np.concatenate(chosen_by_cohort)
 
     def acted(self, decisions: Decisions) -> Indices:
         """Return the action of each agent of all cohorts (N,); -1 for who is absent."""
-        pairs = zip(self.cohorts, decisions, strict=True)
-        own = [np.full(len(c.row_of), -1) if d is None else d.actions for c, d in pairs]
-        return np.concatenate(own).astype(np.intp)
+        actions_by_cohort = []
+        for cohort, decision in zip(self.cohorts, decisions, strict=True):
+            if decision is None:
+                actions_by_cohort.append(np.full(len(cohort.row_of), -1))
+            else:
+                actions_by_cohort.append(decision.actions)
+        return np.concatenate(actions_by_cohort).astype(np.intp)
 
     def losses_of(self, gains: Array) -> list[Array]:
         """Return each cohort's losses (N, A), normalised, of what all agents' actions gain."""
-        ends, tables = np.cumsum([len(cohort.row_of) for cohort in self.cohorts]), []
-        for cohort, own in zip(self.cohorts, np.split(gains, ends[:-1]), strict=True):
+        bounds = np.cumsum([len(cohort.row_of) for cohort in self.cohorts])
+        tables = []
+        for cohort, cohort_gains in zip(self.cohorts, np.split(gains, bounds[:-1]), strict=True):
             loss = cohort.loss
-            lost = -own[:, : loss.actions] - loss.unit_offset[:, None]
-            tables.append(lost / loss.unit_scale[:, None])
+            agent_losses = -cohort_gains[:, : loss.actions] - loss.unit_offset[:, None]
+            tables.append(agent_losses / loss.unit_scale[:, None])
         return tables
 
     @property
     def agents(self) -> int:
         """How many agents there are, here or not."""
-        return sum(own.population for own in self.cohorts)
+        return sum(cohort.population for cohort in self.cohorts)
 
     def agents_here(self, decisions: Decisions) -> float:
         """Count the agents who take part in a round."""
-        return sum(played.agents for played in self.taken(decisions))
+        return sum(taken.agents for taken in self.taken(decisions))
 
-    def taken(self, decisions: Decisions) -> Iterator[Taken]:
+    def taken(self, decisions: Decisions) -> Iterator[TakenActions]:
         """Yield who took which action, of every cohort of which somebody is here."""
         for cohort, decision in zip(self.cohorts, decisions, strict=True):
             if decision is not None:
-                yield taken(cohort, decision.actions, decision.counts)
+                yield taken_actions(cohort, decision.actions, decision.counts)
 
 
-def check_key(key: str, value: object, fine: object, wanted: str) -> None:
+def check_key(key: str, value: object, is_valid: object, expected: str) -> None:
     """Raise UserError that names a parameter of a market, unless it is fine."""
-    if not fine:
-        raise UserError(f"market.{key} = {value}: give {wanted}")
+    if not is_valid:
+        raise UserError(f"market.{key} = {value}: give {expected}")
 
 
-def check_word(key: str, word: str, known: Sequence[str]) -> None:
+def check_word(key: str, word: str, accepted: Sequence[str]) -> None:
     """Raise UserError unless a parameter of a market is one of the words that it takes."""
-    if word not in known:
-        raise UserError(f"market.{key} '{word}'; {closest(str(word), filter(None, known))}")
+    if word not in accepted:
+        raise UserError(f"market.{key} '{word}'; {closest(str(word), filter(None, accepted))}")
 
 
 def slopes(loss: Loss) -> Array:
@@ -236,32 +261,38 @@ def slopes(loss: Loss) -> Array:
 def at_ends(loss: Loss) -> tuple[Array, Array]:
     """Return the losses (..., A, d) with good g at 0 and those with it at 1, the others at 1/2."""
     goods = loss.outcomes
-    ends = np.full((2, goods, goods), 0.5)
-    ends[0, np.arange(goods), np.arange(goods)] = 0.0
-    ends[1, np.arange(goods), np.arange(goods)] = 1.0
-    at = loss.losses(ends.reshape(2 * goods, goods))
-    return np.moveaxis(at[:goods], 0, -1), np.moveaxis(at[goods:], 0, -1)
+    extreme_outcomes = np.full((2, goods, goods), 0.5)
+    extreme_outcomes[0, np.arange(goods), np.arange(goods)] = 0.0
+    extreme_outcomes[1, np.arange(goods), np.arange(goods)] = 1.0
+    values = loss.losses(extreme_outcomes.reshape(2 * goods, goods))
+    return np.moveaxis(values[:goods], 0, -1), np.moveaxis(values[goods:], 0, -1)
 
 
 def checked_outcome(market: Market, fundamental: Array, answer: object) -> Array:
     """Return what a market that was asked to clear answered; UserError if it is no outcome (d,)."""
-    wanted = f"return {len(fundamental)} numbers in [0, 1]"
-    outcome = numbers_of(market.clear, answer, wanted).astype(np.float64)
+    expected = f"return {len(fundamental)} numbers in [0, 1]"
+    outcome = numbers_of(market.clear, answer, expected).astype(np.float64)
     if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
-        raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {wanted}")
+        raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {expected}")
     return read_only(outcome)
 
 
-def shown(method: object, decisions: Decisions) -> Decisions:
+def readonly_decisions(method: object, decisions: Decisions) -> Decisions:
     """Return what a method is handed: the decisions if it is ours, else read-only ones."""
     if is_ours(method):
         return decisions
-    handed = list[Decision | None]()
-    for own in decisions:
-        parts = {} if own is None else vars(own.changed())
-        tables = {name: read_only(t) for name, t in parts.items() if isinstance(t, np.ndarray)}
-        handed.append(own and own.changed(**tables))
-    return handed
+    protected = list[Decision | None]()
+    for decision in decisions:
+        if decision is None:
+            protected.append(None)
+            continue
+        arrays = {
+            name: read_only(value)
+            for name, value in vars(decision.changed()).items()
+            if isinstance(value, np.ndarray)
+        }
+        protected.append(decision.changed(**arrays))
+    return protected
 
 
 def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | None]:
@@ -271,39 +302,43 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
     """
     if not market.personal:
         return (None,) * len(decisions)
-    answer, count = market.losses(shown(market.losses, decisions)), len(market.cohorts)
-    who, tables = name_of(market.losses), list[Array | None]()
+    answer = market.losses(readonly_decisions(market.losses, decisions))
+    count = len(market.cohorts)
+    method_name = name_of(market.losses)
+    tables = list[Array | None]()
     if not isinstance(answer, list | tuple) or len(answer) != count:
-        wanted = f"return a list with an array, or None, for each of {count} cohorts"
-        raise UserError(f"{who} returned {brief(answer)}; {wanted}")
-    for cohort, decision, own in zip(market.cohorts, decisions, answer, strict=True):
+        expected = f"return a list with an array, or None, for each of {count} cohorts"
+        raise UserError(f"{method_name} returned {brief(answer)}; {expected}")
+    for cohort, decision, answered in zip(market.cohorts, decisions, answer, strict=True):
         table = None
-        if own is not None and decision is not None:
+        if answered is not None and decision is not None:
             shape = cohort.ledger.count.shape
-            wanted = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
-            table = np.array(numbers_of(market.losses, own, wanted), dtype=np.float64, order="C")
+            expected = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
+            table = np.array(
+                numbers_of(market.losses, answered, expected), dtype=np.float64, order="C"
+            )
             if table.shape != shape:
-                raise UserError(f"{who} returned an array {table.shape}; {wanted}")
+                raise UserError(f"{method_name} returned an array {table.shape}; {expected}")
             if decision.present is not None:
                 table[~decision.present] = 0.0
-            for strange in table[~((table >= 0) & (table <= 1))][:1]:
-                raise UserError(f"{who} returned {strange}; {wanted}")
+            for bad_loss in table[~((table >= 0) & (table <= 1))][:1]:
+                raise UserError(f"{method_name} returned {bad_loss}; {expected}")
         tables.append(table)
     return tuple(tables)
 
 
-def expected_in_market(market: Market, place: int, outcome: Array) -> Array:
+def expected_in_market(market: Market, cohort_index: int, outcome: Array) -> Array:
     """Ask a market what agents of a cohort expect to lose at a forecast outcome: (N, A).
 
     UserError unless these are finite numbers.
     """
-    cohort = market.cohorts[place]
+    cohort = market.cohorts[cohort_index]
     shape = cohort.ledger.count.shape
-    wanted = f"for cohort.{cohort.name} return an array {shape} of numbers"
-    answer = market.expected_losses(place, outcome)
-    table = numbers_of(market.expected_losses, answer, wanted).astype(np.float64)
+    expected = f"for cohort.{cohort.name} return an array {shape} of numbers"
+    answer = market.expected_losses(cohort_index, outcome)
+    table = numbers_of(market.expected_losses, answer, expected).astype(np.float64)
     if table.shape != shape or not np.isfinite(table).all():
-        raise UserError(f"{name_of(market.expected_losses)} returned {brief(answer)}; {wanted}")
+        raise UserError(f"{name_of(market.expected_losses)} returned {brief(answer)}; {expected}")
     return table
 
 
@@ -313,18 +348,18 @@ def tell_followers(market: Market | None, cohorts: Sequence[Cohort]) -> None:
     UserError, before anything is changed, if they have losses of their own there of which nothing
     is known before the round.
     """
-    followers = [index for index, cohort in enumerate(cohorts) if not cohort.unguided]
+    followers = [cohort_index for cohort_index, cohort in enumerate(cohorts) if not cohort.unguided]
     if market is None or not market.personal or market.utility_is_expected:
-        for index in followers:
-            cohorts[index].market_losses = None
+        for cohort_index in followers:
+            cohorts[cohort_index].market_losses = None
         return
     if followers and type(market).expected_losses is Market.expected_losses:
-        who = f"market {type(market).__name__}: agents of cohort.{cohorts[followers[0]].name}"
-        why = "cannot respond to the forecast, since their losses depend on more than the outcome"
-        cure = "choose a learner as response, or write the market's expected_losses"
-        raise UserError(f"{who} {why}; {cure}")
-    for index in followers:
-        cohorts[index].market_losses = partial(expected_in_market, market, index)
+        subject = f"market {type(market).__name__}: agents of cohort.{cohorts[followers[0]].name}"
+        fault = "cannot respond to the forecast, since their losses depend on more than the outcome"
+        hint = "choose a learner as response, or write the market's expected_losses"
+        raise UserError(f"{subject} {fault}; {hint}")
+    for cohort_index in followers:
+        cohorts[cohort_index].market_losses = partial(expected_in_market, market, cohort_index)
 
 
 def check_leader(adversary: Adversary, market: Market) -> None:
@@ -332,12 +367,12 @@ def check_leader(adversary: Adversary, market: Market) -> None:
 
     One that ``minds_market`` may plan where the market is settled before the round.
     """
-    planned = sorted(sight_of(adversary) & PLANNERS)
+    planning_sights = sorted(sight_of(adversary) & PLANNING_SIGHTS)
     minds = adversary.minds_market and not market.answers_at_once and not market.personal
-    if planned and not minds:
-        moved = "losses" if market.personal else "outcomes"
+    if planning_sights and not minds:
+        affected = "losses" if market.personal else "outcomes"
         raise UserError(
-            f"market: the adversary sees {', '.join(planned)} and plans with {moved} that the "
-            "market would move; choose plan, cma or exp3, where feedback is lagged myopic, or "
-            "drop [market]"
+            f"market: the adversary sees {', '.join(planning_sights)} and plans with {affected} "
+            "that the market would move; choose plan, cma or exp3, where feedback is lagged "
+            "myopic, or drop [market]"
         )

@@ -1,4 +1,4 @@
-"""Who hears the forecast and when: graphs, distances, and forecasts on their way.
+"""Networks: who hears the forecast directly, who hears it late, and forecasts on their way.
 
 **Late news.** An agent at distance h from the forecaster hears in round t the prediction that was
 drawn in round t - h. Until the first one has come through to it, and for ever where none does, it
@@ -34,30 +34,43 @@ class DelayedForecasts(Checkpointable):
     REMEMBERED = ("mean", "rounds", "past")
 
     def __init__(self, basis: Basis, depth: int) -> None:
-        self.basis, self.depth = basis, depth
+        self.basis = basis
+        self.depth = depth
         self.past: dict[str, dict[str, Array]] = {}  # by rounds ago, from "0"
-        self.mean, self.rounds = np.full(basis.size, 0.5), 0
+        self.mean = np.full(basis.size, 0.5)
+        self.rounds = 0
 
     def add(self, forecast: Forecast, vector: Array) -> None:
-        """Remember what was broadcast in a round, and s(y) of its outcome (n,)."""
-        kept = {"point": forecast.statistics}
+        """Keep what was broadcast in a round, and add s(y) of its outcome (n,) to the mean."""
+        broadcast = {"point": forecast.statistics}
         if forecast.label is not None:
-            kept["label"] = forecast.label
+            broadcast["label"] = forecast.label
         if forecast.ensemble is not None:
-            kept |= {"outcomes": forecast.ensemble.outcomes, "weights": forecast.ensemble.weights}
-        rounds = [kept, *self.past.values()]
-        self.past = {str(ago): one for ago, one in enumerate(rounds[: self.depth])}
+            broadcast |= {
+                "outcomes": forecast.ensemble.outcomes,
+                "weights": forecast.ensemble.weights,
+            }
+        broadcasts = [broadcast, *self.past.values()][: self.depth]
+        self.past = {str(rounds_ago): past for rounds_ago, past in enumerate(broadcasts)}
         self.rounds += 1
         self.mean = self.mean + (vector - self.mean) / self.rounds
 
     def heard(self, distance: int) -> Forecast | None:
-        """Return what reaches a distance of at least 1 now; None where nothing has yet."""
+        """Return the forecast that reaches a distance now; None where none has yet.
+
+        ``distance`` is at least 1, in hops.
+        """
         if str(distance - 1) not in self.past:
             return None
-        kept = self.past[str(distance - 1)]
-        labels = kept["label"][None] if "label" in kept else None
-        told = (Ensemble(kept["outcomes"], kept["weights"]),) if "outcomes" in kept else None
-        return Forecast(Mixture(kept["point"][None], np.ones(1), None, labels, told), 0)
+        broadcast = self.past[str(distance - 1)]
+        labels = None
+        if "label" in broadcast:
+            labels = broadcast["label"][None]
+        ensembles = None
+        if "outcomes" in broadcast:
+            ensembles = (Ensemble(broadcast["outcomes"], broadcast["weights"]),)
+        mixture = Mixture(broadcast["point"][None], np.ones(1), labels=labels, ensembles=ensembles)
+        return Forecast(mixture, 0)
 
     def stand_in(self) -> Forecast:
         """Return the running mean as a forecast, with the label that goes with it."""
@@ -82,13 +95,13 @@ class Network:
         """The agents next to each agent, in order."""
         if self.edges is None:
             return [np.zeros(0, dtype=np.intp)] * len(self.distance)
-        ways = np.concatenate([self.edges, self.edges[:, ::-1]])
-        ways = ways[np.lexsort((ways[:, 1], ways[:, 0]))]
-        ends = np.searchsorted(ways[:, 0], np.arange(1, len(self.distance)))
-        return np.split(ways[:, 1], ends)
+        directed_edges = np.concatenate([self.edges, self.edges[:, ::-1]])
+        directed_edges = directed_edges[np.lexsort((directed_edges[:, 1], directed_edges[:, 0]))]
+        first_edges = np.searchsorted(directed_edges[:, 0], np.arange(1, len(self.distance)))
+        return np.split(directed_edges[:, 1], first_edges)
 
     def relay(self, basis: Basis) -> DelayedForecasts:
-        """Return what passes the news of a block on, as far as anybody hears it."""
+        """Return the delayed forecasts of a block, back to the farthest agent that hears them."""
         return DelayedForecasts(basis, self.farthest)
 
     def frame(self) -> pd.DataFrame:
@@ -129,10 +142,10 @@ def networked(agents: int, subscribers: Indices, graph: Any | None = None) -> Ne
         distance[subscribers] = 0
         return Network(distance)
     if len(subscribers):
-        links = nx.to_scipy_sparse_array(graph, nodelist=range(agents), weight=None)
-        links.indices = links.indices.astype(np.int32)  # SciPy before 1.15 takes no others
-        links.indptr = links.indptr.astype(np.int32)
-        hops = dijkstra(links, indices=subscribers, unweighted=True, min_only=True)
+        adjacency = nx.to_scipy_sparse_array(graph, nodelist=range(agents), weight=None)
+        adjacency.indices = adjacency.indices.astype(np.int32)  # SciPy before 1.15 takes no others
+        adjacency.indptr = adjacency.indptr.astype(np.int32)
+        hops = dijkstra(adjacency, indices=subscribers, unweighted=True, min_only=True)
         distance = np.where(np.isinf(hops), NEVER, hops).astype(np.intp)
     edges = np.array(sorted(sorted(edge) for edge in graph.edges), dtype=np.intp).reshape(-1, 2)
     return Network(distance, edges)

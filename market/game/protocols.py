@@ -1,4 +1,20 @@
-"""What the players must offer, and what they may: each optional method does nothing by default.
+"""What each player of the game must offer, and in which order it is called.
+
+Abstract methods must be written; every other method has a default, which mostly does nothing.
+``market.game.round`` calls the players of a round in this order:
+
+    adversary.context(history)             what everybody sees
+    forecaster.mixture(context)            once per block
+    adversary.commit(context, history, view)
+    cohort.attend(present_rows, ...)       then cohort.decide(forecast, context), per cohort
+    cohort.learn(decision, losses, outcome)
+    forecaster.observe(feedback)           once per block
+    adversary.learn(payoff, observation)   if it has a payoff or writes the method
+
+Before the first round an adversary that sees ``losses`` is told its followers (``meet``), and each
+cohort the model and its agents' numbers (``enter``).
+
+A user's own object need not inherit from these classes where ``as_forecaster`` adapts it.
 
 Shapes: K rows of a cohort's ledger, N >= K agents, A actions; n statistics of a forecast, M models,
 d coordinates of an outcome.
@@ -7,6 +23,7 @@ d coordinates of an outcome.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +32,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of
+from regretless.market.core.own_code import name_of, readonly_for_user
 from regretless.market.losses import Loss
 from regretless.market.records import (
     AdversaryView,
@@ -28,25 +45,30 @@ from regretless.market.records import (
     Observation,
     OutcomeDistribution,
     Policy,
+    RoundFeedback,
 )
 from regretless.market.regret.ledger import Ledger
 
-USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
+DEFAULT_SIGHTS = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
 
 
 class Forecaster(ABC):
     """Predicts a vector in [0, 1]^n every round; a subclass writes ``mixture`` and ``update``.
 
-    One that is to be resumed has ``state`` and ``restore`` as well (``market.core.checkpoint``).
+    In a market each round calls ``mixture`` and then ``observe``. Outside a market a user calls
+    ``predict``, which draws from the mixture, and then ``update`` with the vector that came true.
+    A forecaster that is to be resumed has ``state`` and ``restore`` (``market.core.checkpoint``).
     """
 
     made_of: tuple[str, ...] = ()  # the models whose predictions are its ``points``
     models: tuple[str, ...] = ()  # those whose predictions are comparators of its agents
     spelled: bool = False  # whether every prediction comes with its ensemble of outcomes
     instances: Sequence[Any] = ()  # its unbiased predictions, one per turn, if it has any
-    rng: np.random.Generator  # of ``predict``, for one that mixes
-    ahead: int = 0  # rounds before the one asked for that are open, where outcomes come late
-    newer: int = 0  # outcomes of later rounds that it knows already when it learns an old one
+    rng: np.random.Generator  # of ``predict``, for a forecaster whose mixture has several atoms
+    # Where outcomes come late: how many rounds before the one asked for are still open, and how
+    # many outcomes of later rounds are known already when an old one is learned.
+    ahead: int = 0
+    newer: int = 0
 
     @abstractmethod
     def mixture(self, x: object = None) -> Mixture:
@@ -64,11 +86,12 @@ class Forecaster(ABC):
         """Return what ``predict`` draws (n,), for those who want no more."""
         return np.asarray(self.predict(x).statistics)
 
-    def observe_outcome(self, outcome: Array) -> None:  # noqa: B027 - most need not know
-        """See the outcome (d,) itself, just before ``update`` in the same round."""
+    def observe(self, feedback: RoundFeedback) -> None:
+        """Learn from a finished round; the game calls it once a round, after ``mixture``.
 
-    def drew(self, index: int) -> None:  # noqa: B027 - most need not know
-        """Learn which of its open mixture's predictions was broadcast, just before ``update``."""
+        By default ``update`` is called with the statistics, read-only where it is a user's own.
+        """
+        self.update(readonly_for_user(self.update, feedback.statistics))
 
     @property
     def points(self) -> Array:
@@ -76,15 +99,18 @@ class Forecaster(ABC):
         return np.empty((0, 0))
 
     def opened(self) -> object:
-        """Return what is to be kept of the open round until its outcome comes, for a checkpoint."""
+        """Return what must be kept of the open round until its outcome comes: plain values."""
         return None
 
     def reopen(self, x: object, opened: object) -> None:
-        """Go back to a round that was open, with its context, so that ``update`` learns from it."""
+        """Go back to an open round with its context, so that ``update`` learns from it.
+
+        ``opened`` is what the method of that name returned in that round.
+        """
         self.predict(x)
 
     def suggested(self, group: Any) -> Indices:
-        """Return what its ``models`` suggest to K losses, linear in the statistics (K, M)."""
+        """Return the best action by each of its ``models``, for K losses of a group (K, M)."""
         raise ValueError(f"{type(self).__name__} has no models that are comparators")
 
     def described(self) -> dict[str, object]:
@@ -93,31 +119,34 @@ class Forecaster(ABC):
 
     @property
     def latest(self) -> Mixture | None:
-        """The mean of its last mixture, as a mixture of one; None where it keeps none."""
+        """The mean of its last mixture, as a mixture with one atom; None where it keeps none."""
         return None
 
     def prefer(self, values: Callable[..., Array]) -> None:  # noqa: B027 - most choose among no mixtures
-        """Prefer mixtures with a low objective among those that are good enough."""
+        """Prefer mixtures with a low objective among those whose certificate is good enough."""
 
     def event_table(self) -> Iterable[Event]:
-        """Yield every event that it keeps."""
+        """Yield every conditioning event that it keeps, with its occupancy and bias."""
         return ()
 
     def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
-        """Bound the biases of such events, in expectation and as drawn; None without a theorem."""
+        """Return bounds on the biases of events with these occupancies, expected and realised.
+
+        None without a theorem.
+        """
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class Follower:
-    """A cohort as a leader knows it."""
+    """What a leader knows of a cohort (``Adversary.meet``)."""
 
     name: str
     loss: Loss  # a stack of K
     row_of: Indices  # the row of each agent (N,)
     multiplicity: Indices | None = None  # how many agents each stands for (N,); None for one each
 
-    @property
+    @cached_property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
         counts = np.bincount(self.row_of, self.multiplicity, minlength=len(self.loss))
@@ -125,16 +154,19 @@ class Follower:
 
 
 class Payoff(ABC):
-    """A leader's payoff."""
+    """What a leader earns from its followers' actions."""
 
-    of_losses: ClassVar[bool] = False  # whether it is read off the followers' losses alone
+    of_losses: ClassVar[bool] = False  # whether it is a function of the followers' losses alone
 
     @abstractmethod
     def values(self, loss: Loss, outcomes: Array) -> Array:
-        """Return what it is paid (m, K, A) by followers with K losses at outcomes (m, d)."""
+        """Return what each action of followers pays the leader (m, K, A).
+
+        ``loss`` is a stack of K losses, ``outcomes`` (m, d).
+        """
 
     def keys(self) -> dict[str, object] | None:
-        """Return what a table of an adversary says of it; None where no table can."""
+        """Return it as a table of a scenario's adversary; None where no table can say it."""
         return None
 
 
@@ -144,7 +176,7 @@ class Adversary(ABC):
     A subclass writes ``commit``. Outcomes have d = ``outcomes`` coordinates; ``rng`` is its own.
     """
 
-    sees: frozenset[str] = USUAL  # declared, out of ``market.game.adversary_view.SIGHTS``
+    sees: frozenset[str] = DEFAULT_SIGHTS  # declared, out of ``market.game.adversary_view.SIGHTS``
     # Whether it plans with what a market makes of outcomes (``announced.moved``); else one that
     # plans has no place in a market.
     minds_market: ClassVar[bool] = False
@@ -153,20 +185,21 @@ class Adversary(ABC):
     support: Array | None = None  # the outcomes (m, d) that it chooses among, where it has a list
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
-        self.outcomes, self.rng = outcomes, rng
+        self.outcomes = outcomes
+        self.rng = rng
 
     @property
     def observes_play(self) -> bool:
-        """Whether it is told, or paid by, what agents do."""
+        """Whether it learns, or is paid by, what agents do."""
         return self.payoff is not None or type(self).learn is not Adversary.learn
 
     @property
     def innermost(self) -> "Adversary":
-        """Who decides: itself, unless it wraps another one."""
+        """The adversary that decides: itself, unless it wraps another one."""
         return self
 
     def reachable(self, outcomes: Array) -> Array:
-        """Return the nearest outcomes (T, d) that it may choose to these; by default they are."""
+        """Return for each outcome (T, d) the nearest that it may choose; by default the outcome."""
         return outcomes
 
     def context(self, history: History) -> Context:
@@ -174,7 +207,7 @@ class Adversary(ABC):
         return Context()
 
     def meet(self, followers: Sequence[Follower]) -> None:  # noqa: B027 - most need not know
-        """Be told once whom it plays against, if it declares that it sees losses."""
+        """Receive, before the first round, its followers, if it declares that it sees losses."""
 
     @abstractmethod
     def commit(
@@ -183,11 +216,15 @@ class Adversary(ABC):
         """Commit to the distribution of this round's outcome."""
 
     def learn(self, payoff: float, observation: Observation) -> None:  # noqa: B027 - as above
-        """Be told after the round what it was paid (NaN for nothing), and what was observed."""
+        """Learn from a finished round: its payoff per agent, NaN without one, and the play."""
 
 
 class Cohort(ABC):
-    """Agents of one kind as stacked arrays; a subclass writes ``decide`` and ``rule``."""
+    """Agents of one kind as stacked arrays; a subclass writes ``decide`` and ``rule``.
+
+    Agents with equal losses and equal choices share a row of arrays and ledger: ``row_of`` maps the
+    N agents to the K rows. Each round calls ``attend``, ``decide`` and ``learn``.
+    """
 
     name: str
     kind: str  # "follower", "learner" or "adversary"
@@ -200,7 +237,7 @@ class Cohort(ABC):
     multiplicity: Indices | None = None  # how many agents each stands for (N,); None for one each
     distance: Indices | None = None  # of each row from the forecaster (K,), in a network
     private: ClassVar[bool] = False  # whether each agent draws a prediction of its own
-    bandit: bool = False  # whether an agent is told the loss of what it played alone
+    bandit: bool = False  # whether an agent learns the loss of the action that it played alone
     # What those who respond to the forecast expect, linear in its statistics: (K, A), (K, A, n).
     coefficients: tuple[Array, Array]
     expects_own: bool = False  # whether these are the coefficients of its own losses
@@ -215,8 +252,13 @@ class Cohort(ABC):
 
     @property
     def rows_apart(self) -> bool:
-        """Whether nothing but outcomes reaches its agents, and no row learns from another."""
+        """Whether its agents learn from outcomes alone, and no row from another row."""
         return False
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether a round can change what it does in later ones."""
+        return type(self).learn is not Cohort.learn
 
     @property
     def hears_ensemble(self) -> bool:
@@ -233,9 +275,9 @@ class Cohort(ABC):
         """How many agents each row stands for (K,)."""
         return Follower(self.name, self.loss, self.row_of, self.multiplicity).counts
 
-    def multiplicity_of(self, who: Mask) -> Indices | None:
+    def multiplicity_of(self, entries: Mask) -> Indices | None:
         """Return how many agents each of some entries (N,) stands for; None for one each."""
-        return None if self.multiplicity is None else self.multiplicity[who]
+        return None if self.multiplicity is None else self.multiplicity[entries]
 
     @property
     def predictable(self) -> bool:
@@ -252,21 +294,21 @@ class Cohort(ABC):
         """Name of the response rule, for the logs."""
 
     def gap(self) -> float | None:
-        """Excess over a best response to what it predicts; None where it promises nothing."""
+        """Return by how much its predicted loss can exceed the least one; None if unknown."""
         return None
 
     def proved_swap(self, rounds: int) -> float | None:
-        """Bound swap regret per round of so many by what the agents' rule proves, if it does."""
+        """Return the rule's own bound on swap regret per round after so many; None without one."""
         return None
 
     def enter(self, model: object, first: int) -> None:  # noqa: B027 - most need not know
-        """Be told the model and the number of the cohort's first agent in the tables."""
+        """Receive, before the first round, the model and the first agent's number in the tables."""
 
-    def attend(self, here: Mask | None, awake: Mask | None = None) -> None:  # noqa: B027 - as above
-        """Be told which rows take part (K,), and what they can afford (K, A); None for all."""
+    def attend(self, present_rows: Mask | None, affordable: Mask | None = None) -> None:  # noqa: B027 - as above
+        """Receive which rows take part (K,), and what they can afford (K, A); None for all."""
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:  # noqa: B027
-        """Be told the losses of all actions (K, A), after the round."""
+        """Learn from a finished round: its decision, losses of all actions (K, A), outcome (d,)."""
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
         """Return the mixed strategy (K, A), over the draw, of a ``foreseeable`` cohort."""
@@ -300,31 +342,37 @@ def numbered(cohorts: Iterable[Cohort]) -> Iterator[tuple[int, Cohort]]:
         first += len(cohort.row_of)
 
 
-METHODS = ("mixture", "predict", "update", "observe_outcome")
+FORECASTER_METHODS = ("mixture", "predict", "update", "observe")
 
 
 class ForeignForecaster(Checkpointable, Forecaster):
-    """Any object with ``predict`` and ``update``, whose ``METHODS`` stand in place of these."""
+    """A user's object with ``predict`` and ``update``, as a forecaster.
+
+    Those of ``FORECASTER_METHODS`` that the object has are called in place of the defaults.
+    """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("player",)
 
     def __init__(self, player: object) -> None:
         self.player = player
-        for name in METHODS:
-            if (method := getattr(player, name, None)) is not None:
+        for name in FORECASTER_METHODS:
+            method = getattr(player, name, None)
+            if method is not None:
                 setattr(self, name, method)
 
     def mixture(self, x: object = None) -> Mixture:
-        return self._told(x).mixture
+        return self._checked_forecast(x).mixture
 
     def point(self, x: object = None) -> Array:
-        return self._told(x).statistics
+        return self._checked_forecast(x).statistics
 
-    def _told(self, x: object) -> Forecast:
-        told = self.predict(x)
-        if not isinstance(told, Forecast):
-            raise UserError(f"{name_of(self.predict)} returned {brief(told)}; return a Forecast")
-        return told
+    def _checked_forecast(self, x: object) -> Forecast:
+        forecast = self.predict(x)
+        if not isinstance(forecast, Forecast):
+            raise UserError(
+                f"{name_of(self.predict)} returned {brief(forecast)}; return a Forecast"
+            )
+        return forecast
 
     def update(self, y: ArrayLike) -> None:
         """Learn nothing: an object that learns has a method of this name."""
@@ -335,4 +383,6 @@ class ForeignForecaster(Checkpointable, Forecaster):
 
 def as_forecaster(player: object) -> Forecaster:
     """Return a forecaster as it is, and any other object with its methods as one."""
-    return player if isinstance(player, Forecaster) else ForeignForecaster(player)
+    if isinstance(player, Forecaster):
+        return player
+    return ForeignForecaster(player)

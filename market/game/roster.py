@@ -26,39 +26,45 @@ from regretless.market.game.round import Game
 from regretless.market.regret.model_comparison import NOT_COMPARED
 
 
-def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
-    """End an agent's stay, by its place in a cohort, before a round; return its row."""
-    cohort = game.cohorts[place]
+def dismiss(game: Game, cohort_index: int, agent: int, *, before: int) -> int:
+    """End an agent's stay before a round, and return its row in the ledger.
+
+    UserError if the agent shares a row, if its cohort learns together, or if it is the last of all.
+    """
+    cohort = game.cohorts[cohort_index]
     row = int(cohort.row_of[agent])
     if not cohort.listens:
         raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key exits")
     if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
-        cure = "build(apart=True) gives each a row of its own, where multiplicity = false"
-        raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {cure}")
-    spans = [seat.attendance.span(seat.rows) for seat in game.seats]
-    left = spans[place].left.copy()
+        hint = "build(apart=True) gives each a row of its own, where multiplicity = false"
+        raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {hint}")
+    stays = [seat.attendance.span(seat.rows) for seat in game.seats]
+    left = stays[cohort_index].left.copy()
     left[row] = min(left[row], before)
-    spans[place] = Attendance(np.minimum(spans[place].entered, left), left)
-    if not any((other.left > before).any() for other in spans):
+    stays[cohort_index] = Attendance(np.minimum(stays[cohort_index].entered, left), left)
+    if not any((stay.left > before).any() for stay in stays):
         raise UserError(f"agent {agent + 1} of cohort.{cohort.name} is the last of all; keep one")
-    game.seats[place].attendance = spans[place]
+    game.seats[cohort_index].attendance = stays[cohort_index]
     return row
 
 
-def admit(game: Game, place: int, row: int, *, at: int) -> None:
-    """Let a row that is spare take part from round ``at`` on."""
-    seat = game.seats[place]
+def admit(game: Game, cohort_index: int, row: int, *, round_index: int) -> None:
+    """Let a spare row of a cohort take part from a round on."""
+    seat = game.seats[cohort_index]
     stay = seat.attendance.span(seat.rows)
-    entered, left = stay.entered.copy(), stay.left.copy()
-    entered[row], left[row] = at, FOREVER
+    entered = stay.entered.copy()
+    left = stay.left.copy()
+    entered[row] = round_index
+    left[row] = FOREVER
     seat.attendance = Attendance(entered, left)
 
 
-def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:
-    """Return a guarantee that leaves one of so many rows out."""
-    covers = np.ones(rows, dtype=np.bool_) if promise.covers is None else promise.covers.copy()
+def uncovered(guarantee: Guarantee, row: int, rows: int) -> Guarantee:
+    """Return a guarantee that no longer covers one of a cohort's rows."""
+    all_rows = np.ones(rows, dtype=np.bool_)
+    covers = all_rows if guarantee.covers is None else guarantee.covers.copy()
     covers[row] = False
-    return replace(promise, covers=covers)
+    return replace(guarantee, covers=covers)
 
 
 def replace_players(
@@ -70,29 +76,34 @@ def replace_players(
     """
     adversary = players.pop("adversary", game.adversary)
     market = players.pop("market", game.market)
-    wanted, given = game.adversary.outcomes, adversary.outcomes
-    if given != wanted:
-        raise UserError(f"the new adversary has {given} outcomes; give one of {wanted}")
+    expected_outcomes = game.adversary.outcomes
+    new_outcomes = adversary.outcomes
+    if new_outcomes != expected_outcomes:
+        raise UserError(
+            f"the new adversary has {new_outcomes} outcomes; give one of {expected_outcomes}"
+        )
     if market is not None:
         check_leader(adversary, market)
-    names = [block.name for block in game.blocks]
+    block_names = [block.name for block in game.blocks]
     for name in players:
-        if name not in names:
-            raise UserError(f"there is no block '{name}'; there are {', '.join(names)}")
+        if name not in block_names:
+            raise UserError(f"there is no block '{name}'; there are {', '.join(block_names)}")
     tell_followers(market, game.cohorts)
     game.market = market
     if adversary is not game.adversary:
         game.adversary = adversary
         introduce(adversary, game.cohorts)
     promises = list(guarantees)
-    why = f"no guarantee, since the forecaster was replaced before round {game.history.rounds}"
-    new = {names.index(name): as_forecaster(player) for name, player in players.items()}
+    reason = f"no guarantee, since the forecaster was replaced before round {game.history.rounds}"
+    new_forecasters = {
+        block_names.index(name): as_forecaster(player) for name, player in players.items()
+    }
     game.blocks = tuple(
-        replace(block, forecaster=new.get(at, block.forecaster))
-        for at, block in enumerate(game.blocks)
+        replace(block, forecaster=new_forecasters.get(block_index, block.forecaster))
+        for block_index, block in enumerate(game.blocks)
     )
-    for place, seat in enumerate(game.seats):
-        if seat.cohort.block in new:
+    for cohort_index, seat in enumerate(game.seats):
+        if seat.cohort.block in new_forecasters:
             seat.comparison = NOT_COMPARED
-            promises[place] = Guarantee(note=f"{seat.cohort.name}: {why}")
+            promises[cohort_index] = Guarantee(note=f"{seat.cohort.name}: {reason}")
     return unpromised(game.cohorts, game.flaw) if game.flaw else tuple(promises)

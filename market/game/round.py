@@ -11,8 +11,10 @@
                                charged
                      record    the ledger adds the round; forecaster, agents and adversary learn
 
-Whoever is asked from outside (an environment, a part of the run on another machine) is asked
-between two of them. Prediction and outcome are drawn from two streams that no player holds.
+Each function takes the round so far, a frozen ``Round``, and returns it with more in it. An
+environment that lets somebody outside decide, or a worker that plays a part of the run, acts
+between two of these functions. Prediction and outcome are drawn from two streams that no player
+holds. What each player must offer says ``market.game.protocols``.
 """
 
 from collections.abc import Sequence
@@ -24,18 +26,18 @@ import numpy as np
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import handed, is_ours, name_of
+from regretless.market.core.own_code import is_ours, name_of, readonly_for_user
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import announcement, introduce, sight_of, summed, teach
 from regretless.market.game.lookahead import GameView
 from regretless.market.game.market import (
-    PERSONAL,
-    UNPROMISED,
+    NO_GUARANTEE_AT_ONCE,
+    NO_GUARANTEE_PERSONAL,
     Market,
     check_leader,
     checked_outcome,
     personal_losses,
-    shown,
+    readonly_decisions,
     tell_followers,
 )
 from regretless.market.game.network import DelayedForecasts, Network
@@ -44,18 +46,20 @@ from regretless.market.game.seats import Seat
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     Context,
+    Decision,
     Forecast,
     ForecastRecord,
     History,
     Mixture,
     OutcomeDistribution,
     Round,
+    RoundFeedback,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One basis of the broadcast and the forecaster instance that predicts its statistics."""
+    """One basis of the broadcast and the forecaster that predicts its statistics."""
 
     name: str
     basis: Basis
@@ -64,38 +68,70 @@ class Block:
     record: ForecastRecord = field(default_factory=ForecastRecord)
 
     def mixture(self, context: Context) -> Mixture:
-        """Return the forecaster's mixture with labels, a copy of what is a user's own."""
-        ask = self.forecaster.mixture
-        mixture = ask(context)
+        """Return the forecaster's mixture with labels; UserError if it returns something else.
+
+        The arrays of a user's own forecaster are copied, since it may write into them later.
+        """
+        method = self.forecaster.mixture
+        mixture = method(context)
         if not isinstance(mixture, Mixture):
-            raise UserError(f"{name_of(ask)} returned {brief(mixture)}; return a Mixture")
+            raise UserError(f"{name_of(method)} returned {brief(mixture)}; return a Mixture")
         labels = self.basis.inverse(mixture.points)
-        if is_ours(ask):
+        if is_ours(method):
             return replace(mixture, labels=labels)
-        points, weights = np.array(mixture.points), np.array(mixture.weights)
+        points = np.array(mixture.points)
+        weights = np.array(mixture.weights)
         return replace(mixture, points=points, weights=weights, labels=labels)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Keep what was said, tell the forecaster the outcome (d,), and pass on what it said."""
-        vector, labels = self.basis.transform(outcome), [forecast.label]
-        if names := self.forecaster.models:
-            labels += [*self.basis.inverse(np.asarray(self.forecaster.points))]
-        self.record.add(np.array(labels), names)
-        self.forecaster.observe_outcome(outcome)
-        self.forecaster.drew(forecast.index)
-        self.forecaster.update(handed(self.forecaster.update, vector))
+        """Record the label forecasts, tell the forecaster the outcome (d,), and relay the forecast.
+
+        ``forecast`` is what the block broadcast in the round.
+        """
+        labels = [forecast.label]
+        model_names = self.forecaster.models
+        if model_names:
+            labels.extend(self.basis.inverse(np.asarray(self.forecaster.points)))
+        self.record.add(np.array(labels), model_names)
+        self.tell(forecast, outcome, self.basis.transform(outcome))
+
+    def tell(self, forecast: Forecast, outcome: Array, statistics: Array) -> None:
+        """Tell the forecaster the outcome (d,) and its statistics (n,), and relay the forecast.
+
+        ``forecast`` is what the block broadcast in the round; ``statistics`` is s(y).
+        """
+        observe = self.forecaster.observe
+        observe(
+            RoundFeedback(
+                statistics=readonly_for_user(observe, statistics),
+                outcome=readonly_for_user(observe, outcome),
+                drawn=forecast.index,
+            )
+        )
         if self.relay is not None:
-            self.relay.add(forecast, vector)
+            self.relay.add(forecast, statistics)
 
 
 class Game:
-    """The players, and the referee's own belongings and streams.
+    """The players of a market, its history, and the referee's random streams.
 
-    Each cohort hears the block that it names. ``market`` and ``network`` are None where what agents
-    do moves no outcome, and where everybody hears the forecast at once.
+    Parameters
+    ----------
+    blocks : sequence of Block
+        The parts of the broadcast; each cohort hears the block whose index it names.
+    seats : sequence of Seat
+        One per cohort.
+    adversary : Adversary
+        Commits to the outcomes.
+    seed : int
+        Root seed of the referee's streams.
+    market : Market, optional
+        Left out where what agents do moves no outcome.
+    network : Network, optional
+        Left out where everybody hears the forecast at once.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only from the third
+    def __init__(
         self,
         blocks: Sequence[Block],
         seats: Sequence[Seat],
@@ -105,8 +141,11 @@ class Game:
         market: Market | None = None,
         network: Network | None = None,
     ) -> None:
-        self.blocks, self.seats, self.adversary = tuple(blocks), tuple(seats), adversary
-        self.network, self.market = network, market
+        self.blocks = tuple(blocks)
+        self.seats = tuple(seats)
+        self.adversary = adversary
+        self.market = market
+        self.network = network
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
@@ -131,9 +170,9 @@ class Game:
         if self.breaks_the_rule:
             return "no guarantee, since the adversary sees the drawn forecast before it commits"
         if self.personal:
-            return PERSONAL
+            return NO_GUARANTEE_PERSONAL
         answers = self.market is not None and self.market.answers_at_once
-        return UNPROMISED if answers else ""
+        return NO_GUARANTEE_AT_ONCE if answers else ""
 
     @property
     def personal(self) -> bool:
@@ -148,95 +187,139 @@ class Game:
 
     def answer(self, market: Market, begun: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
-        return market.clear(begun.outcome, shown(market.clear, begun.decisions))
+        return market.clear(begun.outcome, readonly_decisions(market.clear, begun.decisions))
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
         return summed(self.adversary.payoff, self.cohorts, played)
 
-    def awaited(self, place: int) -> Mask:
-        """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
-        entered = self.seats[place].attendance.entered
-        late = (entered > 0) & (entered >= self.history.rounds)
-        return np.broadcast_to(late, self.seats[place].rows)
+    def awaited(self, cohort_index: int) -> Mask:
+        """Return which rows of a cohort enter late and have not played yet (K,)."""
+        seat = self.seats[cohort_index]
+        entered = seat.attendance.entered
+        is_awaited = (entered > 0) & (entered >= self.history.rounds)
+        return np.broadcast_to(is_awaited, seat.rows)
 
     def players(self) -> dict[str, Any]:
-        """Everything with a memory of its own, by name, for checkpoints."""
-        named: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
-        named |= {} if self.market is None else {"market": self.market}
+        """Return everything that has a memory of its own, by name, for checkpoints."""
+        players: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
+        if self.market is not None:
+            players["market"] = self.market
         for block in self.blocks:
-            named |= {f"block {block.name}": block.forecaster, f"record {block.name}": block.record}
-            named |= {} if block.relay is None else {f"relay {block.name}": block.relay}
+            players[f"block {block.name}"] = block.forecaster
+            players[f"record {block.name}"] = block.record
+            if block.relay is not None:
+                players[f"relay {block.name}"] = block.relay
         for seat in self.seats:
-            named |= seat.players()
-        return named
+            players |= seat.players()
+        return players
 
     def forgetful(self) -> list[str]:
-        """Names of the players that offer no ``state`` and ``restore``."""
-        return [name for name, who in self.players().items() if not remembers(who)]
+        """Return the names of the players that offer no ``state`` and ``restore``."""
+        return [name for name, player in self.players().items() if not remembers(player)]
 
 
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
-    return finish(game, decide(game, commit_and_draw(game, offer(game))))
+    offered = offer(game)
+    drawn = commit_and_draw(game, offered)
+    decided = decide(game, drawn)
+    return finish(game, decided)
 
 
 def offer(game: Game) -> Round:
-    """Ask for the context and the forecasters' mixtures."""
+    """Return a new round with the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
     if not isinstance(context, Context):
-        who = name_of(game.adversary.context)
-        raise UserError(f"{who} returned {brief(context)}; return a Context")
+        method_name = name_of(game.adversary.context)
+        raise UserError(f"{method_name} returned {brief(context)}; return a Context")
     mixtures = tuple(block.mixture(context) for block in game.blocks)
     return Round(game.history.rounds, context, mixtures)
 
 
 def commit_and_draw(game: Game, offered: Round) -> Round:
-    """Let the adversary commit, then draw; one that breaks the rule is shown the draw before."""
+    """Return the round with the adversary's distribution, the drawn forecasts and the outcome.
 
-    def drawn() -> tuple[Forecast, ...]:
-        return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
-
-    early = drawn() if game.breaks_the_rule else ()
-    announced = announcement(sight_of(game.adversary), game.view, replace(offered, forecasts=early))
-    distribution = game.adversary.commit(offered.context, game.history, announced)
-    who, wanted = name_of(game.adversary.innermost.commit), game.adversary.outcomes
-    if not isinstance(distribution, OutcomeDistribution):
-        raise UserError(f"{who} returned {brief(distribution)}; return an OutcomeDistribution")
-    if (size := distribution.points.shape[1]) != wanted:
-        told = f"returned a distribution over {size} outcomes; return one over {wanted}"
-        raise UserError(f"{who} {told}")
-    forecasts = early or drawn()
+    The forecasts are drawn after the adversary has committed; one that breaks the rule sees them
+    before. UserError if the adversary returns no distribution over its outcomes.
+    """
+    forecasts_in_advance: tuple[Forecast, ...] = ()
+    if game.breaks_the_rule:
+        forecasts_in_advance = _draw_forecasts(game, offered)
+    known = replace(offered, forecasts=forecasts_in_advance)
+    view = announcement(sight_of(game.adversary), game.view, known)
+    distribution = game.adversary.commit(offered.context, game.history, view)
+    _check_distribution(game.adversary, distribution)
+    forecasts = forecasts_in_advance or _draw_forecasts(game, offered)
     outcome = distribution.draw(game.outcome_stream)
     return replace(offered, forecasts=forecasts, distribution=distribution, outcome=outcome)
 
 
+def _draw_forecasts(game: Game, offered: Round) -> tuple[Forecast, ...]:
+    return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
+
+
+def _check_distribution(adversary: Adversary, distribution: object) -> None:
+    """Raise UserError unless an adversary committed to a distribution over its outcomes."""
+    method_name = name_of(adversary.innermost.commit)
+    if not isinstance(distribution, OutcomeDistribution):
+        raise UserError(
+            f"{method_name} returned {brief(distribution)}; return an OutcomeDistribution"
+        )
+    coordinates = distribution.points.shape[1]
+    if coordinates != adversary.outcomes:
+        raise UserError(
+            f"{method_name} returned a distribution over {coordinates} outcomes; "
+            f"return one over {adversary.outcomes}"
+        )
+
+
 def decide(game: Game, drawn: Round) -> Round:
-    """Let every cohort decide on what it hears, sees and can afford."""
-    parts = []
-    for place, seat in enumerate(game.seats):
-        sees = seat.signal.seen(drawn.context, drawn.outcome)
-        market = game.market if seat.budget.limits else None
-        can = None if market is None else market.affordable(place)
-        heard = drawn.forecasts[seat.cohort.block]
-        parts.append((sees, can, seat.decide(heard, sees, number=drawn.number, affordable=can)))
-    seen, affordable, decisions = zip(*parts, strict=True) if parts else ((), (), ())
-    return replace(drawn, seen=seen, affordable=affordable, decisions=decisions)
+    """Return the round with what every cohort saw, could afford and decided."""
+    contexts: list[Context] = []
+    affordable_actions: list[Mask | None] = []
+    decisions: list[Decision | None] = []
+    for cohort_index, seat in enumerate(game.seats):
+        context = seat.signal.seen(drawn.context, drawn.outcome)
+        affordable = None
+        if seat.budget.limits and game.market is not None:
+            affordable = game.market.affordable(cohort_index)
+        forecast = drawn.forecasts[seat.cohort.block]
+        decision = seat.decide(forecast, context, round_index=drawn.number, affordable=affordable)
+        contexts.append(context)
+        affordable_actions.append(affordable)
+        decisions.append(decision)
+    return replace(
+        drawn,
+        seen=tuple(contexts),
+        affordable=tuple(affordable_actions),
+        decisions=tuple(decisions),
+    )
 
 
-def finish(game: Game, begun: Round) -> Round:
-    """Reveal the outcome, charge everybody, and let all learn."""
-    outcome, personal = begun.outcome, list[Array | None]([None] * len(game.seats))
-    if (market := game.market) is not None:  # it may move the outcome, or say who lost what
-        outcome = checked_outcome(market, outcome, game.answer(market, begun))
-        personal = list(personal_losses(market, begun.decisions))
-    rows = zip(game.seats, begun.decisions, personal, begun.affordable, strict=True)
-    losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
-    played = replace(begun, outcome=outcome, losses=losses)
-    for seat, decision, own, seen in zip(
-        game.seats, played.decisions, losses, played.seen, strict=True
-    ):
-        seat.record(decision, own, seen, number=played.number, outcome=outcome)
+def finish(game: Game, decided: Round) -> Round:
+    """Reveal the outcome, charge everybody, let all learn, and return the round as played."""
+    outcome = decided.outcome
+    market_losses: Sequence[Array | None] = [None] * len(game.seats)
+    if game.market is not None:  # it may move the outcome, or say who lost what
+        outcome = checked_outcome(game.market, outcome, game.answer(game.market, decided))
+        market_losses = personal_losses(game.market, decided.decisions)
+    losses: list[Array | None] = []
+    for index, seat in enumerate(game.seats):
+        losses.append(
+            seat.charge(
+                decided.decisions[index], market_losses[index], outcome, decided.affordable[index]
+            )
+        )
+    played = replace(decided, outcome=outcome, losses=tuple(losses))
+    for index, seat in enumerate(game.seats):
+        seat.record(
+            played.decisions[index],
+            played.losses[index],
+            played.seen[index],
+            round_index=played.number,
+            outcome=outcome,
+        )
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, outcome)
     game.history.add(outcome)

@@ -1,12 +1,13 @@
-r"""Seats at the table: one cohort each, and what lies around it.
+r"""A seat: one cohort with its attendance, signal, budget, comparisons and deviations.
 
-Each part has a plain case that changes nothing, so that a round asks all seats alike. When agents
-are there, ``attendance`` says.
+``Game`` holds one seat per cohort and calls its methods in every round, in this order: ``decide``,
+``charge``, ``record``. Each part of a seat has a plain case that changes nothing, so that a round
+treats all seats alike.
 
-**Multiplicity.** An entry of ``row_of`` stands for one agent, or for several: they have equal
-losses, one rule and one forecast, so that what a row is charged and regrets is each one's, and all
-that adds up over agents is weighed by it. Where they draw, the entry's agent in the tables is one
-of them, and only action counts are stored: ``taken`` reads them.
+**Multiplicity.** An entry of ``row_of`` stands for one agent, or for several. Such agents have
+equal losses, one rule and one forecast. What a row is charged and regrets is that of each of them,
+and sums over agents are weighed by their number. Where they draw, the entry's agent in the tables
+is one of them, and only action counts are stored: ``taken_actions`` reads them.
 
 **Signals.** Only a signal sees the outcome before it is revealed. Agent i of a cohort with a
 signal sees, beside the public context,
@@ -14,8 +15,8 @@ signal sees, beside the public context,
     x_i = y_g + s_i e_i,      e_i standard normal, drawn anew for every agent and round,
 
 of the outcome y that the referee has drawn (a market may still move it), with noise s_i of its own.
-Its benchmark policies may read it, too. No theorem covers regret to those: the forecast was made in
-ignorance of the signal.
+Its benchmark policies may read the signal, too. No theorem covers regret to these policies: the
+forecast was made in ignorance of the signal.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,31 +42,40 @@ from regretless.market.records import (
     Round,
     checked_suggestion,
 )
-from regretless.market.regret.model_comparison import NOT_COMPARED, NotCompared
+from regretless.market.regret.model_comparison import NOT_COMPARED, Comparison
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
-    """Who of a cohort took which action in a round, by rows and actions (n,)."""
+class TakenActions:
+    """Which action each entry of a cohort took in a round, absent ones left out."""
 
-    rows: Indices
-    actions: Indices
-    multiplicity: Array | Indices | None  # how many agents of the row (n,); None for one each
+    rows: Indices  # of the ledger (n,)
+    actions: Indices  # (n,)
+    multiplicity: Array | Indices | None  # how many agents each stands for (n,); None for one each
 
     @property
     def agents(self) -> float:
-        """How many took part."""
-        return len(self.rows) if self.multiplicity is None else float(self.multiplicity.sum())
+        """How many agents took part."""
+        if self.multiplicity is None:
+            return len(self.rows)
+        return float(self.multiplicity.sum())
 
     def weighed(self, table: Array) -> Array:
-        """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""
-        own = table[self.rows, self.actions]
-        return own if self.multiplicity is None else np.asarray((own.T * self.multiplicity).T)
+        """Return the entries of a table (K, A, ...) at the actions, times multiplicity (n, ...)."""
+        values = table[self.rows, self.actions]
+        if self.multiplicity is None:
+            return values
+        return np.asarray((values.T * self.multiplicity).T)
 
     def total(self, table: Array) -> Array:
-        """Return the sum of what all have in a table (K, A, c), exactly: (2, c)."""
-        many = np.ones(len(self.rows)) if self.multiplicity is None else self.multiplicity
-        return exact_sum.total(table[self.rows, self.actions], np.asarray(many, np.float64))
+        """Return the exact sum over agents of a table's entries (K, A, c) as two numbers (2, c)."""
+        agents_per_entry: Array | Indices
+        if self.multiplicity is None:
+            agents_per_entry = np.ones(len(self.rows))
+        else:
+            agents_per_entry = self.multiplicity
+        values = table[self.rows, self.actions]
+        return exact_sum.total(values, np.asarray(agents_per_entry, np.float64))
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""
@@ -73,40 +83,47 @@ class Taken:
         return np.asarray(counts, np.float64)
 
 
-def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
-    """Say who took which action, of those who were there; arguments as in a ``Decision``."""
-    if counts is not None:  # every row and action, as often as it was drawn
-        multiplicity = counts()
-        rows, columns = np.indices(multiplicity.shape)
-        return Taken(rows.ravel(), columns.ravel(), multiplicity.ravel())
-    here = actions >= 0
-    if here.all():
-        return Taken(cohort.row_of, actions, cohort.multiplicity)
-    return Taken(cohort.row_of[here], actions[here], cohort.multiplicity_of(here))
+def taken_actions(
+    cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None
+) -> TakenActions:
+    """Return who took which action, of those who were there; arguments as in a ``Decision``."""
+    if counts is not None:  # every row and action is an entry, as often as it was drawn
+        drawn_counts = counts()
+        rows, actions_of_entries = np.indices(drawn_counts.shape)
+        return TakenActions(rows.ravel(), actions_of_entries.ravel(), drawn_counts.ravel())
+    is_present = actions >= 0
+    if is_present.all():
+        return TakenActions(cohort.row_of, actions, cohort.multiplicity)
+    return TakenActions(
+        rows=cohort.row_of[is_present],
+        actions=actions[is_present],
+        multiplicity=cohort.multiplicity_of(is_present),
+    )
 
 
-def attending(decision: Decision, cohort: Cohort) -> Mask:
-    """Say which agents of a cohort took part in a round (N,)."""
+def is_taking_part(decision: Decision, cohort: Cohort) -> Mask:
+    """Return which agents of a cohort took part in a round (N,)."""
     if decision.present is None:
         return np.ones(len(cohort.row_of), dtype=np.bool_)
     return np.asarray(decision.present[cohort.row_of])
 
 
-def present(
+def present_cohorts(
     cohorts: Sequence[Cohort], played: Round
 ) -> Iterator[tuple[int, Cohort, Decision, Array]]:
-    """Yield the cohorts of which a row took part: place, cohort, decision and losses (K, A)."""
-    for place, cohort in enumerate(cohorts):
-        decision, losses = played.decisions[place], played.losses[place]
+    """Yield the cohorts of which a row took part: index, cohort, decision and losses (K, A)."""
+    for cohort_index, cohort in enumerate(cohorts):
+        decision = played.decisions[cohort_index]
+        losses = played.losses[cohort_index]
         if decision is not None and losses is not None:
-            yield place, cohort, decision, losses
+            yield cohort_index, cohort, decision, losses
 
 
 class NoSignal(Checkpointable):
-    """Nobody sees more than the public context."""
+    """Agents see the public context alone."""
 
     def seen(self, context: Context, outcome: Array) -> Context:
-        """Return what the agents see before they decide."""
+        """Return what the agents see before they decide, given the drawn outcome (d,)."""
         return context
 
 
@@ -114,28 +131,48 @@ PUBLIC = NoSignal()
 
 
 class Signal(NoSignal):
-    """What each agent sees, under a name in its context, of coordinate g; ``noise`` is s_i (N,)."""
+    """Each agent sees one coordinate of the outcome with noise.
+
+    Parameters
+    ----------
+    name : str
+        Under which the context has the signal.
+    coordinate : int
+        g, of the outcome.
+    noise : array (N,)
+        s_i, the standard deviation of each agent's noise.
+    rng : numpy Generator
+        Draws the noise.
+    """
 
     REMEMBERED = ("rng",)
 
     def __init__(
         self, name: str, coordinate: int, *, noise: Array, rng: np.random.Generator
     ) -> None:
-        self.name, self.coordinate, self.noise, self.rng = name, coordinate, noise, rng
+        self.name = name
+        self.coordinate = coordinate
+        self.noise = noise
+        self.rng = rng
 
     def seen(self, context: Context, outcome: Array) -> Context:
-        drawn = outcome[self.coordinate] + self.noise * self.rng.standard_normal(len(self.noise))
-        return replace(context, own=MappingProxyType({self.name: read_only(drawn)}))
+        errors = self.noise * self.rng.standard_normal(len(self.noise))
+        signals = outcome[self.coordinate] + errors
+        return replace(context, own=MappingProxyType({self.name: read_only(signals)}))
 
 
 def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> Indices:
-    """Ask benchmark policies (C,), or (C, N) for each agent where they have signals."""
-    agents = len(next(iter(context.own.values()))) if context.own else 1
-    each = [context.of(agent) for agent in range(agents)]
-    told = np.empty((len(policies), agents), dtype=np.intp)
+    """Return what benchmark policies suggest (C,), or (C, N) where agents have signals.
+
+    UserError if a suggestion is none of the actions.
+    """
+    has_signals = bool(context.own)
+    agents = len(next(iter(context.own.values()))) if has_signals else 1
+    contexts = [context.of(agent) for agent in range(agents)]
+    suggested = np.empty((len(policies), agents), dtype=np.intp)
     for j, policy in enumerate(policies):
-        told[j] = [checked_suggestion(policy, own, actions) for own in each]
-    return told if context.own else told[:, 0]
+        suggested[j] = [checked_suggestion(policy, seen, actions) for seen in contexts]
+    return suggested if has_signals else suggested[:, 0]
 
 
 @dataclass
@@ -146,7 +183,7 @@ class Seat:
     attendance: Attendance = ALWAYS  # when its rows are there
     signal: NoSignal = PUBLIC  # what its agents see of the outcome before they decide
     budget: Unlimited = UNLIMITED  # which actions they choose among
-    comparison: NotCompared = NOT_COMPARED  # the alternatives with which they are compared
+    comparison: Comparison = NOT_COMPARED  # the alternatives with which they are compared
     deviations: Deviations = NO_DEVIATIONS  # the rows that play something else than their rule
 
     @property
@@ -154,48 +191,55 @@ class Seat:
         """K, of the ledger."""
         return len(self.cohort.ledger.count)
 
-    def present(self, number: int) -> bool:
+    def is_present(self, round_index: int) -> bool:
         """Whether anybody takes part in a round."""
-        here = self.attendance.some(number)
-        return here is None or bool(here.any())
+        present_rows = self.attendance.present_rows(round_index)
+        return present_rows is None or bool(present_rows.any())
 
     def decide(
-        self, forecast: Forecast, context: Context, *, number: int, affordable: Mask | None
+        self, forecast: Forecast, context: Context, *, round_index: int, affordable: Mask | None
     ) -> Decision | None:
-        """Let those who are here decide in a round; None where nobody is.
+        """Return what those who are present do in a round; None if nobody is.
 
-        They hear the forecast of the cohort's block, and see the context with their signals.
-        ``affordable`` (N, A) says what each can pay for; None for all.
+        Parameters
+        ----------
+        forecast : Forecast
+            Of the cohort's block.
+        context : Context
+            With the agents' signals.
+        round_index : int
+            Counted from 0.
+        affordable : bool array (N, A) or None
+            Which actions each agent can pay for; None for all.
         """
-        here = self.attendance.some(number)
-        if here is not None and not here.any():
+        present_rows = self.attendance.present_rows(round_index)  # None if nobody enters or leaves
+        if present_rows is not None and not present_rows.any():
             return None
-        self.cohort.attend(here, affordable)
-        decision = self.deviations.decision(self.cohort.decide(forecast, context), context)
-        decision = self.budget.limited(decision, affordable, here)
-        if here is None:
+        self.cohort.attend(present_rows, affordable)
+        decision = self.cohort.decide(forecast, context)
+        decision = self.deviations.decision(decision, context)
+        decision = self.budget.limited(decision, affordable, present_rows)
+        if present_rows is None:
             return decision
-        strategy, choices, counts = decision.strategy, decision.choices, decision.counts
-        return decision.changed(  # without what absent rows and their agents would have done
-            strategy=None if strategy is None else np.where(here[:, None], strategy, 0.0),
-            choices=None if choices is None else np.where(here, choices, -1),
-            actions=np.where(here[self.cohort.row_of], decision.actions, -1),
-            counts=None if counts is None else lambda: np.where(here[:, None], counts(), 0.0),
-            present=here,
-        )
+        return decision.masked(present_rows, self.cohort.row_of)
 
     def charge(
-        self, decision: Decision | None, losses: Array | None, outcome: Array, awake: Mask | None
+        self,
+        decision: Decision | None,
+        losses: Array | None,
+        outcome: Array,
+        affordable: Mask | None,
     ) -> Array | None:
-        """Return the losses (K, A) of all actions that the ledger charges.
+        """Return the losses (K, A) of all actions that the ledger charges; None without a decision.
 
-        ``losses`` (K, A): what the market says, where they are personal; None for those at the
-        outcome.
+        ``losses`` (K, A) is what the market says where losses are personal; None for the losses at
+        the outcome (d,). ``affordable`` is as in ``decide``.
         """
         if decision is None:
             return None
-        own = decision.losses(self.cohort.loss, outcome) if losses is None else losses
-        return self.budget.charged(own, decision, awake)
+        if losses is None:
+            losses = decision.losses(self.cohort.loss, outcome)
+        return self.budget.charged(losses, decision, affordable)
 
     def record(
         self,
@@ -203,20 +247,30 @@ class Seat:
         losses: Array | None,
         context: Context,
         *,
-        number: int,
+        round_index: int,
         outcome: Array,
     ) -> None:
-        """Add the round, unless nobody was here, and let the cohort learn."""
+        """Add a round to ledger and comparison, and let the cohort learn; not if nobody was there.
+
+        ``losses`` (K, A) are those that ``charge`` returned.
+        """
         if decision is None or losses is None:
             return
         suggested = suggestions(self.cohort.policies, context, self.cohort.loss.actions)
         self.cohort.ledger.add(decision, losses, suggested)
-        self.comparison.add(number, decision, losses, suggested)
+        self.comparison.add(round_index, decision, losses, suggested)
         self.cohort.learn(decision, losses, outcome)
 
     def players(self) -> dict[str, object]:
-        """Whatever here has a memory of its own, by name, for checkpoints."""
+        """Return every part that has a memory of its own, by name, for checkpoints."""
         name = self.cohort.name
-        around = {"models": self.comparison, "signal": self.signal, "means": self.budget}
-        named = {f"{what} of {name}": who for what, who in around.items() if who.REMEMBERED}
-        return named | {f"cohort {name}": self.cohort}
+        parts: dict[str, Checkpointable] = {
+            f"models of {name}": self.comparison,
+            f"signal of {name}": self.signal,
+            f"means of {name}": self.budget,
+        }
+        players: dict[str, object] = {
+            part_name: part for part_name, part in parts.items() if part.REMEMBERED
+        }
+        players[f"cohort {name}"] = self.cohort
+        return players

@@ -120,9 +120,9 @@ def _losses_of_cohort(seat: Seat) -> CohortLosses:
         row_losses.append(model_losses[:, m])
     for j, policy in enumerate(cohort.policies):
         alternatives.append(Alternative(POLICY, policy_name(policy, f"policy {j}")))
-        row_losses.append(ledger.followed[:, :, j].sum(1) / ledger.each_rounds)
+        row_losses.append(ledger.followed[:, :, j].sum(1) / ledger.rounds_of_rows)
     alternatives.append(Alternative(ACTION, "best of each"))
-    row_losses.append(ledger.fixed.sum(1).min(1) / ledger.each_rounds)
+    row_losses.append(ledger.fixed.sum(1).min(1) / ledger.rounds_of_rows)
 
     has_played = ledger.played[cohort.row_of]
     rows = cohort.row_of[has_played]
@@ -147,8 +147,8 @@ def _multiplicity(cohort: Cohort, has_played: Mask) -> Indices:
 def _sum_decisions(ledger: Ledger, agents_per_row: Array) -> Array:
     """Add up over agents how often each action was taken, lost and was expected to lose."""
     expected_minus_realised = np.einsum("kaa->ka", ledger.surprise_fixed)
-    expected_losses = ledger.own + expected_minus_realised
-    table = np.concatenate([ledger.count, ledger.own, expected_losses], axis=1)
+    expected_losses = ledger.played_losses + expected_minus_realised
+    table = np.concatenate([ledger.count, ledger.played_losses, expected_losses], axis=1)
     return exact_sum.total(table, agents_per_row)
 
 
@@ -177,7 +177,7 @@ def verdict_table(cohorts: Sequence[CohortLosses]) -> pd.DataFrame:
         "low": shift + estimate.low,
         "high": shift + estimate.high,
         "p_adjusted": estimate.p_adjusted,
-        "effective": estimate.effective,
+        "effective": estimate.effective_rounds,
     }
     for name, values in columns.items():
         table[name] = np.nan
@@ -189,13 +189,13 @@ def _with_equal_batches(cohorts: Sequence[CohortLosses]) -> list[CohortLosses]:
     """Bring all series into batches of the same rounds, the longest of any cohort."""
     all_series = [cohort.series for cohort in cohorts if cohort.series is not None]
     length = max((series.length for series in all_series), default=1)
-    batches = max((len(series.at(length).sums) for series in all_series), default=0)
+    batches = max((len(series.in_batches_of(length).sums) for series in all_series), default=0)
     blocks = []
     for cohort in cohorts:
         if cohort.series is None:
             blocks.append(cohort)
         else:
-            blocks.append(replace(cohort, series=cohort.series.at(length, batches)))
+            blocks.append(replace(cohort, series=cohort.series.in_batches_of(length, batches)))
     return blocks
 
 
@@ -238,7 +238,7 @@ def _join_cohorts(cohorts: Sequence[CohortLosses]) -> CohortLosses:
         indices = np.array([index_of.get(alternative, 0) for alternative in alternatives])
         losses.append(cohort.losses[indices])
         if cohort.series is not None:
-            all_series.append(cohort.series.chosen(indices[1:] - 1))  # -1 for what was played
+            all_series.append(cohort.series.select(indices[1:] - 1))  # -1 for what was played
     return CohortLosses(
         cohort=EVERYBODY,
         alternatives=alternatives,
@@ -252,8 +252,8 @@ def _add_series(all_series: Sequence[Series]) -> Series:
     """Add up series in equal batches over their agents."""
     # One after the other: ``np.sum`` of a list has another memory layout, and rounds otherwise.
     sums = all_series[0].sums
-    present = all_series[0].there
+    present = all_series[0].agent_rounds
     for series in all_series[1:]:
         sums = sums + series.sums
-        present = present + series.there
+        present = present + series.agent_rounds
     return Series(all_series[0].length, sums, present)

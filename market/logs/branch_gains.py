@@ -42,7 +42,7 @@ class Fork:
 
 def total_losses(cohorts: Sequence[Cohort]) -> list[Array]:
     """Return what each agent of each cohort has lost so far (N,), summed over rounds."""
-    return [np.asarray(cohort.ledger.own.sum(1)[cohort.row_of]) for cohort in cohorts]
+    return [np.asarray(cohort.ledger.played_losses.sum(1)[cohort.row_of]) for cohort in cohorts]
 
 
 def gains(trunk: Any, branch: Any) -> pd.DataFrame:

@@ -1,8 +1,8 @@
-"""Means over counted agents.
+"""Means over agents where a row of the agents table may stand for many.
 
-Where a row of the agents table stands for many agents, its column ``count`` says for how many.
-Where there is no such column, or nothing in it, a row is an agent, and the functions do what pandas
-does.
+Verdicts, reports and studies call these functions instead of pandas' own. The column ``count`` of
+the agents table says for how many agents a row stands. Where there is no such column, or nothing in
+it, a row is an agent, and the functions do what pandas does.
 """
 
 from collections.abc import Sequence
@@ -21,25 +21,31 @@ def agents_in(rows: pd.DataFrame) -> int:
 
 def mean_of(rows: pd.DataFrame, column: str) -> float:
     """Return the mean of a column over the agents that have a value; NaN if none has."""
-    known = rows.dropna(subset=column)
-    if COUNT not in rows or known.empty:
+    with_value = rows.dropna(subset=column)
+    if COUNT not in rows or with_value.empty:
         return float(rows[column].mean())
-    return float(np.average(known[column], weights=known[COUNT].fillna(1)))
+    return float(np.average(with_value[column], weights=with_value[COUNT].fillna(1)))
 
 
 def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> pd.DataFrame:
-    """Return the same of several columns, by groups of rows that agree ``by``, as they come."""
-    values, keys = rows[list(columns)], [rows[k] if isinstance(k, str) else k for k in by]
+    """Return the means of several columns over the agents of each group that have a value.
+
+    Groups are of rows that agree in all of ``by``, names of columns or arrays with a value per row;
+    they have a row each, in the order in which they appear.
+    """
+    values = rows[list(columns)]
+    keys = [rows[key] if isinstance(key, str) else key for key in by]
     if COUNT not in rows:
         return values.groupby(keys, sort=False).mean()
-    many = rows[COUNT].fillna(1)
-    parts = values.mul(many, axis=0), values.notna().mul(many, axis=0)
-    total, multiplicity = (part.groupby(keys, sort=False).sum() for part in parts)
-    return total / multiplicity
+    counts = rows[COUNT].fillna(1)
+    sums = values.mul(counts, axis=0).groupby(keys, sort=False).sum()
+    agents_with_value = values.notna().mul(counts, axis=0).groupby(keys, sort=False).sum()
+    return sums / agents_with_value
 
 
 def with_counts(rows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
-    """Give a table with a column ``agent`` the counts of the agents table, if there are any."""
+    """Return a table that has a column ``agent`` with the counts of the agents table, if any."""
     if COUNT not in agents:
         return rows
-    return rows.assign(**{COUNT: rows["agent"].map(agents.set_index("agent")[COUNT])})
+    count_of_agent = agents.set_index("agent")[COUNT]
+    return rows.assign(**{COUNT: rows["agent"].map(count_of_agent)})

@@ -1,6 +1,7 @@
 """The tables that close a run, one row per agent, played action or event (docs/columns.md).
 
-``scenarios.logs.run_directory`` writes them.
+``scenarios.logs.run_directory`` writes them, and ``MarketModel`` returns them as data frames. They
+are read from ledgers, guarantees and the tracker, and change nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,22 +14,24 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
+from regretless.market.game.seats import Seat
 from regretless.market.logs.counted import COUNT
 from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES
 
-# By cohort, what names the actions (M,) of its agents with these numbers (M,).
+# By cohort, a function from agents (M,) and their actions (M,) to the actions' names.
 Namers = Mapping[str, Callable[[Indices, Indices], Any]]
-Traits = Mapping[str, pd.DataFrame]  # by cohort, a row per entry: what is known of each agent
+# By cohort, a table with a row per agent: the parameters that were drawn or given for each.
+Traits = Mapping[str, pd.DataFrame]
 
-RARE = 0.01  # events below this share of the rounds are left out of the bias table
+MIN_OCCUPANCY = 0.01  # share of the rounds, below which an event is left out of the bias table
 
 # Every column that ``agents_table`` may have, beside those of traits and of a user's own.
 AGENT_COLUMNS = (
     *("agent", "cohort", "kind", "utility", "response", "actions", "unit"),
     *("mean_loss", "loss_scale", "loss_offset", *(f"{name}_regret" for name in MEASURES)),
     *("bound_from_bias", "bound_from_variation", "bound", "contextual_swap_bound", "guarantee"),
-    *("first_correction", "exploitability", "exploitability_exact", "leader_surplus"),
+    *("first_correction", "trusted", "exploitability", "exploitability_exact", "leader_surplus"),
     *("surplus_cap", COUNT, "regret_to_models", "regret_to_models_bound", "distance"),
     *("entered", "left", "logged"),
 )
@@ -41,125 +44,187 @@ def agents_table(
     *,
     rounds: int,
 ) -> pd.DataFrame:
-    """One row per agent: who it is, its regrets, and what it was promised.
+    """Make a row per agent: who it is, its regrets, and what it was promised.
 
     Agents who are there for a part of the ``rounds`` of the run are measured over their own
     rounds, and not before the first. ``exploited`` has each cohort's rows by column. Agents with
     multiplicity who share a row have one here, and ``count`` says how many it stands for.
     """
-    counted = any(cohort.multiplicity is not None for cohort in game.cohorts)
-    modelled = any(seat.comparison.names for seat in game.seats)
-    moving = not all(seat.attendance.throughout for seat in game.seats)
+    has_multiplicity = any(cohort.multiplicity is not None for cohort in game.cohorts)
+    has_models = any(seat.comparison.names for seat in game.seats)
+    somebody_moves = not all(seat.attendance.throughout for seat in game.seats)
     parts = []
-    for place, (first, cohort) in enumerate(numbered(game.cohorts)):
-        seat, promise, row_of = game.seats[place], guarantees[place], cohort.row_of
-        here = ~game.awaited(place)
-        correction = _first_correction(game, cohort)
-        rows = _measured(first, cohort, promise, here, first_correction=correction)
-        for name, values in exploited[place].items():
-            rows[name] = values[row_of]
-        if counted:
-            rows[COUNT] = 1 if (multiplicity := cohort.multiplicity) is None else multiplicity
-        if modelled:
-            lost = seat.comparison.mean_loss(cohort.ledger.rounds)
-            regret = cohort.ledger.mean_loss() - lost.min(1) if lost.shape[1] else None
-            rows["regret_to_models"] = _each(cohort, regret, here)
-            rows["regret_to_models_bound"] = _promised(promise.to_models, cohort, promise)
+    for index, (first_number, cohort) in enumerate(numbered(game.cohorts)):
+        seat = game.seats[index]
+        guarantee = guarantees[index]
+        row_of = cohort.row_of
+        has_come = ~game.awaited(index)
+        table = _measured_agents(
+            first_number,
+            cohort,
+            guarantee,
+            has_come,
+            first_correction=_first_correction(game, cohort),
+        )
+        for name, values in exploited[index].items():
+            table[name] = values[row_of]
+        if has_multiplicity:
+            table[COUNT] = 1 if cohort.multiplicity is None else cohort.multiplicity
+        if has_models:
+            model_losses = seat.comparison.mean_loss(cohort.ledger.rounds)  # (K, M)
+            regret = None
+            if model_losses.shape[1]:
+                regret = cohort.ledger.mean_loss() - model_losses.min(1)
+            table["regret_to_models"] = _per_agent(cohort, regret, has_come)
+            bound = _bound_per_agent(guarantee.to_models, cohort, guarantee)
+            table["regret_to_models_bound"] = bound
         if game.network is not None:
-            hops = game.network.distance[first - 1 : first - 1 + len(row_of)]
-            heard = (hops >= 0) & (cohort.kind != "learner")
-            rows["distance"] = pd.Series(hops, dtype="Int64").where(heard)
-        if moving:  # the round before which each entered and left; empty for who never came
-            stay = seat.attendance.span(seat.rows)
-            ends = {"entered": stay.entered[row_of], "left": np.minimum(stay.left, rounds)[row_of]}
-            came = ends["entered"] < ends["left"]
-            for name, end in ends.items():
-                rows[name] = pd.Series(end, dtype="Int64").where(came)
-        parts.append(rows)
+            hops = game.network.distance[first_number - 1 : first_number - 1 + len(row_of)]
+            hears = (hops >= 0) & (cohort.kind != "learner")
+            table["distance"] = pd.Series(hops, dtype="Int64").where(hears)
+        if somebody_moves:
+            _add_stays(table, seat, rounds)
+        parts.append(table)
     return pd.concat(parts, ignore_index=True)
+
+
+def _add_stays(table: pd.DataFrame, seat: Seat, rounds: int) -> None:
+    """Add the round before which each agent entered and left; empty for who never came."""
+    stay = seat.attendance.span(seat.rows)
+    row_of = seat.cohort.row_of
+    entered = stay.entered[row_of]
+    left = np.minimum(stay.left, rounds)[row_of]
+    came = entered < left
+    table["entered"] = pd.Series(entered, dtype="Int64").where(came)
+    table["left"] = pd.Series(left, dtype="Int64").where(came)
 
 
 def _first_correction(game: Game, cohort: Cohort) -> int | None:
     """Return the round in which a cohort's forecast was first corrected; None if it never was.
 
-    A reference that is disproved after so many rounds is corrected from the round of this number
-    on, as rounds are counted from 0.
+    Rounds are counted from 0.
     """
     if cohort.unguided:
         return None
-    disproved_at: Any = game.blocks[cohort.block].forecaster.described().get("disproved_at")
-    if disproved_at is None or disproved_at >= game.history.rounds:
+    described = game.blocks[cohort.block].forecaster.described()
+    first_correction: Any = described.get("first_correction")
+    if first_correction is None or first_correction >= game.history.rounds:
         return None
-    return int(disproved_at)
+    return int(first_correction)
 
 
-def _measured(
-    first: int,
+def _trusted(cohort: Cohort, guarantee: Guarantee, from_variation: Array) -> "pd.Series[bool]":
+    """Say of which agents ``from_variation`` (N,) is the regret itself; NA where it is not known.
+
+    It is so while a reference is trusted, whose forecast is broadcast as it is.
+    """
+    rows = len(cohort.ledger.count)
+    is_trusted = np.zeros(rows, dtype=np.bool_)
+    if guarantee.trusted is not None:
+        is_trusted = guarantee.trusted()
+    has_bound = ~np.isnan(from_variation)
+    return pd.Series(is_trusted[cohort.row_of], dtype="boolean").where(has_bound)
+
+
+def _measured_agents(
+    first_number: int,
     cohort: Cohort,
-    promise: Guarantee,
-    here: Mask,
+    guarantee: Guarantee,
+    has_come: Mask,
     *,
     first_correction: int | None,
 ) -> pd.DataFrame:
-    """Say who the agents are, and what is measured or promised of the rows that came."""
-    loss, ledger, row_of = cohort.loss, cohort.ledger, cohort.row_of
-    gap, bias = cohort.gap(), ledger.bound_from_bias()
-    from_bias = None if gap is None or bias is None else bias + gap
+    """Say who the agents are, and what is measured or promised of the rows that have come (K,)."""
+    loss = cohort.loss
+    ledger = cohort.ledger
+    row_of = cohort.row_of
+    gap = cohort.gap()
+    bias_bound = ledger.bound_from_bias()
+    bound_from_bias = None
+    if gap is not None and bias_bound is not None:
+        bound_from_bias = bias_bound + gap
+    regrets = {
+        f"{name}_regret": _per_agent(cohort, ledger.regret(name), has_come) for name in MEASURES
+    }
+    from_variation = _bound_per_agent(guarantee.from_variation, cohort, guarantee, has_come)
+    contextual = _bound_per_agent(guarantee.contextual, cohort, guarantee, has_come)
+    label = guarantee.label if guarantee.covers is None else guarantee.labels(row_of)
     columns = {
-        "agent": np.arange(first, first + len(row_of)),
+        "agent": np.arange(first_number, first_number + len(row_of)),
         "cohort": cohort.name,
         "kind": cohort.kind,
         "utility": cohort.utility,
         "response": cohort.rule,
         "actions": loss.actions,
-        "mean_loss": _each(cohort, ledger.mean_loss(), here),
+        "mean_loss": _per_agent(cohort, ledger.mean_loss(), has_come),
         "loss_scale": loss.unit_scale[row_of],
         "loss_offset": loss.unit_offset[row_of],
-        **{f"{name}_regret": _each(cohort, ledger.regret(name), here) for name in MEASURES},
-        "bound_from_bias": _each(cohort, from_bias, here),
-        "bound_from_variation": _promised(promise.from_variation, cohort, promise, here),
-        "bound": _promised(promise.bound, cohort, promise, here),
-        "contextual_swap_bound": _promised(promise.contextual, cohort, promise, here),
-        "guarantee": promise.label if promise.covers is None else promise.labels(row_of),
+        **regrets,
+        "bound_from_bias": _per_agent(cohort, bound_from_bias, has_come),
+        "bound_from_variation": from_variation,
+        "bound": _bound_per_agent(guarantee.bound, cohort, guarantee, has_come),
+        "contextual_swap_bound": contextual,
+        "guarantee": label,
         "first_correction": pd.array([first_correction] * len(row_of), dtype="Int64"),
+        "trusted": _trusted(cohort, guarantee, from_variation),
     }
     return pd.DataFrame(columns)
 
 
-def _each(cohort: Cohort, rows: Array | None, known: Any) -> Array:
-    """Return what each agent has of its row's (K,) where that is known (N,); NaN elsewhere."""
-    if rows is None:
+def _per_agent(cohort: Cohort, values: Array | None, is_known: Any) -> Array:
+    """Return each agent's value (N,) from that of its row (K,); NaN where it is not known (K,)."""
+    if values is None:
         return np.full(len(cohort.row_of), np.nan)
-    return np.where(known, rows, np.nan)[cohort.row_of]
+    return np.where(is_known, values, np.nan)[cohort.row_of]
 
 
-def _promised(
-    bound: Callable[[], Array] | None, cohort: Cohort, promise: Guarantee, here: Mask | None = None
+def _bound_per_agent(
+    bound: Callable[[], Array] | None,
+    cohort: Cohort,
+    guarantee: Guarantee,
+    has_come: Mask | None = None,
 ) -> Array:
-    """Return a bound of each agent (N,); NaN without a theorem, and before the first round."""
-    known = np.all([own for own in (promise.covers, here) if own is not None], axis=0)
-    return _each(cohort, bound() if bound and np.any(cohort.ledger.rounds) else None, known)
+    """Return a bound of each agent (N,); NaN without a theorem, and before the first round.
+
+    It is of the rows that the guarantee covers and that have come (K,), None for all.
+    """
+    masks = [mask for mask in (guarantee.covers, has_come) if mask is not None]
+    is_known = np.all(masks, axis=0)
+    has_bound = bound is not None and bool(np.any(cohort.ledger.rounds))
+    return _per_agent(cohort, bound() if bound is not None and has_bound else None, is_known)
 
 
 def with_traits(agents: pd.DataFrame, traits: Traits) -> pd.DataFrame:
-    """Add to a table of all agents what is known of each, and the ``unit`` of its loss."""
-    groups = [(str(name), own) for name, own in agents.groupby("cohort", sort=False)]
+    """Return a table of all agents with their traits, and the ``unit`` of their losses.
+
+    Traits stand behind the column ``actions``, the unit behind ``loss_offset``. Losses are given in
+    the unit of the data, where they are in the utility's own.
+    """
+    groups = [(str(name), group) for name, group in agents.groupby("cohort", sort=False)]
     if not any(name in traits for name, _ in groups):
         return agents
-    parts = [traits.get(name, pd.DataFrame(index=own.index)) for name, own in groups]
-    found = pd.concat(parts, ignore_index=True)
-    if "scale" in found:  # losses in the unit of the data, where they are in the utility's own
-        scale, shift = found.pop("scale").fillna(1.0), found.pop("shift").fillna(0.0)
-        own = {"loss_scale": scale * agents["loss_scale"]}
-        agents = agents.assign(**own, loss_offset=shift + scale * agents["loss_offset"])
-    names = [str(name) for name in found]
-    places = {"actions": [name for name in names if name != "unit"], "loss_offset": ["unit"]}
-    columns = [own for name in map(str, agents) for own in [name, *places.get(name, [])]]
-    return agents.assign(**{name: found[name] for name in names})[columns]
+    parts = [traits.get(name, pd.DataFrame(index=group.index)) for name, group in groups]
+    trait_table = pd.concat(parts, ignore_index=True)
+    if "scale" in trait_table:
+        scale = trait_table.pop("scale").fillna(1.0)
+        shift = trait_table.pop("shift").fillna(0.0)
+        agents = agents.assign(
+            loss_scale=scale * agents["loss_scale"],
+            loss_offset=shift + scale * agents["loss_offset"],
+        )
+    names = [str(name) for name in trait_table]
+    columns: list[str] = []
+    for column in agents:
+        columns.append(str(column))
+        if column == "actions":
+            columns += [name for name in names if name != "unit"]
+        elif column == "loss_offset":
+            columns.append("unit")
+    return agents.assign(**{name: trait_table[name] for name in names})[columns]
 
 
 def swaps_table(game: Game, namers: Namers) -> pd.DataFrame:
-    """One row per agent and action it played: the best replacement and what it would have saved.
+    """Make a row per agent and action it played: the best replacement and what it would have saved.
 
     ``best_policy`` is empty where a fixed action is the best comparator; then and always
     ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
@@ -167,59 +232,73 @@ def swaps_table(game: Game, namers: Namers) -> pd.DataFrame:
     names for actions the table says them as well.
     """
     parts = []
-    for first, cohort in numbered(game.cohorts):
-        ledger = cohort.ledger
-        comparators = ledger.comparators()
-        if not comparators.shape[2]:
-            comparators = ledger.fixed
-        row, action = np.nonzero(ledger.count > 0)
-        named = (policy_name(policy, f"policy {j}") for j, policy in enumerate(cohort.policies))
-        best, names = comparators[row, action].argmin(1), np.array([*named, ""], dtype=object)
-        policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
-        saved = ledger.own[row, action] - comparators[row, action].min(1)
-        columns = {
-            "action": action,
-            "count": ledger.count[row, action],
-            "best_replacement": ledger.fixed[row, action].argmin(1),
-            "best_policy": names[np.where(policy >= 0, policy, -1)],
-            "contribution": saved / ledger.each_rounds[row],
-        }
-        places = pd.DataFrame({"place": np.arange(len(cohort.row_of)), "row": cohort.row_of})
-        own = places.merge(pd.DataFrame({"row": row} | columns), on="row").drop(columns="row")
-        namer, agents = namers.get(cohort.name), own.pop("place").to_numpy()
-        own.insert(0, "agent", agents + first)
-        for key in ("action", "best_replacement") if namers else ():
-            own[f"{key}_name"] = namer(agents, own[key].to_numpy()) if namer and len(own) else None
-        if len(own):
-            parts.append(own)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    for first_number, cohort in numbered(game.cohorts):
+        swaps_of_rows = _swaps_of_rows(cohort)
+        agents = pd.DataFrame({"agent_index": np.arange(len(cohort.row_of)), "row": cohort.row_of})
+        table = agents.merge(swaps_of_rows, on="row").drop(columns="row")
+        agent_indices = table.pop("agent_index").to_numpy()
+        table.insert(0, "agent", agent_indices + first_number)
+        if namers:
+            namer = namers.get(cohort.name)
+            for key in ("action", "best_replacement"):
+                names = None
+                if namer is not None and len(table):
+                    names = namer(agent_indices, table[key].to_numpy())
+                table[f"{key}_name"] = names
+        if len(table):
+            parts.append(table)
+    if not parts:
+        return pd.DataFrame()
+    return pd.concat(parts, ignore_index=True)
+
+
+def _swaps_of_rows(cohort: Cohort) -> pd.DataFrame:
+    """Return a line per row of the ledger and action it played, by ``row``."""
+    ledger = cohort.ledger
+    comparators = ledger.comparators()  # (K, A, fixed actions and policies)
+    if not comparators.shape[2]:
+        comparators = ledger.fixed
+    row, action = np.nonzero(ledger.count > 0)
+    best = comparators[row, action].argmin(1)
+    n_fixed_actions = ledger.fixed.shape[2] if ledger.constants else 0
+    best_policy = np.maximum(best - n_fixed_actions, -1)  # below 0 for a fixed action
+    policy_names = [policy_name(policy, f"policy {j}") for j, policy in enumerate(cohort.policies)]
+    names = np.array([*policy_names, ""], dtype=object)  # the last, at -1, of no policy
+    saved = ledger.played_losses[row, action] - comparators[row, action].min(1)
+    columns = {
+        "row": row,
+        "action": action,
+        "count": ledger.count[row, action],
+        "best_replacement": ledger.fixed[row, action].argmin(1),
+        "best_policy": names[best_policy],
+        "contribution": saved / ledger.rounds_of_rows[row],
+    }
+    return pd.DataFrame(columns)
 
 
 def biases_table(game: Game) -> pd.DataFrame:
-    """One row per event with at least one per cent of the rounds, in expectation over the mixtures.
+    """Make a row per event with at least one per cent of the rounds, in expectation over mixtures.
 
     Of a calibrated forecaster loss 0 is its grid, ``action`` counts the cells (in the order of its
     grid points), and later losses stand for the groups' policies. With scalar events ``bias_i`` is
     the gain of comparator i: fixed actions, then policies, then models.
     """
-    least = RARE * game.history.rounds
-    found = [
-        (block.name, row)
-        for block in game.blocks
-        for row in block.forecaster.event_table()
-        if row[4] >= least and row[4] > 0
-    ]
-    widest = max([*(b.basis.size for b in game.blocks), *(len(row[5]) for _, row in found)])
-    columns = ["block", "loss", "action", "policy", "suggestion", "occupancy"]
-    rows = [
-        [name, *event, *bias, *[np.nan] * (widest - len(bias))] for name, (*event, bias) in found
-    ]
-    frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
-    frame = frame.assign(bound=np.nan, bound_drawn=np.nan)
+    min_rounds = MIN_OCCUPANCY * game.history.rounds
+    rows: list[list[Any]] = []  # of unequal lengths
+    widest = max(block.basis.size for block in game.blocks)
     for block in game.blocks:
-        own = frame["block"] == block.name
-        occupancy = frame.loc[own, "occupancy"].to_numpy(dtype=np.float64)
-        known = block.forecaster.event_bounds(occupancy) if len(occupancy) else None
-        if known is not None:
-            frame.loc[own, ["bound", "bound_drawn"]] = np.stack(known, axis=1)
-    return frame.astype({"policy": "Int64", "suggestion": "Int64"})
+        for *event, occupancy, bias in block.forecaster.event_table():
+            if occupancy >= min_rounds and occupancy > 0:
+                rows.append([block.name, *event, occupancy, *bias])
+                widest = max(widest, len(bias))
+    columns = ["block", "loss", "action", "policy", "suggestion", "occupancy"]
+    columns += [f"bias_{i}" for i in range(widest)]
+    padded = [[*row, *[np.nan] * (len(columns) - len(row))] for row in rows]
+    table = pd.DataFrame(padded, columns=columns).assign(bound=np.nan, bound_drawn=np.nan)
+    for block in game.blocks:
+        is_of_block = table["block"] == block.name
+        occupancies = table.loc[is_of_block, "occupancy"].to_numpy(dtype=np.float64)
+        bounds = block.forecaster.event_bounds(occupancies) if len(occupancies) else None
+        if bounds is not None:
+            table.loc[is_of_block, ["bound", "bound_drawn"]] = np.stack(bounds, axis=1)
+    return table.astype({"policy": "Int64", "suggestion": "Int64"})

@@ -30,7 +30,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.logs.alternatives import CohortLosses
-from regretless.market.records import KEPT, ForecastRecord
+from regretless.market.records import MAX_RECENT, ForecastRecord
 
 WINDOW = 64  # errors that a distribution is made of
 FEWEST_ERRORS = 16  # without so many earlier rounds a round has no distribution
@@ -96,7 +96,7 @@ def _decision_rows(cohort: str, decisions: Array) -> Iterator[Row]:
 
 def _outcome_rows(block: str, record: ForecastRecord, outcomes: Array) -> Iterator[Row]:
     """Yield the rows of a block's broadcast and of its models, for each outcome."""
-    labels = record.last(KEPT)  # (T, sources, d)
+    labels = record.last(MAX_RECENT)  # (T, sources, d)
     recorded_outcomes = outcomes[len(outcomes) - len(labels) :]
     for source_index, source in enumerate((BROADCAST, *record.models)):
         for coordinate, outcome in enumerate(recorded_outcomes.T):

@@ -18,7 +18,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
 from regretless.market.game.round import Game
-from regretless.market.game.seats import present
+from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
@@ -229,7 +229,7 @@ class Journal(Checkpointable):
 
     def _regret_rows(self, played: Round) -> Columns:
         parts = []
-        for cohort_index, cohort, decision, losses in present(self._cohorts, played):
+        for cohort_index, cohort, decision, losses in present_cohorts(self._cohorts, played):
             logged = self.logged[cohort_index]
             logs_all = isinstance(logged.rows, slice)
             ledger = cohort.ledger if logs_all else cohort.ledger.excerpt(logged.rows)

@@ -1,13 +1,16 @@
 r"""Which agents the regret log follows: all of them, or a seeded sample.
 
+The model of a run calls ``logged_agents`` once; the journal, windows and users' columns read the
+regrets of these agents. The same agents are logged in every round: they are drawn once, from a
+stream of the referee's own, so that no player's randomness is disturbed.
+
 A sample of S out of N agents gives each of C cohorts one place and shares the other S - C in
 proportion to the cohorts' sizes N_c less that one,
 
     S_c = 1 + floor((S - C) (N_c - 1) / (N - C)),
 
 with the places left over going to the largest remainders, the first cohort's where they tie. Within
-a cohort the agents are drawn without replacement, once, from a stream of the referee's own: the
-same agents are logged in every round, and no player's randomness is disturbed.
+a cohort the agents are drawn without replacement.
 """
 
 from collections.abc import Sequence
@@ -23,49 +26,79 @@ from regretless.market.game.protocols import Cohort
 
 @dataclass(frozen=True, eq=False)
 class Logged:
-    """The n agents of one cohort that are logged."""
+    """The n agents of one cohort that are logged.
 
-    ids: Integers  # their numbers in the tables (n,), as Mesa counts all agents from 1
-    agents: Indices | slice  # their places among the cohort's agents (n,); a slice for all
-    rows: Indices | slice  # of the ledger that score them (k,); a slice for all
-    row_of: Indices  # the place of each agent's row among ``rows`` (n,)
+    Attributes
+    ----------
+    ids : ndarray of int
+        Their numbers in the tables (n,), as Mesa counts all agents from 1.
+    agents : ndarray of int, or slice
+        Their places among the cohort's agents (n,); a slice for all.
+    rows : ndarray of int, or slice
+        The k rows of the ledger that score them (k,); a slice for all.
+    row_of : ndarray of int
+        The place of each agent's row among ``rows`` (n,).
+    """
+
+    ids: Integers
+    agents: Indices | slice
+    rows: Indices | slice
+    row_of: Indices
 
     def part(self, agents: slice, row_of: Indices) -> "Logged":
-        """Return those of them who are of a part of the cohort, with rows (n,) of its own."""
+        """Return those of them who are of a part of the cohort.
+
+        ``agents`` are the part's among the cohort's, and ``row_of`` (N,) is the row of each of them
+        in the part.
+        """
         if isinstance(self.agents, slice):
             return Logged(self.ids[agents], slice(None), slice(None), row_of)
-        here = (agents.start <= self.agents) & (self.agents < agents.stop)
-        places = self.agents[here] - agents.start
-        rows, place_of = np.unique(row_of[places], return_inverse=True)
-        return Logged(self.ids[here], places, rows, place_of)
+        is_in_part = (agents.start <= self.agents) & (self.agents < agents.stop)
+        agents_of_part = self.agents[is_in_part] - agents.start
+        rows, row_of_agent = np.unique(row_of[agents_of_part], return_inverse=True)
+        return Logged(
+            ids=self.ids[is_in_part], agents=agents_of_part, rows=rows, row_of=row_of_agent
+        )
 
 
 def logged_agents(
-    cohorts: Sequence[Cohort], most: int | None, *, seed: int = 0
+    cohorts: Sequence[Cohort], max_agents: int | None, *, seed: int = 0
 ) -> tuple[Logged, ...]:
-    """Choose the logged agents of every cohort: ``most`` in all; None, or at least N, for all."""
+    """Return the logged agents of every cohort.
+
+    ``max_agents`` is how many are logged in all; None, or as many as there are, for all.
+    UserError where there are more cohorts than that.
+    """
     sizes = [len(cohort.row_of) for cohort in cohorts]
-    firsts, chosen = np.cumsum([1, *sizes])[:-1], []
-    if most is None or most >= sum(sizes):
-        return tuple(
-            Logged(np.arange(first, first + size), slice(None), slice(None), cohort.row_of)
-            for cohort, first, size in zip(cohorts, firsts, sizes, strict=True)
-        )
+    first_ids = np.cumsum([1, *sizes])[:-1]
+    logged = []
+    if max_agents is None or max_agents >= sum(sizes):
+        for cohort, first_id, size in zip(cohorts, first_ids, sizes, strict=True):
+            ids = np.arange(first_id, first_id + size)
+            logged.append(Logged(ids, slice(None), slice(None), cohort.row_of))
+        return tuple(logged)
     rng = stream(seed, "log")
-    for cohort, first, n in zip(cohorts, firsts, shares(sizes, most), strict=True):
-        agents = np.sort(rng.choice(len(cohort.row_of), size=n, replace=False))
+    sample_sizes = shares(sizes, max_agents)
+    for cohort, first_id, sample_size in zip(cohorts, first_ids, sample_sizes, strict=True):
+        agents = np.sort(rng.choice(len(cohort.row_of), size=sample_size, replace=False))
         rows, row_of = np.unique(cohort.row_of[agents], return_inverse=True)
-        chosen.append(Logged(first + agents, agents, rows, row_of))
-    return tuple(chosen)
+        logged.append(Logged(ids=first_id + agents, agents=agents, rows=rows, row_of=row_of))
+    return tuple(logged)
 
 
-def shares(sizes: Sequence[int], most: int) -> list[int]:
-    """Share fewer places than agents out over cohorts of these sizes, at least one each."""
-    if most < (count := len(sizes)):
-        every = f"every one of {count} cohorts is logged"
-        raise UserError(f"log_agents = {most}: {every}; give at least {count}")
+def shares(sizes: Sequence[int], total: int) -> list[int]:
+    """Return how many of each cohort are logged, ``total`` in all, at least one of each.
+
+    UserError where there are more cohorts than that.
+    """
+    n_cohorts = len(sizes)
+    if total < n_cohorts:
+        reason = f"every one of {n_cohorts} cohorts is logged"
+        raise UserError(f"log_agents = {total}: {reason}; give at least {n_cohorts}")
     others = np.array(sizes) - 1
-    given, left = np.divmod((most - len(sizes)) * others, max(others.sum(), 1))
-    spare = most - len(sizes) - given.sum()
-    given[np.argsort(-left, kind="stable")[:spare]] += 1
-    return [int(places) for places in 1 + given]
+    proportional = (total - n_cohorts) * others
+    further, remainders = np.divmod(proportional, max(others.sum(), 1))
+    n_left_over = total - n_cohorts - further.sum()
+    largest_remainders = np.argsort(-remainders, kind="stable")[:n_left_over]
+    further[largest_remainders] += 1
+    return [int(number) for number in 1 + further]

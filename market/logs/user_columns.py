@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Cohort
-from regretless.market.game.seats import attending, present
+from regretless.market.game.seats import is_taking_part, present_cohorts
 from regretless.market.logs.sampling import Logged
 from regretless.market.records import Round
 
@@ -40,11 +40,11 @@ def states(cohorts: Sequence[Cohort], logged: Sequence[Logged], played: Round) -
     """Return what the logged agents show after a round; no columns where nobody shows anything."""
     names = dict.fromkeys(name for cohort in cohorts for name in cohort.columns)
     parts = []
-    for cohort_index, cohort, decision, _ in present(cohorts, played):
+    for cohort_index, cohort, decision, _ in present_cohorts(cohorts, played):
         if not cohort.columns:
             continue
         agents = logged[cohort_index].agents
-        is_present = attending(decision, cohort)[agents]
+        is_present = is_taking_part(decision, cohort)[agents]
         columns: Columns = {"agent": logged[cohort_index].ids[is_present]}
         for name in names:
             if name in cohort.columns:

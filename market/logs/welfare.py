@@ -1,5 +1,11 @@
 r"""Welfare and its inequality, and agents by distance.
 
+A run writes ``welfare_record`` into its manifest; reports and studies call the other functions on
+an agents table. Figures are in the utility's own units, over the agents who have played, and a row
+that stands for many agents counts for all of them.
+
+Mathematics
+-----------
 **Welfare** is the mean utility per round in own units. Losses are normalised and the log
 keeps the map back, so that with m an agent's mean loss per round W = -(loss_offset + loss_scale m).
 
@@ -14,6 +20,8 @@ shifted, since a shift changes it. The **mean difference** sum_ij |x_i - x_j| / 
 utility's own units, is defined for all.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -25,61 +33,69 @@ ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its 
 
 
 def gini(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
-    """Gini coefficient of values (n,), in [0, 1), each of which so many have.
+    """Return the Gini coefficient of values (n,), in [0, 1).
 
-    NaN where a value is negative, all are zero, or there is none.
+    ``multiplicity`` is how many have each value, (n,) or the same for all. NaN where a value is
+    negative, all are zero, or there is none.
 
     >>> gini([0.0, 0.0, 0.0, 8.0])
     0.75
     """
-    held = np.asarray(values, dtype=np.float64)
-    if not len(held) or not held.sum() > 0 or held.min() < -ROUNDING * held.max():
+    amounts = np.asarray(values, dtype=np.float64)
+    if not len(amounts) or not amounts.sum() > 0 or amounts.min() < -ROUNDING * amounts.max():
         return float("nan")
-    many = np.broadcast_to(np.asarray(multiplicity, dtype=np.float64), held.shape)
-    return mean_difference(held, many) / (2 * float((many * held).sum() / many.sum()))
+    counts = np.broadcast_to(np.asarray(multiplicity, dtype=np.float64), amounts.shape)
+    mean = float((counts * amounts).sum() / counts.sum())
+    return mean_difference(amounts, counts) / (2 * mean)
 
 
 def mean_difference(values: ArrayLike, multiplicity: ArrayLike = 1) -> float:
-    """Gini's mean difference of values (n,), each of which so many have; NaN of none."""
-    held = np.asarray(values, dtype=np.float64)
-    if not len(held):
+    """Return Gini's mean difference of values (n,), in their units; NaN of none.
+
+    ``multiplicity`` is how many have each value, (n,) or the same for all.
+    """
+    amounts = np.asarray(values, dtype=np.float64)
+    if not len(amounts):
         return float("nan")
-    order = np.argsort(held, kind="stable")
-    many = np.broadcast_to(np.asarray(multiplicity, dtype=np.float64), held.shape)[order]
-    held = held[order]
-    count = float(many.sum())
-    rank = 2 * np.cumsum(many) - many - count  # one is added for each below, taken off above
-    return max(float((many * rank) @ (held - held[0])) * 2 / count**2, 0.0)
+    order = np.argsort(amounts, kind="stable")
+    counts = np.broadcast_to(np.asarray(multiplicity, dtype=np.float64), amounts.shape)[order]
+    amounts = amounts[order]
+    n = float(counts.sum())
+    # Of sum_ij |x_i - x_j| each x_i is added once for each below and taken off for each above.
+    below_minus_above = 2 * np.cumsum(counts) - counts - n
+    half_sum = float((counts * below_minus_above) @ (amounts - amounts[0]))
+    return max(half_sum * 2 / n**2, 0.0)
 
 
 def welfare(agents: pd.DataFrame) -> Array:
-    """Mean utility per round of each agent (n,), in own units; NaN for one that has not played."""
+    """Return each agent's mean utility per round (n,), in own units; NaN if it has not played."""
     loss = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
     return -loss.to_numpy(dtype=np.float64)
 
 
 def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
-    """Welfare per round and its inequality, of those who played: one row per cohort, in order."""
+    """Return welfare per round and its inequality, of those who played: a row per cohort."""
     rows = []
     multiplicity = agents[COUNT].to_numpy() if COUNT in agents else 1
-    table = pd.DataFrame({"earned": welfare(agents), COUNT: multiplicity})
+    table = pd.DataFrame({"welfare": welfare(agents), COUNT: multiplicity})
     for cohort, members in table.groupby(agents["cohort"].to_numpy(), sort=False):
-        own, many = members.dropna().to_numpy(dtype=np.float64).T
-        mean = np.average(own, weights=many) if len(own) else np.nan
-        rows.append((cohort, mean, gini(own, many), mean_difference(own, many)))
+        utilities, counts = members.dropna().to_numpy(dtype=np.float64).T
+        mean = np.average(utilities, weights=counts) if len(utilities) else np.nan
+        inequality = gini(utilities, counts), mean_difference(utilities, counts)
+        rows.append((cohort, mean, *inequality))
     columns = ["cohort", "welfare_mean", "welfare_gini", "welfare_mean_difference"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def welfare_record(agents: pd.DataFrame) -> dict[str, dict[str, float | None]]:
     """Return ``cohort_welfare`` by cohort and figure, None where one is undefined."""
-    table = cohort_welfare(agents).set_index("cohort")
-    return {
-        str(cohort): {
-            str(key): None if np.isnan(held) else float(held) for key, held in row.items()
+    record = {}
+    for cohort, figures in cohort_welfare(agents).set_index("cohort").iterrows():
+        record[str(cohort)] = {
+            str(name): None if np.isnan(figure) else float(figure)
+            for name, figure in figures.items()
         }
-        for cohort, row in table.iterrows()
-    }
+    return record
 
 
 def by_distance(agents: pd.DataFrame) -> pd.DataFrame:
@@ -98,8 +114,11 @@ def by_distance(agents: pd.DataFrame) -> pd.DataFrame:
         regret_worst=("regret", "max"),
         exploitability_mean=("exploitability", "mean"),
     ).reset_index()
-    return table.sort_values(
-        ["cohort", "distance"],
-        key=lambda own: pd.Series(own.factorize()[0]) if own.name == "cohort" else own,
-        ignore_index=True,
-    )
+    return table.sort_values(["cohort", "distance"], key=_sort_key, ignore_index=True)
+
+
+def _sort_key(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return what a column is sorted by: cohorts by first appearance, distances as they are."""
+    if column.name == "cohort":
+        return pd.Series(column.factorize()[0])
+    return column

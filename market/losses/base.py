@@ -1,11 +1,17 @@
-r"""What every loss form offers: losses, exact ranges over boxes, normalisation, stacking.
+r"""The base class of all losses: what every loss form offers, and how a new one is written.
 
-Arrays may carry leading axes: a loss whose weights are ``(K, A, d)`` is K losses stacked.
+Utilities make losses, cohorts and ledgers evaluate them (``losses``), and bases read their
+coefficients and certify errors by ``enclosure`` and ``slopes``, the ranges of a loss and of its
+partial derivatives over boxes of outcomes. At kinks the slopes hold the derivatives of both sides,
+which is what the mean value theorem needs. A loss never changes, its ranges are exact, and K losses
+of one form can be stacked: arrays then carry a leading axis, as weights ``(K, A, d)`` do.
 
 ``normalised`` maps the exact range of a loss over the cube onto [0, 1]: in the utility's own units
-it is ``unit_offset + unit_scale * l``. ``enclosure`` and ``slopes`` are the ranges of the loss and
-of its partial derivatives over boxes of outcomes, with which errors of bases are certified. At
-kinks the slopes hold the derivatives of both sides, which is what the mean value theorem needs.
+it is ``unit_offset + unit_scale * l``.
+
+A form subclasses ``Loss`` with frozen array fields, says their axes in ``AXES`` and which of them
+scale with the loss in ``PROPORTIONAL``, and overrides ``_at``, ``_between`` and ``lipschitz``;
+``_slopes`` and ``in_unit_cube`` where they can be said.
 """
 
 from abc import ABC, abstractmethod
@@ -19,14 +25,20 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
-from regretless.market.numerics.storage import Fresh, copied, fresh, laid
+from regretless.market.numerics.storage import (
+    UnsharedTable,
+    as_unshared,
+    copy_in_layout,
+    zeros_in_layout,
+)
 
-Range = tuple[Array, Array]
+Range = tuple[Array, Array]  # the least and the greatest value
 
-MANY = 50_000  # losses whose ranges are computed at a time
-UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
+MAX_LOSSES_AT_ONCE = 50_000  # whose ranges are computed at a time, to bound memory
+UNIT_AXES = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
+AXIS_NAMES = {"a": "actions", "d": "outcomes", "m": "terms"}
 STEEPEST = 1e150  # stands for an infinite slope, and can be multiplied and added up
-BLOCK = 4096  # rows compared at a time
+ROWS_PER_BLOCK = 4096  # rows compared at a time
 
 
 def default(value: float) -> Any:
@@ -65,27 +77,25 @@ class Loss(ABC):
     unit_offset: Array = default(0.0)
 
     def __post_init__(self) -> None:
-        """Broadcast all arrays to the sizes of the first."""
-        lead, axes = next(iter(self.AXES.items()))
+        """Check and copy all arrays, and broadcast them to the sizes of the first."""
+        first_name, first_axes = next(iter(self.AXES.items()))
         shape = np.shape(self.lead)
-        stack = shape[: len(shape) - len(axes)]
-        if len(shape) < len(axes) or 0 in shape:
-            names = {"a": "actions", "d": "outcomes", "m": "terms"}
-            wanted = ", ".join(names[axis] for axis in axes)
-            raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
-        sizes = dict(zip(axes, shape[len(stack) :], strict=True))
-        for name, given in self.tables().items():
-            trailing = self.AXES[name]
-            sizes = dict(zip(trailing, np.shape(given)[-len(trailing) :], strict=False)) | sizes
-            own = given
-            if not isinstance(given, Fresh):  # once along the axes on which it only repeats itself
-                own = np.asarray(given, dtype=np.float64)
-                own = own[tuple(slice(None, None if step else 1) for step in own.strides)]
-            value = copied(own) if trailing == "ad" else np.array(own)
-            if not np.isfinite([np.min(value, initial=0.0), np.max(value, initial=0.0)]).all():
+        stack = shape[: len(shape) - len(first_axes)]
+        if len(shape) < len(first_axes) or 0 in shape:
+            expected_axes = ", ".join(AXIS_NAMES[axis] for axis in first_axes)
+            raise ValueError(f"{first_name} have shape {shape}; give ({expected_axes})")
+        size_of_axis = dict(zip(first_axes, shape[len(stack) :], strict=True))
+        for name, array in self.tables().items():
+            axes = self.AXES[name]
+            for axis, size in zip(axes, np.shape(array)[-len(axes) :], strict=False):
+                size_of_axis.setdefault(axis, size)
+            distinct = array if isinstance(array, UnsharedTable) else _without_repetitions(array)
+            copied_array = copy_in_layout(distinct) if axes == "ad" else np.array(distinct)
+            extremes = [np.min(copied_array, initial=0.0), np.max(copied_array, initial=0.0)]
+            if not np.isfinite(extremes).all():
                 raise ValueError(f"{name} holds a number that is not finite")
-            full = np.broadcast_to(value, (*stack, *(sizes[axis] for axis in trailing)))
-            object.__setattr__(self, name, full)
+            full_shape = *stack, *(size_of_axis[axis] for axis in axes)
+            object.__setattr__(self, name, np.broadcast_to(copied_array, full_shape))
 
     @property
     def outcomes(self) -> int:
@@ -109,8 +119,7 @@ class Loss(ABC):
 
     def tables(self) -> dict[str, Array]:
         """Return the arrays of the loss by the names of their fields, the lead first."""
-        own = vars(self)
-        return {name: own[name] for name in self.AXES}
+        return {name: vars(self)[name] for name in self.AXES}
 
     @property
     def unit_map(self) -> dict[str, Any]:
@@ -137,23 +146,28 @@ class Loss(ABC):
 
         Two actions of losses with one ``identity`` are equal functions if their rows are equal.
         """
-        shape, parts = self.offset.shape, []
+        columns = []
         for name, table in self.tables().items():
-            if not name.startswith("unit_"):
-                value = table.reshape(*table.shape, *(1,) * (2 - len(self.AXES[name])))
-                parts.append(np.broadcast_to(value, (*shape, value.shape[-1])))
-        return np.concatenate(parts, axis=-1)
+            if name.startswith("unit_"):
+                continue
+            missing_axes = 2 - len(self.AXES[name])
+            expanded = table.reshape(*table.shape, *(1,) * missing_axes)
+            columns.append(np.broadcast_to(expanded, (*self.offset.shape, expanded.shape[-1])))
+        return np.concatenate(columns, axis=-1)
 
     @abstractmethod
     def _at(self, y: Array) -> Array:
-        """Losses (T, ..., A) at outcomes (T, 1 for each stacked axis, d)."""
+        """Return losses (T, ..., A) at outcomes y (T, 1 for each stacked axis, d)."""
 
     @abstractmethod
     def _between(self, low: Array, high: Array) -> Range:
-        """Least and greatest loss (T, ..., A) over boxes with ends as in ``_at``."""
+        """Return the least and greatest loss (T, ..., A) over boxes with ends as in ``_at``."""
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        """Least and greatest derivatives over boxes (T, 1 for each axis, d), to be broadcast."""
+        """Return the least and greatest derivatives over boxes with ends as in ``_at``.
+
+        They are broadcast to (T, ..., A, d); ``STEEPEST`` stands where there is no bound.
+        """
         return np.array(-STEEPEST), np.array(STEEPEST)
 
     @abstractmethod
@@ -175,31 +189,36 @@ class Loss(ABC):
         )
 
     def losses(self, y: ArrayLike) -> Array:
-        """Losses (..., A) of all actions at one outcome (d,), or (T, ..., A) at many (T, d)."""
+        """Return losses (..., A) at one outcome y (d,), or (T, ..., A) at many (T, d)."""
         return self._at(self._spread(y))
 
     def enclosure(self, low: ArrayLike, high: ArrayLike) -> Range:
-        """Least and greatest loss of every action over boxes (T, d): (T, ..., A) twice."""
+        """Return the least and greatest loss of every action over boxes (T, d), each (T, ..., A).
+
+        ``low`` and ``high`` are the corners of the boxes.
+        """
         return self._between(self._spread(low), self._spread(high))
 
     def slopes(self, low: Array, high: Array) -> Range:
-        """Least and greatest partial derivatives over boxes (T, d): (T, ..., A, d) twice.
+        """Return the least and greatest partial derivatives over boxes (T, d).
 
-        ``STEEPEST`` stands where there is no bound.
+        Each is (T, ..., A, d); ``STEEPEST`` stands where there is no bound.
         """
         axes = *(1,) * self.offset.ndim, self.outcomes
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            ends = self._slopes(low.reshape(-1, *axes), high.reshape(-1, *axes))
+            bounds = self._slopes(low.reshape(-1, *axes), high.reshape(-1, *axes))
         shape = len(low), *self.offset.shape, self.outcomes
-        least, most = (np.broadcast_to(end, shape) for end in ends)
-        return np.maximum(least, -STEEPEST), np.minimum(most, STEEPEST)
+        least, greatest = (np.broadcast_to(bound, shape) for bound in bounds)
+        return np.maximum(least, -STEEPEST), np.minimum(greatest, STEEPEST)
 
     def range(self) -> Range:
-        """Least and greatest loss of any action over the cube, each of shape (...)."""
-        if len(self.stack) == 1 and len(self) >= 2 * MANY:  # part by part: boxes take room
-            ends = np.linspace(0, len(self), len(self) // MANY + 1, dtype=np.intp)
-            parts = [self[first:last].range() for first, last in pairwise(ends)]
-            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        """Return the least and greatest loss of any action over the cube, each of shape (...)."""
+        if len(self.stack) == 1 and len(self) >= 2 * MAX_LOSSES_AT_ONCE:
+            n_parts = len(self) // MAX_LOSSES_AT_ONCE
+            part_ends = np.linspace(0, len(self), n_parts + 1, dtype=np.intp)
+            part_ranges = [self[first:last].range() for first, last in pairwise(part_ends)]
+            lows, highs = zip(*part_ranges, strict=True)
+            return np.concatenate(lows), np.concatenate(highs)
         low, high = self.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
         return low.min(-1), high.max(-1)
 
@@ -207,31 +226,34 @@ class Loss(ABC):
         """Return the same loss mapped onto [0, 1], with the map kept in ``unit_*``."""
         low, high = self.range()
         scale = np.where(high > low, high - low, 1.0)
-        shrunk = {}
+        scaled = {}
         for name in self.PROPORTIONAL:
-            own = vars(self)[name]
-            by = scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
-            to = laid(*own.shape) if own.ndim == 3 else None
-            shrunk[name] = fresh(np.divide(own, by, out=to))
+            array = vars(self)[name]
+            divisor = scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
+            scaled_array = zeros_in_layout(*array.shape) if array.ndim == 3 else None
+            scaled[name] = as_unshared(np.divide(array, divisor, out=scaled_array))
         return replace(
             self,
             offset=(self.offset - low[..., None]) / scale[..., None],
             unit_scale=self.unit_scale * scale,
             unit_offset=self.unit_offset + self.unit_scale * low,
-            **shrunk,
+            **scaled,
         )
 
     def __getitem__(self, index: int | slice | Indices) -> Self:
         """Pick from a stack of losses along its first axis."""
-        places, picked = np.arange(len(self))[index], {}
-        for name, own in self.tables().items():
-            aside = own.swapaxes(1, 2) if own.ndim == 3 else own
-            if not own.strides[0] and np.ndim(places):  # what repeats itself still does so
-                picked[name] = np.broadcast_to(own[0], (len(places), *own.shape[1:]))
-            elif isinstance(index, np.ndarray) and own.ndim == 3 and aside.flags.c_contiguous:
-                picked[name] = fresh(aside[index].swapaxes(1, 2))  # lies as the whole does
+        row_indices = np.arange(len(self))[index]
+        picked = {}
+        for name, array in self.tables().items():
+            repeats_itself = not array.strides[0]
+            if repeats_itself and np.ndim(row_indices):
+                picked[name] = np.broadcast_to(array[0], (len(row_indices), *array.shape[1:]))
+            elif isinstance(index, np.ndarray) and _lies_by_coordinate(array):
+                picked[name] = as_unshared(
+                    array.swapaxes(1, 2)[index].swapaxes(1, 2)
+                )  # lies so, too
             else:
-                picked[name] = np.asarray(own[index])
+                picked[name] = np.asarray(array[index])
         return replace(self, **picked)
 
     def __len__(self) -> int:
@@ -243,22 +265,39 @@ class Loss(ABC):
         """View a single loss as a stack of one; a stack is returned as it is."""
         if self.stack:
             return self
-        return replace(self, **{n: np.asarray(own)[None] for n, own in self.tables().items()})
+        stacked = {name: np.asarray(array)[None] for name, array in self.tables().items()}
+        return replace(self, **stacked)
 
     def _spread(self, outcomes: ArrayLike) -> Array:
+        """Return outcomes (..., d) with an axis of length 1 for each stacked axis, before d."""
         y = np.asarray(outcomes, dtype=np.float64)
         if y.shape[-1:] != (self.outcomes,):
             raise ValueError(f"an outcome has {self.outcomes} coordinates, got shape {y.shape}")
         return y.reshape(*y.shape[:-1], *(1,) * len(self.stack), self.outcomes)
 
 
+def _without_repetitions(values: ArrayLike) -> Array:
+    """Return values once along each axis on which an array only repeats itself (stride 0)."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[tuple(slice(None, None if stride else 1) for stride in array.strides)]
+
+
+def _lies_by_coordinate(array: Array) -> bool:
+    """Whether an array (K, A, d) lies in memory by loss, coordinate, action."""
+    return array.ndim == 3 and bool(array.swapaxes(1, 2).flags.c_contiguous)
+
+
 def product(first: Range, second: Range) -> Range:
-    """Range of a product of two quantities in these ranges."""
-    ones, others = ([np.clip(end, -STEEPEST, STEEPEST) for end in pair] for pair in (first, second))
-    products = [one * other for one in ones for other in others]
+    """Return the range of a product of two quantities in these ranges: that of its four corners."""
+    first_low, first_high = (np.clip(end, -STEEPEST, STEEPEST) for end in first)
+    second_low, second_high = (np.clip(end, -STEEPEST, STEEPEST) for end in second)
+    low_low = first_low * second_low
+    low_high = first_low * second_high
+    high_low = first_high * second_low
+    high_high = first_high * second_high
     return (
-        np.minimum(np.minimum(products[0], products[1]), np.minimum(products[2], products[3])),
-        np.maximum(np.maximum(products[0], products[1]), np.maximum(products[2], products[3])),
+        np.minimum(np.minimum(low_low, low_high), np.minimum(high_low, high_high)),
+        np.maximum(np.maximum(low_low, low_high), np.maximum(high_low, high_high)),
     )
 
 
@@ -281,20 +320,25 @@ def unique_losses(loss: Form) -> tuple[Form, Indices]:
     >>> len(types), type_of
     (2, array([0, 1, 0]))
     """
-    rng, keys = stream(0, "distinct losses"), np.zeros(len(loss), dtype=np.uint64)
-    parts = [part for part in loss.tables().values() if part.strides[0]]  # others are all the same
-    blocks = [slice(begin, begin + BLOCK) for begin in range(0, len(loss), BLOCK)]
-    for part in parts:
-        factors = rng.integers(1 << 63, size=part[0].size, dtype=np.uint64) * 2 + 1
-        for rows in blocks:
-            bits = (part[rows].reshape(-1, factors.size) + 0.0).view(np.uint64)  # no minus zero
-            keys[rows] += (bits * factors).sum(1, dtype=np.uint64)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    first, kind = first[order], np.argsort(order)[inverse]
-    same = (
-        np.array_equal(part[rows], part[first[kind[rows]]]) for part in parts for rows in blocks
-    )
-    if len(first) == len(loss) or not all(same):
+    rng = stream(0, "distinct losses")
+    hashes = np.zeros(len(loss), dtype=np.uint64)
+    # An array with stride 0 has the same values for all losses, and tells none apart.
+    arrays = [array for array in loss.tables().values() if array.strides[0]]
+    block_starts = range(0, len(loss), ROWS_PER_BLOCK)
+    row_blocks = [slice(start, start + ROWS_PER_BLOCK) for start in block_starts]
+    for array in arrays:
+        factors = rng.integers(1 << 63, size=array[0].size, dtype=np.uint64) * 2 + 1
+        for rows in row_blocks:
+            bits = (array[rows].reshape(-1, factors.size) + 0.0).view(np.uint64)  # no minus zero
+            hashes[rows] += (bits * factors).sum(1, dtype=np.uint64)
+    _, first_rows, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    order = np.argsort(first_rows)
+    first_rows = first_rows[order]
+    row_of_loss = np.argsort(order)[inverse]
+    if len(first_rows) == len(loss):
         return loss, np.arange(len(loss))
-    return loss[first], kind
+    for array in arrays:
+        for rows in row_blocks:
+            if not np.array_equal(array[rows], array[first_rows[row_of_loss[rows]]]):
+                return loss, np.arange(len(loss))
+    return loss[first_rows], row_of_loss

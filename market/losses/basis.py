@@ -1,5 +1,11 @@
-"""What a basis is: functions s_1..s_n of the outcome in which losses are (nearly) linear.
+"""The base class of all bases: functions s_1..s_n of the outcome in which losses are linear.
 
+``forecaster.bases`` subclasses ``Basis``; a forecaster predicts s(y), cohorts and events read the
+``coefficients`` of their losses, and reports turn predictions into outcomes by ``inverse``. A basis
+does not change once it is made, so that players may share one.
+
+Mathematics
+-----------
 Definition (paper, (n, lambda, delta)-approximate basis). ``s`` maps outcomes into [0, 1]^n, and
 every loss of the basis's family has coefficients with
 
@@ -18,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.randomness import stream
 from regretless.market.losses.base import Loss
 
@@ -87,14 +94,14 @@ class Basis(ABC):
 
     @abstractmethod
     def transform(self, y: ArrayLike) -> Array:
-        """Map outcomes (d,) or (T, d) to (n,) or (T, n)."""
+        """Return s(y), in [0, 1]: (n,) of an outcome (d,), or (T, n) of outcomes (T, d)."""
 
     @abstractmethod
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Offset (..., A) and weights (..., A, n) of a loss; ValueError where it has none."""
+        """Return a loss's offset (..., A) and weights (..., A, n); ValueError where it has none."""
 
     def inverse(self, points: Array) -> Array:
-        """Label forecasts (..., d) for predictions (..., n).
+        """Return label forecasts (..., d), outcomes in [0, 1], for predictions (..., n).
 
         Where the image is convex this is s^-1, else the mean outcome that a prediction suggests:
         the linear readout of y from s that fits best on the cube.
@@ -107,13 +114,14 @@ class Basis(ABC):
         """Least squares of the outcome on its own functions: (d,) and (n, d)."""
         outcomes = stream(0, "readout").random((READOUT_POINTS, self.outcomes))
         design = np.column_stack([np.ones(READOUT_POINTS), self.transform(outcomes)])
-        table = np.linalg.lstsq(design, outcomes, rcond=1e-8)[0]
-        return table[0], np.ascontiguousarray(table[1:])
+        solution = np.linalg.lstsq(design, outcomes, rcond=1e-8)[0]
+        return solution[0], np.ascontiguousarray(solution[1:])
 
     def support(self) -> Support:
         """Return the support oracle, with which ensembles are made; ValueError if there is none."""
-        known = "powers, bernstein, monomials, chebyshev, ramps, relu or reduced"
-        raise ValueError(f"there is no ensemble forecast for {type(self).__name__}; use {known}")
+        bases_with_support = "powers, bernstein, monomials, chebyshev, ramps, relu or reduced"
+        name = type(self).__name__
+        raise ValueError(f"there is no ensemble forecast for {name}; use {bases_with_support}")
 
     def accept(self, loss: Loss, form: type[Form]) -> Form:
         """Return the loss if it has this form and length; ValueError otherwise."""
@@ -144,13 +152,22 @@ class Basis(ABC):
         return self.error
 
 
+def checked_basis(basis: object) -> Basis:
+    """Return a basis; ParameterError if it is none."""
+    if not isinstance(basis, Basis):
+        raise ParameterError(f"basis = {brief(basis)}: give a basis of forecaster.bases")
+    return basis
+
+
 def of_form(losses: Sequence[Loss], form: type[Form]) -> list[Form]:
     """Return the losses if all have this form; ValueError otherwise."""
-    own = [loss for loss in losses if isinstance(loss, form)]
-    if len(own) != len(losses):
-        other = next(loss.form for loss in losses if not isinstance(loss, form))
-        raise ValueError(f"it does not serve {other} losses; leave the basis out for the default")
-    return own
+    losses_of_form = [loss for loss in losses if isinstance(loss, form)]
+    if len(losses_of_form) != len(losses):
+        other_form = next(loss.form for loss in losses if not isinstance(loss, form))
+        raise ValueError(
+            f"it does not serve {other_form} losses; leave the basis out for the default"
+        )
+    return losses_of_form
 
 
 def steepest(losses: Sequence[Loss]) -> float:

@@ -1,9 +1,9 @@
 r"""Convex losses of one coordinate, piecewise linear.
 
-    l(a, y) = offset_a + slope_a y_j + sum_k kinks_ak max(y_j - knots_ak, 0)
+Newsvendor, pinball and hinge losses are of this form, with kinks >= 0 and one coordinate j
+(``coordinate``) for a whole stack; any convex function of one coordinate is a limit of these.
 
-Newsvendor, pinball and hinge losses are of this form, with kinks >= 0 and one coordinate j for a
-whole stack; any convex function of one coordinate is a limit of these.
+    l(a, y) = offset_a + slope_a y_j + sum_k kinks_ak max(y_j - knots_ak, 0)
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Convex1D(Loss):
     """
 
     form: ClassVar[str] = "convex-1d"
-    AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNITS}
+    AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("kinks", "slope")
 
     kinks: Array
@@ -69,12 +69,13 @@ class Convex1D(Loss):
         return (self.coordinate,)
 
     def lipschitz(self) -> Array:
-        first = self.slope + np.where(self.knots <= 0, self.kinks, 0.0).sum(-1)
-        last = self.slope + np.where(self.knots < 1, self.kinks, 0.0).sum(-1)
-        return np.asarray(np.maximum(np.abs(first), np.abs(last)).max(-1))
+        first_slope = self.slope + np.where(self.knots <= 0, self.kinks, 0.0).sum(-1)
+        last_slope = self.slope + np.where(self.knots < 1, self.kinks, 0.0).sum(-1)
+        return np.asarray(np.maximum(np.abs(first_slope), np.abs(last_slope)).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        start, length = low[self.coordinate], side[self.coordinate]
+        start = low[self.coordinate]
+        length = side[self.coordinate]
         return replace(
             self,
             kinks=self.kinks * length,
@@ -92,16 +93,21 @@ class Convex1D(Loss):
         return self._along(y[..., self.coordinate, None])
 
     def _between(self, low: Array, high: Array) -> Range:
-        left, right = (end[..., self.coordinate, None] for end in (low, high))
-        ends = self._along(left), self._along(right)
-        least = np.minimum(*ends)
+        start = low[..., self.coordinate, None]
+        end = high[..., self.coordinate, None]
+        at_start = self._along(start)
+        at_end = self._along(end)
+        least = np.minimum(at_start, at_end)
         for k in range(self.knots.shape[-1]):  # a convex broken line is least at an end or a knot
-            least = np.minimum(least, self._along(np.clip(self.knots[..., k], left, right)))
-        return least, np.maximum(*ends)
+            at_knot = self._along(np.clip(self.knots[..., k], start, end))
+            least = np.minimum(least, at_knot)
+        return least, np.maximum(at_start, at_end)
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        own = np.arange(self.outcomes) == self.coordinate
-        left, right = (end[..., self.coordinate, None] for end in (low, high))
-        least = self.slope + np.where(self.knots <= left, self.kinks, 0.0).sum(-1)
-        most = self.slope + np.where(self.knots < right, self.kinks, 0.0).sum(-1)
-        return least[..., None] * own, most[..., None] * own
+        start = low[..., self.coordinate, None]
+        end = high[..., self.coordinate, None]
+        least_slope = self.slope + np.where(self.knots <= start, self.kinks, 0.0).sum(-1)
+        greatest_slope = self.slope + np.where(self.knots < end, self.kinks, 0.0).sum(-1)
+        is_own_coordinate = np.arange(self.outcomes) == self.coordinate
+        least = least_slope[..., None] * is_own_coordinate
+        return least, greatest_slope[..., None] * is_own_coordinate

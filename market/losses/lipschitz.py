@@ -1,10 +1,13 @@
 r"""Any loss at all, as a function of the outcome with its Lipschitz constant; averages over noise.
 
-The constant L is in sup norm, |l(a, y) - l(a, z)| <= L max_j |y_j - z_j|. It is believed, not
-checked; ranges over boxes are as wide as it allows and never wider than the declared range.
+Users and utilities that fit no other form give a function of outcomes and its constant L in sup
+norm, |l(a, y) - l(a, z)| <= L max_j |y_j - z_j|. The constant is believed, not checked; ranges over
+boxes are as wide as it allows and never wider than the declared range.
 
-Outcomes of one's own. Where every farm has its own rain, agent i meets z_i = clip(y + e_i, 0, 1)
-with noise e_i of a distribution that is known. What it expects to lose is again a loss of y,
+Outcomes of one's own
+---------------------
+Where every farm has its own rain, agent i meets z_i = clip(y + e_i, 0, 1) with noise e_i of a
+distribution that is known. What it expects to lose is again a loss of y (``averaged``),
 
     l~(a, y) = sum_m w_m l(a, clip(y + e_m, 0, 1)),
 
@@ -26,9 +29,10 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default
 
-NODES = ((-np.sqrt(3.0), 1 / 6), (0.0, 2 / 3), (np.sqrt(3.0), 1 / 6))
+HERMITE_POSITIONS = (-np.sqrt(3.0), 0.0, np.sqrt(3.0))  # in standard deviations
+HERMITE_WEIGHTS = (1 / 6, 2 / 3, 1 / 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +57,11 @@ class LipschitzLoss(Loss):
     """
 
     form: ClassVar[str] = "lipschitz"
-    _OWN: ClassVar[tuple[str, ...]] = ("constant", "low", "high", "amplitude")
+    _PER_LOSS: ClassVar[tuple[str, ...]] = ("constant", "low", "high", "amplitude")
     AXES: ClassVar[Mapping[str, str]] = {
         "offset": "a",
-        **dict.fromkeys(_OWN, ""),
-        **UNITS,
+        **dict.fromkeys(_PER_LOSS, ""),
+        **UNIT_AXES,
         "row": "",
     }
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
@@ -100,39 +104,49 @@ class LipschitzLoss(Loss):
         return np.asarray(self.constant * np.abs(self.amplitude))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        return wrapped(self, low, side)
+        return as_lipschitz_loss(self, low, side)
 
     def _values(self, y: Array) -> Array:
-        """Evaluate the function at spread outcomes: (T, ..., A)."""
+        """Return the function's values (T, ..., A) at outcomes y as in ``_at``.
+
+        ValueError if it returns another shape or leaves its declared range.
+        """
         points = y.reshape(-1, self.dimension)
-        table, wanted = np.asarray(self.function(points), np.float64), (len(points), *self.shape)
-        if table.shape != wanted:
-            raise ValueError(f"the loss function gave shape {table.shape}; return {wanted}")
-        table = table.reshape(len(points), -1, self.actions)[:, np.asarray(self.row, dtype=np.intp)]
-        values = table.reshape(*y.shape[: y.ndim - 1 - len(self.stack)], *self.offset.shape)
+        returned = np.asarray(self.function(points), np.float64)
+        expected_shape = (len(points), *self.shape)
+        if returned.shape != expected_shape:
+            shapes = f"gave shape {returned.shape}; return {expected_shape}"
+            raise ValueError(f"the loss function {shapes}")
+        values_of_rows = returned.reshape(len(points), -1, self.actions)
+        own_values = values_of_rows[:, np.asarray(self.row, dtype=np.intp)]
+        values = own_values.reshape(*self._rounds_shape(y), *self.offset.shape)
         slack = 1e-9 * (1 + np.abs(self.high - self.low))[..., None]
-        inside = (values >= self.low[..., None] - slack) & (values <= self.high[..., None] + slack)
-        if not inside.all():
+        is_high_enough = values >= self.low[..., None] - slack
+        is_low_enough = values <= self.high[..., None] + slack
+        if not (is_high_enough & is_low_enough).all():
             raise ValueError("the loss function left its declared range; widen low and high")
         return values
+
+    def _rounds_shape(self, y: Array) -> tuple[int, ...]:
+        """Return the leading axes of outcomes y as in ``_at``: (T,), or () for one."""
+        return y.shape[: y.ndim - 1 - len(self.stack)]
 
     def _at(self, y: Array) -> Array:
         return np.asarray(self.offset + self.amplitude[..., None] * self._values(y))
 
     def _between(self, low: Array, high: Array) -> Range:
-        least, greatest = self.low[..., None], self.high[..., None]
-        if not ((low <= 0) & (high >= 1)).all():
-            middle = self._values((low + high) / 2)
-            reach = self.constant[..., None] * (high - low).max(-1)[..., None] / 2
-            least, greatest = (
-                np.maximum(middle - reach, least),
-                np.minimum(middle + reach, greatest),
-            )
-        shape = *low.shape[: low.ndim - 1 - len(self.stack)], *self.offset.shape
-        ends = [
-            np.broadcast_to(self.amplitude[..., None] * end, shape) for end in (least, greatest)
-        ]
-        return self.offset + np.minimum(*ends), self.offset + np.maximum(*ends)
+        least = self.low[..., None]
+        greatest = self.high[..., None]
+        are_whole_cubes = ((low <= 0) & (high >= 1)).all()
+        if not are_whole_cubes:  # of which the declared range says all
+            value_at_middle = self._values((low + high) / 2)
+            half_width = self.constant[..., None] * (high - low).max(-1)[..., None] / 2
+            least = np.maximum(value_at_middle - half_width, least)
+            greatest = np.minimum(value_at_middle + half_width, greatest)
+        shape = *self._rounds_shape(low), *self.offset.shape
+        first = np.broadcast_to(self.amplitude[..., None] * least, shape)
+        second = np.broadcast_to(self.amplitude[..., None] * greatest, shape)
+        return self.offset + np.minimum(first, second), self.offset + np.maximum(first, second)
 
     def _slopes(self, low: Array, high: Array) -> Range:
         bound = np.asarray(self.lipschitz()[..., None, None])
@@ -147,7 +161,10 @@ class AveragedLoss(LipschitzLoss):
 
 
 def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> AveragedLoss:
-    """Average a loss over noise of a deviation, sigma, on some coordinates c: 3^c nodes in all.
+    """Return a loss averaged over normal noise on some of the outcome's coordinates.
+
+    ``deviation`` is the noise's standard deviation, sigma, the same and independent on each of c
+    ``coordinates``. Each evaluation is a mean of the loss at 3^c shifted outcomes.
 
     Examples
     --------
@@ -155,10 +172,11 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
     >>> averaged(SeparablePower([[1.0]], 2.0), 0.1, [0]).losses([0.5]).round(6)  # 0.5^2 + 0.1^2
     array([0.26])
     """
-    nodes = list(product(NODES, repeat=len(coordinates)))
-    shifts = np.zeros((len(nodes), loss.outcomes))
-    shifts[:, list(coordinates)] = [[deviation * at for at, _ in node] for node in nodes]
-    weights = [float(np.prod([weight for _, weight in node])) for node in nodes]
+    positions = np.array(list(product(HERMITE_POSITIONS, repeat=len(coordinates))))
+    shifts = np.zeros((len(positions), loss.outcomes))
+    shifts[:, list(coordinates)] = deviation * positions
+    node_weights = product(HERMITE_WEIGHTS, repeat=len(coordinates))
+    weights = [float(np.prod(factors)) for factors in node_weights]
 
     def mean(y: Array) -> Array:
         total = np.zeros((len(y), *loss.offset.shape))
@@ -166,13 +184,30 @@ def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> Averag
             total += weight * loss.losses(np.clip(y + shift, 0.0, 1.0))
         return total
 
-    known = loss.lipschitz(), loss.offset.shape, loss.outcomes, *loss.range()
-    return AveragedLoss(mean, *known, **loss.unit_map)
+    low, high = loss.range()
+    return AveragedLoss(
+        mean,
+        constant=loss.lipschitz(),
+        shape=loss.offset.shape,
+        dimension=loss.outcomes,
+        low=low,
+        high=high,
+        **loss.unit_map,
+    )
 
 
-def wrapped(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
-    """Return u -> l(low + side u), for ``low`` and ``side`` (d,), if L holds everywhere."""
+def as_lipschitz_loss(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
+    """Return u -> l(low + side u), for ``low`` and ``side`` (d,).
+
+    The loss must have its Lipschitz constant everywhere, beyond the cube as well.
+    """
     least, greatest = loss.enclosure(low, low + side)
-    known = loss.lipschitz() * side.max(), loss.offset.shape, loss.outcomes
-    ends = least.min(-1), greatest.max(-1)
-    return LipschitzLoss(lambda u: loss.losses(low + side * u), *known, *ends, **loss.unit_map)
+    return LipschitzLoss(
+        lambda u: loss.losses(low + side * u),
+        constant=loss.lipschitz() * side.max(),
+        shape=loss.offset.shape,
+        dimension=loss.outcomes,
+        low=least.min(-1),
+        high=greatest.max(-1),
+        **loss.unit_map,
+    )

@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default, product
-from regretless.market.losses.lipschitz import wrapped
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default, product
+from regretless.market.losses.lipschitz import as_lipschitz_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class MinimumOfRatios(Loss):
     """
 
     form: ClassVar[str] = "minimum-of-ratios"
-    AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNITS}
+    AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
 
     requirements: Array
@@ -53,27 +53,31 @@ class MinimumOfRatios(Loss):
         return np.asarray((np.abs(self.amplitude) * rates.max(-1)).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        return wrapped(self, low, side)
+        return as_lipschitz_loss(self, low, side)
 
     def _at(self, y: Array) -> Array:
-        least = np.asarray(np.inf)
+        least_ratio = np.asarray(np.inf)
         for j in range(self.outcomes):  # over whole planes: the last axis is short
-            column = self.requirements[..., j]
-            ratio = y[..., None, j] / np.where(column > 0, column, 1.0)
-            least = np.minimum(least, np.where(column > 0, ratio, np.inf))
-        return np.asarray(self.offset + self.amplitude * least)
+            requirement = self.requirements[..., j]
+            ratio = y[..., None, j] / np.where(requirement > 0, requirement, 1.0)
+            least_ratio = np.minimum(least_ratio, np.where(requirement > 0, ratio, np.inf))
+        return np.asarray(self.offset + self.amplitude * least_ratio)
 
     def _between(self, low: Array, high: Array) -> Range:
-        ends = self._at(low), self._at(high)
-        return np.minimum(*ends), np.maximum(*ends)
+        at_low = self._at(low)
+        at_high = self._at(high)
+        return np.minimum(at_low, at_high), np.maximum(at_low, at_high)
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        """Return A / a_j where input j is scarcest, 0 elsewhere."""
-        needed = self.requirements > 0
-        rates = 1 / np.where(needed, self.requirements, np.inf)
-        under, over = (np.where(needed, end * rates, np.inf) for end in (low, high))
-        possible = under <= over.min(-1, keepdims=True)
-        rivals = np.where(np.eye(self.outcomes, dtype=bool), np.inf, under[..., None, :]).min(-1)
-        scale = self.amplitude[..., None] * rates
-        sole, among = (chance.astype(np.float64) for chance in (over < rivals, possible))
-        return product((scale, scale), (sole, among))
+        # The derivative in y_j is A / a_j where input j is scarcest, 0 elsewhere.
+        is_needed = self.requirements > 0
+        rates = 1 / np.where(is_needed, self.requirements, np.inf)
+        least_ratios = np.where(is_needed, low * rates, np.inf)
+        greatest_ratios = np.where(is_needed, high * rates, np.inf)
+        may_be_scarcest = least_ratios <= greatest_ratios.min(-1, keepdims=True)
+        is_itself = np.eye(self.outcomes, dtype=bool)
+        ratios_of_others = np.where(is_itself, np.inf, least_ratios[..., None, :])
+        is_scarcest = greatest_ratios < ratios_of_others.min(-1)
+        steepness = self.amplitude[..., None] * rates
+        scarcity = is_scarcest.astype(np.float64), may_be_scarcest.astype(np.float64)
+        return product((steepness, steepness), scarcity)

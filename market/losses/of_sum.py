@@ -3,9 +3,10 @@ r"""Losses that are one function of one sum: general CES, mean-variance, Cobb-Do
     power        l(a, y) = offset_a + A_a (intercept_a + sum_j weights_aj g(y_j)) ** beta
     exponential  l(a, y) = offset_a + A_a exp(sum_j weights_aj g(y_j))
 
-with g(y) = y ** power, or ln y for power 0, above a floor. The paper's families of monomials and
-exponentials over g are these with A > 0 and A < 0. Both are monotone in the sum or, for an even
-beta, have their turning point at 0, so ranges over boxes are exact.
+with g(y) = y ** power, or ln y for power 0, above a floor; A is ``amplitude`` and beta
+``exponent``. The paper's families of monomials and exponentials over g are these with A > 0 and
+A < 0. Both are monotone in the sum or, for an even beta, have their turning point at 0, so ranges
+over boxes are exact.
 """
 
 from abc import abstractmethod
@@ -16,10 +17,10 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range, default, product
+from regretless.market.losses.base import UNIT_AXES, Loss, Range, default, product
 from regretless.market.losses.sums import check_floor, offset_sum, slope, to_power, transformed
 
-SHARED = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNITS}
+SHARED_AXES = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNIT_AXES}
 
 
 class OfSum(Loss):
@@ -48,24 +49,24 @@ class OfSum(Loss):
 
     @abstractmethod
     def _outer(self, total: Array) -> Array:
-        """Apply the function of the sum."""
+        """Return the function of the sum, a power or an exponential, at sums (..., A)."""
 
     @abstractmethod
-    def _steepness(self, least: Array, most: Array) -> Range:
-        """Return the range of its derivative over ranges of the sum."""
+    def _outer_derivatives(self, least: Array, greatest: Array) -> Range:
+        """Return the range of that function's derivative, (..., A) each, over ranges of the sum."""
 
     @abstractmethod
-    def _moved(self, shift: Array, weights: Array) -> "OfSum":
+    def _with_shifted_sum(self, shift: Array, weights: Array) -> "OfSum":
         """Return the loss with these weights and more in the sum, by ``shift`` (..., A)."""
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        """Absorb the map into weights and a constant where g is y itself."""
         if (self.power != 1).any() or self.floor.any():
             return super().in_unit_cube(low, side)
-        return self._moved(self.weights @ low, self.weights * side)
+        # Where g is y itself the map goes into weights and a constant.
+        return self._with_shifted_sum(self.weights @ low, self.weights * side)
 
     def sum_range(self) -> Range:
-        """Least and greatest S over the cube, each (..., A)."""
+        """Return the least and greatest S over the cube, each (..., A)."""
         corner = self._spread(np.zeros(self.outcomes))
         return self._sum_between(corner, corner + 1.0)
 
@@ -75,38 +76,53 @@ class OfSum(Loss):
         return np.asarray(self.offset + self.amplitude * self._outer(total))
 
     def _sum_between(self, low: Array, high: Array) -> Range:
-        """Least and greatest S over boxes; g is monotone."""
-        ends = [transformed(y, self.power[..., None], self.floor[..., None]) for y in (low, high)]
-        terms = [self.weights * end[..., None, :] for end in ends]
-        least = self.intercept + np.minimum(*terms).sum(-1)
-        return least, self.intercept + np.maximum(*terms).sum(-1)
+        """Return the least and greatest S over boxes: at corners, since g is monotone."""
+        inner_low = transformed(low, self.power[..., None], self.floor[..., None])
+        inner_high = transformed(high, self.power[..., None], self.floor[..., None])
+        terms_low = self.weights * inner_low[..., None, :]
+        terms_high = self.weights * inner_high[..., None, :]
+        least = self.intercept + np.minimum(terms_low, terms_high).sum(-1)
+        return least, self.intercept + np.maximum(terms_low, terms_high).sum(-1)
 
-    def _mapped(self, first: Array, second: Array) -> Range:
-        """Apply the outer affine map to a pair of ends."""
-        ends = self.amplitude * first, self.amplitude * second
-        return self.offset + np.minimum(*ends), self.offset + np.maximum(*ends)
+    def _outer_affine(self, low: Array, high: Array) -> Range:
+        """Return the range of offset + amplitude z over z from ``low`` to ``high``."""
+        first = self.amplitude * low
+        second = self.amplitude * high
+        return self.offset + np.minimum(first, second), self.offset + np.maximum(first, second)
 
-    def _bounded(self, outer: Array) -> Array:
+    def _slope_bound(self, outer_bound: Array) -> Array:
         """Bound the slope (...), given a bound on the outer function's slope (..., A)."""
-        rates = slope(self.power, self.floor)[..., None, None]
-        inner = (np.abs(self.weights) * np.where(self.weights == 0, 0, rates)).sum(-1)
-        still = (self.amplitude == 0) | (inner == 0) | (outer == 0)  # no matter how steep the rest
-        steepest = np.where(still, 0, outer) * np.where(still, 0, inner)
+        inner_slopes = slope(self.power, self.floor)[..., None, None]
+        inner_bound = (np.abs(self.weights) * np.where(self.weights == 0, 0, inner_slopes)).sum(-1)
+        # A factor 0 makes the loss constant, no matter how steep the others are, even if infinite.
+        is_constant = (self.amplitude == 0) | (inner_bound == 0) | (outer_bound == 0)
+        steepest = np.where(is_constant, 0, outer_bound) * np.where(is_constant, 0, inner_bound)
         return np.asarray((np.abs(self.amplitude) * steepest).max(-1))
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        """Multiply the outer derivative by amplitude, weight and g', which is 0 below the floor."""
-        power, floor = self.power[..., None, None], self.floor[..., None, None]
-        outer = self._steepness(*self._sum_between(low[..., 0, :], high[..., 0, :]))
-        size = np.where(power == 0, 1.0, power)
-        ends = [size * np.maximum(y, floor) ** (power - 1) for y in (low, high)]
-        least, most = np.minimum(*ends), np.maximum(*ends)
-        flat, partly = high <= floor, low < floor
-        least = np.where(flat, 0.0, np.where(partly, np.minimum(least, 0), least))
-        most = np.where(flat, 0.0, np.where(partly, np.maximum(most, 0), most))
-        scale = self.amplitude[..., None] * self.weights
-        inner = product((scale, scale), (least, most))
-        return product((outer[0][..., None], outer[1][..., None]), inner)
+        # By the chain rule: the outer derivative times amplitude, weight and g'(y_j).
+        sum_range = self._sum_between(low[..., 0, :], high[..., 0, :])
+        outer_least, outer_greatest = self._outer_derivatives(*sum_range)
+        weighted_amplitude = self.amplitude[..., None] * self.weights
+        inner_range = product(
+            (weighted_amplitude, weighted_amplitude), self._inner_derivatives(low, high)
+        )
+        return product((outer_least[..., None], outer_greatest[..., None]), inner_range)
+
+    def _inner_derivatives(self, low: Array, high: Array) -> Range:
+        """Return the range of g' over the sides of boxes; it is 0 below the floor."""
+        power = self.power[..., None, None]
+        floor = self.floor[..., None, None]
+        factor = np.where(power == 0, 1.0, power)
+        at_low = factor * np.maximum(low, floor) ** (power - 1)
+        at_high = factor * np.maximum(high, floor) ** (power - 1)
+        least = np.minimum(at_low, at_high)
+        greatest = np.maximum(at_low, at_high)
+        is_partly_below = low < floor
+        least = np.where(is_partly_below, np.minimum(least, 0), least)
+        greatest = np.where(is_partly_below, np.maximum(greatest, 0), greatest)
+        is_below_floor = high <= floor
+        return np.where(is_below_floor, 0.0, least), np.where(is_below_floor, 0.0, greatest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +146,7 @@ class PowerOfSum(OfSum):
     """
 
     form: ClassVar[str] = "power-of-sum"
-    AXES: ClassVar[Mapping[str, str]] = {**SHARED, "exponent": "", "intercept": "a"}
+    AXES: ClassVar[Mapping[str, str]] = {**SHARED_AXES, "exponent": "", "intercept": "a"}
 
     weights: Array
     exponent: Array
@@ -153,26 +169,30 @@ class PowerOfSum(OfSum):
         beta = self.exponent[..., None]
         with np.errstate(divide="ignore"):
             outer = np.abs(beta) * np.maximum(np.abs(low) ** (beta - 1), np.abs(high) ** (beta - 1))
-        return self._bounded(outer)
+        return self._slope_bound(outer)
 
-    def _moved(self, shift: Array, weights: Array) -> OfSum:
+    def _with_shifted_sum(self, shift: Array, weights: Array) -> OfSum:
         return replace(self, weights=weights, intercept=self.intercept + shift)
 
     def _outer(self, total: Array) -> Array:
-        """Raise sums to the exponent; where it is no integer, below 0 is a rounding error."""
         if (self.exponent == 2).all():
             return np.asarray(np.square(total))
         beta = self.exponent[..., None]
-        least = np.where(beta == np.round(beta), -np.inf, 0.0)
-        return to_power(np.maximum(total, least), beta)
+        # Where beta is no integer, a sum below 0 is a rounding error of 0.
+        lower_limit = np.where(beta == np.round(beta), -np.inf, 0.0)
+        return to_power(np.maximum(total, lower_limit), beta)
 
     def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self._sum_between(low, high)
-        return self._mapped(*_turned(least, greatest, self._outer(least), self._outer(greatest)))
+        return self._outer_affine(
+            *_range_of_power(least, greatest, self._outer(least), self._outer(greatest))
+        )
 
-    def _steepness(self, least: Array, most: Array) -> Range:
+    def _outer_derivatives(self, least: Array, greatest: Array) -> Range:
         beta = self.exponent[..., None]
-        return _turned(least, most, beta * least ** (beta - 1), beta * most ** (beta - 1))
+        at_least = beta * least ** (beta - 1)
+        at_greatest = beta * greatest ** (beta - 1)
+        return _range_of_power(least, greatest, at_least, at_greatest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +214,7 @@ class ExponentialOfSum(OfSum):
     """
 
     form: ClassVar[str] = "exponential-of-sum"
-    AXES: ClassVar[Mapping[str, str]] = SHARED
+    AXES: ClassVar[Mapping[str, str]] = SHARED_AXES
 
     weights: Array
     power: Array = default(1.0)
@@ -202,23 +222,23 @@ class ExponentialOfSum(OfSum):
     amplitude: Array = default(-1.0)
 
     def lipschitz(self) -> Array:
-        return self._bounded(np.exp(self.sum_range()[1]))
+        return self._slope_bound(np.exp(self.sum_range()[1]))
 
-    def _moved(self, shift: Array, weights: Array) -> OfSum:
+    def _with_shifted_sum(self, shift: Array, weights: Array) -> OfSum:
         return replace(self, weights=weights, amplitude=self.amplitude * np.exp(shift))
 
     def _outer(self, total: Array) -> Array:
         return np.asarray(np.exp(total))
 
     def _between(self, low: Array, high: Array) -> Range:
-        return self._mapped(*self._steepness(*self._sum_between(low, high)))
+        return self._outer_affine(*self._outer_derivatives(*self._sum_between(low, high)))
 
-    def _steepness(self, least: Array, most: Array) -> Range:
-        return np.exp(least), np.exp(most)
+    def _outer_derivatives(self, least: Array, greatest: Array) -> Range:
+        return np.exp(least), np.exp(greatest)
 
 
-def _turned(least: Array, most: Array, first: Array, last: Array) -> Range:
-    """Range of a power between its values at the ends, which may turn at 0 in between."""
-    across = (least < 0) & (most > 0)
-    ends = np.minimum(first, last), np.maximum(first, last)
-    return np.where(across, np.minimum(0, ends[0]), ends[0]), ends[1]
+def _range_of_power(low: Array, high: Array, at_low: Array, at_high: Array) -> Range:
+    """Return the range of a power over [low, high] from its values there; it may turn at 0."""
+    least = np.minimum(at_low, at_high)
+    contains_zero = (low < 0) & (high > 0)
+    return np.where(contains_zero, np.minimum(0, least), least), np.maximum(at_low, at_high)

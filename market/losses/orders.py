@@ -23,9 +23,17 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses.base import default
 from regretless.market.losses.separable import Linear
 
-OWN = dict.fromkeys(("units", "limit", "asset"), "am") | {"keeps": "a", "rests": "a"}
-OWN |= {"worth": "ad", "common": "", "most": ""}
-MOST_FEE = 1 / 8  # that a market may charge, or pay, for a unit
+ORDER_AXES = {  # of the fields that a linear loss has not
+    "units": "am",
+    "limit": "am",
+    "asset": "am",
+    "keeps": "a",
+    "rests": "a",
+    "worth": "ad",
+    "common": "",
+    "most": "",
+}
+MAX_FEE = 1 / 8  # that a market may charge, or pay, for a unit
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -46,7 +54,7 @@ class Orders(Linear):
         C, how much of the fundamental adds to it; units that may be traded or open in a round.
     """
 
-    AXES: ClassVar[Mapping[str, str]] = {**Linear.AXES, **OWN}
+    AXES: ClassVar[Mapping[str, str]] = {**Linear.AXES, **ORDER_AXES}
 
     units: Array = default(0.0)
     limit: Array = default(0.0)
@@ -58,7 +66,7 @@ class Orders(Linear):
     most: Array = default(0.0)
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **fields: Any) -> None:
-        for name in OWN:
+        for name in ORDER_AXES:
             object.__setattr__(self, name, np.asarray(fields.pop(name), dtype=np.float64))
         super().__init__(weights, offset, **fields)
 
@@ -72,18 +80,26 @@ def order_losses(
     ``keeps`` and ``rests`` (A,) of all. The chance moves by 1 as a limit moves by ``width``;
     ``reach`` (N,) is the most that an agent can gain or lose in a round, in units of its utility.
     """
-    shared, asset = fields["common"][:, None, None], fields["asset"]
-    mine = np.eye(worth.shape[1])[asset.astype(np.intp)]  # (N, A, m, d)
-    edge = (mine * worth[:, None, None]).sum(-1) - limit
-    near = np.sign(units) / width
-    chance = 0.5 + near * (limit - np.where(shared > 0, 0.5, 0.0))
-    slope = np.where(shared > 0, -units * shared * chance, units * edge * near)
-    weights = (slope[..., None] * mine).sum(2)
-    offset = -(units * edge * chance).sum(2)
-    ends = np.minimum(weights, 0).sum(2), np.maximum(weights, 0).sum(2)
-    believed = np.maximum(*(np.abs(offset + end).max(1) for end in ends))
-    scale = np.maximum(np.maximum(reach, believed), np.finfo(float).tiny)
-    flags = {key: np.broadcast_to(fields[key], offset.shape) for key in ("keeps", "rests")}
+    common_value = fields["common"][:, None, None]
+    has_common_value = common_value > 0
+    good_of_order = fields["asset"].astype(np.intp)
+    is_good = np.eye(worth.shape[1])[good_of_order]  # (N, A, m, d)
+    profit_per_unit = (is_good * worth[:, None, None]).sum(-1) - limit
+    chance_per_price = np.sign(units) / width
+    chance = 0.5 + chance_per_price * (limit - np.where(has_common_value, 0.5, 0.0))
+
+    slope_in_fundamental = -units * common_value * chance
+    slope_in_price = units * profit_per_unit * chance_per_price
+    slope = np.where(has_common_value, slope_in_fundamental, slope_in_price)
+    weights = (slope[..., None] * is_good).sum(2)  # (N, A, d), in the utility's own units
+    offset = -(units * profit_per_unit * chance).sum(2)
+
+    least_loss = offset + np.minimum(weights, 0).sum(2)
+    greatest_loss = offset + np.maximum(weights, 0).sum(2)
+    largest_loss = np.maximum(np.abs(least_loss).max(1), np.abs(greatest_loss).max(1))
+    scale = np.maximum(np.maximum(reach, largest_loss), np.finfo(float).tiny)
+    fields["keeps"] = np.broadcast_to(fields["keeps"], offset.shape)
+    fields["rests"] = np.broadcast_to(fields["rests"], offset.shape)
     return Orders(
         weights / (2 * scale)[:, None, None],
         0.5 + offset / (2 * scale)[:, None],
@@ -92,5 +108,5 @@ def order_losses(
         units=units,
         limit=limit,
         worth=np.repeat(worth[:, None], offset.shape[1], axis=1),
-        **(fields | flags),
+        **fields,
     )

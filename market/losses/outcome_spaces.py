@@ -31,7 +31,8 @@ class Box:
     """
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        self.low, self.high = (np.atleast_1d(np.asarray(end, np.float64)) for end in (low, high))
+        self.low = np.atleast_1d(np.asarray(low, np.float64))
+        self.high = np.atleast_1d(np.asarray(high, np.float64))
         if self.low.shape != self.high.shape or self.low.ndim != 1:
             raise ValueError("low and high need one number per coordinate")
         if not np.isfinite([self.low, self.high]).all() or (self.high <= self.low).any():
@@ -93,7 +94,7 @@ class Polytope(Box):
         self.vertices = np.atleast_2d(np.asarray(vertices, dtype=np.float64))
         super().__init__(self.vertices.min(axis=0), self.vertices.max(axis=0))
         corners = self.to_unit(self.vertices)
-        self._centre, facets = corners.mean(axis=0), np.array([[1.0, -1.0], [-1.0, 0.0]])
+        facets = np.array([[1.0, -1.0], [-1.0, 0.0]])  # of the interval [0, 1]
         if self.outcomes > 1:
             from scipy.spatial import ConvexHull, QhullError  # noqa: PLC0415 - slow, rarely needed
 
@@ -101,11 +102,14 @@ class Polytope(Box):
                 facets = ConvexHull(corners).equations
             except QhullError as error:
                 raise ValueError("the vertices must span all dimensions; add a vertex") from error
-        self._normals, self._levels = facets[:, :-1], -facets[:, -1]  # normals @ u <= levels
+        # The polytope is the set of u with normals @ u <= levels.
+        self._normals = facets[:, :-1]
+        self._levels = -facets[:, -1]
+        self._centre = corners.mean(axis=0)
 
     def confined(self, u: ArrayLike) -> Array:
         """Draw outcomes (..., d) outside to the border, straight towards the vertices' mean."""
         from_centre = np.asarray(u, dtype=np.float64) - self._centre
-        room = self._levels - self._normals @ self._centre
-        stretch = np.maximum((from_centre @ self._normals.T / room).max(-1), 1.0)
+        distance_to_facets = self._levels - self._normals @ self._centre
+        stretch = np.maximum((from_centre @ self._normals.T / distance_to_facets).max(-1), 1.0)
         return np.asarray(np.clip(self._centre + from_centre / stretch[..., None], 0.0, 1.0))

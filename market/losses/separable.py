@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import STEEPEST, UNITS, Loss, Range, default, product
+from regretless.market.losses.base import STEEPEST, UNIT_AXES, Loss, Range, default, product
 from regretless.market.losses.sums import offset_sum, to_power
 
 
@@ -40,7 +40,12 @@ class SeparablePower(Loss):
     """
 
     form: ClassVar[str] = "separable-power"
-    AXES: ClassVar[Mapping[str, str]] = {"weights": "ad", "exponent": "", **UNITS, "centre": "ad"}
+    AXES: ClassVar[Mapping[str, str]] = {
+        "weights": "ad",
+        "exponent": "",
+        **UNIT_AXES,
+        "centre": "ad",
+    }
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("weights",)
 
     weights: Array
@@ -70,12 +75,15 @@ class SeparablePower(Loss):
 
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm; infinite where an exponent is below 1."""
-        steep = self.exponent[..., None, None] - 1
-        far = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
-        near = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
+        slope_exponent = self.exponent[..., None, None] - 1
+        farthest = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
+        nearest = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
         with np.errstate(divide="ignore"):
-            power = np.where(steep >= 0, far**steep, near**steep)
-        slopes = np.abs(self.weights) * (steep + 1) * np.where(self.weights == 0, 0.0, power)
+            at_farthest = farthest**slope_exponent
+            at_nearest = nearest**slope_exponent
+        steepest_power = np.where(slope_exponent >= 0, at_farthest, at_nearest)
+        steepest_power = np.where(self.weights == 0, 0.0, steepest_power)
+        slopes = np.abs(self.weights) * (slope_exponent + 1) * steepest_power
         return np.asarray(slopes.sum(-1).max(-1))
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
@@ -93,22 +101,27 @@ class SeparablePower(Loss):
         return offset_sum(self.offset, self.weights, to_power(y, common))
 
     def _between(self, low: Array, high: Array) -> Range:
-        left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre
+        low_from_centre = low[..., None, :] - self.centre
+        high_from_centre = high[..., None, :] - self.centre
+        least_distance = np.maximum(np.maximum(low_from_centre, -high_from_centre), 0)
+        greatest_distance = np.maximum(np.abs(low_from_centre), np.abs(high_from_centre))
         power = self.exponent[..., None, None]
-        near = self.weights * np.maximum(np.maximum(left, -right), 0) ** power
-        far = self.weights * np.maximum(np.abs(left), np.abs(right)) ** power
-        ends = np.minimum(near, far), np.maximum(near, far)
-        return self.offset + ends[0].sum(-1), self.offset + ends[1].sum(-1)
+        at_nearest = self.weights * least_distance**power
+        at_farthest = self.weights * greatest_distance**power
+        least = np.minimum(at_nearest, at_farthest).sum(-1)
+        greatest = np.maximum(at_nearest, at_farthest).sum(-1)
+        return self.offset + least, self.offset + greatest
 
     def _slopes(self, low: Array, high: Array) -> Range:
-        left, right = low - self.centre, high - self.centre
+        from_low = low - self.centre
+        from_high = high - self.centre
         rho = self.exponent[..., None, None]
-        first = rho * np.abs(left) ** (rho - 1) * np.where(left >= 0, 1.0, -1.0)
-        last = rho * np.abs(right) ** (rho - 1) * np.where(right > 0, 1.0, -1.0)
-        steep = (rho < 1) & (left <= 0) & (right >= 0)
-        least = np.where(steep, -STEEPEST, np.minimum(first, last))
-        most = np.where(steep, STEEPEST, np.maximum(first, last))
-        return product((self.weights, self.weights), (least, most))
+        slope_at_low = rho * np.abs(from_low) ** (rho - 1) * np.where(from_low >= 0, 1.0, -1.0)
+        slope_at_high = rho * np.abs(from_high) ** (rho - 1) * np.where(from_high > 0, 1.0, -1.0)
+        may_be_infinite = (rho < 1) & (from_low <= 0) & (from_high >= 0)
+        least = np.where(may_be_infinite, -STEEPEST, np.minimum(slope_at_low, slope_at_high))
+        greatest = np.where(may_be_infinite, STEEPEST, np.maximum(slope_at_low, slope_at_high))
+        return product((self.weights, self.weights), (least, greatest))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -129,12 +142,15 @@ class Linear(SeparablePower):
 
     form: ClassVar[str] = "linear"
 
-    def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **units: Array) -> None:
-        if (np.asarray(units.pop("exponent", 1)) != 1).any():  # `dataclasses.replace` hands it back
+    def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **fields: Array) -> None:
+        # `dataclasses.replace` hands exponent and centre back with the fields of units.
+        exponent = np.asarray(fields.pop("exponent", 1))
+        centre = fields.pop("centre", 0)
+        if (exponent != 1).any():
             raise ValueError("a linear loss has exponent 1; use SeparablePower")
-        if np.any(units.pop("centre", 0)):
+        if np.any(centre):
             raise ValueError("a linear loss has centre 0; use SeparablePower")
-        super().__init__(np.asanyarray(weights), offset=np.asarray(offset), **units)
+        super().__init__(np.asanyarray(weights), offset=np.asarray(offset), **fields)
 
     @property
     def linear_weights(self) -> Array:
@@ -142,8 +158,11 @@ class Linear(SeparablePower):
 
     def moved(self, impact: Array) -> Array:
         """Return the greatest l1 norm of the gap between two actions' weights, times ``impact``."""
-        felt = self.weights * impact[..., None, :]
-        gaps = [np.abs(felt - felt[..., [a], :]).sum(-1).max(-1) for a in range(self.actions)]
+        weights_times_impact = self.weights * impact[..., None, :]
+        gaps = []  # of each action to the one furthest from it
+        for a in range(self.actions):
+            differences = weights_times_impact - weights_times_impact[..., [a], :]
+            gaps.append(np.abs(differences).sum(-1).max(-1))
         return np.asarray(np.max(gaps, axis=0))
 
     def in_single_precision(self) -> Self:

@@ -9,35 +9,50 @@ y ** power, and coordinates below ``floor`` count as the floor.
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import FEWEST, compiled, over_rows
+from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled, over_rows
 
 
 @compiled(nogil=True)
 def weighted_rows(
-    offset: Array, table: Array, values: Array, out: Array, first: int, last: int
+    offset: Array, weights: Array, values: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write the sums of some rows; ``table`` is (K, d, A) (compiled)."""
+    """Write offset + sum_i weights[:, i] values[i] for a span of losses (compiled).
+
+    Parameters
+    ----------
+    offset : array (K, A)
+        Added last.
+    weights : array (K, d, A)
+        By loss, coordinate and action.
+    values : array (K, d) or (1, d)
+        Of each loss, or of all.
+    out : array (K, A)
+        Written.
+    first, last : int
+        Span of losses.
+    """
     for k in range(first, last):
-        own = values[min(k, values.shape[0] - 1)]
+        row_values = values[min(k, values.shape[0] - 1)]
         for a in range(out.shape[1]):
             out[k, a] = -0.0  # changes no sum, not even the sign of a zero
-        for i in range(own.shape[0]):
+        for i in range(row_values.shape[0]):
             for a in range(out.shape[1]):
-                out[k, a] += table[k, i, a] * own[i]
+                out[k, a] += weights[k, i, a] * row_values[i]
         for a in range(out.shape[1]):
             out[k, a] += offset[k, a]
 
 
 def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
-    """Compute offset (..., A) + sum_j weights[..., a, j] values[..., j], values (T, ..., d).
+    """Return offset (..., A) + sum_j weights[..., a, j] values[..., j]: (T, ..., A).
 
-    Many losses at one outcome are bound by memory: a kernel reads each weight once. Of others
-    adding up whole planes beats a product over the short axis.
+    ``weights`` are (..., A, d) and ``values`` (T, ..., d); without the axis T it is missing in what
+    is returned, too. Many losses at one outcome are bound by memory: a kernel reads each weight
+    once. Of others adding up whole planes beats a product over the short axis.
     """
     if weights.ndim == 3 and values.ndim == 2:
         out = np.empty(weights.shape[:2])
-        first = np.broadcast_to(offset, out.shape)
-        over_rows(weighted_rows, len(out), first, weights.swapaxes(1, 2), values, out)
+        offsets = np.broadcast_to(offset, out.shape)
+        over_rows(weighted_rows, len(out), offsets, weights.swapaxes(1, 2), values, out)
         return out
     total = weights[..., 0] * values[..., None, 0]
     for j in range(1, weights.shape[-1]):
@@ -46,39 +61,48 @@ def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
 
 
 def transformed(y: Array, power: Array, floor: Array) -> Array:
-    """Compute g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast."""
+    """Return g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast."""
     if (power == 1).all() and not floor.any():
         return y  # beyond the cube too: an affine map of outcomes may come first
-    level = np.maximum(y, floor)
+    floored = np.maximum(y, floor)
     if (power == 1).all():
-        return level
+        return floored
     if (power == 0).all():
-        return np.asarray(np.log(level))
+        return np.asarray(np.log(floored))
     with np.errstate(divide="ignore"):
-        raised = to_power(level, power)
-        return raised if power.all() else np.where(power == 0, np.log(level), raised)
+        raised = to_power(floored, power)
+        if power.all():
+            return raised
+        return np.where(power == 0, np.log(floored), raised)
 
 
 def to_power(base: Array, exponent: Array) -> Array:
-    """Compute base ** exponent (broadcast), many rows shared out among the cores."""
+    """Return base ** exponent (broadcast); many rows are shared out among the cores."""
     shape = np.broadcast_shapes(base.shape, exponent.shape)
-    if not shape or shape[0] < FEWEST:
+    if not shape or shape[0] < MIN_SHARED_ROWS:
         return np.asarray(base**exponent)
-    parts, out = (np.broadcast_to(part, shape) for part in (base, exponent)), np.empty(shape)
-    over_rows(_to_power, shape[0], *parts, out)
+    out = np.empty(shape)
+    bases = np.broadcast_to(base, shape)
+    exponents = np.broadcast_to(exponent, shape)
+    over_rows(_to_power, shape[0], bases, exponents, out)
     return out
 
 
 def _to_power(base: Array, exponent: Array, out: Array, first: int, last: int) -> None:
-    rows = slice(first, last)  # NumPy lets go of the interpreter's lock in here
-    np.power(base[rows], exponent[rows], out=out[rows])
+    """Write base ** exponent of a span of rows; all arrays are of one shape.
+
+    It is not compiled: NumPy lets go of the interpreter's lock by itself, and the results are
+    NumPy's to the last bit.
+    """
+    span = slice(first, last)
+    np.power(base[span], exponent[span], out=out[span])
 
 
 def slope(power: Array, floor: Array) -> Array:
-    """Compute the greatest |g'| on [floor, 1]; infinite for a power in (0, 1) without a floor."""
-    size = np.where(power == 0, 1.0, np.abs(power))
+    """Return the greatest |g'| on [floor, 1]; infinite for a power in (0, 1) without a floor."""
+    factor = np.where(power == 0, 1.0, np.abs(power))
     with np.errstate(divide="ignore"):
-        return np.asarray(size * np.maximum(1.0, floor ** (power - 1.0)))
+        return np.asarray(factor * np.maximum(1.0, floor ** (power - 1.0)))
 
 
 def check_floor(power: Array, floor: Array) -> None:

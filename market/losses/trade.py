@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss, Range
+from regretless.market.losses.base import UNIT_AXES, Loss, Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Trade(Loss):
     """
 
     form: ClassVar[str] = "trade"
-    AXES: ClassVar[Mapping[str, str]] = {"quantity": "ad", "limit": "ad", **UNITS}
+    AXES: ClassVar[Mapping[str, str]] = {"quantity": "ad", "limit": "ad", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("quantity",)
 
     quantity: Array
@@ -50,6 +50,8 @@ class Trade(Loss):
         return losses
 
     def _between(self, low: Array, high: Array) -> Range:
-        gains = [self.quantity * (self.limit - y[..., None, :]) for y in (low, high)]
-        least = self.offset - np.maximum(np.maximum(*gains), 0.0).sum(-1)
-        return least, self.offset - np.maximum(np.minimum(*gains), 0.0).sum(-1)
+        gain_at_low = self.quantity * (self.limit - low[..., None, :])
+        gain_at_high = self.quantity * (self.limit - high[..., None, :])
+        greatest_gain = np.maximum(np.maximum(gain_at_low, gain_at_high), 0.0).sum(-1)
+        least_gain = np.maximum(np.minimum(gain_at_low, gain_at_high), 0.0).sum(-1)
+        return self.offset - greatest_gain, self.offset - least_gain

@@ -1,5 +1,12 @@
 r"""Markets that answer what all agents do together: a load settles, and outcomes are its function.
 
+Prices, roads, attendance, Cournot firms and the information market subclass ``Settling``: they say
+what a load does to an outcome (``answer``), and share how actions are added up and how the level
+follows. What is added up over agents is added exactly, so that the outcome is the same to the last
+bit however the agents are shared out among workers.
+
+Mathematics
+-----------
     load(t)      what the round's actions come to (quantities, flows, numbers of agents), an array
     level(t+1) = (1 - adjustment) level(t) + adjustment load(t),        level(0) = start
     y(t)       = answer(fundamental(t), level)
@@ -25,10 +32,10 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.market import Decisions, Market, check_key, check_word
 from regretless.market.game.protocols import Cohort
-from regretless.market.game.seats import taken
+from regretless.market.game.seats import taken_actions
 
 FEEDBACKS = ("lagged", "same-round")
-ROUNDING = 1e-12  # an outcome beyond [0, 1] by less was not clipped
+CLIPPING_TOLERANCE = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 
 
 class Moments(Checkpointable):
@@ -37,17 +44,19 @@ class Moments(Checkpointable):
     REMEMBERED = ("count", "mean", "_squares")
 
     def __init__(self, size: int) -> None:
-        self.count, self.mean, self._squares = 0, np.zeros(size), np.zeros(size)
+        self.count = 0
+        self.mean = np.zeros(size)
+        self._squares = np.zeros(size)  # sum of squared deviations from the mean
 
     def add(self, values: Array) -> None:
-        """Add one observation."""
+        """Add one observation (size,)."""
         self.count += 1
-        away = values - self.mean
-        self.mean = self.mean + away / self.count
-        self._squares = self._squares + away * (values - self.mean)
+        from_old_mean = values - self.mean
+        self.mean = self.mean + from_old_mean / self.count
+        self._squares = self._squares + from_old_mean * (values - self.mean)
 
     def deviation(self) -> Array:
-        """Return the standard deviation so far."""
+        """Return the standard deviation so far (size,)."""
         return np.sqrt(self._squares / max(self.count, 1))
 
 
@@ -66,6 +75,15 @@ class Settling(Market):
         In (0, 1]: weight of the newest load in the level; 1 for no memory.
     tables : sequence of array (K, A, c)
         What each cohort's actions add to the load, where that is not a head.
+
+    Attributes
+    ----------
+    level : array
+        What the load has settled to.
+    rounds, clipped : int
+        Rounds so far, and those of them in which [0, 1] cut some outcome.
+    outcomes : Moments
+        Of the outcomes so far.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")
@@ -83,42 +101,51 @@ class Settling(Market):
         check_word("feedback", feedback, FEEDBACKS)
         check_key("adjustment", adjustment, 0 < adjustment <= 1, "a number in (0, 1]")
         super().__init__(cohorts, rng)
-        self.feedback, self.adjustment = feedback, adjustment
+        self.feedback = feedback
+        self.adjustment = adjustment
         self.answers_at_once = feedback == "same-round"
-        self.level, self.rounds, self.clipped = start, 0, 0
+        self.level = start
+        self.rounds = 0
+        self.clipped = 0
         self.outcomes = Moments(self.goods)
-        self.tables, self._actions = list(tables), cohorts[0].loss.actions
+        self.tables = list(tables)
+        self._actions = cohorts[0].loss.actions
 
     def aggregate(self, decisions: Decisions) -> Array:
-        """Return how many are there, and the sum of what their actions have in the tables.
+        """Return what the actions of all agents come to.
 
-        (2, 1 + c), each as two numbers (``market.numerics.exact_sum``). Without tables: how many
-        take each action (A,).
+        With tables (2, 1 + c): how many agents are there, and the sum of what their actions have in
+        the tables, each as two numbers that add up to it (``market.numerics.exact_sum``). Without
+        tables (A,): how many take each action.
         """
         if not self.tables:
-            counts = [played.per_action(self._actions) for played in self.taken(decisions)]
+            counts = [takers.per_action(self._actions) for takers in self.taken(decisions)]
             return np.sum(counts, axis=0) if counts else np.zeros(self._actions)
         sums = np.zeros((2, 1 + self.tables[0].shape[2]))
         for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):
             if decision is not None:
-                who = taken(cohort, decision.actions, decision.counts)
-                sums[0, 0] += who.agents
-                sums[:, 1:] += who.total(table)
+                takers = taken_actions(cohort, decision.actions, decision.counts)
+                sums[0, 0] += takers.agents
+                sums[:, 1:] += takers.total(table)
         return sums
 
     @abstractmethod
     def answer(self, fundamental: Array, load: Array) -> Array:
-        """Let the load move the outcome."""
+        """Return the outcome (d,) for a fundamental (d,) and what ``aggregate`` returned."""
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         return self.answer(fundamental, self.aggregate(decisions))
 
     def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> Self:
-        """Return one for ``aggregate`` alone: of ``cohorts`` of some rows, by their place here."""
-        own = copy(self)
-        own.cohorts = tuple(cohorts)
-        own.tables = [self.tables[at][kept] for at, kept in rows.items()] if self.tables else []
-        return own
+        """Return a market of some rows of ``cohorts``, for ``aggregate`` alone.
+
+        ``rows`` has the rows of each cohort, by its index here.
+        """
+        part = copy(self)
+        part.cohorts = tuple(cohorts)
+        if self.tables:
+            part.tables = [self.tables[index][part_rows] for index, part_rows in rows.items()]
+        return part
 
     @property
     def clipped_share(self) -> float:
@@ -127,18 +154,22 @@ class Settling(Market):
 
     def settle(self, load: Array) -> Array:
         """Let the level follow the load; return the level that moves this round's outcome."""
-        before = self.level
-        self.level = (1 - self.adjustment) * before + self.adjustment * load
-        return self.level if self.answers_at_once else before
+        level_before = self.level
+        self.level = (1 - self.adjustment) * level_before + self.adjustment * load
+        return self.level if self.answers_at_once else level_before
 
     def swayed(self, loads: Array, reach: Array | float) -> Array:
-        """Return the price impact, from the loads of actions (K, A, d) and what a unit moves."""
+        """Return by how much an agent can move each coordinate of the outcome (K, d).
+
+        ``loads`` (K, A, d) are those of its actions, and a unit of load moves an outcome by
+        ``reach``, a number or (d,).
+        """
         return np.asarray(self.adjustment * reach * np.ptp(loads, axis=1))
 
     def within_cube(self, moved: Array) -> Array:
         """Return the outcome within [0, 1], and count whether it had left."""
         outcome = np.clip(moved, 0.0, 1.0) + 0.0  # one zero, not two
-        self.clipped += int(bool((np.abs(moved - outcome) > ROUNDING).any()))
+        self.clipped += int(bool((np.abs(moved - outcome) > CLIPPING_TOLERANCE).any()))
         self.rounds += 1
         self.outcomes.add(outcome)
         return outcome

@@ -1,5 +1,11 @@
 r"""A call auction: the orders of a round are collected and cleared at one price for each good.
 
+Scenario files choose it by the kind ``call-auction``; ``Exchange``, agents with cash and stocks, is
+also what the order book builds on, and its batches are cleared by ``clearing`` and ``shares``. Cash
+and goods are conserved exactly, since all amounts are whole numbers of lots and ticks.
+
+Mathematics
+-----------
 Orders are limit orders, read off losses of the form ``Trade``. With limits in ticks, b_i what
 buyer i would buy at its limit or below and s_j what seller j would sell at its limit or above,
 
@@ -39,9 +45,9 @@ from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.trade import Trade
 
-TICKS = 1024  # between the least and the greatest price
-LOTS = 1024  # to a unit
-MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
+TICKS_PER_UNIT = 1024  # between the least and the greatest price
+LOTS_PER_UNIT = 1024  # to a unit
+MAX_ORDER_PRODUCT = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
 Whole = NDArray[np.int64]
 
@@ -65,11 +71,14 @@ class Exchange(Market):
         stocks = stock if isinstance(stock, list) else [stock] * self.goods
         if len(stocks) != self.goods:
             raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
-        fine = type(refresh) is int and refresh >= 0
-        check_key("refresh", refresh, fine, "a whole number of at least 0")
+        is_whole = type(refresh) is int and refresh >= 0
+        check_key("refresh", refresh, is_whole, "a whole number of at least 0")
         self.accounts: Accounts = Accounts(cohorts, cash, stocks)
-        self.refresh, self.rounds = refresh, 0
-        self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
+        self.refresh = refresh
+        self.rounds = 0
+        # What agents began with; the last account is that of the world outside.
+        self._initial_cash = self.accounts.cash[:-1].copy()
+        self._initial_goods = self.accounts.goods[:-1].copy()
 
     @property
     def restores(self) -> bool:
@@ -78,14 +87,25 @@ class Exchange(Market):
 
     def restock(self) -> None:
         """Give agents what they began with."""
-        cash, goods = self._begun
-        self.accounts.move(cash - self.accounts.cash[:-1], goods - self.accounts.goods[:-1])
+        cash_lacking = self._initial_cash - self.accounts.cash[:-1]
+        goods_lacking = self._initial_goods - self.accounts.goods[:-1]
+        self.accounts.move(cash_lacking, goods_lacking)
 
     def covered(self, place: int, cost: Array, sold: Array) -> Mask:
-        """Return where a cohort's agents own what it costs (N, A) and what is sold (N, A, g)."""
-        own = self.accounts.places[self.cohorts[place].name]
-        cash, goods = self._begun if self.restores else (self.accounts.cash, self.accounts.goods)
-        return np.asarray((cost <= cash[own, None]) & (sold <= goods[own, None]).all(2))
+        """Return which actions (N, A) the agents of a cohort can pay for and deliver.
+
+        ``cost`` (N, A) is their cash, and ``sold`` (N, A, d) their units of each good; the cohort
+        is named by its ``place`` among all.
+        """
+        agent_rows = self.accounts.places[self.cohorts[place].name]
+        cash = self.accounts.cash
+        goods = self.accounts.goods
+        if self.restores:
+            cash = self._initial_cash
+            goods = self._initial_goods
+        can_pay = cost <= cash[agent_rows, None]
+        can_deliver = (sold <= goods[agent_rows, None]).all(2)
+        return np.asarray(can_pay & can_deliver)
 
 
 @register.market("call-auction")
@@ -110,55 +130,80 @@ class CallAuction(Exchange):
     ) -> None:
         super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
         check_key("outside", outside, outside >= 0, "a number of at least 0")
-        self.outside, self.gains = outside, 0.0
-        self.price, self.volume = np.full(self.goods, 0.5), np.zeros(self.goods)
-        self._units, self._limits = list[Array](), list[Array]()  # (K, A, g), in own units
+        self.outside = outside
+        self.gains = 0.0  # from trade, of all rounds
+        self.price = np.full(self.goods, 0.5)
+        self.volume = np.zeros(self.goods)  # units, of all rounds
+        self._units = list[Array]()  # of each cohort's actions (K, A, d)
+        self._limits = list[Array]()  # likewise
         for cohort in cohorts:
             loss = cohort.loss
             if not isinstance(loss, Trade):
-                why = f"a {loss.form} loss of cohort.{cohort.name} has no orders"
-                raise UserError(f"market 'call-auction': {why}; use utility = \"trader\"")
+                reason = f"a {loss.form} loss of cohort.{cohort.name} has no orders"
+                raise UserError(f"market 'call-auction': {reason}; use utility = \"trader\"")
             self._units.append(loss.quantity * loss.unit_scale[:, None, None])
             self._limits.append(loss.limit)
-        largest = max(float(np.abs(units).max()) for units in self._units)
-        if largest * LOTS * (largest * self.accounts.agents + outside) * LOTS > MOST:
-            raise UserError(f"orders of {largest:g} units are too large; give larger units")
+        largest_order = max(float(np.abs(units).max()) for units in self._units)
+        units_of_all = largest_order * self.accounts.agents + outside
+        if largest_order * LOTS_PER_UNIT * units_of_all * LOTS_PER_UNIT > MAX_ORDER_PRODUCT:
+            raise UserError(f"orders of {largest_order:g} units are too large; give larger units")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         if self.restores:
             self.restock()
-        # Orders cut to what agents own, the world outside's last, in lots and ticks (N + 1, d).
-        units, limits = self.chosen(self._units, decisions), self.chosen(self._limits, decisions)
-        bought, cash, cost = np.maximum(units, 0), self.accounts.cash[:-1], np.zeros(len(units))
+        orders, ticks = self._orders_of_round(fundamental, decisions)
+        trades = np.empty_like(orders)
+        volume = np.empty(self.goods)
+        price = np.empty(self.goods)
         for g in range(self.goods):
-            cost += bought[:, g] * limits[:, g]
-        enough = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
-        sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
-        sent = np.floor(bought * enough[:, None] * LOTS) - np.floor(sold * LOTS)
-        outside = np.rint(self.outside * (fundamental - 0.5) * LOTS)
-        wanted = np.vstack([sent, outside]).astype(np.int64)
-        ends = np.where(outside > 0, TICKS, 0)
-        ticks = np.vstack([np.rint(limits * TICKS), ends]).astype(np.int64)
-
-        traded, volume, price = np.empty_like(wanted), np.empty(self.goods), np.empty(self.goods)
-        for g in range(self.goods):
-            book = np.zeros((2, TICKS + 1), dtype=np.int64)
-            np.add.at(book, ((wanted[:, g] < 0).astype(np.intp), ticks[:, g]), np.abs(wanted[:, g]))
-            half, lots = clearing(book[0], book[1], int(self.price[g] * 2 * TICKS))
-            left = np.array(shares(half, lots, book[0], book[1]))
-            gained = fill(wanted[:, g], ticks[:, g], half, left, traded[:, g])
-            self.gains += gained / (2 * TICKS * LOTS)
-            volume[g], price[g] = lots / LOTS, half / (2 * TICKS)
-        self.accounts.trade(traded[:-1] / LOTS, price)
-        self.price, self.volume, self.rounds = price, self.volume + volume, self.rounds + 1
+            demand = np.zeros(TICKS_PER_UNIT + 1, dtype=np.int64)
+            supply = np.zeros(TICKS_PER_UNIT + 1, dtype=np.int64)
+            is_sale = orders[:, g] < 0
+            np.add.at(demand, ticks[~is_sale, g], orders[~is_sale, g])
+            np.add.at(supply, ticks[is_sale, g], -orders[is_sale, g])
+            last_half_ticks = int(self.price[g] * 2 * TICKS_PER_UNIT)
+            half_ticks, volume_lots = clearing(demand, supply, last_half_ticks)
+            lots_left = np.array(shares(half_ticks, volume_lots, demand, supply))
+            gained = fill(orders[:, g], ticks[:, g], half_ticks, lots_left, trades[:, g])
+            self.gains += gained / (2 * TICKS_PER_UNIT * LOTS_PER_UNIT)
+            volume[g] = volume_lots / LOTS_PER_UNIT
+            price[g] = half_ticks / (2 * TICKS_PER_UNIT)
+        self.accounts.trade(trades[:-1] / LOTS_PER_UNIT, price)
+        self.price = price
+        self.volume = self.volume + volume
+        self.rounds = self.rounds + 1
         self.last = {"fundamental": fundamental, "price": price, "volume": volume}
         return price
 
+    def _orders_of_round(self, fundamental: Array, decisions: Decisions) -> tuple[Whole, Whole]:
+        """Return the orders in lots, below 0 for sales, and their limits in ticks (N + 1, d).
+
+        They are cut to what agents own; the last is that of the world outside.
+        """
+        units = self.chosen(self._units, decisions)
+        limits = self.chosen(self._limits, decisions)
+        bought = np.maximum(units, 0)
+        cash = self.accounts.cash[:-1]
+        cost = np.zeros(len(units))
+        for g in range(self.goods):
+            cost += bought[:, g] * limits[:, g]
+        affordable_share = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
+        sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
+        lots_bought = np.floor(bought * affordable_share[:, None] * LOTS_PER_UNIT)
+        lots_sold = np.floor(sold * LOTS_PER_UNIT)
+        lots_of_outside = np.rint(self.outside * (fundamental - 0.5) * LOTS_PER_UNIT)
+        tick_of_outside = np.where(lots_of_outside > 0, TICKS_PER_UNIT, 0)  # at any price
+        orders = np.vstack([lots_bought - lots_sold, lots_of_outside])
+        ticks = np.vstack([np.rint(limits * TICKS_PER_UNIT), tick_of_outside])
+        return orders.astype(np.int64), ticks.astype(np.int64)
+
     def affordable(self, place: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
-        rows, units = self.cohorts[place].row_of, self._units[place]
-        cost = (np.maximum(units, 0) * self._limits[place]).sum(2)[rows]
-        return self.covered(place, cost, np.maximum(-units, 0)[rows])
+        row_of_agent = self.cohorts[place].row_of
+        units = self._units[place]
+        cost = (np.maximum(units, 0) * self._limits[place]).sum(2)
+        sold = np.maximum(-units, 0)
+        return self.covered(place, cost[row_of_agent], sold[row_of_agent])
 
     def described(self) -> dict[str, Any]:
         rounds = max(self.rounds, 1)
@@ -174,57 +219,100 @@ class CallAuction(Exchange):
 
 
 @compiled(nogil=True)
-def fill(wanted: Whole, ticks: Whole, price: int, left: Whole, traded: Whole) -> int:
-    """Write what orders trade at a price (n,), in lots; return what agents gain by it.
+def fill(orders: Whole, ticks: Whole, half_ticks: int, lots_left: Whole, traded: Whole) -> int:
+    """Write what orders trade at a price, and return what agents gain by it (compiled).
 
-    In half ticks times lots, without the last order (the world outside's); ``left`` is as
-    ``shares`` returns it. Shares at the limit are those of running sums, rounded down: their sum is
-    exactly what is left, and nobody gets more than it wanted.
+    Shares at the limit are those of running sums, rounded down: their sum is exactly what is left,
+    and nobody gets more than it wanted.
+
+    Parameters
+    ----------
+    orders : int array (n,)
+        Lots, below 0 for sales; the last order is that of the world outside.
+    ticks : int array (n,)
+        Their limits.
+    half_ticks : int
+        The price.
+    lots_left : int array (4,)
+        What ``shares`` returns.
+    traded : int array (n,)
+        Written: lots, below 0 for sales.
+
+    Returns
+    -------
+    int
+        Gains of all but the last order, in half ticks times lots.
     """
-    gained, over = 0, np.zeros(2, dtype=np.int64)
-    for i in range(len(wanted)):
-        side, sign = (0, 1) if wanted[i] > 0 else (1, -1)
-        better = sign * (2 * ticks[i] - price)
-        traded[i] = wanted[i] if better > 0 else 0
-        if better > 0 and i < len(wanted) - 1:
-            gained += better * abs(wanted[i])
-        elif better == 0 and wanted[i] != 0:
-            over[side] += abs(wanted[i]) * left[side]
-            share = over[side] // left[2 + side]
-            over[side] -= share * left[2 + side]
+    gained = 0
+    running_remainder = np.zeros(2, dtype=np.int64)  # of bids and offers at the price
+    for i in range(len(orders)):
+        if orders[i] > 0:
+            side = 0
+            sign = 1
+        else:
+            side = 1
+            sign = -1
+        improvement = sign * (2 * ticks[i] - half_ticks)
+        traded[i] = orders[i] if improvement > 0 else 0
+        if improvement > 0 and i < len(orders) - 1:
+            gained += improvement * abs(orders[i])
+        elif improvement == 0 and orders[i] != 0:
+            running_remainder[side] += abs(orders[i]) * lots_left[side]
+            share = running_remainder[side] // lots_left[2 + side]
+            running_remainder[side] -= share * lots_left[2 + side]
             traded[i] = sign * share
     return gained
 
 
 @compiled(nogil=True)
 def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
-    """Return the price, in half ticks, and the lots that trade at it.
+    """Return the price in half ticks, and the lots that trade at it (compiled).
 
-    ``demand``, ``supply`` (T + 1,) are the lots bid for and offered at each tick; the last price is
-    kept as far as it clears where nothing trades.
+    Parameters
+    ----------
+    demand, supply : int array (T + 1,)
+        Lots bid for and offered at each tick.
+    last : int
+        The last price in half ticks, which is kept as far as it clears where nothing trades.
     """
-    top = len(demand) - 1
-    above, below = demand.sum(), 0  # D(p), and S(p) less what is offered at p
-    low, high, volume = -1, top, 0
-    for p in range(top + 1):
-        if below > above:  # p is too high, as is all above
+    top_tick = len(demand) - 1
+    demand_at = demand.sum()  # D(p)
+    supply_below = 0  # S(p) less what is offered at p
+    low = -1
+    high = top_tick
+    volume = 0
+    for tick in range(top_tick + 1):
+        if supply_below > demand_at:  # the tick is too high, as are all above
             break
-        high = p
-        if low < 0 and above - demand[p] <= below + supply[p]:
-            low, volume = p, min(above, below + supply[p])
-        above -= demand[p]
-        below += supply[p]
+        high = tick
+        if low < 0 and demand_at - demand[tick] <= supply_below + supply[tick]:
+            low = tick
+            volume = min(demand_at, supply_below + supply[tick])
+        demand_at -= demand[tick]
+        supply_below += supply[tick]
     if volume:
         return low + high, volume
     return min(max(last, 2 * low), 2 * high), 0
 
 
 @compiled(nogil=True)
-def shares(price: int, volume: int, demand: Whole, supply: Whole) -> tuple[int, int, int, int]:
-    """Return lots left for bids and offers at the price, and lots that want them."""
-    tick, between = price // 2, price % 2
-    left_bid = int(volume - demand[tick + 1 :].sum())
-    left_ask = int(volume - supply[: tick + between].sum())
-    if between:
-        return left_bid, left_ask, 0, 0
-    return left_bid, left_ask, int(demand[tick]), int(supply[tick])
+def shares(half_ticks: int, volume: int, demand: Whole, supply: Whole) -> tuple[int, int, int, int]:
+    """Return how the orders whose limit is the price itself are rationed (compiled).
+
+    These are the lots left for such bids and for such offers once better orders are filled, and the
+    lots that these bids and these offers want; 0 wanted where the price lies between two ticks.
+
+    Parameters
+    ----------
+    half_ticks, volume : int
+        The price and the lots that trade at it, as ``clearing`` returns them.
+    demand, supply : int array (T + 1,)
+        Lots bid for and offered at each tick.
+    """
+    tick = half_ticks // 2
+    is_between_ticks = half_ticks % 2
+    lots_left_for_bids = int(volume - demand[tick + 1 :].sum())
+    lots_left_for_offers = int(volume - supply[: tick + is_between_ticks].sum())
+    if is_between_ticks:
+        return lots_left_for_bids, lots_left_for_offers, 0, 0
+    return lots_left_for_bids, lots_left_for_offers, int(demand[tick]), int(supply[tick])

@@ -1,5 +1,8 @@
 r"""Crowds: the share of agents who play each action, and roads on which times grow.
 
+Scenario files choose these markets by the kinds ``attendance`` and ``routes``. What they share,
+how a load settles and when it is known, is in ``market.markets.aggregate``.
+
 **Attendance.** The outcome is the share of agents who play each action but the first:
 
     share_g = (agents who play action g + 1) / (agents who are there)
@@ -64,35 +67,47 @@ class AttendanceMarket(Settling):
         feedback: str = "same-round",
         adjustment: float = 1.0,
     ) -> None:
-        d = cohorts[0].loss.outcomes
-        shares = [np.broadcast_to(np.asarray(s, np.float64), d).copy() for s in (always, start)]
-        for name, share in zip(("always", "start"), shares, strict=True):
-            fine = (share >= 0).all() and share.sum() <= 1
-            check_key(name, share.tolist(), fine, "shares that sum to at most 1")
-        fine = isinstance(noise, int | float) and np.isfinite(noise)
-        check_key("noise", noise, fine, "a number")
+        n_outcomes = cohorts[0].loss.outcomes
+        always_shares = _checked_shares("always", always, n_outcomes)
+        start_shares = _checked_shares("start", start, n_outcomes)
+        is_number = isinstance(noise, int | float) and np.isfinite(noise)
+        check_key("noise", noise, is_number, "a number")
         for cohort in cohorts:
-            if cohort.loss.actions != d + 1:
-                raise UserError(f"cohort.{cohort.name}.actions; give {d + 1}, outcomes and one")
-        super().__init__(cohorts, rng, start=shares[1], feedback=feedback, adjustment=adjustment)
-        self.always, self.noise = shares[0], noise
+            if cohort.loss.actions != n_outcomes + 1:
+                give = f"give {n_outcomes + 1}, outcomes and one"
+                raise UserError(f"cohort.{cohort.name}.actions; {give}")
+        super().__init__(cohorts, rng, start=start_shares, feedback=feedback, adjustment=adjustment)
+        self.always = always_shares
+        self.noise = noise
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         share = load[1:] / max(load.sum(), 1)
-        settled, shift = self.settle(share), self.noise * (fundamental - 0.5)
+        settled = self.settle(share)
+        shift = self.noise * (fundamental - 0.5)
         self.last = {"fundamental": fundamental, "share": share}
         return self.within_cube(self.always + (1 - self.always.sum()) * settled + shift)
 
     def price_impact(self, place: int) -> Array:
-        rows, modelled = len(self.cohorts[place].loss), 1 - self.always.sum()
-        return np.full((rows, self.goods), self.adjustment * modelled / self.agents)
+        n_rows = len(self.cohorts[place].loss)
+        modelled_share = 1 - self.always.sum()
+        impact = self.adjustment * modelled_share / self.agents
+        return np.full((n_rows, self.goods), impact)
 
     def summary(self) -> str:
-        mean, spread = self.outcomes.mean[0], self.outcomes.deviation()[0]
+        mean = self.outcomes.mean[0]
+        deviation = self.outcomes.deviation()[0]
         return (
             f"Market: {100 * mean:.1f} % of the agents take part on average, with a standard "
-            f"deviation of {100 * spread:.1f} %"
+            f"deviation of {100 * deviation:.1f} %"
         )
+
+
+def _checked_shares(key: str, shares: float | list[float], size: int) -> Array:
+    """Return shares (size,); UserError unless they are at least 0 and sum to at most 1."""
+    checked = np.broadcast_to(np.asarray(shares, np.float64), size).copy()
+    are_shares = (checked >= 0).all() and checked.sum() <= 1
+    check_key(key, checked.tolist(), are_shares, "shares that sum to at most 1")
+    return checked
 
 
 @register.market("routes")
@@ -123,35 +138,56 @@ class Routes(Settling):
         feedback: str = "same-round",
         adjustment: float = 1.0,
     ) -> None:
-        roads = cohorts[0].loss.outcomes
-        level = np.asarray([0.0] * roads if start is None else start, dtype=np.float64)
-        self.free, self.load = np.asarray(free, np.float64), np.asarray(load, np.float64)
-        for name, given in (("free", self.free), ("load", self.load), ("start", level)):
-            fine = given.shape == (roads,) and (given >= 0).all()
-            check_key(name, given.tolist(), fine, f"{roads} numbers from 0 on")
+        n_roads = cohorts[0].loss.outcomes
+        if start is None:
+            start = [0.0] * n_roads
+        self.free = _checked_numbers("free", free, n_roads)
+        self.load = _checked_numbers("load", load, n_roads)
+        start_flows = _checked_numbers("start", start, n_roads)
         check_key("toll", toll, toll >= 0, "a number of at least 0")
-        taken = [slopes(cohort.loss) for cohort in cohorts]
-        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": taken}
-        super().__init__(cohorts, rng, start=level, **rules)
-        self.toll, self.noise = toll, noise
-        self.flows, self.times = Moments(roads), Moments(1)
+        road_use = [slopes(cohort.loss) for cohort in cohorts]  # of each action, (K, A, d)
+        super().__init__(
+            cohorts,
+            rng,
+            start=start_flows,
+            feedback=feedback,
+            adjustment=adjustment,
+            tables=road_use,
+        )
+        self.toll = toll
+        self.noise = noise
+        self.flows = Moments(n_roads)
+        self.times = Moments(1)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         drivers, *flows = load.sum(0)
         flow = np.array(flows) / max(drivers, 1)
-        settled, shift = self.settle(flow), self.noise * (fundamental - 0.5)
-        time = np.array([(settled * (self.free + self.load * settled)).sum()])
+        settled = self.settle(flow)
+        mean_time = (settled * (self.free + self.load * settled)).sum()
+        time = np.array([mean_time])
         self.flows.add(flow)
         self.times.add(time)
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
+        shift = self.noise * (fundamental - 0.5)
         return self.within_cube(self.free + (1 + self.toll) * self.load * settled + shift)
 
     def price_impact(self, place: int) -> Array:
         return self.swayed(self.tables[place], (1 + self.toll) * self.load / self.agents)
 
     def described(self) -> dict[str, Any]:
-        measured = {"flow": self.flows.mean.tolist(), "time": float(self.times.mean[0])}
-        return super().described() | measured
+        return {
+            **super().described(),
+            "flow": self.flows.mean.tolist(),
+            "time": float(self.times.mean[0]),
+        }
 
     def summary(self) -> str:
         return f"Market: roads, mean travel time {self.times.mean[0]:.4f} without tolls"
+
+
+def _checked_numbers(key: str, values: list[float], size: int) -> Array:
+    """Return numbers (size,), one per road; UserError unless all are at least 0."""
+    numbers = np.asarray(values, dtype=np.float64)
+    are_fine = numbers.shape == (size,) and (numbers >= 0).all()
+    check_key(key, numbers.tolist(), are_fine, f"{size} numbers from 0 on")
+    return numbers

@@ -1,5 +1,7 @@
 r"""Firms face linear inverse demand: the more is supplied of a good, the lower its price.
 
+Scenario files choose this market by the kind ``cournot``; its cohorts have losses that are linear
+in the prices, from which the quantities are read.
     Q_g = sum over agents of the quantity sold,           minus the slope of the loss in y_g
     y_g = intercept_g + noise (fundamental_g - 1/2) - slope Q_g,       cut to [0, 1]
 
@@ -47,19 +49,27 @@ class Cournot(Settling):
         adjustment: float = 1.0,
     ) -> None:
         check_key("slope", slope, slope > 0, "a positive number")
-        level = np.full(cohorts[0].loss.outcomes, float(start))
-        sold = [-slopes(cohort.loss) for cohort in cohorts]
-        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": sold}
-        super().__init__(cohorts, rng, start=level, **rules)
-        self.slope, self.noise = slope, noise
-        self.intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64), level.shape)
+        start_quantities = np.full(cohorts[0].loss.outcomes, float(start))
+        quantities_sold = [-slopes(cohort.loss) for cohort in cohorts]  # by action, (K, A, d)
+        super().__init__(
+            cohorts,
+            rng,
+            start=start_quantities,
+            feedback=feedback,
+            adjustment=adjustment,
+            tables=quantities_sold,
+        )
+        self.slope = slope
+        self.noise = noise
+        intercepts = np.asarray(intercept, dtype=np.float64)
+        self.intercept = np.broadcast_to(intercepts, start_quantities.shape)
         self.supplied = Moments(self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         supply = load.sum(0)[1:]
         self.supplied.add(supply)
-        demand = self.intercept + self.noise * (fundamental - 0.5)
-        price = self.within_cube(demand - self.slope * self.settle(supply))
+        highest_price = self.intercept + self.noise * (fundamental - 0.5)  # at which nothing sells
+        price = self.within_cube(highest_price - self.slope * self.settle(supply))
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
 
@@ -67,8 +77,9 @@ class Cournot(Settling):
         return self.swayed(self.tables[place], self.slope)
 
     def described(self) -> dict[str, Any]:
-        return super().described() | {"quantity": self.supplied.mean.tolist()}
+        return {**super().described(), "quantity": self.supplied.mean.tolist()}
 
     def summary(self) -> str:
-        price, quantity = self.outcomes.mean[0], self.supplied.mean[0]
+        price = self.outcomes.mean[0]
+        quantity = self.supplied.mean[0]
         return f"Market: {self.feedback} supply, mean price {price:.3f} of {quantity:.4g} units"

@@ -1,5 +1,8 @@
 r"""Who pays to know: traders buy a signal or read it off a price that it moves.
 
+Scenario files choose this market by the kind ``information``. The signals and the supply are drawn
+from the market's own stream, the same whatever agents do.
+
 An asset pays u = theta + e. Who is informed knows theta; e, with variance ``noise``, nobody does.
 Supply x is random, so that the price tells theta only in part (Grossman and Stiglitz 1980, whose
 symbols these are, with mean returns and mean supply 0). With constant risk aversion a and a share
@@ -58,35 +61,47 @@ class Information(Settling):
         feedback: str = "lagged",
         adjustment: float = 0.05,
     ) -> None:
-        level = np.array([float(start)])
-        super().__init__(cohorts, rng, start=level, feedback=feedback, adjustment=adjustment)
+        start_share = np.array([float(start)])
+        super().__init__(cohorts, rng, start=start_share, feedback=feedback, adjustment=adjustment)
         if self.goods != 2 or any(cohort.loss.actions != 2 for cohort in cohorts):
             raise UserError("market 'information': give 2 outcomes, and 2 actions to all")
         if min(aversion, signal, noise, supply) <= 0 or not 0 <= start <= 1 or assets < 1:
-            cure = "give a share as market.start, and positive numbers for the others"
-            raise UserError(f"market 'information': {cure}")
-        self.aversion, self.signal, self.noise, self.supply = aversion, signal, noise, supply
-        self.informed, self.assets = Moments(1), assets
+            hint = "give a share as market.start, and positive numbers for the others"
+            raise UserError(f"market 'information': {hint}")
+        self.aversion = aversion
+        self.signal = signal
+        self.noise = noise
+        self.supply = supply
+        self.assets = assets
+        self.informed = Moments(1)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        share = load[1:] / max(load.sum(), 1)
-        settled = self.settle(share)
-        self.informed.add(settled)
-        self.last, informed = {"share": share}, float(settled[0])
-        drawn = self.rng.normal(size=(2, self.assets))
-        theta, supply = drawn * np.sqrt([[self.signal], [self.supply]])
-        knowing = informed / (self.aversion * self.noise)  # what theta moves demand by
-        precision = knowing**2 * self.signal
-        rho = precision / (precision + self.supply)
-        mean = rho * (theta - supply / knowing) if informed else np.zeros(self.assets)  # E[u | P]
+        share_who_buy = load[1:] / max(load.sum(), 1)
+        level = self.settle(share_who_buy)
+        self.informed.add(level)
+        self.last = {"share": share_who_buy}
+        informed_share = float(level[0])  # lambda
+
+        normals = self.rng.normal(size=(2, self.assets))
+        deviations = np.sqrt([[self.signal], [self.supply]])
+        theta, supply = normals * deviations
+        informed_weight = informed_share / (self.aversion * self.noise)  # demand per unit of theta
+        variance_from_theta = informed_weight**2 * self.signal  # of demand
+        rho = variance_from_theta / (variance_from_theta + self.supply)
+        expected_value = np.zeros(self.assets)  # E[u | P]
+        if informed_share:
+            expected_value = rho * (theta - supply / informed_weight)
         variance = self.signal * (1 - rho) + self.noise  # var(u | P)
-        others = (1 - informed) / (self.aversion * variance)
-        price = (knowing * theta + others * mean - supply) / (knowing + others)
-        gaps = np.stack([(theta - price) ** 2 / self.noise, (mean - price) ** 2 / variance])
-        return self.within_cube(np.exp(-gaps / 2).mean(1))
+        uninformed_weight = (1 - informed_share) / (self.aversion * variance)
+        demand_at_price_0 = informed_weight * theta + uninformed_weight * expected_value
+        price = (demand_at_price_0 - supply) / (informed_weight + uninformed_weight)
+        squared_edges = np.stack(
+            [(theta - price) ** 2 / self.noise, (expected_value - price) ** 2 / variance]
+        )
+        return self.within_cube(np.exp(-squared_edges / 2).mean(1))
 
     def described(self) -> dict[str, Any]:
-        return super().described() | {"informed": float(self.informed.mean[0])}
+        return {**super().described(), "informed": float(self.informed.mean[0])}
 
     def summary(self) -> str:
         return f"Market: {100 * self.informed.mean[0]:.1f} % of the traders are informed on average"

@@ -1,5 +1,8 @@
 r"""Shops that order before they know demand, keep what is left over, and see sales, not demand.
 
+Scenario files choose this market by the kind ``shops``. Cash and goods are conserved: what is
+bought and sold moves between the shops' accounts and the world outside.
+
 Each agent has a stock s, which lasts; action a orders up to q_a (its place in [0, 1] times A - 1):
 
     stock raised to max(s, q_a), as far as cash goes, at ``cost`` a unit
@@ -66,38 +69,54 @@ class Shops(Market):
             raise UserError(f"market 'shops': {self.goods} outcomes; demand is one")
         if not 0 <= cost < price or holding < 0:
             raise UserError("market.cost, market.holding: give 0 <= cost < price, holding >= 0")
-        self.price, self.cost, self.holding, self.seen = price, cost, holding, seen
+        self.price = price
+        self.cost = cost
+        self.holding = holding
+        self.seen = seen
         self.accounts: Accounts = Accounts(cohorts, cash, [0.0])
-        self.levels, self.unmet = Moments(1), Moments(1)
+        self.levels = Moments(1)
+        self.unmet = Moments(1)
         self.answers_at_once = seen == "sales"
-        evenly = [np.linspace(0, 1, cohort.loss.actions) for cohort in cohorts]
-        self._orders = [
-            np.tile(own, (len(c.loss), 1)) for own, c in zip(evenly, cohorts, strict=True)
-        ]
+        self._order_levels = []  # what each action orders up to, (K, A) of each cohort
+        for cohort in cohorts:
+            evenly_spaced = np.linspace(0, 1, cohort.loss.actions)
+            self._order_levels.append(np.tile(evenly_spaced, (len(cohort.loss), 1)))
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        here = self.acted(decisions) >= 0
-        cash, before = self.accounts.cash[:-1], self.accounts.goods[:-1, 0]
-        ordered = np.maximum(self.chosen(self._orders, decisions) - before, 0.0)
+        is_present = self.acted(decisions) >= 0
+        cash = self.accounts.cash[:-1]
+        stock_before = self.accounts.goods[:-1, 0]
+        ordered = np.maximum(self.chosen(self._order_levels, decisions) - stock_before, 0.0)
         if self.cost:
-            ordered = np.minimum(ordered, np.floor(cash / self.cost / UNIT) * UNIT)
-        held = before + ordered
-        sold = np.minimum(held, fundamental[0]) * here
-        left = (held - sold) * here
-        self.accounts.move(
-            self.price * sold - self.cost * ordered - self.holding * left, (ordered - sold)[:, None]
-        )
-        most = held[here].max(initial=0.0)
-        shown = np.minimum(fundamental, most) if self.answers_at_once else fundamental
-        mean = np.array([held[here].mean() if here.any() else 0.0])
-        self.levels.add(mean)
-        self.unmet.add(np.array([max(fundamental[0] - mean[0], 0.0)]))
-        self.last = {"fundamental": fundamental, "level": mean, "sold": np.array([sold.sum()])}
-        return shown
+            affordable = np.floor(cash / self.cost / UNIT) * UNIT
+            ordered = np.minimum(ordered, affordable)
+        stock = stock_before + ordered
+        sold = np.minimum(stock, fundamental[0]) * is_present
+        left_over = (stock - sold) * is_present
+        earned = self.price * sold - self.cost * ordered - self.holding * left_over
+        self.accounts.move(earned, (ordered - sold)[:, None])
+
+        published = fundamental
+        if self.answers_at_once:
+            greatest_stock = stock[is_present].max(initial=0.0)
+            published = np.minimum(fundamental, greatest_stock)
+        mean_stock = np.array([stock[is_present].mean() if is_present.any() else 0.0])
+        self.levels.add(mean_stock)
+        self.unmet.add(np.array([max(fundamental[0] - mean_stock[0], 0.0)]))
+        self.last = {
+            "fundamental": fundamental,
+            "level": mean_stock,
+            "sold": np.array([sold.sum()]),
+        }
+        return published
 
     def described(self) -> dict[str, Any]:
-        means = {"level": float(self.levels.mean[0]), "unmet": float(self.unmet.mean[0])}
-        return {"seen": self.seen, **means, "cash": float(self.accounts.cash[:-1].mean())}
+        return {
+            "seen": self.seen,
+            "level": float(self.levels.mean[0]),
+            "unmet": float(self.unmet.mean[0]),
+            "cash": float(self.accounts.cash[:-1].mean()),
+        }
 
     def summary(self) -> str:
         return (

@@ -1,5 +1,8 @@
 r"""A limit order book in event time: orders trade one by one, or in a batch, and rest over rounds.
 
+Scenario files choose it by the kind ``order-book``; its cohorts have the utilities ``orders`` or
+``quotes``. This file turns decisions into arrivals and orders, moves what was traded between
+accounts, and says what every other action would have lost.
 docs/order_book.md says what happens in a round, and what is refused; how orders trade,
 ``order_book_matching``. A trade moves p q between buyer and seller and a fee from each to the world
 outside, all in whole units of 2^-22, so that cash and goods are conserved exactly.
@@ -20,21 +23,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import read_only
 from regretless.market.game.accounts import UNIT, Endowment
 from regretless.market.game.market import Decisions, check_key, check_word
 from regretless.market.game.protocols import Cohort
-from regretless.market.losses.orders import MOST_FEE, Orders
+from regretless.market.losses.orders import MAX_FEE, Orders
 from regretless.market.markets import order_book_matching as kernels
 from regretless.market.markets.call_auction import Exchange
-from regretless.market.markets.order_book_matching import ASK, BID, FIRST, Rules, Sent, Tape, Whole
+from regretless.market.markets.order_book_matching import (
+    ASK,
+    BID,
+    IntArray,
+    Rules,
+    Sent,
+    Tape,
+)
 
-FINEST = 2**21  # ticks times lots
-UNLIMITED = 2**40  # lots
-MOST_SLOTS = 64  # open orders of an agent that adds to those it has
-WORDS = {
+MAX_GRID_POINTS = 2**21  # ticks times lots
+UNLIMITED_LOTS = 2**40  # stands for no limit
+MAX_SLOTS_OF_ADDING = 64  # open orders of an agent that adds to those it has
+ALLOWED_WORDS = {
     "matching": ("continuous", "batch"),
     "centre": ("fixed", "news"),
     "outcome": ("price", "value", ""),
@@ -44,14 +54,26 @@ AGGRESSORS = np.array(["", "buyer", "seller"], dtype=object)
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What is on the book before a round."""
+    """What is on the book before a round, of d goods at T + 1 ticks.
 
-    prices: Array  # (T + 1,)
-    bids: Array  # units bid for at each (d, T + 1)
+    Attributes
+    ----------
+    prices : ndarray (T + 1,)
+        Of the ticks, in [0, 1].
+    bids, asks : ndarray (d, T + 1)
+        Units bid for and offered at each.
+    bid, ask : ndarray (d,)
+        The best prices, NaN where there is none.
+    last : ndarray (d,)
+        The last trade's price, 1/2 before the first.
+    """
+
+    prices: Array
+    bids: Array
     asks: Array
-    bid: Array  # the best price (d,), NaN where there is none
+    bid: Array
     ask: Array
-    last: Array  # the last trade's price (d,), 1/2 before the first
+    last: Array
 
     @property
     def mid(self) -> Array:
@@ -94,24 +116,27 @@ class OrderBook(Exchange):
     ) -> None:
         super().__init__(cohorts, rng, cash=cash, stock=stock, refresh=refresh)
         for key, word in {"matching": matching, "centre": centre, "outcome": outcome}.items():
-            check_word(key, word, WORDS[key])
+            check_word(key, word, ALLOWED_WORDS[key])
         _check_grid(ticks, lots)
-        fine = type(expires) is int and expires >= 0
-        check_key("expires", expires, fine, "a whole number of at least 0")
-        self.ticks, self.lots, self.expires = ticks, lots, expires
+        is_whole = type(expires) is int and expires >= 0
+        check_key("expires", expires, is_whole, "a whole number of at least 0")
+        self.ticks = ticks
+        self.lots = lots
+        self.expires = expires
         self._fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
-        self._batch, self._news = matching == "batch", centre == "news"
+        self._batch = matching == "batch"
+        self._news = centre == "news"
         self._latency = self.accounts.each("latency", latency or {})
         losses = [_checked_orders(cohort, ticks, lots) for cohort in cohorts]
-        self._losses, (self._acts, self._orders) = losses, _menu(losses, ticks, lots)
+        self._losses = losses
+        self._acts, self._orders = _menu(losses, ticks, lots)
         self._slots = max(_slots(loss, lots) for loss in losses)
         self._worth = np.concatenate([loss.worth[:, 0] for loss in losses])
         self._common = np.concatenate([loss.common for loss in losses])
-        most = np.concatenate([loss.most for loss in losses])
-        may = self.accounts.each("hold", {} if hold is None else hold, UNLIMITED)
-        self._most, self._hold = (
-            np.floor(np.minimum(units * lots, UNLIMITED)).astype(np.int64) for units in (most, may)
-        )
+        unit_limits = np.concatenate([loss.most for loss in losses])
+        hold_limits = self.accounts.each("hold", {} if hold is None else hold, UNLIMITED_LOTS)
+        self._unit_limits = _in_lots(unit_limits, lots)
+        self._hold_limits = _in_lots(hold_limits, lots)
         self._says_value = outcome == "value" or (not outcome and bool(self._common.any()))
         if not (self.accounts.goods * lots % 1 == 0).all():
             raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
@@ -125,29 +150,43 @@ class OrderBook(Exchange):
             self._empty()
             self.restock()
         self._open_round(fundamental, decisions)
-        self._start, self._last, before = self.open.copy(), self.price.copy(), self._own.copy()
-        rules, most = self._rules(), self.agents * self._slots + len(self._orders)
-        tape = Tape(np.zeros((most, 6), dtype=np.int64), np.zeros(2, dtype=np.int64))
+        self._state_before = self.open.copy()
+        self._price_before = self.price.copy()
+        owned_before = self._owned.copy()
+
+        rules = self._rules()
+        max_trades = self.agents * self._slots + len(self._orders)
+        tape = Tape(
+            trades=np.zeros((max_trades, 6), dtype=np.int64), counts=np.zeros(2, dtype=np.int64)
+        )
         kernels.play(self.open, rules, tape, self._sent, self.price)
-        self._tape = tape.trades[: tape.counts[0]]
+        n_trades, n_refused = tape.counts.tolist()
+        self._tape = tape.trades[:n_trades]
         if not self._batch:
             self.price[self._tape[:, 0]] = self._tape[:, 3]  # of several trades the last
         kernels.expire(self.open, rules, 0)
         self._quotes = self.book()
         if self.expires:
             kernels.expire(self.open, rules, self.expires)
-        self._settle(before, fundamental, int(tape.counts[1]))
+        self._settle(owned_before, fundamental, n_refused)
         return fundamental if self._says_value else self._quotes.mid
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every action of every agent would have lost, by clearing again."""
         changes = np.zeros((*self._acts.shape[:2], 1 + self.goods), dtype=np.int64)
-        kernels.again(self._start.copy(), self._rules(-1), self._sent, self._last, changes)
-        cash, goods = changes[..., 0] * UNIT, changes[..., 1:] / self.lots
+        kernels.again(
+            self._state_before.copy(),
+            self._rules(rounds_ahead=-1),
+            self._sent,
+            self._price_before,
+            changes,
+        )
+        cash = changes[..., 0] * UNIT
+        goods = changes[..., 1:] / self.lots
         return self.losses_of(cash + (goods * self._value[:, None]).sum(2))
 
     def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
-        good, buyer, seller, price, lots, sides = self._tape.T
+        good, buyer, seller, price, lots, aggressor = self._tape.T
         trades = {
             "sequence": np.arange(len(good)),
             "good": good,
@@ -155,32 +194,51 @@ class OrderBook(Exchange):
             "seller": seller + 1,
             "price": price / (2 * self.ticks),
             "quantity": lots / self.lots,
-            "aggressor": AGGRESSORS[sides],
+            "aggressor": AGGRESSORS[aggressor],
         }
-        seen, goods = self._quotes, np.arange(self.goods)
-        quotes = {"good": goods, "bid": seen.bid, "ask": seen.ask, "mid": (seen.bid + seen.ask) / 2}
-        for name, units, price in (("bid", seen.bids, seen.bid), ("ask", seen.asks, seen.ask)):
-            depth = units[goods, np.nan_to_num(price * self.ticks).astype(np.intp)]
-            quotes[f"{name}_depth"] = np.where(np.isnan(price), 0.0, depth)
+        view = self._quotes
+        quotes = {
+            "good": np.arange(self.goods),
+            "bid": view.bid,
+            "ask": view.ask,
+            "mid": (view.bid + view.ask) / 2,
+            "bid_depth": self._depth_at(view.bids, view.bid),
+            "ask_depth": self._depth_at(view.asks, view.ask),
+        }
         return {"trades": trades, "quotes": quotes}
 
+    def _depth_at(self, units: Array, price: Array) -> Array:
+        """Return which of ``units`` (d, T + 1) are at each good's price (d,); 0 where it is NaN."""
+        tick = np.nan_to_num(price * self.ticks).astype(np.intp)
+        depth = units[np.arange(self.goods), tick]
+        return np.where(np.isnan(price), 0.0, depth)
+
     def book(self) -> View:
-        steps, depth = np.arange(self.ticks + 1), np.zeros((2, self.goods, self.ticks + 1))
-        orders = self.open[: self._places["queues"]].reshape(-1, kernels.WIDTH)
-        at = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
-        np.add.at(depth, tuple(at.T), orders[:, kernels.LOTS])
-        bid = np.where(depth[BID] > 0, steps, -np.inf).max(1) / self.ticks
-        ask = np.where(depth[ASK] > 0, steps, np.inf).min(1) / self.ticks
-        best = [np.where(np.isinf(end), np.nan, end) for end in (bid, ask)]
-        last, prices = self.price / (2 * self.ticks), steps / self.ticks
-        return View(*map(read_only, (prices, *(depth / self.lots), *best, last)))
+        """Return what is on the book, in arrays that cannot be written."""
+        orders = self.open[: self._begins["queues"]].reshape(-1, kernels.WIDTH)
+        order_cells = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
+        depth = np.zeros((2, self.goods, self.ticks + 1))  # lots by side, good and tick
+        np.add.at(depth, tuple(order_cells.T), orders[:, kernels.LOTS])
+        ticks = np.arange(self.ticks + 1)
+        bid = np.where(depth[BID] > 0, ticks, -np.inf).max(1) / self.ticks
+        ask = np.where(depth[ASK] > 0, ticks, np.inf).min(1) / self.ticks
+        return View(
+            prices=read_only(ticks / self.ticks),
+            bids=read_only(depth[BID] / self.lots),
+            asks=read_only(depth[ASK] / self.lots),
+            bid=read_only(np.where(np.isinf(bid), np.nan, bid)),
+            ask=read_only(np.where(np.isinf(ask), np.nan, ask)),
+            last=read_only(self.price / (2 * self.ticks)),
+        )
 
     def affordable(self, place: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
-        loss, fee = self._losses[place], max(*self._fees, 0) * UNIT * self.lots
+        loss = self._losses[place]
+        fee = max(*self._fees, 0) * UNIT * self.lots  # of a unit
         cost = np.where(loss.units > 0, loss.units * (loss.limit + fee), 0.0).sum(2)
-        mine = np.eye(self.goods)[loss.asset.astype(np.intp)]
-        return self.covered(place, cost, (np.maximum(-loss.units, 0)[..., None] * mine).sum(2))
+        is_good = np.eye(self.goods)[loss.asset.astype(np.intp)]
+        sold = (np.maximum(-loss.units, 0)[..., None] * is_good).sum(2)
+        return self.covered(place, cost, sold)
 
     def described(self) -> dict[str, Any]:
         """Describe trades and gains; with days, values and holds also the share of possible gains.
@@ -188,47 +246,67 @@ class OrderBook(Exchange):
         Those are of a day in which each good goes to whom it is worth most, as far as they may hold
         it; cash is no limit.
         """
-        rounds, (trades, refused, gains, spread, quoted) = max(self.rounds, 1), self.sums.tolist()
-        found = {
+        rounds = max(self.rounds, 1)
+        trades, refused, gains, spreads, n_spreads = self.sums.tolist()
+        figures = {
             "trades": trades / rounds,
             "refused": refused / rounds,
             "gains_from_trade": gains / rounds,
-            "spread": spread / quoted if quoted else None,
+            "spread": spreads / n_spreads if n_spreads else None,
         }
-        if not self.refresh or self._common.any() or self._hold.max() >= UNLIMITED:
-            return found
-        possible, room = 0.0, self._hold / self.lots
-        for worth, stock in zip(self._worth.T, self._begun[1].T, strict=True):
+        if not self.refresh or self._common.any() or self._hold_limits.max() >= UNLIMITED_LOTS:
+            return figures
+        possible_gains = 0.0
+        room = self._hold_limits / self.lots
+        for worth, stock in zip(self._worth.T, self._initial_goods.T, strict=True):
             ranked = np.argsort(-worth)
-            given = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
-            possible += float(given @ worth[ranked] - stock @ worth)
-        possible *= max(-(-self.rounds // self.refresh), 1)
-        return found | {"efficiency": gains / possible} if possible > 0 else found
+            allotted_so_far = np.minimum(np.cumsum(room[ranked]), stock.sum())
+            allotted = np.diff(allotted_so_far, prepend=0.0)
+            possible_gains += float(allotted @ worth[ranked] - stock @ worth)
+        days = max(-(-self.rounds // self.refresh), 1)  # rounded up
+        possible_gains *= days
+        if possible_gains > 0:
+            figures["efficiency"] = gains / possible_gains
+        return figures
 
     def summary(self) -> str:
-        now, kind = self.described(), "a batch auction" if self._batch else "an order book"
-        spread = "no spread" if now["spread"] is None else f"a mean spread of {now['spread']:.4g}"
-        share = f", {100 * now['efficiency']:.4g} % of what there is" if "efficiency" in now else ""
-        gains = f"gains of {round(now['gains_from_trade'], 9) + 0.0:.4g}{share}"
-        refused = f"; {now['refused']:.4g} orders per round were refused" if now["refused"] else ""
-        return f"Market: {kind}; {now['trades']:.4g} trades per round, {spread}, {gains}{refused}"
+        figures = self.described()
+        kind = "a batch auction" if self._batch else "an order book"
+        spread = "no spread"
+        if figures["spread"] is not None:
+            spread = f"a mean spread of {figures['spread']:.4g}"
+        gains = f"gains of {round(figures['gains_from_trade'], 9) + 0.0:.4g}"
+        if "efficiency" in figures:
+            gains += f", {100 * figures['efficiency']:.4g} % of what there is"
+        refused = ""
+        if figures["refused"]:
+            refused = f"; {figures['refused']:.4g} orders per round were refused"
+        trades = f"{figures['trades']:.4g} trades per round"
+        return f"Market: {kind}; {trades}, {spread}, {gains}{refused}"
 
     @property
-    def _own(self) -> Whole:
-        """What each agent owns (N, FIRST + 3 d), as part of the state."""
-        return self.open[self._places["own"] :].reshape(self.agents, -1)
+    def _owned(self) -> IntArray:
+        """What each agent owns (N, FIRST_HOLDING + HOLDING_WIDTH d), as part of the state."""
+        return self.open[self._begins["accounts"] :].reshape(self.agents, -1)
 
-    def _rules(self, ahead: int = 0) -> Rules:
+    def _rules(self, rounds_ahead: int = 0) -> Rules:
         """Return the rules of the round that begins, or of the one that has ended (-1)."""
-        half, (maker, taker) = round(1 / UNIT) // (2 * self.ticks * self.lots), self._fees
-        number, slots = self.rounds + ahead, self._slots
-        return Rules(half, maker, taker, slots, batch=self._batch, number=number, **self._places)
+        maker_fee, taker_fee = self._fees
+        return Rules(
+            half=round(1 / UNIT) // (2 * self.ticks * self.lots),
+            maker=maker_fee,
+            taker=taker_fee,
+            slots=self._slots,
+            batch=self._batch,
+            number=self.rounds + rounds_ahead,
+            **self._begins,
+        )
 
     def _empty(self) -> None:
-        """Take everything off the book; ``open`` is its state (``matching.Rules``)."""
-        book = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
-        self._places, self.open = book
-        self._own[:, kernels.MOST], self._own[:, kernels.HOLD] = self._most, self._hold
+        """Take everything off the book; ``open`` is its state (``order_book_matching.Rules``)."""
+        self._begins, self.open = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
+        self._owned[:, kernels.MOST] = self._unit_limits
+        self._owned[:, kernels.HOLD] = self._hold_limits
 
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
         """Note who arrives when and does what, what goods are worth, and what agents own."""
@@ -237,34 +315,45 @@ class OrderBook(Exchange):
         actions = self.acted(decisions).astype(np.int64)
         self._sent = Sent(self._acts, self._orders, self.arrivals, actions, shift)
         self._value = self._worth + self._common[:, None] * fundamental
-        self._own[:, kernels.TURN] = 0
-        self._own[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
-        self._own[:, FIRST::3] = np.rint(self.accounts.goods[:-1] * self.lots)
+        self._owned[:, kernels.TURN] = 0
+        self._owned[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
+        self._owned[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] = np.rint(
+            self.accounts.goods[:-1] * self.lots
+        )
 
-    def _settle(self, before: Whole, fundamental: Array, refused: int) -> None:
+    def _settle(self, owned_before: IntArray, fundamental: Array, refused: int) -> None:
         """Move what was traded between accounts, and add the round to the sums."""
-        change = self._own - before
-        bought = change[:, FIRST::3] / self.lots
+        change = self._owned - owned_before
+        bought = change[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] / self.lots
         self.accounts.move(change[:, kernels.CASH] * UNIT, bought)
         spread = self._quotes.ask - self._quotes.bid
-        seen, gains = ~np.isnan(spread), (bought * self._value).sum()
-        self.sums += (len(self._tape), refused, gains, spread[seen].sum(), seen.sum())
+        has_spread = ~np.isnan(spread)
+        gains = (bought * self._value).sum()
+        self.sums += (len(self._tape), refused, gains, spread[has_spread].sum(), has_spread.sum())
         volume = np.bincount(self._tape[:, 0], self._tape[:, 4], self.goods) / self.lots
-        self.last, self.rounds = {"fundamental": fundamental, "volume": volume}, self.rounds + 1
+        self.last = {"fundamental": fundamental, "volume": volume}
+        self.rounds = self.rounds + 1
 
 
 def _check_grid(ticks: Any, lots: Any) -> None:
+    """Raise UserError unless ticks and lots are powers of 2 and not too many together."""
     for key, value in {"ticks": ticks, "lots": lots}.items():
-        fine = type(value) is int and value >= 1 and not value & (value - 1)
-        check_key(key, value, fine, "a power of 2")
-    if ticks * lots > FINEST:
-        raise UserError(f"market.ticks, market.lots: {ticks} x {lots} is above {FINEST}; give less")
+        is_power_of_2 = type(value) is int and value >= 1 and not value & (value - 1)
+        check_key(key, value, is_power_of_2, "a power of 2")
+    if ticks * lots > MAX_GRID_POINTS:
+        product = f"{ticks} x {lots} is above {MAX_GRID_POINTS}"
+        raise UserError(f"market.ticks, market.lots: {product}; give less")
+
+
+def _in_lots(units: Array, lots: int) -> IntArray:
+    """Return limits in whole lots from limits in units; at most ``UNLIMITED_LOTS``."""
+    return np.floor(np.minimum(units * lots, UNLIMITED_LOTS)).astype(np.int64)
 
 
 def _fee(key: str, fee: float, lots: int) -> int:
     """Return a fee for a lot in units of the accounts."""
-    fine = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MOST_FEE
-    check_key(key, fee, fine, f"a number from -{MOST_FEE:g} to {MOST_FEE:g}")
+    is_allowed = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MAX_FEE
+    check_key(key, fee, is_allowed, f"a number from -{MAX_FEE:g} to {MAX_FEE:g}")
     return round(fee / lots / UNIT)
 
 
@@ -276,40 +365,68 @@ def _checked_orders(cohort: Cohort, ticks: int, lots: int) -> Orders:
             f"market 'order-book': a {loss.form} loss of cohort.{cohort.name} sends no orders; "
             'use utility = "orders" or "quotes"'
         )
-    sent = loss.units != 0
-    for what, key, sizes, each in (
+    is_sent = loss.units != 0
+    for description, key, sizes, per_unit in (
         ("an order for {:g} units", "lots", loss.units, lots),
         ("a limit of {:g}", "ticks", loss.limit, ticks),
     ):
-        off = sent & (sizes * each % 1 != 0)
-        if off.any():
-            why = f"is no multiple of 1/{each}; change it, or market.{key}"
-            raise UserError(f"cohort.{cohort.name}: {what.format(sizes[off][0])} {why}")
-    if (loss.limit[sent] < 0).any() or (loss.limit[sent] > 1).any():
+        is_off_grid = is_sent & (sizes * per_unit % 1 != 0)
+        if is_off_grid.any():
+            reason = f"is no multiple of 1/{per_unit}; change it, or market.{key}"
+            raise UserError(
+                f"cohort.{cohort.name}: {description.format(sizes[is_off_grid][0])} {reason}"
+            )
+    if (loss.limit[is_sent] < 0).any() or (loss.limit[is_sent] > 1).any():
         raise UserError(f"cohort.{cohort.name}: limits are in [0, 1]; change them")
     return loss
 
 
-def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[Whole, Whole]:
-    """Return all agents' actions and orders, as ``matching.Sent`` has them."""
-    most, acts, orders, begun = max(loss.actions for loss in losses), [], [], 0
+def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[IntArray, IntArray]:
+    """Return all agents' actions and orders, as ``order_book_matching.Sent`` has them."""
+    max_actions = max(loss.actions for loss in losses)
+    actions_of_cohorts = []
+    orders_of_cohorts = []
+    n_orders = 0  # of the cohorts before
     for loss in losses:
-        sent = loss.units != 0
-        count = sent.sum(2)
-        ends = begun + np.cumsum(count).reshape(count.shape)
-        listed = np.stack([loss.units, loss.limit, loss.asset], -1) * sent[..., None]
-        rows = [listed.reshape(*loss.keeps.shape, -1), loss.keeps[..., None], loss.rests[..., None]]
-        same = [(own[:, None] == own).all(2).argmax(1) for own in np.concatenate(rows, axis=2)]
-        own = np.stack([ends - count, ends, loss.keeps, loss.rests, np.stack(same)], -1)
-        beyond = (0, 0), (0, most - loss.actions), (0, 0)
-        acts.append(np.pad(own, beyond, constant_values=-1))
-        orders.append(np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)[sent])
-        begun = int(ends[-1, -1])
-    return np.concatenate(acts).astype(np.int64), np.rint(np.concatenate(orders)).astype(np.int64)
+        is_sent = loss.units != 0  # (N, A, m)
+        orders_per_action = is_sent.sum(2)
+        ends = n_orders + np.cumsum(orders_per_action).reshape(orders_per_action.shape)
+        begins = ends - orders_per_action
+        first_equal = _first_equal_actions(loss, is_sent)
+        actions = np.stack([begins, ends, loss.keeps, loss.rests, first_equal], -1)
+        missing_actions = max_actions - loss.actions
+        padding = ((0, 0), (0, missing_actions), (0, 0))
+        actions_of_cohorts.append(np.pad(actions, padding, constant_values=-1))
+        orders = np.stack([loss.units * lots, loss.limit * ticks, loss.asset], -1)
+        orders_of_cohorts.append(orders[is_sent])
+        n_orders = int(ends[-1, -1])
+    all_actions = np.concatenate(actions_of_cohorts).astype(np.int64)
+    all_orders = np.rint(np.concatenate(orders_of_cohorts)).astype(np.int64)
+    return all_actions, all_orders
+
+
+def _first_equal_actions(loss: Orders, is_sent: Mask) -> Indices:
+    """Return for each action (N, A) the first of the agent's actions that does the same."""
+    sent_orders = np.stack([loss.units, loss.limit, loss.asset], -1) * is_sent[..., None]
+    what_actions_do = np.concatenate(
+        [
+            sent_orders.reshape(*loss.keeps.shape, -1),
+            loss.keeps[..., None],
+            loss.rests[..., None],
+        ],
+        axis=2,
+    )
+    first_equal = []
+    for actions in what_actions_do:  # of one agent (A, ...); all agents at once take much memory
+        are_equal = (actions[:, None] == actions).all(2)
+        first_equal.append(are_equal.argmax(1))
+    return np.stack(first_equal)
 
 
 def _slots(loss: Orders, lots: int) -> int:
     """Return how many open orders an agent may have: no more than it may have lots in them."""
-    sends = int(loss.units.shape[-1])
-    adds = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
-    return max(sends, min(MOST_SLOTS, int(loss.most.max() * lots))) if adds else sends
+    orders_sent = int(loss.units.shape[-1])
+    may_add = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
+    if not may_add:
+        return orders_sent
+    return max(orders_sent, min(MAX_SLOTS_OF_ADDING, int(loss.most.max() * lots)))

@@ -1,5 +1,9 @@
 """Compiled orders and rounds of an order book, and rounds that are cleared again.
 
+``market.markets.order_book`` calls ``empty`` for a state without orders, ``play`` once per round,
+``expire`` after it, and ``again`` for what every other action would have brought. The other
+functions are steps of these, called by compiled code alone.
+
 Everything is a whole number. Prices are ticks 0..T, quantities lots, and cash is counted in units
 of which half a tick of a lot is ``Rules.half``. Slot k belongs to agent k // slots; resting orders
 of one good, side and tick are a queue by time.
@@ -17,8 +21,22 @@ state before an agent arrives does not depend on its order, so it is walked thro
 arrivals from the agent's own on are played again, as long as it has an order open. In a batch all
 that the others' orders add up to is collected once.
 
-The state is one array of whole numbers, which is quick to copy and to hand on: first the orders,
-then the ends of each queue, the best prices, and what each agent owns (``Rules``).
+Arguments that all functions share
+----------------------------------
+state : int array (numbers,)
+    The book and what agents own, in one array that is quick to copy and to hand on: first the
+    orders (``WIDTH`` numbers for each slot), then the ends of each queue, the best prices, and what
+    each agent owns (``FIRST_HOLDING`` numbers, and ``HOLDING_WIDTH`` for each good). Written in
+    place by all functions that do not return something of it. ``Rules`` says where each part
+    begins.
+rules : Rules
+    What does not change within a round.
+tape : Tape
+    What happened; trades and refused orders are added to it in place.
+sent : Sent
+    Who comes in the round, and does what.
+slot, agent, good, side, tick
+    Numbers of an open order, an agent, a good, ``BID`` or ``ASK``, and a price.
 """
 
 from typing import NamedTuple
@@ -29,441 +47,639 @@ from numpy.typing import NDArray
 from regretless.market.core.compiled import compiled
 from regretless.market.markets.call_auction import clearing, shares
 
-Whole = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
-LOTS, TICK, GOOD, SIDE, SINCE, NEXT, BEFORE, WIDTH = range(8)  # of an order, and how many there are
-# Of an agent: cash, what of it open orders may cost, lots traded in this round, lots in open
-# orders, the most that these two may be, the most of a good that it may hold; then for each good
-CASH, HELD, TURN, OPEN, MOST, HOLD, FIRST = range(7)
-OWNED, WANTED, OFFERED = range(3)  # lots owned, bid for and offered
-BID, ASK = 0, 1
-BEGIN, END, KEEPS, RESTS, SAME, ENTRIES = range(6)  # of an action
+# Places of an order's numbers.
+LOTS = 0  # that are open; 0 where the slot is free
+TICK = 1  # of its limit
+GOOD = 2
+SIDE = 3
+SINCE = 4  # the round in which it was sent; -1 if it does not rest
+NEXT = 5  # slot of the order behind it in its queue; -1 for none
+BEFORE = 6  # and of the one before it
+WIDTH = 7  # how many numbers an order has
+
+# Places of an agent's numbers.
+CASH = 0
+HELD = 1  # cash that its open orders may cost
+TURN = 2  # lots traded in this round
+OPEN = 3  # lots in open orders
+MOST = 4  # the most that these two may be together
+HOLD = 5  # the most lots of a good that it may hold
+FIRST_HOLDING = 6  # from here on the numbers of each good
+
+# Places of an agent's numbers of a good, in lots; the first good's begin at ``FIRST_HOLDING``.
+OWNED = 0
+WANTED = 1  # bid for
+OFFERED = 2
+HOLDING_WIDTH = 3  # how many numbers an agent has of a good
+
+# Sides, and who took a trade: the buyer, the seller, or nobody in a batch.
+BID = 0
+ASK = 1
+BUYER_TOOK = 1
+SELLER_TOOK = -1
+NOBODY_TOOK = 0
+
+# What is done with an agent's orders in ``collect``.
+ADD = 1
+REMOVE = -1
+
+# Places of an action's numbers (``Sent.acts``).
+BEGIN = 0  # of its orders in ``Sent.orders``
+END = 1
+KEEPS = 2  # whether what the agent has on the book stays
+RESTS = 3  # whether what does not trade at once rests
+SAME = 4  # the first of the agent's actions that does the same
+ENTRIES = 5  # how many numbers an action has
 
 
 class Rules(NamedTuple):
-    """What does not change within a round, and where the state holds what."""
+    """What does not change within a round, and where the state holds what.
 
-    half: int  # cash for half a tick of one lot
-    maker: int  # the cash that each pays for a lot, below 0 for what it is paid
+    Attributes
+    ----------
+    half : int
+        Cash for half a tick of one lot.
+    maker, taker : int
+        Cash that the side which rested and the side which came pay for a lot; below 0 for what they
+        are paid.
+    slots : int
+        Open orders that an agent may have.
+    batch : bool
+        Whether orders are collected and cleared together.
+    number : int
+        Of the round.
+    top : int
+        The highest tick, T.
+    goods : int
+    queues : int
+        Where the queues begin: slot of the first and of the last order, by good, side and tick.
+    best : int
+        Where the best ticks begin, by good and side; -1 and T + 1 for none.
+    accounts : int
+        Where the agents' numbers begin.
+    wide : int
+        How many numbers an agent has.
+    """
+
+    half: int
+    maker: int
     taker: int
-    slots: int  # open orders that an agent may have
+    slots: int
     batch: bool
-    number: int  # of the round
-    top: int  # T
+    number: int
+    top: int
     goods: int
-    queues: int  # where the queues begin
-    best: int  # where the best prices do, -1 and T + 1 for none
-    own: int  # where the agents do
-    wide: int  # numbers of an agent, see ``CASH``
+    queues: int
+    best: int
+    accounts: int
+    wide: int
 
 
 class Sent(NamedTuple):
     """Who comes in a round, and does what.
 
-    ``acts`` (N, A, 5) are every agent's actions: where their orders begin and end, whether what the
-    agent has on the book stays, whether what does not trade at once rests, and the first action
-    that is the same (-1 beyond an agent's actions).
+    Attributes
+    ----------
+    acts : int array (N, A, 5)
+        Every agent's actions, see ``BEGIN``; -1 beyond an agent's actions.
+    orders : int array (M, 3)
+        Lots (below 0 for a sale), tick and good; those of an action side by side.
+    arrivals : int array (N,)
+        Agents as they arrive.
+    actions : int array (N,)
+        What each agent does, -1 where it is absent.
+    shift : int array (d,)
+        Ticks that are added to the limits of each good.
     """
 
-    acts: Whole
-    orders: Whole  # (M, 3): lots (below 0 for a sale), tick and good, of an action side by side
-    arrivals: Whole  # agents as they arrive (N,)
-    actions: Whole  # what each does (N,), -1 where it is absent
-    shift: Whole  # ticks that are added to the limits of each good (d,)
+    acts: IntArray
+    orders: IntArray
+    arrivals: IntArray
+    actions: IntArray
+    shift: IntArray
 
 
 class Tape(NamedTuple):
-    """What happened in a round; with room for no trades none is kept."""
+    """What happened in a round.
 
-    # (m, 6): good, buyer, seller, price in half ticks, lots, and who took it: 1 for the buyer, -1
-    # for the seller, 0 in a batch.
-    trades: Whole
-    counts: Whole  # how many trades and refused orders
+    Attributes
+    ----------
+    trades : int array (m, 6)
+        Good, buyer, seller, price in half ticks, lots, and who took it: 1 for the buyer, -1 for the
+        seller, 0 in a batch. With room for no trades (0, 6) none is kept.
+    counts : int array (2,)
+        How many trades and how many refused orders there were.
+    """
+
+    trades: IntArray
+    counts: IntArray
 
 
-def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int], Whole]:
+def empty(agents: int, slots: int, goods: int, top: int) -> tuple[dict[str, int], IntArray]:
     """Return where a state holds what, as ``Rules`` name it, and the state without orders."""
     queues = agents * slots * WIDTH
     best = queues + 4 * goods * (top + 1)
-    own, wide = best + 2 * goods, FIRST + 3 * goods
-    places = {"top": top, "goods": goods, "queues": queues, "best": best, "own": own, "wide": wide}
-    state = np.zeros(own + agents * wide, dtype=np.int64)
+    accounts = best + 2 * goods
+    wide = FIRST_HOLDING + HOLDING_WIDTH * goods
+    begins = {
+        "top": top,
+        "goods": goods,
+        "queues": queues,
+        "best": best,
+        "accounts": accounts,
+        "wide": wide,
+    }
+    state = np.zeros(accounts + agents * wide, dtype=np.int64)
     state[queues:best] = -1
-    state[best:own] = np.tile([-1, top + 1], goods)
-    return places, state
+    state[best:accounts] = np.tile([-1, top + 1], goods)
+    return begins, state
 
 
 @compiled(nogil=True)
-def own_at(r: Rules, agent: int) -> int:
+def account_at(rules: Rules, agent: int) -> int:
     """Return where what an agent owns begins."""
-    return r.own + agent * r.wide
+    return rules.accounts + agent * rules.wide
 
 
 @compiled(nogil=True)
-def queue_at(r: Rules, g: int, side: int, tick: int) -> int:
+def queue_at(rules: Rules, good: int, side: int, tick: int) -> int:
     """Return where the first of a queue stands; the last stands behind it, -1 for none."""
-    return r.queues + 2 * ((2 * g + side) * (r.top + 1) + tick)
+    return rules.queues + 2 * ((2 * good + side) * (rules.top + 1) + tick)
 
 
 @compiled(nogil=True)
-def set_aside(r: Rules, side: int, tick: int) -> int:
-    """Return the cash that a lot of an open order may cost."""
-    fee, worth = max(r.maker, r.taker, 0), 2 * tick * r.half
-    return worth + fee if side == BID else max(0, fee - worth)
+def set_aside(rules: Rules, side: int, tick: int) -> int:
+    """Return the cash that is set aside for a lot of an open order: the most that it may cost."""
+    fee = max(rules.maker, rules.taker, 0)
+    worth = 2 * tick * rules.half
+    if side == BID:
+        return worth + fee
+    return max(0, fee - worth)
 
 
 @compiled(nogil=True)
-def reserve(s: Whole, r: Rules, k: int, lots: int) -> None:
-    """Count lots of the order in slot k as open; below 0 as open no more."""
-    at, i = k * WIDTH, own_at(r, k // r.slots)
-    side = s[at + SIDE]
-    s[i + HELD] += lots * set_aside(r, side, s[at + TICK])
-    s[i + OPEN] += lots
-    s[i + FIRST + 3 * s[at + GOOD] + (WANTED if side == BID else OFFERED)] += lots
-    s[at + LOTS] += lots
+def reserve(state: IntArray, rules: Rules, slot: int, lots: int) -> None:
+    """Count lots of the order in a slot as open; below 0 as open no more."""
+    order = slot * WIDTH
+    account = account_at(rules, slot // rules.slots)
+    side = state[order + SIDE]
+    state[account + HELD] += lots * set_aside(rules, side, state[order + TICK])
+    state[account + OPEN] += lots
+    holding = account + FIRST_HOLDING + HOLDING_WIDTH * state[order + GOOD]
+    if side == BID:
+        state[holding + WANTED] += lots
+    else:
+        state[holding + OFFERED] += lots
+    state[order + LOTS] += lots
 
 
 @compiled(nogil=True)
-def queue(s: Whole, r: Rules, k: int) -> None:
+def queue(state: IntArray, rules: Rules, slot: int) -> None:
     """Put an order behind those of its tick."""
-    at = k * WIDTH
-    tick, g, side = s[at + TICK], s[at + GOOD], s[at + SIDE]
-    ends, best = queue_at(r, g, side, tick), r.best + 2 * g + side
-    last = s[ends + 1]
-    s[at + NEXT], s[at + BEFORE] = -1, last
-    s[last * WIDTH + NEXT if last >= 0 else ends] = k
-    s[ends + 1] = k
-    s[best] = max(s[best], tick) if side == BID else min(s[best], tick)
+    order = slot * WIDTH
+    tick = state[order + TICK]
+    good = state[order + GOOD]
+    side = state[order + SIDE]
+    queue_ends = queue_at(rules, good, side, tick)
+    best_price = rules.best + 2 * good + side
+    last_slot = state[queue_ends + 1]
+    state[order + NEXT], state[order + BEFORE] = -1, last_slot
+    if last_slot >= 0:
+        state[last_slot * WIDTH + NEXT] = slot
+    else:
+        state[queue_ends] = slot
+    state[queue_ends + 1] = slot
+    if side == BID:
+        state[best_price] = max(state[best_price], tick)
+    else:
+        state[best_price] = min(state[best_price], tick)
 
 
 @compiled(nogil=True)
-def leave(s: Whole, r: Rules, k: int) -> None:
+def leave(state: IntArray, rules: Rules, slot: int) -> None:
     """Take an order out of its queue, and look for the best price that is left."""
-    at = k * WIDTH
-    g, side, after, before = s[at + GOOD], s[at + SIDE], s[at + NEXT], s[at + BEFORE]
-    ends = queue_at(r, g, side, s[at + TICK])
-    s[before * WIDTH + NEXT if before >= 0 else ends] = after
-    s[after * WIDTH + BEFORE if after >= 0 else ends + 1] = before
-    best, step = r.best + 2 * g + side, -1 if side == BID else 1
-    while 0 <= s[best] <= r.top and s[queue_at(r, g, side, s[best])] < 0:
-        s[best] += step
+    order = slot * WIDTH
+    good = state[order + GOOD]
+    side = state[order + SIDE]
+    next_slot = state[order + NEXT]
+    previous_slot = state[order + BEFORE]
+    queue_ends = queue_at(rules, good, side, state[order + TICK])
+    if previous_slot >= 0:
+        state[previous_slot * WIDTH + NEXT] = next_slot
+    else:
+        state[queue_ends] = next_slot
+    if next_slot >= 0:
+        state[next_slot * WIDTH + BEFORE] = previous_slot
+    else:
+        state[queue_ends + 1] = previous_slot
+    best_price = rules.best + 2 * good + side
+    step = -1 if side == BID else 1
+    while (
+        0 <= state[best_price] <= rules.top
+        and state[queue_at(rules, good, side, state[best_price])] < 0
+    ):
+        state[best_price] += step
 
 
 @compiled(nogil=True)
-def withdraw(s: Whole, r: Rules, k: int) -> None:
+def withdraw(state: IntArray, rules: Rules, slot: int) -> None:
     """Cancel the order in a slot, if there is one."""
-    if s[k * WIDTH + LOTS]:
-        reserve(s, r, k, -s[k * WIDTH + LOTS])
-        if not r.batch:
-            leave(s, r, k)
+    if state[slot * WIDTH + LOTS]:
+        reserve(state, rules, slot, -state[slot * WIDTH + LOTS])
+        if not rules.batch:
+            leave(state, rules, slot)
 
 
 @compiled(nogil=True)
-def expire(s: Whole, r: Rules, rounds: int) -> None:
+def expire(state: IntArray, rules: Rules, rounds: int) -> None:
     """Cancel what does not rest, and what has been on the book for so many rounds, 0 for ever."""
-    for k in range(r.queues // WIDTH):
-        since = s[k * WIDTH + SINCE]
-        if since < 0 or 0 < rounds <= r.number + 1 - since:
-            withdraw(s, r, k)
+    for slot in range(rules.queues // WIDTH):
+        since = state[slot * WIDTH + SINCE]
+        if since < 0 or 0 < rounds <= rules.number + 1 - since:
+            withdraw(state, rules, slot)
 
 
 @compiled(nogil=True)
-def at_once(s: Whole, r: Rules, lots: int, tick: int, g: int, side: int) -> int:
+def at_once(state: IntArray, rules: Rules, lots: int, tick: int, good: int, side: int) -> int:
     """Return the cash that an order which does not rest costs now (below 0: brings)."""
-    cost, other = 0, 1 - side
-    at, step = s[r.best + 2 * g + other], 1 if side == BID else -1
-    while lots and 0 <= at <= r.top and (tick - at) * step >= 0:
-        k = s[queue_at(r, g, other, at)]
-        while lots and k >= 0:
-            n = min(lots, s[k * WIDTH + LOTS])
-            cost += n * (2 * at * r.half * step + r.taker)
-            lots -= n
-            k = s[k * WIDTH + NEXT]
-        at += step
+    cost = 0
+    other_side = 1 - side
+    best_tick = state[rules.best + 2 * good + other_side]
+    step = 1 if side == BID else -1
+    while lots and 0 <= best_tick <= rules.top and (tick - best_tick) * step >= 0:
+        slot = state[queue_at(rules, good, other_side, best_tick)]
+        while lots and slot >= 0:
+            traded = min(lots, state[slot * WIDTH + LOTS])
+            cost += traded * (2 * best_tick * rules.half * step + rules.taker)
+            lots -= traded
+            slot = state[slot * WIDTH + NEXT]
+        best_tick += step
     return cost
 
 
 @compiled(nogil=True)
 def allowed(
-    s: Whole, r: Rules, agent: int, lots: int, tick: int, g: int, side: int, rests: int
+    state: IntArray, rules: Rules, agent: int, lots: int, tick: int, good: int, side: int,
+    rests: int,
 ) -> bool:  # fmt: skip
     """Say whether an agent may send an order: it can pay for it, and trades not with itself."""
-    i = own_at(r, agent)
-    own = i + FIRST + 3 * g
-    if s[i + TURN] + s[i + OPEN] + lots > s[i + MOST]:
+    account = account_at(rules, agent)
+    holding = account + FIRST_HOLDING + HOLDING_WIDTH * good
+    if state[account + TURN] + state[account + OPEN] + lots > state[account + MOST]:
         return False
-    if side == BID and s[own + OWNED] + s[own + WANTED] + lots > s[i + HOLD]:
+    if (
+        side == BID
+        and state[holding + OWNED] + state[holding + WANTED] + lots > state[account + HOLD]
+    ):
         return False
-    if side == ASK and s[own + OFFERED] + lots > s[own + OWNED]:
+    if side == ASK and state[holding + OFFERED] + lots > state[holding + OWNED]:
         return False
-    if rests or r.batch:
-        cost = lots * set_aside(r, side, tick)
+    if rests or rules.batch:
+        cost = lots * set_aside(rules, side, tick)
     else:
-        cost = at_once(s, r, lots, tick, g, side)
-    if cost > s[i + CASH] - s[i + HELD]:
+        cost = at_once(state, rules, lots, tick, good, side)
+    if cost > state[account + CASH] - state[account + HELD]:
         return False
-    if s[own + (OFFERED if side == BID else WANTED)]:
+    if state[holding + (OFFERED if side == BID else WANTED)]:
         sign = 1 if side == BID else -1
-        for k in range(agent * r.slots, (agent + 1) * r.slots):
-            at = k * WIDTH
-            across = s[at + LOTS] > 0 and s[at + GOOD] == g and s[at + SIDE] != side
-            if across and (tick - s[at + TICK]) * sign >= 0:
+        for slot in range(agent * rules.slots, (agent + 1) * rules.slots):
+            order = slot * WIDTH
+            is_opposite = (
+                state[order + LOTS] > 0
+                and state[order + GOOD] == good
+                and state[order + SIDE] != side
+            )
+            if is_opposite and (tick - state[order + TICK]) * sign >= 0:
                 return False
     return True
 
 
 @compiled(nogil=True)
 def settle(
-    s: Whole, r: Rules, tape: Tape, buyer: int, seller: int, g: int, price: int, lots: int,
-    took: int,
+    state: IntArray, rules: Rules, tape: Tape, buyer: int, seller: int, good: int, price: int,
+    lots: int, taker: int,
 ) -> None:  # fmt: skip
     """Hand over goods and cash, and note the trade (``Tape``); fees of a batch are not charged."""
-    cash, b, a = lots * price * r.half, own_at(r, buyer), own_at(r, seller)
-    fees = lots * (r.taker if took > 0 else r.maker), lots * (r.maker if took > 0 else r.taker)
-    s[b + CASH] -= cash + (fees[0] if took else 0)
-    s[a + CASH] += cash - (fees[1] if took else 0)
-    for i, sign in ((b, 1), (a, -1)):
-        s[i + FIRST + 3 * g] += sign * lots
-        s[i + TURN] += lots
+    cash = lots * price * rules.half
+    buyer_account = account_at(rules, buyer)
+    seller_account = account_at(rules, seller)
+    buyer_fee = 0
+    seller_fee = 0
+    if taker == BUYER_TOOK:
+        buyer_fee = lots * rules.taker
+        seller_fee = lots * rules.maker
+    elif taker == SELLER_TOOK:
+        buyer_fee = lots * rules.maker
+        seller_fee = lots * rules.taker
+    state[buyer_account + CASH] -= cash + buyer_fee
+    state[seller_account + CASH] += cash - seller_fee
+    for account, sign in ((buyer_account, 1), (seller_account, -1)):
+        state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots
+        state[account + TURN] += lots
     if len(tape.trades):
-        for column, value in enumerate((g, buyer, seller, price, lots, took)):
+        for column, value in enumerate((good, buyer, seller, price, lots, taker)):
             tape.trades[tape.counts[0], column] = value
     tape.counts[0] += 1
 
 
 @compiled(nogil=True)
 def send(
-    s: Whole, r: Rules, tape: Tape, agent: int, signed: int, tick: int, g: int, rests: int
+    state: IntArray, rules: Rules, tape: Tape, agent: int, signed: int, tick: int, good: int,
+    rests: int,
 ) -> None:  # fmt: skip
     """Let an agent send an order: it is refused, trades, rests, or is dropped."""
-    lots, step = abs(signed), 1 if signed > 0 else -1
-    side, other = (BID, ASK) if signed > 0 else (ASK, BID)
-    free, end = agent * r.slots, (agent + 1) * r.slots
-    while free < end and s[free * WIDTH + LOTS]:
-        free += 1
-    stays = rests or r.batch
-    if (free == end and stays) or not allowed(s, r, agent, lots, tick, g, side, rests):
+    lots = abs(signed)
+    if signed > 0:
+        step = 1
+        side = BID
+        other_side = ASK
+    else:
+        step = -1
+        side = ASK
+        other_side = BID
+    free_slot = agent * rules.slots
+    end_slot = (agent + 1) * rules.slots
+    while free_slot < end_slot and state[free_slot * WIDTH + LOTS]:
+        free_slot += 1
+    may_rest = rests or rules.batch
+    has_no_slot = may_rest and free_slot == end_slot
+    if has_no_slot or not allowed(state, rules, agent, lots, tick, good, side, rests):
         tape.counts[1] += 1
         return
 
-    while lots and not r.batch:  # trade with what is on the book
-        at = s[r.best + 2 * g + other]
-        if not 0 <= at <= r.top or (tick - at) * step < 0:
+    while lots and not rules.batch:  # trade with what is on the book
+        best_tick = state[rules.best + 2 * good + other_side]
+        if not 0 <= best_tick <= rules.top or (tick - best_tick) * step < 0:
             break
-        k = s[queue_at(r, g, other, at)]
-        rival, n = k // r.slots, min(lots, s[k * WIDTH + LOTS])
-        reserve(s, r, k, -n)
-        if not s[k * WIDTH + LOTS]:
-            leave(s, r, k)
-        buyer, seller = (agent, rival) if side == BID else (rival, agent)
-        settle(s, r, tape, buyer, seller, g, 2 * at, n, step)
-        lots -= n
+        rival_slot = state[queue_at(rules, good, other_side, best_tick)]
+        rival = rival_slot // rules.slots
+        traded = min(lots, state[rival_slot * WIDTH + LOTS])
+        reserve(state, rules, rival_slot, -traded)
+        if not state[rival_slot * WIDTH + LOTS]:
+            leave(state, rules, rival_slot)
+        price = 2 * best_tick
+        if side == BID:
+            settle(state, rules, tape, agent, rival, good, price, traded, BUYER_TOOK)
+        else:
+            settle(state, rules, tape, rival, agent, good, price, traded, SELLER_TOOK)
+        lots -= traded
 
-    if lots and stays:
-        at = free * WIDTH
-        s[at + TICK], s[at + GOOD], s[at + SIDE] = tick, g, side
-        s[at + SINCE] = r.number if rests else -1
-        reserve(s, r, free, lots)
-        if not r.batch:
-            queue(s, r, free)
+    if lots and may_rest:
+        order = free_slot * WIDTH
+        state[order + TICK] = tick
+        state[order + GOOD] = good
+        state[order + SIDE] = side
+        state[order + SINCE] = -1
+        if rests:
+            state[order + SINCE] = rules.number
+        reserve(state, rules, free_slot, lots)
+        if not rules.batch:
+            queue(state, rules, free_slot)
 
 
 @compiled(nogil=True)
-def arrive(s: Whole, r: Rules, tape: Tape, sent: Sent, agent: int, action: int) -> None:
+def arrive(state: IntArray, rules: Rules, tape: Tape, sent: Sent, agent: int, action: int) -> None:
     """Let an agent take an action; one who is absent (-1) has nothing on the book."""
-    mine = range(agent * r.slots, (agent + 1) * r.slots)
+    own_slots = range(agent * rules.slots, (agent + 1) * rules.slots)
     if action < 0 or not sent.acts[agent, action, KEEPS]:
-        if s[own_at(r, agent) + OPEN]:
-            for k in mine:
-                withdraw(s, r, k)
-    elif r.batch:  # what is kept moves to the first slots, the oldest first
-        to = agent * r.slots
-        for k in mine:
-            if s[k * WIDTH + LOTS]:
-                if k > to:
-                    s[to * WIDTH : (to + 1) * WIDTH] = s[k * WIDTH : (k + 1) * WIDTH]
-                    s[k * WIDTH + LOTS] = 0
-                to += 1
+        if state[account_at(rules, agent) + OPEN]:
+            for slot in own_slots:
+                withdraw(state, rules, slot)
+    elif rules.batch:  # what is kept moves to the first slots, the oldest first
+        target_slot = agent * rules.slots
+        for slot in own_slots:
+            if state[slot * WIDTH + LOTS]:
+                if slot > target_slot:
+                    for entry in range(WIDTH):
+                        state[target_slot * WIDTH + entry] = state[slot * WIDTH + entry]
+                    state[slot * WIDTH + LOTS] = 0
+                target_slot += 1
     if action >= 0:
-        act = sent.acts[agent, action]
-        for j in range(act[BEGIN], act[END]):
-            g = sent.orders[j, 2]
-            tick = min(max(sent.orders[j, 1] + sent.shift[g], 0), r.top)
-            send(s, r, tape, agent, sent.orders[j, 0], tick, g, act[RESTS])
+        entries = sent.acts[agent, action]
+        for order_index in range(entries[BEGIN], entries[END]):
+            good = sent.orders[order_index, 2]
+            tick = min(max(sent.orders[order_index, 1] + sent.shift[good], 0), rules.top)
+            send(state, rules, tape, agent, sent.orders[order_index, 0], tick, good, entries[RESTS])
 
 
 @compiled(nogil=True)
 def filled(
-    s: Whole, k: int, g: int, price: int, split: tuple[int, int, int, int], run: Whole
+    state: IntArray,
+    slot: int,
+    good: int,
+    price: int,
+    rationing: tuple[int, int, int, int],
+    running_lots: IntArray,
 ) -> int:
-    """Return the lots of a good that the order in slot k trades in a batch.
+    """Return the lots of a good that the order in a slot trades in a batch.
 
-    ``split`` is as ``shares`` returns it; ``run`` (2,) has the lots of earlier orders at the price,
-    of each side, and is written.
+    ``rationing`` is as ``call_auction.shares`` returns it; ``running_lots`` (2,) has the lots of
+    earlier orders at the price, of each side, and this order's are added to it in place.
     """
-    side, lots, tick = s[k * WIDTH + SIDE], s[k * WIDTH + LOTS], s[k * WIDTH + TICK]
-    better = 2 * tick - price if side == BID else price - 2 * tick
-    if s[k * WIDTH + GOOD] != g or lots == 0 or better < 0:
+    side = state[slot * WIDTH + SIDE]
+    lots = state[slot * WIDTH + LOTS]
+    tick = state[slot * WIDTH + TICK]
+    improvement = 2 * tick - price if side == BID else price - 2 * tick
+    if state[slot * WIDTH + GOOD] != good or lots == 0 or improvement < 0:
         return 0
-    if better > 0:
+    if improvement > 0:
         return int(lots)
-    left, wanted = (split[0], split[2]) if side == BID else (split[1], split[3])
-    done = run[side] * left // wanted
-    run[side] += lots
-    return int(run[side] * left // wanted - done)
+    bids_left, offers_left, bids_wanted, offers_wanted = rationing
+    lots_left = bids_left if side == BID else offers_left
+    lots_wanted = bids_wanted if side == BID else offers_wanted
+    lots_before = running_lots[side] * lots_left // lots_wanted
+    running_lots[side] += lots
+    return int(running_lots[side] * lots_left // lots_wanted - lots_before)
 
 
 @compiled(nogil=True)
-def fee_of(s: Whole, r: Rules, k: int) -> int:
+def fee_of(state: IntArray, rules: Rules, slot: int) -> int:
     """Return what an order pays for a lot in a batch: the maker's fee if it is an older one."""
-    return r.maker if 0 <= s[k * WIDTH + SINCE] < r.number else r.taker
+    return rules.maker if 0 <= state[slot * WIDTH + SINCE] < rules.number else rules.taker
 
 
 @compiled(nogil=True)
-def collect(s: Whole, r: Rules, totals: Whole, sign: int, agent: int) -> None:
-    """Add an agent's orders to what is bid for and offered (d, 2, T + 1), or take them off."""
-    for k in range(agent * r.slots, (agent + 1) * r.slots):
-        at = k * WIDTH
-        if s[at + LOTS]:
-            totals[s[at + GOOD], s[at + SIDE], s[at + TICK]] += sign * s[at + LOTS]
+def collect(state: IntArray, rules: Rules, totals: IntArray, sign: int, agent: int) -> None:
+    """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
+    for slot in range(agent * rules.slots, (agent + 1) * rules.slots):
+        order = slot * WIDTH
+        if state[order + LOTS]:
+            totals[state[order + GOOD], state[order + SIDE], state[order + TICK]] += (
+                sign * state[order + LOTS]
+            )
 
 
 @compiled(nogil=True)
-def auction(s: Whole, r: Rules, tape: Tape, arrivals: Whole, last: Whole) -> None:
-    """Clear a batch whose orders are all on the book; write the prices where something trades."""
-    totals = np.zeros((r.goods, 2, r.top + 1), dtype=np.int64)
+def auction(state: IntArray, rules: Rules, tape: Tape, arrivals: IntArray, last: IntArray) -> None:
+    """Clear a batch whose orders are all on the book.
+
+    ``arrivals`` (N,) are agents as they arrived; ``last`` (d,), the last prices in half ticks, is
+    written where something trades.
+    """
+    totals = np.zeros((rules.goods, 2, rules.top + 1), dtype=np.int64)
     for agent in arrivals:
-        collect(s, r, totals, 1, agent)
-    for g in range(r.goods):
-        price, volume = clearing(totals[g, BID], totals[g, ASK], last[g])
+        collect(state, rules, totals, ADD, agent)
+    for good in range(rules.goods):
+        price, volume = clearing(totals[good, BID], totals[good, ASK], last[good])
         if not volume:
             continue
-        last[g] = price
-        split, run = shares(price, volume, totals[g, BID], totals[g, ASK]), np.zeros(2, np.int64)
+        last[good] = price
+        rationing = shares(price, volume, totals[good, BID], totals[good, ASK])
+        running_lots = np.zeros(2, np.int64)
         lots = np.zeros((2, len(arrivals)), dtype=np.int64)
-        for place, agent in enumerate(arrivals):
-            for k in range(agent * r.slots, (agent + 1) * r.slots):
-                n = filled(s, k, g, price, split, run)
-                if n:
-                    lots[s[k * WIDTH + SIDE], place] += n
-                    s[own_at(r, agent) + CASH] -= n * fee_of(s, r, k)
-                    reserve(s, r, k, -n)
-        a = 0  # the first buyer trades with the first seller, and so on
-        for b in range(len(arrivals)):
-            while lots[BID, b]:
-                while not lots[ASK, a]:
-                    a += 1
-                n = min(lots[BID, b], lots[ASK, a])
-                settle(s, r, tape, arrivals[b], arrivals[a], g, price, n, 0)
-                lots[BID, b] -= n
-                lots[ASK, a] -= n
+        for arrival_index, agent in enumerate(arrivals):
+            for slot in range(agent * rules.slots, (agent + 1) * rules.slots):
+                traded = filled(state, slot, good, price, rationing, running_lots)
+                if traded:
+                    lots[state[slot * WIDTH + SIDE], arrival_index] += traded
+                    state[account_at(rules, agent) + CASH] -= traded * fee_of(state, rules, slot)
+                    reserve(state, rules, slot, -traded)
+        seller = 0  # the first buyer trades with the first seller, and so on
+        for buyer in range(len(arrivals)):
+            while lots[BID, buyer]:
+                while not lots[ASK, seller]:
+                    seller += 1
+                traded = min(lots[BID, buyer], lots[ASK, seller])
+                settle(
+                    state,
+                    rules,
+                    tape,
+                    arrivals[buyer],
+                    arrivals[seller],
+                    good,
+                    price,
+                    traded,
+                    NOBODY_TOOK,
+                )
+                lots[BID, buyer] -= traded
+                lots[ASK, seller] -= traded
 
 
 @compiled(nogil=True)
-def play(s: Whole, r: Rules, tape: Tape, sent: Sent, last: Whole) -> None:
-    """Play a round; ``last`` (d,) are the last prices, in half ticks."""
+def play(state: IntArray, rules: Rules, tape: Tape, sent: Sent, last: IntArray) -> None:
+    """Play a round; ``last`` (d,), the last prices in half ticks, is written in a batch."""
     for agent in sent.arrivals:
-        arrive(s, r, tape, sent, agent, sent.actions[agent])
-    if r.batch:
-        auction(s, r, tape, sent.arrivals, last)
+        arrive(state, rules, tape, sent, agent, sent.actions[agent])
+    if rules.batch:
+        auction(state, rules, tape, sent.arrivals, last)
 
 
 @compiled(nogil=True)
-def again(s: Whole, r: Rules, sent: Sent, last: Whole, changes: Whole) -> None:
+def again(state: IntArray, rules: Rules, sent: Sent, last: IntArray, changes: IntArray) -> None:
     """Write what every action of every agent would have changed for it.
 
-    ``s`` is the state before the round, and is written; ``last`` (d,) are the prices then, in half
-    ticks. ``changes`` (N, A, 1 + d) gets cash, and lots of each good, that the agent has more after
+    ``state`` is that before the round; ``last`` (d,) are the prices then, in half ticks.
+    ``changes`` (N, A, 1 + d) is written: cash, and lots of each good, that the agent has more after
     the round, were it to take the action and all others theirs. Absent agents' rows are 0.
     """
-    before, tape = s.copy(), Tape(np.zeros((0, 6), np.int64), np.zeros(2, np.int64))
-    if r.batch:
-        again_batch(s, r, tape, sent, last, changes)
+    state_before = state.copy()
+    tape = Tape(np.zeros((0, 6), np.int64), np.zeros(2, np.int64))
+    if rules.batch:
+        again_batch(state, rules, tape, sent, last, changes)
     else:
-        again_continuous(s, r, tape, sent, changes)
-    for i in range(len(sent.actions)):
-        for a in range(sent.acts.shape[1] if sent.actions[i] >= 0 else 0):
-            same = sent.acts[i, a, SAME]
-            if same == a:
-                changes[i, a] -= owned(before, r, i)
-            elif same >= 0:
-                changes[i, a] = changes[i, same]
+        again_continuous(state, rules, tape, sent, changes)
+    for agent in range(len(sent.actions)):
+        for action in range(sent.acts.shape[1] if sent.actions[agent] >= 0 else 0):
+            equal_action = sent.acts[agent, action, SAME]
+            if equal_action == action:
+                changes[agent, action] -= owned(state_before, rules, agent)
+            elif equal_action >= 0:
+                changes[agent, action] = changes[agent, equal_action]
 
 
 @compiled(nogil=True)
-def owned(s: Whole, r: Rules, agent: int) -> Whole:
+def owned(state: IntArray, rules: Rules, agent: int) -> IntArray:
     """Return what an agent owns (1 + d,): cash, and lots of each good."""
-    i, found = own_at(r, agent), np.empty(1 + r.goods, dtype=np.int64)
-    found[0] = s[i + CASH]
-    found[1:] = s[i + FIRST : i + r.wide : 3]
-    return found
+    account = account_at(rules, agent)
+    amounts = np.empty(1 + rules.goods, dtype=np.int64)
+    amounts[0] = state[account + CASH]
+    amounts[1:] = state[account + FIRST_HOLDING : account + rules.wide : HOLDING_WIDTH]
+    return amounts
 
 
 @compiled(nogil=True)
-def again_continuous(s: Whole, r: Rules, tape: Tape, sent: Sent, after: Whole) -> None:
-    """Write what agents own after each action, in a continuous book."""
-    now, arrivals, acts, actions = np.empty_like(s), sent.arrivals, sent.acts, sent.actions
-    for place, agent in enumerate(arrivals):
-        for a in range(acts.shape[1] if actions[agent] >= 0 else 0):
-            if acts[agent, a, SAME] != a or acts[agent, actions[agent], SAME] == a:
+def again_continuous(
+    state: IntArray, rules: Rules, tape: Tape, sent: Sent, owned_after: IntArray
+) -> None:
+    """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), order by order."""
+    state_now = np.empty_like(state)
+    arrivals = sent.arrivals
+    acts = sent.acts
+    actions = sent.actions
+    for arrival_index, agent in enumerate(arrivals):
+        for action in range(acts.shape[1] if actions[agent] >= 0 else 0):
+            if acts[agent, action, SAME] != action or acts[agent, actions[agent], SAME] == action:
                 continue
-            now[:] = s
-            arrive(now, r, tape, sent, agent, a)
-            for who in arrivals[place + 1 :]:
-                if not now[own_at(r, agent) + OPEN]:
+            state_now[:] = state
+            arrive(state_now, rules, tape, sent, agent, action)
+            for later_agent in arrivals[arrival_index + 1 :]:
+                if not state_now[account_at(rules, agent) + OPEN]:
                     break
-                arrive(now, r, tape, sent, who, actions[who])
-            after[agent, a] = owned(now, r, agent)
-        arrive(s, r, tape, sent, agent, actions[agent])
+                arrive(state_now, rules, tape, sent, later_agent, actions[later_agent])
+            owned_after[agent, action] = owned(state_now, rules, agent)
+        arrive(state, rules, tape, sent, agent, actions[agent])
     for agent in arrivals:
         if actions[agent] >= 0:
-            after[agent, acts[agent, actions[agent], SAME]] = owned(s, r, agent)
+            owned_after[agent, acts[agent, actions[agent], SAME]] = owned(state, rules, agent)
 
 
 @compiled(nogil=True)
-def again_batch(s: Whole, r: Rules, tape: Tape, sent: Sent, last: Whole, after: Whole) -> None:
-    """Write what agents own after each action, in a batch.
+def again_batch(
+    state: IntArray, rules: Rules, tape: Tape, sent: Sent, last: IntArray, owned_after: IntArray
+) -> None:
+    """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), in a batch.
 
     Nothing trades before all are here, so that what an agent may send depends on itself alone.
     """
-    before, now, acts = s.copy(), s.copy(), sent.acts
-    totals = np.zeros((r.goods, 2, r.top + 1), dtype=np.int64)
+    state_before = state.copy()
+    state_now = state.copy()
+    acts = sent.acts
+    totals = np.zeros((rules.goods, 2, rules.top + 1), dtype=np.int64)
     earlier = np.zeros_like(totals)  # of who arrives before the agent
     for agent in sent.arrivals:
-        arrive(s, r, tape, sent, agent, sent.actions[agent])
-        collect(s, r, totals, 1, agent)
+        arrive(state, rules, tape, sent, agent, sent.actions[agent])
+        collect(state, rules, totals, ADD, agent)
     for agent in sent.arrivals:
-        slots = slice(agent * r.slots * WIDTH, (agent + 1) * r.slots * WIDTH)
-        own = slice(own_at(r, agent), own_at(r, agent + 1))
-        collect(s, r, totals, -1, agent)
-        for a in range(acts.shape[1] if sent.actions[agent] >= 0 else 0):
-            if acts[agent, a, SAME] == a:
-                now[slots], now[own] = before[slots], before[own]
-                arrive(now, r, tape, sent, agent, a)
-                collect(now, r, totals, 1, agent)
-                trade_one(now, r, agent, totals, earlier, last)
-                after[agent, a] = owned(now, r, agent)
-                collect(now, r, totals, -1, agent)
-        collect(s, r, totals, 1, agent)
-        collect(s, r, earlier, 1, agent)
+        slot_span = slice(agent * rules.slots * WIDTH, (agent + 1) * rules.slots * WIDTH)
+        account_span = slice(account_at(rules, agent), account_at(rules, agent + 1))
+        collect(state, rules, totals, REMOVE, agent)
+        for action in range(acts.shape[1] if sent.actions[agent] >= 0 else 0):
+            if acts[agent, action, SAME] == action:
+                state_now[slot_span], state_now[account_span] = (
+                    state_before[slot_span],
+                    state_before[account_span],
+                )
+                arrive(state_now, rules, tape, sent, agent, action)
+                collect(state_now, rules, totals, ADD, agent)
+                trade_one(state_now, rules, agent, totals, earlier, last)
+                owned_after[agent, action] = owned(state_now, rules, agent)
+                collect(state_now, rules, totals, REMOVE, agent)
+        collect(state, rules, totals, ADD, agent)
+        collect(state, rules, earlier, ADD, agent)
 
 
 @compiled(nogil=True)
-def trade_one(s: Whole, r: Rules, agent: int, totals: Whole, earlier: Whole, last: Whole) -> None:
+def trade_one(
+    state: IntArray, rules: Rules, agent: int, totals: IntArray, earlier: IntArray, last: IntArray
+) -> None:
     """Give one agent what it would trade in a batch; its orders stay as they are.
 
     ``totals``, ``earlier`` (d, 2, T + 1): what all, and who came before it, bid for and offer.
     """
-    i = own_at(r, agent)
-    for g in range(r.goods):
-        price, volume = clearing(totals[g, BID], totals[g, ASK], last[g])
+    account = account_at(rules, agent)
+    for good in range(rules.goods):
+        price, volume = clearing(totals[good, BID], totals[good, ASK], last[good])
         if not volume:
             continue
-        split = shares(price, volume, totals[g, BID], totals[g, ASK])
-        run = earlier[g, :, price // 2].copy()
-        for k in range(agent * r.slots, (agent + 1) * r.slots):
-            lots = filled(s, k, g, price, split, run)
+        rationing = shares(price, volume, totals[good, BID], totals[good, ASK])
+        running_lots = earlier[good, :, price // 2].copy()
+        for slot in range(agent * rules.slots, (agent + 1) * rules.slots):
+            lots = filled(state, slot, good, price, rationing, running_lots)
             if lots:
-                sign = 1 if s[k * WIDTH + SIDE] == BID else -1
-                s[i + CASH] -= lots * (sign * price * r.half + fee_of(s, r, k))
-                s[i + FIRST + 3 * g] += sign * lots
+                sign = 1 if state[slot * WIDTH + SIDE] == BID else -1
+                state[account + CASH] -= lots * (
+                    sign * price * rules.half + fee_of(state, rules, slot)
+                )
+                state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots

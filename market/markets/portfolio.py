@@ -1,5 +1,7 @@
 r"""Wealth that compounds: what an agent's choice gains is the growth of what it owns.
 
+Scenario files choose this market by the kind ``portfolio``. Outcomes are the adversary's as they
+are; only accounts move.
     wealth_i(t+1) = wealth_i(t) exp(gain_i(t)),        gain = minus the loss in its own units, at y,
 
 which with utility ``growth`` is wealth times 1 + its portfolio's return. Outcomes are returns and
@@ -52,20 +54,24 @@ class Portfolio(Market):
         self.accounts: Accounts = Accounts(cohorts, cash)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        own = [cohort.loss for cohort in self.cohorts]
-        scales = [loss.unit_scale[:, None] * loss.losses(fundamental) for loss in own]
-        gains = [-(loss.unit_offset[:, None] + n) for loss, n in zip(own, scales, strict=True)]
-        growth, wealth = np.exp(self.chosen(gains, decisions)), self.accounts.cash[:-1]
-        grown = wealth * growth
+        gains = []  # of each cohort's actions in the utility's own units (K, A)
+        for cohort in self.cohorts:
+            loss = cohort.loss
+            scaled_losses = loss.unit_scale[:, None] * loss.losses(fundamental)
+            gains.append(-(loss.unit_offset[:, None] + scaled_losses))
+        growth = np.exp(self.chosen(gains, decisions))
+        wealth = self.accounts.cash[:-1]
+        wealth_after = wealth * growth
         if self.fixed:
-            grown *= wealth.sum() / grown.sum()
-        self.accounts.move(grown - wealth)
+            wealth_after *= wealth.sum() / wealth_after.sum()
+        self.accounts.move(wealth_after - wealth)
         self.last = {"share": self.shares()}
         return fundamental
 
     def shares(self) -> Array:
-        """Return each cohort's share of all wealth."""
-        wealth = np.array([self.accounts.cash[own].sum() for own in self.accounts.places.values()])
+        """Return each cohort's share of all wealth (cohorts,)."""
+        agent_spans = self.accounts.places.values()
+        wealth = np.array([self.accounts.cash[span].sum() for span in agent_spans])
         return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
 
     def described(self) -> dict[str, Any]:
@@ -73,6 +79,6 @@ class Portfolio(Market):
         return {"wealth_share": dict(zip(names, self.shares().tolist(), strict=True))}
 
     def summary(self) -> str:
-        owners = zip(self.cohorts, self.shares(), strict=True)
-        shares = ", ".join(f"{cohort.name} own {100 * share:.1f} %" for cohort, share in owners)
-        return f"Market: of all wealth {shares}"
+        shares = zip(self.cohorts, self.shares(), strict=True)
+        texts = [f"{cohort.name} own {100 * share:.1f} %" for cohort, share in shares]
+        return f"Market: of all wealth {', '.join(texts)}"

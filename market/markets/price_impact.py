@@ -1,5 +1,8 @@
 r"""Prices that move with demand, and what demand and the forecast did to each other.
 
+Scenario files choose the market by the kind ``prices``; reports call ``crowding`` on the tables of
+a run.
+
 **The market** is that of docs/markets.md. What an action demands is read off the loss itself,
 
     gain_ag  = max(0, l(a, y with y_g = 0) - l(a, y with y_g = 1)),   the other coordinates at 1/2,
@@ -47,7 +50,7 @@ from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Settling
 
 MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
-LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors
+SMALLEST_GAIN = 1e-9  # gains of losses in [0, 1] below this are rounding errors
 
 
 def concentration(demand: ArrayLike) -> Array:
@@ -70,15 +73,16 @@ class Tally(Checkpointable):
     REMEMBERED = ("_demand", "_sums", "_counts")
 
     def __init__(self, goods: int) -> None:
-        self._demand = np.full(goods, np.nan)
-        self._sums, self._counts = np.zeros(2), np.zeros(2)
+        self._demand = np.full(goods, np.nan)  # of the round before
+        self._sums = np.zeros(2)
+        self._counts = np.zeros(2)  # rounds in which there was such a measure
 
     def add(self, demand: Array) -> None:
         """Add a round's demand (d,)."""
-        table = np.stack([self._demand, demand])
-        found = np.array([concentration(table)[1], churn(table)[1]])
-        self._sums += np.nan_to_num(found)
-        self._counts += ~np.isnan(found)
+        last_two = np.stack([self._demand, demand])
+        measures = np.array([concentration(last_two)[1], churn(last_two)[1]])
+        self._sums += np.nan_to_num(measures)
+        self._counts += ~np.isnan(measures)
         self._demand = demand
 
     def means(self) -> dict[str, float]:
@@ -90,17 +94,24 @@ class Tally(Checkpointable):
 def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
     """Measure every round of a run's tables, in order: ``round`` and ``MEASURES``.
 
-    ValueError if the run had no market.
+    ``rounds`` and ``forecasts`` are the run's tables of these names. ValueError if the run had no
+    market.
     """
-    demand, outcome = columns(rounds, "demand"), columns(rounds, "y")
+    demand = columns(rounds, "demand")
     if not demand.shape[1]:
         raise ValueError("the rounds have no demand; give the tables of a run with a market")
     label = drawn_labels(forecasts, len(rounds), demand.shape[1])
-    miss = np.abs(label - outcome).mean(1)
-    before = np.abs(label - columns(rounds, "fundamental")).mean(1)
-    values = concentration(demand), churn(demand), miss, before, before - miss
-    frame = {"round": rounds["round"].to_numpy()} | dict(zip(MEASURES, values, strict=True))
-    return pd.DataFrame(frame)
+    miss = np.abs(label - columns(rounds, "y")).mean(1)
+    miss_before = np.abs(label - columns(rounds, "fundamental")).mean(1)
+    measures = {
+        "round": rounds["round"].to_numpy(),
+        "concentration": concentration(demand),
+        "churn": churn(demand),
+        "miss": miss,
+        "miss_before": miss_before,
+        "confirmed": miss_before - miss,
+    }
+    return pd.DataFrame(measures)
 
 
 def columns(table: pd.DataFrame, name: str) -> Array:
@@ -123,7 +134,7 @@ def exposure(loss: Loss) -> Array:
     Over the goods they sum to at most 1, and to 1 for the most exposed action.
     """
     low, high = at_ends(loss)
-    gain = np.where(low - high > LEAST, low - high, 0.0)
+    gain = np.where(low - high > SMALLEST_GAIN, low - high, 0.0)
     budget = gain.sum(-1).max(-1)[..., None, None]
     return np.asarray(np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0))
 
@@ -145,10 +156,17 @@ class Prices(Settling):
         adjustment: float = 0.5,
     ) -> None:
         check_key("impact", impact, -1 <= impact <= 1, "a number in [-1, 1]")
-        d, shares = cohorts[0].loss.outcomes, [exposure(cohort.loss) for cohort in cohorts]
-        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": shares}
-        super().__init__(cohorts, rng, start=np.full(d, 1 / d), **rules)
-        self.impact, self.tally = impact, Tally(self.goods)
+        n_goods = cohorts[0].loss.outcomes
+        super().__init__(
+            cohorts,
+            rng,
+            start=np.full(n_goods, 1 / n_goods),
+            feedback=feedback,
+            adjustment=adjustment,
+            tables=[exposure(cohort.loss) for cohort in cohorts],
+        )
+        self.impact = impact
+        self.tally = Tally(self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         agents, *spent = load.sum(0)
@@ -173,11 +191,15 @@ class Prices(Settling):
         }
 
     def summary(self) -> str:
-        kind = "congestion" if self.impact > 0 else "momentum" if self.impact else "no effect"
-        now = self.described()
+        kind = "no effect"
+        if self.impact > 0:
+            kind = "congestion"
+        elif self.impact < 0:
+            kind = "momentum"
+        figures = self.described()
         return (
             f"Market: {self.feedback} {kind} ({self.impact:g}), concentration of demand "
-            f"{now['concentration']:.2f} (evenly spread {now['reference']:.2f}), "
-            f"{100 * now['churn']:.0f} % of all budgets change goods per round, "
-            f"{100 * now['clipped_share']:.1f} % of outcomes clipped"
+            f"{figures['concentration']:.2f} (evenly spread {figures['reference']:.2f}), "
+            f"{100 * figures['churn']:.0f} % of all budgets change goods per round, "
+            f"{100 * figures['clipped_share']:.1f} % of outcomes clipped"
         )

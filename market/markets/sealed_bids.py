@@ -1,5 +1,7 @@
 r"""Sealed-bid auctions of k equal units, a unit for each of the k highest bids.
 
+Scenario files choose these markets by the kinds ``first-price`` and ``second-price``; their cohorts
+have the utility ``bidder``. Values and lots are drawn from the market's own stream.
     first-price    winners pay what they bid; (n - 1) / n of a uniform value is the equilibrium bid
                    of n bidders for one unit (Vickrey 1961; Krishna 2010, section 2.3)
     second-price   winners pay the highest bid that lost: to bid one's value is dominant
@@ -49,44 +51,67 @@ class SealedBids(Market):
         super().__init__(cohorts, rng)
         check_key("units", units, type(units) is int and units >= 1, "a whole number from 1 on")
         check_key("reserve", reserve, 0 <= reserve <= 1, "a number in [0, 1]")
-        self.units, self.redraw, self.reserve = units, redraw, reserve
-        bids = list[Orders]()
+        self.units = units
+        self.redraw = redraw
+        self.reserve = reserve
+        self._shares = list[Array]()  # of the value that each cohort's actions bid (N, A)
+        greatest_values = []
         for cohort in cohorts:
             loss = cohort.loss
             if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
-                why = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
-                raise UserError(f'market: {why}; use utility = "bidder"')
-            bids.append(loss)
-        self._shares, most = [loss.limit[..., 0] for loss in bids], max(b.actions for b in bids)
-        padded = [np.pad(own, ((0, 0), (0, most - own.shape[1]))) for own in self._shares]
-        self._all_shares = np.concatenate(padded)
-        self._most = np.concatenate([loss.worth[:, 0, 0] for loss in bids])
-        self.sums = np.zeros(6)  # rounds, revenue, value of who won and should have, bids, values
+                reason = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
+                raise UserError(f'market: {reason}; use utility = "bidder"')
+            self._shares.append(loss.limit[..., 0])
+            greatest_values.append(loss.worth[:, 0, 0])
+        self._greatest_value = np.concatenate(greatest_values)
+        max_actions = max(shares.shape[1] for shares in self._shares)
+        self._all_shares = np.concatenate(
+            [_padded_with_zeros(shares, max_actions) for shares in self._shares]
+        )
+        # Rounds, revenue, values of those who won and of those who should have, bids, values.
+        self.sums = np.zeros(6)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Draw values and lots, rank the bids, and return the price of the last unit."""
-        drawn = self.rng.random(self.agents) if self.redraw else np.ones(self.agents)
-        self.lot, self.value = self.rng.permutation(self.agents), drawn * self._most
-        self._scale, self._floor = drawn, self.reserve * float(fundamental[0])
-        played = self.chosen([share[..., None] for share in self._shares], decisions)[:, 0] * drawn
-        here = self.acted(decisions) >= 0
-        bids, k = np.where(here, played, -1.0), self.units
+        self._scale = self.rng.random(self.agents) if self.redraw else np.ones(self.agents)
+        self.lot = self.rng.permutation(self.agents)
+        self.value = self._scale * self._greatest_value
+        self._floor = self.reserve * float(fundamental[0])
+        share_tables = [shares[..., None] for shares in self._shares]
+        chosen_bids = self.chosen(share_tables, decisions)[:, 0] * self._scale
+        is_present = self.acted(decisions) >= 0
+
+        # The rival of a bidder is the k-th highest of the others: the one behind the last winner
+        # for a winner, the last winner for the rest.
+        bids = np.where(is_present, chosen_bids, -1.0)
         order = np.lexsort((self.lot, -bids))
-        at = np.where(np.argsort(order) < k, k, k - 1)  # the k-th of the others, -1 for none
-        rival = order[np.minimum(at, len(bids) - 1)]
-        self._rival, self._rival_lot = np.where(at < len(bids), bids[rival], -1.0), self.lot[rival]
-        wins = self._wins(played[:, None])[:, 0] & here
-        paid = np.where(wins, self._pays(played[:, None])[:, 0], 0.0)
-        best = np.sort(np.where(here, self.value, 0.0))[::-1][: self.units]
-        bid, worth = played[here].sum(), self.value[here].sum()
-        self.sums += (1, paid.sum(), self.value[wins].sum(), best.sum(), bid, worth)
-        self.last = {"revenue": paid.sum(keepdims=True), "sold": np.array([wins.sum()], float)}
-        return np.array([paid[wins].min() if wins.any() else self._floor])
+        rank = np.argsort(order)
+        rank_of_rival = np.where(rank < self.units, self.units, self.units - 1)
+        has_rival = rank_of_rival < len(bids)
+        rival = order[np.minimum(rank_of_rival, len(bids) - 1)]
+        self._rival_bid = np.where(has_rival, bids[rival], -1.0)
+        self._rival_lot = self.lot[rival]
+
+        is_winner = self._wins(chosen_bids[:, None])[:, 0] & is_present
+        paid = np.where(is_winner, self._pays(chosen_bids[:, None])[:, 0], 0.0)
+        present_values = np.where(is_present, self.value, 0.0)
+        highest_values = np.sort(present_values)[::-1][: self.units]
+        self.sums += (
+            1,
+            paid.sum(),
+            self.value[is_winner].sum(),
+            highest_values.sum(),
+            chosen_bids[is_present].sum(),
+            self.value[is_present].sum(),
+        )
+        self.last = {"revenue": paid.sum(keepdims=True), "sold": np.array([is_winner.sum()], float)}
+        return np.array([paid[is_winner].min() if is_winner.any() else self._floor])
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every bid of every bidder would have lost against the others' bids."""
         bids = self._all_shares * self._scale[:, None]
-        return self.losses_of(self._wins(bids) * (self.value[:, None] - self._pays(bids)))
+        gains = self._wins(bids) * (self.value[:, None] - self._pays(bids))
+        return self.losses_of(gains)
 
     def described(self) -> dict[str, Any]:
         rounds, revenue, won, best, bid, worth = self.sums.tolist()
@@ -97,23 +122,30 @@ class SealedBids(Market):
         }
 
     def summary(self) -> str:
-        now = self.described()
+        means = self.described()
         return (
-            f"Market: {self.units} sold per round for {now['revenue']:.4g} in all, to bidders with "
-            f"{100 * now['efficiency']:.4g} % of the greatest value; bids were "
-            f"{100 * now['bid_share']:.4g} % of the values"
+            f"Market: {self.units} sold per round for {means['revenue']:.4g} in all, to bidders "
+            f"with {100 * means['efficiency']:.4g} % of the greatest value; bids were "
+            f"{100 * means['bid_share']:.4g} % of the values"
         )
 
     def _wins(self, bids: Array) -> Mask:
-        """Say which bids (N, A) win."""
-        rival, first = self._rival[:, None], (self.lot < self._rival_lot)[:, None]
-        return np.asarray(((bids > rival) | ((bids == rival) & first)) & (bids >= self._floor))
+        """Return which bids (N, A) win against the others' bids of the round."""
+        rival_bid = self._rival_bid[:, None]
+        has_earlier_lot = (self.lot < self._rival_lot)[:, None]
+        beats_rival = (bids > rival_bid) | ((bids == rival_bid) & has_earlier_lot)
+        return np.asarray(beats_rival & (bids >= self._floor))
 
     def _pays(self, bids: Array) -> Array:
         """Return what a bid pays where it wins (N, A)."""
         if self.own_bid:
             return bids
-        return np.broadcast_to(np.maximum(self._rival, self._floor)[:, None], bids.shape)
+        return np.broadcast_to(np.maximum(self._rival_bid, self._floor)[:, None], bids.shape)
+
+
+def _padded_with_zeros(shares: Array, n_actions: int) -> Array:
+    """Return a table (N, A) with so many actions; those beyond A have zeros."""
+    return np.pad(shares, ((0, 0), (0, n_actions - shares.shape[1])))
 
 
 @register.market("first-price")

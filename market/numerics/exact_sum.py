@@ -1,5 +1,8 @@
 r"""Sums that do not depend on the order in which they are added, nor on who adds which part.
 
+Comparisons and markets call ``total`` for what is summed over agents: agents may then be shared out
+among workers, and the sum of the parts is that of the whole to the last bit.
+
 Doubles add without error what are multiples of one power of 2, while sums stay below 2^53 of it.
 Numbers that are to be added in parts (``scenarios.distributed``) are therefore taken as two each,
 
@@ -12,7 +15,8 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 
-COARSE, FINE = 2.0**-20, 2.0**-48
+COARSE_UNIT = 2.0**-20
+FINE_UNIT = 2.0**-48
 
 
 def total(values: Array, weights: Array) -> Array:
@@ -21,6 +25,6 @@ def total(values: Array, weights: Array) -> Array:
     These add up to it; over parts of the rows they add up to what they are over all, to the last
     bit.
     """
-    coarse = np.rint(values / COARSE) * COARSE
-    fine = np.rint((values - coarse) / FINE) * FINE
+    coarse = np.rint(values / COARSE_UNIT) * COARSE_UNIT
+    fine = np.rint((values - coarse) / FINE_UNIT) * FINE_UNIT
     return np.stack([weights @ coarse, weights @ fine])

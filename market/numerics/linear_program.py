@@ -1,5 +1,9 @@
 r"""Small linear programs: minimise c . x subject to row bounds on A x and bounds on x.
 
+Exploitability, commitment values and fits by bases call ``solve`` or ``fitted``; what they get back
+is an optimum that was proved, or an ``UnsolvedError`` with the bounds that were. Results do not
+depend on what was solved before, nor on the number of threads.
+
 HiGHS does the work. For programs of some tens of rows the call costs more than the pivots, so
 one solver object is kept per thread, presolve is off and arrays are handed over without a
 modelling layer: about 0.05 ms for ten rows, where ``scipy.optimize.linprog`` takes 1.3 ms.
@@ -19,61 +23,97 @@ import scipy.sparse as sp
 
 from regretless.market.core.arrays import Array
 
-FEASIBILITY = 1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
-OPTIONS: dict[str, Any] = {"output_flag": False, "presolve": "off", "threads": 1}
+# Of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie.
+FEASIBILITY_TOLERANCE = 1e-9
+HIGHS_OPTIONS: dict[str, Any] = {"output_flag": False, "presolve": "off", "threads": 1}
 STATUS = highspy.HighsModelStatus
 UNDECIDED = STATUS.kUnknown, STATUS.kSolveError, STATUS.kIterationLimit, STATUS.kTimeLimit
-DUAL, PRIMAL = 1, 4  # HiGHS's numbers of its simplex methods
-STANDARD: dict[str, Any] = {"simplex_strategy": DUAL, "presolve": "off"}
-STANDARD |= {"solver": "choose", "run_crossover": "on"}
+
+# HiGHS's numbers of its simplex methods.
+DUAL_SIMPLEX = 1
+PRIMAL_SIMPLEX = 4
+STANDARD_OPTIONS: dict[str, Any] = {
+    "simplex_strategy": DUAL_SIMPLEX,
+    "presolve": "off",
+    "solver": "choose",
+    "run_crossover": "on",
+}
 # What is tried in turn, each from scratch: options beside those that the program came with.
-METHODS: list[dict[str, Any]] = [{}, {"simplex_strategy": PRIMAL}, {"presolve": "on"}]
-METHODS += [{"solver": "ipm", "run_crossover": "off"}]
-SCALINGS = 4  # of rows and then columns, until they hardly change
-GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
-# Limits of each method.
-FEWEST_PIVOTS, PIVOTS = 1000, 5  # in every program, and for each row and column
-STEPS = 200  # of the interior point method
-SECONDS, EACH = 60.0, 0.01  # likewise; the pivots run out long before
+METHODS: list[dict[str, Any]] = [
+    {},
+    {"simplex_strategy": PRIMAL_SIMPLEX},
+    {"presolve": "on"},
+    {"solver": "ipm", "run_crossover": "off"},
+]
+SCALING_STEPS = 4  # of rows and then columns, until they hardly change
+PROVED_GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
+
+# Limits of each method, the first of a pair in every program, the second for each row and column.
+MIN_PIVOTS = 1000
+PIVOTS_PER_LINE = 5
+MIN_SECONDS = 60.0  # the pivots run out long before
+SECONDS_PER_LINE = 0.01
+MAX_INTERIOR_STEPS = 200  # of the interior point method
 
 
 class UnsolvedError(RuntimeError):
-    """A program without a proved optimum, by what HiGHS says of it.
+    """A program without a proved optimum.
 
-    Value and duals of ``best`` are the greatest lower bound that was proved, None where nothing
-    was; its x is no solution. ``infeasible`` says whether nothing satisfies the rows; the least
-    value is at least ``bound``, -inf where nothing was proved, and at most ``found``, the value of
-    the best x that satisfies rows and bounds within ``FEASIBILITY``, inf where there is none.
+    Attributes
+    ----------
+    status : HighsModelStatus
+        What HiGHS says of it.
+    infeasible : bool
+        Whether nothing satisfies the rows.
+    best : Optimum or None
+        Its value and duals are the greatest lower bound that was proved, its x is no solution; None
+        where nothing was proved.
+    bound : float
+        A lower bound on the least value that was proved; -inf where nothing was.
+    best_value : float
+        The value of the best x that was found and satisfies rows and bounds within
+        ``FEASIBILITY_TOLERANCE``, an upper bound; inf where there is none.
     """
 
     def __init__(
         self,
         status: highspy.HighsModelStatus,
         best: "Optimum | None" = None,
-        found: float = np.inf,
+        best_value: float = np.inf,
     ) -> None:
         super().__init__(f"the linear program was not solved: {status}")
-        self.status, self.best = status, best
+        self.status = status
         self.infeasible = status == STATUS.kInfeasible
+        self.best = best
         self.bound = -np.inf if best is None else best.value
-        self.found = found
+        self.best_value = best_value
 
 
 class UnprovedError(ValueError):
     """A result whose linear program no method solved within its limits.
 
-    The ``cure`` makes the program smaller or better scaled; it was proved that the result is at
-    least ``low`` and at most ``high``.
+    Parameters
+    ----------
+    what : str
+        The function that was called.
+    hint : str
+        What makes the program smaller or better scaled.
+    low, high : float
+        It was proved that the result is at least and at most so much.
     """
 
-    def __init__(self, what: str, cure: str, *, low: float = -np.inf, high: float = np.inf) -> None:
-        ends = {"at least": low, "at most": high}
-        proved = " and ".join(f"{s} {end:.6g}" for s, end in ends.items() if np.isfinite(end))
-        known = f"; it is {proved}" if proved else ""
-        if np.isfinite(low) and np.isfinite(high):
-            known += f", a gap of {high - low:.3g}"
-        super().__init__(f"{what}: no method proved an optimum within its limits{known}; {cure}")
-        self.low, self.high = low, high
+    def __init__(self, what: str, hint: str, *, low: float = -np.inf, high: float = np.inf) -> None:
+        proved = []
+        if np.isfinite(low):
+            proved.append(f"at least {low:.6g}")
+        if np.isfinite(high):
+            proved.append(f"at most {high:.6g}")
+        proof = f"; it is {' and '.join(proved)}" if proved else ""
+        if len(proved) == 2:
+            proof += f", a gap of {high - low:.3g}"
+        super().__init__(f"{what}: no method proved an optimum within its limits{proof}; {hint}")
+        self.low = low
+        self.high = high
 
 
 class _Silent(highspy.Highs):
@@ -87,7 +127,7 @@ class _Silent(highspy.Highs):
 def new_highs(**options: float) -> highspy.Highs:
     """Return a HiGHS object for small programs: silent, on one thread, without presolve."""
     highs = _Silent()  # type: ignore[no-untyped-call]
-    _set(highs, OPTIONS | options)
+    _set_options(highs, HIGHS_OPTIONS | options)
     return highs
 
 
@@ -95,26 +135,31 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
     """Solve the program that ``highs`` holds, within limits that grow with its size.
 
     The dual simplex method, HiGHS's choice, may stop without a verdict: seen where coefficients of
-    1e-8 to 1e-3 meet a row of ones. The others of ``METHODS`` follow; ``proved`` is asked whether
-    what was found is good enough. UnsolvedError if there is no optimum, or none finds it.
+    1e-8 to 1e-3 meet a row of ones. The others of ``METHODS`` follow; after each that stops so
+    ``proved`` is asked whether what was found is good enough. UnsolvedError if there is no optimum,
+    or none finds it.
     """
-    for i, method in enumerate(METHODS):
-        if i:
+    size = highs.getNumRow() + highs.getNumCol()
+    for method_index, method in enumerate(METHODS):
+        if method_index:
             highs.clearSolver()
-            _set(highs, STANDARD | method)
-        size = highs.getNumRow() + highs.getNumCol()
-        limits: dict[str, Any] = {"simplex_iteration_limit": FEWEST_PIVOTS + PIVOTS * size}
-        used = highs.getRunTime()  # HiGHS counts the seconds of all its runs together
-        limits |= {"ipm_iteration_limit": STEPS, "time_limit": used + SECONDS + EACH * size}
-        _set(highs, limits)
+            _set_options(highs, STANDARD_OPTIONS | method)
+        seconds_used = highs.getRunTime()  # HiGHS counts the seconds of all its runs together
+        limits = {
+            "simplex_iteration_limit": MIN_PIVOTS + PIVOTS_PER_LINE * size,
+            "ipm_iteration_limit": MAX_INTERIOR_STEPS,
+            "time_limit": seconds_used + MIN_SECONDS + SECONDS_PER_LINE * size,
+        }
+        _set_options(highs, limits)
         highs.run()
         status = highs.getModelStatus()
-        found = proved() if status in UNDECIDED else status == STATUS.kOptimal
-        if found or status not in UNDECIDED:
+        is_decided = status not in UNDECIDED
+        is_solved = status == STATUS.kOptimal if is_decided else proved()
+        if is_solved or is_decided:
             break
-    if i:
-        _set(highs, STANDARD)
-    if not found:
+    if method_index:
+        _set_options(highs, STANDARD_OPTIONS)
+    if not is_solved:
         raise UnsolvedError(status)
 
 
@@ -126,32 +171,41 @@ def fitted(highs: highspy.Highs) -> Array:
     try:
         optimise(highs)
     except UnsolvedError as error:
-        cure = "take another basis, or a greater error"
-        raise UnprovedError("fit by a basis", cure) from error
+        hint = "take another basis, or a greater error"
+        raise UnprovedError("fit by a basis", hint) from error
     return np.array(highs.getSolution().col_value)
 
 
-def _set(highs: highspy.Highs, options: Mapping[str, Any]) -> None:
+def _set_options(highs: highspy.Highs, options: Mapping[str, Any]) -> None:
+    """Set options of a HiGHS object by their names."""
     for option, value in options.items():
         highs.setOptionValue(option, value)
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Minimise cost . x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper."""
+    """Minimise cost . x subject to row_lower <= matrix x <= row_upper, lower <= x <= upper.
 
-    cost: Array  # (n,)
-    matrix: Array | sp.csr_array  # (r, n)
-    row_lower: Array | float = -np.inf  # (r,), or for all
+    Attributes
+    ----------
+    cost : ndarray (n,)
+    matrix : ndarray or sparse array (r, n)
+    row_lower, row_upper : ndarray (r,), or float for all rows
+    lower, upper : ndarray (n,), or float for all columns
+    """
+
+    cost: Array
+    matrix: Array | sp.csr_array
+    row_lower: Array | float = -np.inf
     row_upper: Array | float = np.inf
-    lower: Array | float = 0.0  # (n,), or for all
+    lower: Array | float = 0.0
     upper: Array | float = np.inf
 
     def excess(self, x: Array) -> float:
-        """By how much x leaves the bounds of a row or a column, at most."""
+        """Return by how much x (n,) leaves the bounds of a row or a column, at most."""
         sums = self.matrix @ x
-        beyond = [sums - self.row_upper, self.row_lower - sums, x - self.upper, self.lower - x]
-        return max(float(np.max(by, initial=0.0)) for by in beyond)
+        violations = [sums - self.row_upper, self.row_lower - sums, x - self.upper, self.lower - x]
+        return max(float(np.max(violation, initial=0.0)) for violation in violations)
 
     def bound(self, duals: Array) -> float:
         """Return a lower bound on the least value that any row duals (r,) prove (weak duality).
@@ -159,23 +213,36 @@ class Program:
         They are clipped where their sign does not fit the side that is bounded; -inf where they
         prove nothing, as may be where a column has no bound.
         """
-        least = np.where(np.isinf(self.row_upper), 0.0, -np.inf)
-        held = np.clip(duals, least, np.where(np.isinf(self.row_lower), 0.0, np.inf))
-        sides = [(held, self.row_lower, self.row_upper)]
-        sides += [(self.cost - held @ self.matrix, self.lower, self.upper)]
-        return sum(  # of the least value of cost . x over a box
-            float((c * np.where(c > 0, low, np.where(c < 0, high, 0.0))).sum())
-            for c, low, high in sides
-        )
+        least_dual = np.where(np.isinf(self.row_upper), 0.0, -np.inf)
+        greatest_dual = np.where(np.isinf(self.row_lower), 0.0, np.inf)
+        clipped_duals = np.clip(duals, least_dual, greatest_dual)
+        reduced_cost = self.cost - clipped_duals @ self.matrix
+        of_rows = _least_over_box(clipped_duals, self.row_lower, self.row_upper)
+        return of_rows + _least_over_box(reduced_cost, self.lower, self.upper)
+
+
+def _least_over_box(cost: Array, lower: Array | float, upper: Array | float) -> float:
+    """Return the least value of cost . x over lower <= x <= upper."""
+    x_if_not_positive = np.where(cost < 0, upper, 0.0)
+    return float((cost * np.where(cost > 0, lower, x_if_not_positive)).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """An optimal basic solution."""
+    """An optimal basic solution.
 
-    x: Array  # (n,)
-    value: float  # cost . x; a lower bound on it, at most 1e-6 away, where HiGHS had doubts
-    duals: Array  # of the rows (r,)
+    Attributes
+    ----------
+    x : ndarray (n,)
+    value : float
+        cost . x; a lower bound on it, at most 1e-6 away, where HiGHS had doubts.
+    duals : ndarray (r,)
+        Of the rows.
+    """
+
+    x: Array
+    value: float
+    duals: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,22 +261,27 @@ class CoveringProgram:
     @classmethod
     def of(cls, cost: Array, matrix: Array, demand: Array) -> "CoveringProgram":
         """Scale a program with a cost (n,) above 0, a matrix (r, n) and a demand (r,)."""
-        row_scale, column_scale = np.ones(len(matrix)), np.ones(matrix.shape[1])
-        for _ in range(SCALINGS):
+        row_scale = np.ones(len(matrix))
+        column_scale = np.ones(matrix.shape[1])
+        for _ in range(SCALING_STEPS):
             sizes = np.abs(matrix) * row_scale[:, None] * column_scale
             row_scale /= _middle_size(sizes, axis=1)
             sizes = np.abs(matrix) * row_scale[:, None] * column_scale
             column_scale /= _middle_size(sizes, axis=0)
-        scaled_cost, scaled_demand = cost * column_scale, demand * row_scale
+        scaled_cost = cost * column_scale
+        scaled_demand = demand * row_scale
         cost_unit = power_of_two(np.abs(scaled_cost).max(initial=0.0))
         demand_unit = power_of_two(np.abs(scaled_demand).max(initial=0.0))
         program = Program(
-            scaled_cost / cost_unit,
-            matrix * row_scale[:, None] * column_scale,
-            scaled_demand / demand_unit,
+            cost=scaled_cost / cost_unit,
+            matrix=matrix * row_scale[:, None] * column_scale,
+            row_lower=scaled_demand / demand_unit,
         )
-        unit = float(cost_unit * demand_unit)
-        return cls(program, unit, column_scale * demand_unit)
+        return cls(
+            scaled=program,
+            unit=float(cost_unit * demand_unit),
+            column_scale=column_scale * demand_unit,
+        )
 
 
 def _middle_size(sizes: Array, axis: int) -> Array:
@@ -229,19 +301,35 @@ def power_of_two(size: Array | float) -> Array:
 def hand_over(highs: highspy.Highs, program: Program) -> None:
     """Let ``highs`` hold a program; UnsolvedError if it is none."""
     matrix = sp.csr_array(program.matrix)
-    rows, columns = matrix.shape
-    bounds = [np.broadcast_to(bound, columns) for bound in (program.lower, program.upper)]
-    bounds += [np.broadcast_to(bound, rows) for bound in (program.row_lower, program.row_upper)]
-    given: list[Any] = [columns, rows, matrix.nnz]
-    given += [int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMinimize), 0.0]
-    given += [np.array(values, dtype=np.float64) for values in (program.cost, *bounds)]
-    given += [matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)]
-    given += [matrix.data.astype(np.float64), np.zeros(columns, dtype=np.int32)]  # no integers
-    if highs.passModel(*given) == highspy.HighsStatus.kError:
+    n_rows, n_columns = matrix.shape
+    no_offset = 0.0
+    all_continuous = np.zeros(n_columns, dtype=np.int32)
+
+    def numbers(values: Array | float, size: int) -> Array:
+        return np.array(np.broadcast_to(values, size), dtype=np.float64)
+
+    status = highs.passModel(
+        n_columns,
+        n_rows,
+        matrix.nnz,
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMinimize),
+        no_offset,
+        numbers(program.cost, n_columns),
+        numbers(program.lower, n_columns),
+        numbers(program.upper, n_columns),
+        numbers(program.row_lower, n_rows),
+        numbers(program.row_upper, n_rows),
+        matrix.indptr.astype(np.int32),
+        matrix.indices.astype(np.int32),
+        matrix.data.astype(np.float64),
+        all_continuous,
+    )
+    if status == highspy.HighsStatus.kError:
         raise UnsolvedError(STATUS.kModelError)
 
 
-_KEPT = threading.local()
+_THREAD = threading.local()
 
 
 def solve(program: Program) -> Optimum:
@@ -249,31 +337,39 @@ def solve(program: Program) -> Optimum:
 
     Results do not depend on what it solved before.
     """
-    if not vars(_KEPT):
-        sides = "primal_feasibility_tolerance", "dual_feasibility_tolerance"
-        _KEPT.highs = new_highs(**dict.fromkeys(sides, FEASIBILITY))
-    highs: highspy.Highs = _KEPT.highs
+    if not vars(_THREAD):
+        _THREAD.highs = new_highs(
+            primal_feasibility_tolerance=FEASIBILITY_TOLERANCE,
+            dual_feasibility_tolerance=FEASIBILITY_TOLERANCE,
+        )
+    highs: highspy.Highs = _THREAD.highs
     hand_over(highs, program)
-    held: list[Optimum] = []
-    values: list[float] = []  # of what satisfies rows and bounds
+    candidates: list[Optimum] = []
+    feasible_values: list[float] = []  # of what satisfies rows and bounds
 
     def proved() -> bool:
-        found = highs.getSolution()  # zeros where it holds none
-        x = np.array(found.col_value) if found.value_valid else np.zeros(highs.getNumCol())
-        duals = np.array(found.row_dual) if found.dual_valid else np.zeros(highs.getNumRow())
-        held.append(Optimum(x, program.bound(duals), duals))
-        if program.excess(x) <= FEASIBILITY:
-            values.append(float(program.cost @ x))
-        return abs(float(program.cost @ x) - held[-1].value) <= GAP and program.excess(x) <= GAP
+        solution = highs.getSolution()  # zeros where it holds none
+        x = np.array(solution.col_value) if solution.value_valid else np.zeros(highs.getNumCol())
+        duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(highs.getNumRow())
+        value = float(program.cost @ x)
+        bound = program.bound(duals)
+        excess = program.excess(x)
+        candidates.append(Optimum(x=x, value=bound, duals=duals))
+        if excess <= FEASIBILITY_TOLERANCE:
+            feasible_values.append(value)
+        return abs(value - bound) <= PROVED_GAP and excess <= PROVED_GAP
 
     try:
         optimise(highs, proved)
     except UnsolvedError as error:
-        best = max(held, key=lambda one: one.value, default=None)
-        found_value = min(values, default=np.inf)
-        raise UnsolvedError(error.status, best, found_value) from None
+        best = max(candidates, key=lambda candidate: candidate.value, default=None)
+        best_value = min(feasible_values, default=np.inf)
+        raise UnsolvedError(error.status, best, best_value) from None
     if highs.getModelStatus() != STATUS.kOptimal:
-        return held[-1]
-    found = highs.getSolution()
-    value = float(highs.getObjectiveValue())
-    return Optimum(np.array(found.col_value), value, np.array(found.row_dual))
+        return candidates[-1]
+    solution = highs.getSolution()
+    return Optimum(
+        x=np.array(solution.col_value),
+        value=float(highs.getObjectiveValue()),
+        duals=np.array(solution.row_dual),
+    )

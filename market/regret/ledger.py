@@ -1,5 +1,13 @@
 r"""The regret ledger: running sums from which every regret is read in a few array passes.
 
+Each cohort has one ledger and calls ``add`` once per round; tables, verdicts and bounds read
+``regret``, ``mean_loss`` and ``bound_from_bias`` whenever they are asked for. Every figure that is
+read is an average per round of a row's stay, in units of losses in [0, 1], and depends on the
+rounds added alone, not on when it is read. ``market.regret.definitions`` computes the same from
+raw logs.
+
+Mathematics
+-----------
 For each row k (an agent, or several agents with equal losses and equal choices) the ledger adds,
 for the mixed strategy q and the losses l of a round,
 
@@ -8,9 +16,10 @@ for the mixed strategy q and the losses l of a round,
     contextual[k, j, s, a, b] += q_a [c_j(x) = s] l_b    comparator: b, depending on (a, s)
 
 so that fixed[k, a, a] is what playing a cost. Rows that expected losses p when they chose also
-keep the same sums of p - l over the comparators. For a linear loss with coefficients r that sum
-is <r(b), B_a>, the realised bias of the event "a was played" seen through comparator b (plus the
-approximation error of the basis), and since p_a <= p_b + gap for the action played,
+keep the same sums of p - l over the comparators (``surprise_fixed``, ``surprise_followed``). For a
+linear loss with coefficients r that sum is <r(b), B_a>, the realised bias of the event "a was
+played" seen through comparator b (plus the approximation error of the basis), and since p_a <= p_b
++ gap for the action played,
 
     decision swap regret <= [ sum_a max_c (surprise[a, c] - surprise[a, a]) ] / T + gap,
 
@@ -26,81 +35,157 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled, over_rows
-from regretless.market.numerics.storage import fetch, staggered
+from regretless.market.numerics.storage import prefetch, staggered_tables
 from regretless.market.records import Decision
 
-AHEAD = 32  # rows between asking memory for one and its use
+PREFETCH_DISTANCE = 32  # rows between asking memory for one and its use
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
+DEFAULT_MEASURES = MEASURES[:4]  # contextual swap regret takes A times as much memory
 
 
 @compiled(nogil=True)
-def _record(
-    play: Array, losses: Array, suggested: Indices,
+def _add_mixed_play(
+    strategies: Array, losses: Array, suggested: Indices,
     fixed: Array, followed: Array, contextual: Array, first: int, last: int,
 ) -> None:  # fmt: skip
-    alike = suggested.shape[1] == 1
-    for k in range(first, last):
-        told = suggested[:, 0 if alike else k]
-        for a in range(play.shape[1]):
-            q = play[k, a]
-            if q == 0.0:
+    """Add a round of mixed play to the rows from ``first`` to before ``last`` (compiled).
+
+    Parameters
+    ----------
+    strategies : array (K, A)
+        Probability with which each row plays each action; zeros for an absent row.
+    losses : array (K, A)
+        What is added per unit of probability: losses, or expected minus realised losses.
+    suggested : int array (C, 1) or (C, K)
+        The action that each policy suggests to all rows, or to each.
+    fixed : array (K, A, A)
+        Sums by row, action played and constant comparator; added to in place.
+    followed : array (K, A, C)
+        Sums by row, action played and policy; added to in place.
+    contextual : array (K, C, A, A, A), or empty
+        Sums by row, policy, suggestion, action played and comparator; added to in place, and left
+        alone where its first axis has length 0.
+    first, last : int
+        Span of rows.
+    """
+    same_for_all = suggested.shape[1] == 1
+    for row in range(first, last):
+        suggestions = suggested[:, 0 if same_for_all else row]
+        for action in range(strategies.shape[1]):
+            probability = strategies[row, action]
+            if probability == 0.0:
                 continue
-            for b in range(losses.shape[1]):
-                fixed[k, a, b] += q * losses[k, b]
-            for j in range(len(told)):
-                followed[k, a, j] += q * losses[k, told[j]]
-                for b in range(losses.shape[1] if contextual.shape[0] else 0):
-                    contextual[k, j, told[j], a, b] += q * losses[k, b]
+            for comparator in range(losses.shape[1]):
+                fixed[row, action, comparator] += probability * losses[row, comparator]
+            for policy in range(len(suggestions)):
+                suggestion = suggestions[policy]
+                followed[row, action, policy] += probability * losses[row, suggestion]
+                if contextual.shape[0]:
+                    for comparator in range(losses.shape[1]):
+                        contextual[row, policy, suggestion, action, comparator] += (
+                            probability * losses[row, comparator]
+                        )
 
 
 @compiled(nogil=True)
-def _record_choices(
+def _add_pure_play(
     choices: Indices, predicted: Array, losses: Array, suggested: Indices, count: Array,
     fixed: Array, followed: Array, surprise_fixed: Array, surprise_followed: Array,
     first: int, last: int,
 ) -> None:  # fmt: skip
-    """Add what ``_record`` adds for pure play, touching the rows of the actions played alone."""
-    for k in range(first, last):
-        ahead = min(k + AHEAD, last - 1)
-        fetch(fixed, ahead, max(choices[ahead], 0))
-        fetch(surprise_fixed, ahead, max(choices[ahead], 0))
-        a = choices[k]
-        if a < 0:
+    """Add what ``_add_mixed_play`` adds for pure play, in one pass over a span of rows (compiled).
+
+    It touches the rows of the played actions alone. These lie far apart in memory, which is
+    therefore asked for them ``PREFETCH_DISTANCE`` rows ahead.
+
+    Parameters
+    ----------
+    choices : int array (K,)
+        The action of each row, -1 for an absent one.
+    predicted, losses : array (K, A)
+        Losses that the rows expected and losses at the outcome.
+    suggested : int array (C,)
+        The action that each policy suggests to all rows.
+    count : array (K, A)
+        How often each action was played; added to in place.
+    fixed, surprise_fixed : array (K, A, A)
+        Sums of losses, and of expected minus realised losses, by constant comparator; added to in
+        place.
+    followed, surprise_followed : array (K, A, C)
+        The same by policy; added to in place.
+    first, last : int
+        Span of rows.
+    """
+    for row in range(first, last):
+        later_row = min(row + PREFETCH_DISTANCE, last - 1)
+        prefetch(fixed, later_row, max(choices[later_row], 0))
+        prefetch(surprise_fixed, later_row, max(choices[later_row], 0))
+        action = choices[row]
+        if action < 0:
             continue
-        count[k, a] += 1.0
-        for b in range(losses.shape[1]):
-            fixed[k, a, b] += losses[k, b]
-            surprise_fixed[k, a, b] += predicted[k, b] - losses[k, b]
-        for j in range(suggested.shape[0]):
-            b = suggested[j]
-            followed[k, a, j] += losses[k, b]
-            surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
+        count[row, action] += 1.0
+        for comparator in range(losses.shape[1]):
+            fixed[row, action, comparator] += losses[row, comparator]
+            surprise_fixed[row, action, comparator] += (
+                predicted[row, comparator] - losses[row, comparator]
+            )
+        for policy in range(suggested.shape[0]):
+            comparator = suggested[policy]
+            followed[row, action, policy] += losses[row, comparator]
+            surprise_followed[row, action, policy] += (
+                predicted[row, comparator] - losses[row, comparator]
+            )
 
 
 @compiled(nogil=True)
-def _least(table: Array, k: int, start: int, end: int) -> float:
-    """Least entry of a row, summed over actions from ``start`` to before ``end`` (compiled)."""
+def _least_sum(comparator_sums: Array, row: int, first_action: int, end_action: int) -> float:
+    """Return the least sum of a row over its comparators (compiled); inf where it has none.
+
+    ``comparator_sums`` (K, A, C) are by row, action played and comparator; each comparator's are
+    added up over the actions from ``first_action`` to before ``end_action``.
+    """
     least = np.inf
-    for b in range(table.shape[2]):
-        total = 0.0
-        for a in range(start, end):
-            total += table[k, a, b]
-        least = min(least, total)
+    for comparator in range(comparator_sums.shape[2]):
+        sum_over_actions = 0.0
+        for action in range(first_action, end_action):
+            sum_over_actions += comparator_sums[row, action, comparator]
+        least = min(least, sum_over_actions)
     return least
 
 
 @compiled(nogil=True)
-def _above(
-    fixed: Array, constant: Array, followed: Array, step: int, out: Array, first: int, last: int
-) -> None:
-    """Write losses (K,) above that of the best comparator for each ``step`` actions (compiled)."""
+def _write_regrets(
+    fixed: Array, constant_sums: Array, policy_sums: Array, actions_per_comparator: int,
+    regrets: Array, first: int, last: int,
+) -> None:  # fmt: skip
+    """Write the loss of a span of rows above that of their best comparators (compiled).
+
+    Parameters
+    ----------
+    fixed : array (K, A, A)
+        The ledger's sums, whose diagonal is the loss suffered with each action.
+    constant_sums : array (K, A, A), or (K, A, 0) to leave them out
+        Sums by action played and constant comparator.
+    policy_sums : array (K, A, C)
+        Sums by action played and policy.
+    actions_per_comparator : int
+        1 where a comparator is chosen for each action played, A for one comparator of all.
+    regrets : array (K,)
+        Written: sums over rounds, not averages.
+    first, last : int
+        Span of rows.
+    """
     for k in range(first, last):
-        out[k] = 0.0
-        for start in range(0, fixed.shape[1], step):
-            end, own = start + step, 0.0
-            for a in range(start, end):
-                own += fixed[k, a, a]
-            out[k] += own - min(_least(constant, k, start, end), _least(followed, k, start, end))
+        regrets[k] = 0.0
+        for first_action in range(0, fixed.shape[1], actions_per_comparator):
+            end_action = first_action + actions_per_comparator
+            suffered = 0.0
+            for a in range(first_action, end_action):
+                suffered += fixed[k, a, a]
+            regrets[k] += suffered - min(
+                _least_sum(constant_sums, k, first_action, end_action),
+                _least_sum(policy_sums, k, first_action, end_action),
+            )
 
 
 class Ledger(Checkpointable):
@@ -114,9 +199,21 @@ class Ledger(Checkpointable):
         Which of ``MEASURES`` can be read.
     constants : bool
         Whether the constant policies belong to the benchmark class.
+
+    Attributes
+    ----------
+    rounds : int or int array (K,)
+        Rounds that were added: one number while no row has ever been absent, then one per row.
+    count : array (K, A)
+        How often each action was played, in probability.
+    fixed, followed, contextual, surprise_fixed, surprise_followed : array
+        The sums of the module's formulas.
+    expects : bool
+        Whether the rows expected losses in every round, so that the surprises are complete.
     """
 
     SUMS = "count", "fixed", "followed", "contextual", "surprise_fixed", "surprise_followed"
+    EXCERPT_SUMS = "count", "fixed", "followed"  # those that ``excerpt`` copies
     REMEMBERED = (*SUMS, "expects")
     IN_PLACE = True
 
@@ -126,21 +223,24 @@ class Ledger(Checkpointable):
         actions: int,
         *,
         policies: int = 0,
-        measures: Sequence[str] = MEASURES[:4],
+        measures: Sequence[str] = DEFAULT_MEASURES,
         constants: bool = True,
     ) -> None:
-        self.measures, self.constants = tuple(measures), constants
-        self.rounds: int | Indices = 0  # one for all, or (K,) once a row was absent
-        contextual = rows if "contextual_swap" in measures else 0
-        square = rows, actions, actions
-        self.fixed, self.surprise_fixed, self.count = staggered(square, square, square[:2])
+        self.measures = tuple(measures)
+        self.constants = constants
+        self.rounds: int | Indices = 0
+        square_shape = rows, actions, actions
+        self.fixed, self.surprise_fixed, self.count = staggered_tables(
+            square_shape, square_shape, (rows, actions)
+        )
         self.followed = np.zeros((rows, actions, policies))
-        self.contextual = np.zeros((contextual, policies, actions, actions, actions))
+        contextual_rows = rows if "contextual_swap" in measures else 0
+        self.contextual = np.zeros((contextual_rows, policies, actions, actions, actions))
         self.surprise_followed = np.zeros((rows, actions, policies))
         self.expects = True
 
     def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
-        """Add a round.
+        """Add a round to all sums, in place.
 
         Parameters
         ----------
@@ -152,19 +252,52 @@ class Ledger(Checkpointable):
             What each policy suggested, or what it did to each row.
         """
         self.rounds = self.rounds + (1 if decision.present is None else decision.present)
-        predicted, surprises = decision.predicted, (self.surprise_fixed, self.surprise_followed)
-        sums, rows = (self.fixed, self.followed), len(self.count)
-        if decision.choices is not None and suggested.ndim == 1 and not len(self.contextual):
-            played = decision.choices, predicted, losses, suggested, self.count
-            over_rows(_record_choices, rows, *played, *sums, *surprises)
+        n_rows = len(self.count)
+        predicted = decision.predicted
+        is_same_for_all = suggested.ndim == 1
+        if decision.choices is not None and is_same_for_all and not len(self.contextual):
+            over_rows(
+                _add_pure_play,
+                n_rows,
+                decision.choices,
+                predicted,
+                losses,
+                suggested,
+                self.count,
+                self.fixed,
+                self.followed,
+                self.surprise_fixed,
+                self.surprise_followed,
+            )
             return
-        play, self.expects = decision.probabilities, self.expects and predicted is not None
-        suggested = suggested if suggested.ndim > 1 else suggested[:, None]
-        self.count += play
-        over_rows(_record, rows, play, losses, suggested, *sums, self.contextual)
+
+        strategies = decision.probabilities
+        self.expects = self.expects and predicted is not None
+        if is_same_for_all:
+            suggested = suggested[:, None]
+        self.count += strategies
+        over_rows(
+            _add_mixed_play,
+            n_rows,
+            strategies,
+            losses,
+            suggested,
+            self.fixed,
+            self.followed,
+            self.contextual,
+        )
         if predicted is not None:
-            nothing = np.zeros((0, 0, 0, 0, 0))
-            over_rows(_record, rows, play, predicted - losses, suggested, *surprises, nothing)
+            no_contextual_sums = np.zeros((0, 0, 0, 0, 0))
+            over_rows(
+                _add_mixed_play,
+                n_rows,
+                strategies,
+                predicted - losses,
+                suggested,
+                self.surprise_fixed,
+                self.surprise_followed,
+                no_contextual_sums,
+            )
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"rounds": np.atleast_1d(self.rounds).copy()}
@@ -179,31 +312,37 @@ class Ledger(Checkpointable):
 
         Biases and contextual sums are left out: it gives no bound and no contextual swap regret.
         """
-        part = copy(self)
-        part.expects = False
-        part.measures = tuple(name for name in self.measures if name != "contextual_swap")
+        excerpt = copy(self)
+        excerpt.expects = False
+        excerpt.measures = tuple(name for name in self.measures if name != "contextual_swap")
         for name in self.SUMS:
-            own, kept = vars(self)[name], name in ("count", "fixed", "followed")
-            setattr(part, name, np.array(own[rows]) if kept else own[:0])
+            table = vars(self)[name]
+            if name in self.EXCERPT_SUMS:
+                setattr(excerpt, name, np.array(table[rows]))
+            else:
+                setattr(excerpt, name, table[:0])
         if isinstance(self.rounds, np.ndarray):
-            part.rounds = np.array(self.rounds[rows])
-        return part
+            excerpt.rounds = np.array(self.rounds[rows])
+        return excerpt
 
     def since(self, earlier: "Ledger") -> "Ledger":
         """Return the sums of the rounds after an earlier excerpt of the same rows."""
-        span = copy(self)
-        span.rounds = self.rounds - earlier.rounds
-        span.count, span.fixed = self.count - earlier.count, self.fixed - earlier.fixed
-        span.followed = self.followed - earlier.followed
-        return span
+        window = copy(self)
+        window.rounds = self.rounds - earlier.rounds
+        window.count = self.count - earlier.count
+        window.fixed = self.fixed - earlier.fixed
+        window.followed = self.followed - earlier.followed
+        return window
 
     def join(self, rows: Indices, part: Mapping[str, Any]) -> None:
-        """Take over the state of a part, which holds some of the rows (k,)."""
+        """Take over the state of a ledger that has kept only these rows (k,) of this one."""
         self.rounds = np.array(np.broadcast_to(self.rounds, len(self.count)))
-        self.rounds[rows], self.expects = part["rounds"], self.expects and part["expects"]
+        self.rounds[rows] = part["rounds"]
+        self.expects = self.expects and part["expects"]
         for name in self.SUMS:
-            if len(own := vars(self)[name]):
-                own[rows] = part[name]
+            table = vars(self)[name]
+            if len(table):
+                table[rows] = part[name]
 
     @property
     def played(self) -> Mask:
@@ -211,62 +350,90 @@ class Ledger(Checkpointable):
         return np.broadcast_to(np.asarray(self.rounds) > 0, len(self.count))
 
     @property
-    def each_rounds(self) -> Array:
+    def rounds_of_rows(self) -> Array:
         """The rounds of each row (K,), 1 for one that has not played."""
         return np.broadcast_to(np.maximum(self.rounds, 1.0), len(self.count))
 
     @property
-    def own(self) -> Array:
+    def played_losses(self) -> Array:
         """Loss suffered while playing each action (K, A), summed over rounds."""
         return np.asarray(np.einsum("kaa->ka", self.fixed))
 
     def mean_loss(self) -> Array:
-        """Loss suffered per round (K,)."""
-        return np.asarray(self.own.sum(1) / self.each_rounds)
+        """Return the loss suffered per round (K,)."""
+        return np.asarray(self.played_losses.sum(1) / self.rounds_of_rows)
 
     def comparators(self) -> Array:
-        """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
-        return np.concatenate(self._benchmark(self.fixed, self.followed), axis=2)
+        """Return each benchmark policy's loss per played action (K, A, A + C or C), summed."""
+        return np.concatenate(self._comparator_tables(self.fixed, self.followed), axis=2)
 
     def regret(self, measure: str) -> Array | None:
-        """Regret per round of every row (K,); None where the measure is not kept or has no policy.
+        """Return the regret per round of every row (K,).
 
-        ``measure``: one of ``MEASURES``.
+        ``measure`` is one of ``MEASURES``; None where it is not kept or has no comparator.
         """
         if measure not in self.measures:
             return None
-        nobody = self.fixed[..., :0]
-        if measure == "contextual_swap":  # the worst policy's; the constants add the swap regret
-            own = self.own.sum(1)[:, None] - self.contextual.min(4, initial=np.inf).sum((2, 3))
-            plain = [self._above(self.fixed, nobody, swap=True)] if self.constants else []
-            regrets = np.column_stack([own, *plain])
-            return regrets.max(1) / self.each_rounds if regrets.shape[1] else None
-        plainly = measure in ("external", "swap")
-        against = [self.fixed, nobody] if plainly else self._benchmark(self.fixed, self.followed)
-        if not any(table.shape[2] for table in against):
+        if measure == "contextual_swap":
+            return self._contextual_swap_regret()
+        if measure in ("external", "swap"):
+            comparator_tables = [self.fixed, self.fixed[..., :0]]
+        else:
+            comparator_tables = self._comparator_tables(self.fixed, self.followed)
+        if not any(table.shape[2] for table in comparator_tables):
             return None
-        return self._above(*against, swap=measure.endswith("swap")) / self.each_rounds
+        regrets = self._regret_to(*comparator_tables, swap=measure.endswith("swap"))
+        return regrets / self.rounds_of_rows
 
     def bound_from_bias(self) -> Array | None:
-        """Right-hand side of the module's inequality without the gap (K,).
+        """Return the right-hand side of the module's inequality without the gap (K,).
 
         None for rows that formed no expectation.
         """
         if not self.expects:
             return None
-        against = self._benchmark(self.surprise_fixed, self.surprise_followed)
-        if not any(table.shape[2] for table in against):
+        comparator_tables = self._comparator_tables(self.surprise_fixed, self.surprise_followed)
+        if not any(table.shape[2] for table in comparator_tables):
             return None
-        own = np.einsum("kaa->ka", self.surprise_fixed)
-        most = [table.max(2, initial=-np.inf) for table in against]
-        return np.asarray((np.maximum(*most) - own).sum(1) / self.each_rounds)
+        surprise_of_played = np.einsum("kaa->ka", self.surprise_fixed)
+        greatest = [table.max(2, initial=-np.inf) for table in comparator_tables]
+        excess = np.maximum(*greatest) - surprise_of_played
+        return np.asarray(excess.sum(1) / self.rounds_of_rows)
 
-    def _benchmark(self, fixed: Array, followed: Array) -> list[Array]:
+    def _contextual_swap_regret(self) -> Array | None:
+        """Return the worst policy's contextual swap regret per round (K,), None of no policy.
+
+        Where the constant policies are in the benchmark class they add plain swap regret: a
+        replacement that depends on a constant suggestion depends on the action alone.
+        """
+        least = self.contextual.min(4, initial=np.inf).sum((2, 3))
+        regret_to_policies = self.played_losses.sum(1)[:, None] - least
+        columns = [regret_to_policies]
+        if self.constants:
+            columns.append(self._regret_to(self.fixed, self.fixed[..., :0], swap=True)[:, None])
+        regrets = np.concatenate(columns, axis=1)
+        if not regrets.shape[1]:
+            return None
+        return np.asarray(regrets.max(1) / self.rounds_of_rows)
+
+    def _comparator_tables(self, action_sums: Array, policy_sums: Array) -> list[Array]:
         """Return sums over the benchmark class, of constants and of policies."""
-        return [fixed if self.constants else fixed[..., :0], followed]
+        return [action_sums if self.constants else action_sums[..., :0], policy_sums]
 
-    def _above(self, constant: Array, followed: Array, *, swap: bool) -> Array:
-        """Return the loss (K,) above that of the best comparators, for each action or for all."""
-        out, step = np.empty(len(self.count)), 1 if swap else self.count.shape[1]
-        over_rows(_above, len(out), self.fixed, constant, followed, step, out)
-        return out
+    def _regret_to(self, constant_sums: Array, policy_sums: Array, *, swap: bool) -> Array:
+        """Return the loss (K,) above that of the best comparators, summed over rounds.
+
+        With ``swap`` a comparator is chosen for each action played, else one for all.
+        """
+        regrets = np.empty(len(self.count))
+        actions_per_comparator = 1 if swap else self.count.shape[1]
+        over_rows(
+            _write_regrets,
+            len(regrets),
+            self.fixed,
+            constant_sums,
+            policy_sums,
+            actions_per_comparator,
+            regrets,
+        )
+        return regrets

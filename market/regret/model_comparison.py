@@ -1,5 +1,13 @@
 r"""What agents would have lost with an alternative: models, policies and fixed actions.
 
+A seat of the game holds one ``ModelComparison`` of its cohort and calls ``add`` in every round;
+tables and the verdict read ``mean_loss`` and ``series`` from it. Where a cohort is shared out among
+workers each has a ``part``, whose states ``join`` puts together again: the figures are the same to
+the last bit however the agents were shared out, because what is added up over agents is added
+exactly (``market.numerics.exact_sum``).
+
+Mathematics
+-----------
 A model predicts s(y); it would have an agent play the best response of the agent's loss to that
 prediction, in every round. For row k and model m the comparison adds the loss of those actions, so
 that
@@ -9,10 +17,9 @@ that
 per round of the agent's stay. It is negative where following the forecast was better.
 
 For the mean over a cohort's agents it keeps the difference to each model and policy over time, in
-at most ``BATCHES`` batches of equally many rounds, from which intervals are computed
+at most ``MAX_BATCHES`` batches of equally many rounds, from which intervals are computed
 (``market.regret.inference``). Each agent's best fixed action is known at the end alone: for it, a
-sample of rows keeps the loss of every action in every batch. What is added up over agents is added
-exactly (``market.numerics.exact_sum``), so that agents may be shared out.
+sample of rows keeps the loss of every action in every batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,90 +33,152 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
 
-BATCHES = 256  # at most; at least half as many once there have been so many rounds
-SAMPLE = 1024  # losses of actions per batch
+MAX_BATCHES = 256  # at least half as many are in use once there have been so many rounds
+SAMPLED_LOSSES_PER_BATCH = 1024  # rows of the sample times their actions
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Differences over time, in batches of ``length`` rounds from the first round of the game."""
+    """Differences over time, in B batches of equally many rounds from the first of the game.
+
+    Attributes
+    ----------
+    length : int
+        Rounds of a batch.
+    sums : ndarray
+        Loss with each alternative minus loss as played, summed over rounds and agents (B, J).
+    agent_rounds : ndarray
+        Over how many rounds of agents each sum is (B, J).
+    """
 
     length: int
-    sums: Array  # (B, J), loss with the alternative minus loss as played, over rounds and agents
-    there: Array  # and over how many of these
+    sums: Array
+    agent_rounds: Array
 
-    def at(self, length: int, batches: int = 0) -> "Series":
-        """Return it in batches of more rounds, its own by a power of 2; at least so many."""
-        own, sums, there = self.length, self.sums, self.there
-        while own < length:
-            own, sums, there = 2 * own, _paired(sums), _paired(there)
-        later = np.zeros((max(batches - len(sums), 0), sums.shape[1]))
-        return Series(own, np.concatenate([sums, later]), np.concatenate([there, later]))
+    def in_batches_of(self, length: int, min_batches: int = 0) -> "Series":
+        """Return the series in batches of ``length`` rounds, its own by a power of 2.
 
-    def chosen(self, alternatives: Indices) -> "Series":
+        Where it has fewer than ``min_batches`` batches, empty ones follow.
+        """
+        batch_length = self.length
+        sums = self.sums
+        agent_rounds = self.agent_rounds
+        while batch_length < length:
+            batch_length = 2 * batch_length
+            sums = _add_pairs(sums)
+            agent_rounds = _add_pairs(agent_rounds)
+        later_batches = np.zeros((max(min_batches - len(sums), 0), sums.shape[1]))
+        return Series(
+            length=batch_length,
+            sums=np.concatenate([sums, later_batches]),
+            agent_rounds=np.concatenate([agent_rounds, later_batches]),
+        )
+
+    def select(self, alternatives: Indices) -> "Series":
         """Return some alternatives; for -1 what was played, which makes no difference."""
         sums = np.where(alternatives < 0, 0.0, self.sums[:, alternatives])
-        return Series(self.length, sums, self.there[:, alternatives])
+        return Series(self.length, sums, self.agent_rounds[:, alternatives])
 
     def means(self) -> Array:
-        """Return a series per alternative (B, J) with the mean of its difference.
+        """Return a series per alternative (B, J) whose mean is that of its differences.
 
-        Batches with fewer agents weigh less: of sum / there a batch has its influence as its value.
+        Batches with fewer agents weigh less: the value of a batch is the influence that it has on
+        the ratio of the sums to the rounds of agents.
         """
-        rounds = np.maximum(self.there.sum(0), 1)
+        rounds = np.maximum(self.agent_rounds.sum(0), 1)
         mean = self.sums.sum(0) / rounds
-        return np.asarray(mean + (self.sums - mean * self.there) * (len(self.sums) / rounds))
+        deviations = self.sums - mean * self.agent_rounds
+        return np.asarray(mean + deviations * (len(self.sums) / rounds))
 
 
-def _paired(table: Array) -> Array:
-    """Add up every two batches, so that half as many are left."""
-    even = np.concatenate([table, np.zeros_like(table[: len(table) % 2])])
-    return np.asarray(even[0::2] + even[1::2])
+def _add_pairs(table: Array) -> Array:
+    """Add up every two batches (B, ...), so that half as many are left; the last may be alone."""
+    padded = np.concatenate([table, np.zeros_like(table[: len(table) % 2])])
+    return np.asarray(padded[0::2] + padded[1::2])
 
 
-def _halved(tables: dict[str, Array]) -> dict[str, Array]:
-    """Add up every two batches, and leave room for as many new ones."""
-    pairs = {name: _paired(table) for name, table in tables.items()}
-    return {name: np.concatenate([own, np.zeros_like(own)]) for name, own in pairs.items()}
+def _merge_batches(table: Array) -> Array:
+    """Return batches (B, ...) of twice the rounds, followed by room for as many new ones."""
+    pair_sums = _add_pairs(table)
+    return np.concatenate([pair_sums, np.zeros_like(pair_sums)])
 
 
-class NotCompared(Checkpointable):
-    """Agents whom nobody compares with anything."""
+class Comparison(Checkpointable):
+    """Agents whom nobody compares with anything; ``ModelComparison`` overrides every method."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ()
     names: tuple[str, ...] = ()
 
-    def add(self, number: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        """Add a round, counted from 0: what rows did, losses (K, A), and actions (C,) or (C, K)."""
+    def add(self, round_index: int, decision: Decision, losses: Array, suggested: Indices) -> None:
+        """Add a round.
+
+        Parameters
+        ----------
+        round_index : int
+            Of the round, counted from 0.
+        decision : Decision
+            What the K rows did.
+        losses : array (K, A)
+            Losses of all actions at the outcome.
+        suggested : int array (C,) or (C, K)
+            The action that each policy suggested to all rows, or to each.
+        """
 
     def mean_loss(self, rounds: int | Indices) -> Array:
-        """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
+        """Return the loss per round of following each model (K, M).
+
+        ``rounds`` is how many rounds all rows, or each row (K,), have played.
+        """
         return np.zeros((1, 0))
 
     def series(self) -> Series | None:
-        """Return the differences to models, policies and the best fixed actions over time."""
+        """Return the differences over time to models, policies and the best fixed actions.
+
+        In this order, J = M + C + 1 of them; None before the first round in which somebody came.
+        """
         return None
 
     def part_state(self, rows: Indices) -> dict[str, Any]:
-        """Return the state of a part, of so many rows of the whole."""
+        """Return the state of a part whose rows are these ``rows`` (k,) of the whole."""
         return {}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
         """Take over the ``part_state`` of parts which together are all agents."""
 
 
-NOT_COMPARED = NotCompared()
+NOT_COMPARED = Comparison()
 
 
-class ModelComparison(NotCompared):
+class ModelComparison(Comparison):
     """Sums of what K rows would have lost by following each of M models and C policies.
 
-    ``counts`` (K,) agents stand behind the rows, ``sizes`` are C and A, ``suggest`` returns what
-    the models suggest in the open round, (K, M), and ``sample`` (S,) are the rows that keep the
-    losses of all actions, by default as many as there is room for.
+    Parameters
+    ----------
+    names : tuple of str
+        Of the M models.
+    counts : array (K,)
+        How many agents stand behind each row.
+    sizes : tuple of int
+        C and A.
+    suggest : callable
+        Returns the action that each model suggests to each row in the open round (K, M).
+    sample : int array (S,), optional
+        Rows that keep the losses of all actions; by default as many as there is room for, spread
+        evenly over all.
+
+    Attributes
+    ----------
+    sums : array (K, M)
+        Losses with each model, summed over the rounds in which a row was present.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "_kept", "_length")
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        "sums",
+        "_batch_length",
+        "_differences",
+        "_agent_rounds",
+        "_sampled",
+    )
 
     def __init__(
         self,
@@ -120,88 +189,130 @@ class ModelComparison(NotCompared):
         suggest: Callable[[], Indices],
         sample: Indices | None = None,
     ) -> None:
-        policies, actions = self.sizes = sizes
-        self.names, self.suggest, self._counts = names, suggest, counts
-        self.sums = np.zeros((len(counts), len(names)))  # over the rounds in which a row was there
-        many = max(1, min(len(counts), SAMPLE // actions))
-        evenly = np.unique(np.linspace(0, len(counts) - 1, many).astype(np.intp))
-        self._sample = evenly if sample is None else sample
-        self._length = 1  # rounds of a batch
-        self._kept = {  # by batch: differences, agents over its rounds, and of the sample
-            "gaps": np.zeros((BATCHES, 2, len(names) + policies)),
-            "there": np.zeros(BATCHES),
-            # the losses of all actions, the own loss, and rounds
-            "sampled": np.zeros((BATCHES, len(self._sample), actions + 2)),
-        }
+        n_policies, n_actions = sizes
+        self.sizes = sizes
+        self.names = names
+        self.suggest = suggest
+        self._counts = counts
+        self.sums = np.zeros((len(counts), len(names)))
+        if sample is None:
+            sample_size = max(1, min(len(counts), SAMPLED_LOSSES_PER_BATCH // n_actions))
+            evenly_spaced = np.linspace(0, len(counts) - 1, sample_size)
+            sample = np.unique(evenly_spaced.astype(np.intp))
+        self._sample = sample
+        self._batch_length = 1  # rounds
+        # By batch: loss with each model and policy minus loss as played, summed over agents, as two
+        # numbers that add up to it; over how many rounds of agents; of the sampled rows the losses
+        # of all actions, the loss as played and the rounds in which they were present, summed.
+        self._differences = np.zeros((MAX_BATCHES, 2, len(names) + n_policies))
+        self._agent_rounds = np.zeros(MAX_BATCHES)
+        self._sampled = np.zeros((MAX_BATCHES, len(sample), n_actions + 2))
 
-    def add(self, number: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        rows, counts, models = np.arange(len(losses))[:, None], self._counts, len(self.names)
-        there, present = losses[rows, self.suggest()], decision.present
+    def add(self, round_index: int, decision: Decision, losses: Array, suggested: Indices) -> None:
+        n_models = len(self.names)
+        rows = np.arange(len(losses))[:, None]
+        counts = self._counts
+        present = decision.present
+        model_losses = losses[rows, self.suggest()]  # (K, M)
         if decision.choices is None:
-            own = (decision.probabilities * losses).sum(1)
+            played_losses = (decision.probabilities * losses).sum(1)
         else:
-            own = losses[rows[:, 0], np.maximum(decision.choices, 0)]
-            own = np.where(decision.choices < 0, 0.0, own)
+            played_losses = losses[rows[:, 0], np.maximum(decision.choices, 0)]
+            played_losses = np.where(decision.choices < 0, 0.0, played_losses)
         if present is not None:
-            there, counts = there * present[:, None], counts * present
-        self.sums += there
+            model_losses = model_losses * present[:, None]
+            counts = counts * present
+        self.sums += model_losses
 
-        while number // self._length >= BATCHES:
-            self._kept, self._length = _halved(self._kept), 2 * self._length
-        place = number // self._length
-        gaps, batch = self._kept["gaps"][place], self._kept["sampled"][place]
-        self._kept["there"][place] += counts.sum()
-        if there.size:
-            there -= own[:, None]  # in place: another table takes longer than the rest
-            gaps[:, :models] += exact_sum.total(there, counts)
+        batch_index = self._batch_of(round_index)
+        self._agent_rounds[batch_index] += counts.sum()
+        differences = self._differences[batch_index]
+        if model_losses.size:
+            model_losses -= played_losses[:, None]  # in place: a new table takes the longest of all
+            differences[:, :n_models] += exact_sum.total(model_losses, counts)
         if len(suggested):
-            gaps[:, models:] += exact_sum.total(losses[rows, suggested.T] - own[:, None], counts)
+            policy_differences = losses[rows, suggested.T] - played_losses[:, None]
+            differences[:, n_models:] += exact_sum.total(policy_differences, counts)
+
         sample = self._sample
-        here = np.ones(len(sample)) if present is None else present[sample].astype(np.float64)
-        batch[:, :-2] += losses[sample] * here[:, None]
-        batch[:, -2] += own[sample]
-        batch[:, -1] += here
+        sample_present = np.ones(len(sample))
+        if present is not None:
+            sample_present = present[sample].astype(np.float64)
+        sampled = self._sampled[batch_index]
+        sampled[:, :-2] += losses[sample] * sample_present[:, None]
+        sampled[:, -2] += played_losses[sample]
+        sampled[:, -1] += sample_present
 
     def part(self, rows: Indices, counts: Array, suggest: Callable[[], Indices]) -> Self:
-        """Return one that has seen no round, for some of the rows and so many agents of each."""
-        mine = np.isin(rows, self._sample) & (counts > 0)
+        """Return a comparison of some ``rows`` (k,) that has seen no round.
+
+        ``counts`` (k,) agents of each row belong to the part, and ``suggest`` is for these rows. A
+        row of the sample is in the sample of each part that has agents of it.
+        """
+        is_sampled = np.isin(rows, self._sample) & (counts > 0)
         return type(self)(
-            self.names, counts, sizes=self.sizes, suggest=suggest, sample=np.flatnonzero(mine)
+            self.names,
+            counts,
+            sizes=self.sizes,
+            suggest=suggest,
+            sample=np.flatnonzero(is_sampled),
         )
 
     def part_state(self, rows: Indices) -> dict[str, Any]:
         return self.state() | {"sample": rows[self._sample], "rows": rows}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
-        length = max(int(part["length"]) for part in parts)
-        own = self.state() | {"length": length}
+        longest = max(int(part["batch_length"]) for part in parts)
+        self._lengthen_batches(longest)
         for part in parts:
-            tables, step = part["kept"], int(part["length"])
-            while step < length:  # of agents who left early
-                tables, step = _halved(tables), 2 * step
-            for name in ("gaps", "there"):
-                own["kept"][name] = own["kept"][name] + tables[name]
-            places = np.searchsorted(self._sample, part["sample"])
-            own["kept"]["sampled"][:, places] = tables["sampled"]
-            own["sums"][part["rows"]] = part["sums"]
-        self.restore(own)
+            differences = part["differences"]
+            agent_rounds = part["agent_rounds"]
+            sampled = part["sampled"]
+            batch_length = int(part["batch_length"])
+            while batch_length < self._batch_length:  # of agents who left early
+                differences = _merge_batches(differences)
+                agent_rounds = _merge_batches(agent_rounds)
+                sampled = _merge_batches(sampled)
+                batch_length = 2 * batch_length
+            self._differences += differences
+            self._agent_rounds += agent_rounds
+            self._sampled[:, np.searchsorted(self._sample, part["sample"])] = sampled
+            self.sums[part["rows"]] = part["sums"]
 
     def mean_loss(self, rounds: int | Indices) -> Array:
-        count = np.broadcast_to(np.maximum(rounds, 1), len(self.sums))
-        return np.asarray(self.sums / count[:, None])
+        rounds_of_rows = np.broadcast_to(np.maximum(rounds, 1), len(self.sums))
+        return np.asarray(self.sums / rounds_of_rows[:, None])
 
     def series(self) -> Series | None:
-        known = np.flatnonzero(self._kept["there"])
-        if not len(known):
+        batches_with_agents = np.flatnonzero(self._agent_rounds)
+        if not len(batches_with_agents):
             return None
-        last = int(known[-1]) + 1
-        gaps, agents, sampled = (self._kept[name][:last] for name in ("gaps", "there", "sampled"))
-        losses = sampled[..., :-2]
-        best = losses.sum(0).argmin(1)
-        taken = np.take_along_axis(losses, best[None, :, None], axis=2)[..., 0] - sampled[..., -2]
+        n_batches = int(batches_with_agents[-1]) + 1
+        differences = self._differences[:n_batches].sum(1)  # (B, M + C)
+        action_losses = self._sampled[:n_batches, :, :-2]  # (B, S, A)
+        played_losses = self._sampled[:n_batches, :, -2]
+        rounds_present = self._sampled[:n_batches, :, -1]
+        best_action = action_losses.sum(0).argmin(1)
+        best_losses = np.take_along_axis(action_losses, best_action[None, :, None], axis=2)[..., 0]
+
+        # The sample stands for all agents of the cohort.
         weights = self._counts[self._sample]
         weights = weights * (self._counts.sum() / weights.sum())
-        sums = np.column_stack([gaps.sum(1), taken @ weights])
-        there = np.repeat(agents[:, None], sums.shape[1], axis=1)
-        there[:, -1] = sampled[..., -1] @ weights
-        return Series(self._length, sums, there)
+        sums = np.column_stack([differences, (best_losses - played_losses) @ weights])
+        agent_rounds = np.repeat(self._agent_rounds[:n_batches, None], sums.shape[1], axis=1)
+        agent_rounds[:, -1] = rounds_present @ weights
+        return Series(length=self._batch_length, sums=sums, agent_rounds=agent_rounds)
+
+    def _batch_of(self, round_index: int) -> int:
+        """Return the batch of a round, which batches are lengthened to hold if need be."""
+        while round_index // self._batch_length >= MAX_BATCHES:
+            self._lengthen_batches(2 * self._batch_length)
+        return round_index // self._batch_length
+
+    def _lengthen_batches(self, length: int) -> None:
+        """Merge batches, in place, until they have at least ``length`` rounds."""
+        while self._batch_length < length:
+            self._differences = _merge_batches(self._differences)
+            self._agent_rounds = _merge_batches(self._agent_rounds)
+            self._sampled = _merge_batches(self._sampled)
+            self._batch_length = 2 * self._batch_length

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.agents.cohorts.learning import LearnerCohort
-from regretless.agents.cohorts.own_agents import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
-from regretless.agents.learners import RowLearner
+from regretless.agents.cohorts.scripted_agents import CrowdCohort, ScriptedCohort, ScriptedCrowd
+from regretless.agents.learners import LearnersByStay, RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
 from regretless.forecaster.bases.default import natural_kind, variant
-from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.guarantees.norms import recommended_eta
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
@@ -33,7 +33,7 @@ from regretless.market.game.attendance import ALWAYS, Attendance
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
-from regretless.market.numerics.storage import side_by_side
+from regretless.market.numerics.storage import in_layout
 from regretless.scenarios.assembly.construct import construct, drawn_values, offering
 from regretless.scenarios.assembly.populations import Draft, first_of
 from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec
@@ -105,7 +105,7 @@ def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
         raise UserError(
             f"cohort.{name}.basis: {reason}; leave the basis out for the default"
         ) from reason
-    return offset, side_by_side(weights)
+    return offset, in_layout(weights)
 
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
@@ -151,7 +151,7 @@ def seat_of(draft: Draft, place: Place) -> Placement:
     member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
     types, type_of = unique_losses(draft.loss)
     group = ProtectedLosses(*coefficients(draft.spec.name, place.basis, types), draft.policies)
-    kind = type_of if len(member.loss) > len(types) else None
+    kind = type_of[first_of(member.row_of)] if len(member.loss) > len(types) else None
     return Placement(member, group, kind=kind, attendance=draft.attendance_of(member.row_of))
 
 
@@ -166,7 +166,7 @@ def _responding(draft: Draft, place: Place) -> Placement:
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
     said, by_kind = types, own
     if len(kind) != len(types):  # else there is a row for each loss, in order: nothing to copy
-        said, by_kind = types[kind], (own[0][kind], side_by_side(own[1][kind]))
+        said, by_kind = types[kind], (own[0][kind], in_layout(own[1][kind]))
     loss = said if draft.reported is None else draft.loss[first_of(row_of)]
     if draft.reported is not None and spec.acts_on == "truth":
         said, by_kind = loss, coefficients(spec.name, place.basis, loss)
@@ -224,9 +224,19 @@ def _scripted(draft: Draft, place: Place) -> Placement:
         distance=draft.distance,
         relay=place.relay,
     )
-    declared = coefficients(spec.name, place.basis, draft.declared)
-    group, attendance = ProtectedLosses(*declared, draft.public), draft.attendance_of(cohort.row_of)
-    return Placement(cohort, group, attendance=attendance, lies=draft.reported is not None)
+    protected = coefficients(spec.name, place.basis, draft.declared)
+    cover = None
+    if spec.cover is not None:
+        cover = covered(spec.cover, protected, place.rounds)
+        protected = cover.offset, cover.weights
+    group = ProtectedLosses(*protected, draft.public)
+    return Placement(
+        cohort,
+        group,
+        cover,
+        attendance=draft.attendance_of(cohort.row_of),
+        lies=draft.reported is not None,
+    )
 
 
 def covered(spec: AnyCoverSpec, own: tuple[Array, Array], rounds: int) -> Cover:
@@ -264,8 +274,15 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
             told = f"learner '{spec.response}' is no learner; inherit from RowLearner"
             raise UserError(told)  # noqa: TRY301 - the rest is told below
         offering(f"learner '{spec.response}'", learner, ("name",))
+        has_own_stays = spec.entry_rate is not None or spec.exit_rate is not None
         if learner.bandit or spec.budget_constraint or draft.apart:
             types, row_of = draft.loss, np.arange(spec.count)
+        elif has_own_stays:  # who has learned for as long, and lost the same, shares a row
+            type_of_row, row_of = draft.split(row_of)
+            types = types[type_of_row]
+        if has_own_stays:
+            stays = draft.attendance_of(row_of)
+            learner = LearnersByStay(learner, entered=stays.entered, left=stays.left)
         return LearnerCohort(
             name=spec.name,
             utility=spec.utility,

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import ParameterError, UserError, hinted
-from regretless.market.core.own_code import blamed, is_ours, is_writing, lent
+from regretless.market.core.errors import ParameterError, UserError, did_you_mean
+from regretless.market.core.own_code import blamed, copy_for_user, is_ours, is_writing
 from regretless.scenarios.config.validation import fault_line
 
 PLAIN = {int, float, str, bool, NoneType, Any}
@@ -48,7 +48,7 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
     """Call a registered maker; a parameter that does not fit is the user's mistake.
 
-    Parameters are handed to a maker of the user's own as ``market.core.own_code.lent`` says.
+    Parameters are passed to a user's own maker as ``own_code.copy_for_user`` makes them.
     """
     try:
         inspect.signature(maker).bind_partial(*arguments, **parameters)  # what is misspelt, first
@@ -59,14 +59,16 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
             raise UserError(f"{where} takes too few arguments; {wanted}") from error
         known = list(inspect.signature(maker).parameters)[len(arguments) :]
         taken = ", ".join(known) or "no parameters"
-        hint = "".join(hinted(name, known) for name in parameters if name not in known)
+        hint = "".join(did_you_mean(name, known) for name in parameters if name not in known)
         raise UserError(f"{where}: {error}; {hint}it takes {taken}") from error
     for name, (reader, stacks) in _readers(maker).items():
         drawn = isinstance(parameters.get(name), np.ndarray)
         if name in parameters and not (drawn and (stacks or not is_ours(maker))):
             _check(f"{where}: {name}", parameters[name], reader)
     try:
-        return maker(*arguments, **{name: lent(maker, own) for name, own in parameters.items()})
+        return maker(
+            *arguments, **{name: copy_for_user(maker, own) for name, own in parameters.items()}
+        )
     except (TypeError, ValueError, ArithmeticError, MemoryError) as error:
         if isinstance(error, UserError) and not isinstance(error, ParameterError):
             raise

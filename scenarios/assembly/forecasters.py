@@ -19,11 +19,10 @@ from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.base import EventSet, Intervals
-from regretless.forecaster.events.cost_of_draws import ASSIGNED
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
-from regretless.forecaster.events.weights import rule_of
+from regretless.forecaster.guarantees.draws import ASSIGNED
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.minimax.image import ensemble_solver
@@ -34,13 +33,14 @@ from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import CellEvents, Line, scales_for
+from regretless.forecaster.weights import rule_of
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
-from regretless.market.regret.model_comparison import ModelComparison, NotCompared
+from regretless.market.regret.model_comparison import Comparison, ModelComparison
 from regretless.scenarios.assembly.cohorts import Placement
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.forecaster import AGGREGATE, KINDS, ForecasterSpec
@@ -78,7 +78,7 @@ class Suggestions:
         return LossTable([own]).best_responses
 
 
-def followed(seat: Placement, block: Block) -> NotCompared:
+def followed(seat: Placement, block: Block) -> Comparison:
     """Score what a cohort would lose with the models of its block, policies and fixed actions."""
     forecaster, cohort = block.forecaster, seat.cohort
     told = bool(forecaster.models) and not seat.lies  # models would suit what it reports

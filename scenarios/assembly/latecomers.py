@@ -6,7 +6,7 @@ losses, a block of its own is made for it from the start, as for any other cohor
 counts from its entry. In a block that is made for others, a late loss is **covered** if it lies
 within gamma (``forecaster.events.cover``) of a loss that is protected by coordinates for agents
 with as many actions, the same smoothness and at least the same policies. Covered agents play the
-response of that loss, at the price of twice the distance (``forecaster.events.bounds``, "Joining
+response of that loss, at the price of twice the distance (``forecaster.guarantees``, "Joining
 late"); all others respond with their own and are promised nothing.
 """
 
@@ -142,8 +142,14 @@ def served(seat: Placement, block: Block, *, reach: float, losses: int) -> Membe
     alone = replace(seat, cover=cover, kind=None)
     stays = follow_stays(alone, block, groups)
     terms = Terms(alone, block, member, groups, losses, covered=covered, stays=stays)
-    known = terms.from_variation
-    return seat, Guarantee(promised.label, terms.bound, note, covered, from_variation=known)
+    return seat, Guarantee(
+        promised.label,
+        terms.bound,
+        note,
+        covered,
+        from_variation=terms.from_variation,
+        trusted=terms.trusted,
+    )
 
 
 def protection(cohort: Any, block: Block) -> tuple[list[ProtectedLosses], Cover | None]:

@@ -28,7 +28,6 @@ from regretless.market.game.market import Market
 from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
 from regretless.scenarios.config.forecaster import Payoffs
-from regretless.scenarios.config.reasons import UNFORESEEN
 
 AHEAD = 50  # rounds that a planner looks ahead
 WHERE = "forecaster.objective"
@@ -45,12 +44,10 @@ def wish(game: Game, objective: str | Payoffs) -> None:
     for at, block in enumerate(game.blocks if objective != "none" else ()):
         if isinstance(objective, dict):
             block.forecaster.prefer(_planned(game, objective, at))
-        elif market is None:
-            block.forecaster.prefer(_expected(game, at))
-        elif market.accounts is not None or market.personal:
-            raise UserError(f"{WHERE} 'welfare': {UNFORESEEN}; drop it or declare payoffs")
-        else:
+        elif market is not None and market.can_be_played_ahead:
             block.forecaster.prefer(partial(_moved, game, market, at))
+        else:
+            block.forecaster.prefer(_expected(game, at))
 
 
 def _moved(game: Game, market: Market, at: int, solution: Solution) -> Array:
@@ -69,6 +66,7 @@ def _moved(game: Game, market: Market, at: int, solution: Solution) -> Array:
 def _expected(game: Game, at: int) -> Objective:
     """Return what those who hear a block expect to lose by what they would do.
 
+    In a market with losses of their own that is what the market says at the forecast outcome.
     Learners hear none and expect nothing at a prediction; no block need span their losses.
     """
     basis = game.blocks[at].basis
@@ -81,11 +79,15 @@ def _expected(game: Game, at: int) -> Objective:
     def losses(solution: Solution) -> Array:
         total = np.zeros(len(solution.points))
         for j, mixture in enumerate(_each(solution)):
-            _, strategies = _answers(game, at, mixture)
+            label, strategies = _answers(game, at, mixture)
             for place, table in tables.items():
                 cohort, strategy = game.cohorts[place], strategies[place]
                 assert strategy is not None  # noqa: S101 - it is foreseen
-                lost = (strategy * expected_losses(*table, solution.points[j])).sum(1)
+                if cohort.market_losses is None:
+                    expected = expected_losses(*table, solution.points[j])
+                else:
+                    expected = cohort.market_losses(label[1:])
+                lost = (strategy * expected).sum(1)
                 total[j] += cohort.counts @ (lost * cohort.loss.unit_scale)
         return total
 

@@ -25,7 +25,7 @@ from regretless.market.game.attendance import ALWAYS, Attendance, drawn_stays
 from regretless.market.game.network import Network
 from regretless.market.game.seats import PUBLIC, NoSignal, Signal
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
-from regretless.market.numerics.storage import free, on_disk
+from regretless.market.numerics.storage import available_memory, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.assembly.construct import construct, drawn_values
 from regretless.scenarios.config.cohort import CohortSpec
@@ -186,7 +186,7 @@ def _population(
     mixed actions and needs no other range. UserError if a parameter does not fit the utility.
     """
     needed = 8 * COPIES * (spec.types or spec.count) * spec.actions * goods
-    with on_disk(wanted=needed > free() if spec.mapped is None else spec.mapped):
+    with on_disk(wanted=needed > available_memory() if spec.mapped is None else spec.mapped):
         plain, rng, drawn = _distinct(spec, root, goods, game)
         loss = _shaken(spec, plain)
     reported: Loss | None = None

@@ -7,7 +7,7 @@ on regret per round after t rounds,
 
     (left - entered) x regret over entered..left-1  <=  left R(left) + entered R(entered)
 
-(``forecaster.events.bounds``, "Joining late"). R is taken with the sum of certificates so far,
+(``forecaster.guarantees``, "Joining late"). R is taken with the sum of certificates so far,
 which only grows, so that the bound of an agent that has left stays valid without any record of that
 round. Where outcomes are late the forecasters take turns (``forecaster.delayed``): each one's R
 covers the rounds of a stay that are its own, and what the left sides bound adds up.
@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.events.base import EventSet, covering
-from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.cost_of_draws import swap_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.stays import StayRecord
+from regretless.forecaster.guarantees.draws import swap_draws
+from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.attendance import Attendance
@@ -67,6 +67,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         bound=terms.bound,
         to_models=terms.to_models if first.models and throughout else None,
         from_variation=terms.from_variation,
+        trusted=terms.trusted,
         beforehand=terms.beforehand,
         contextual=terms.contextual if crossed else None,
         window=terms.window if throughout and len(first.events.lengths) else None,
@@ -140,13 +141,13 @@ class Terms:
         """
         weights, policies, span = self._weights, len(self.cohort.policies), self.seat.attendance
         if span.throughout:
-            expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
+            expected = self._summed(lambda bound: bound.a_priori(weights, policies=policies))
         else:
             own = weights[self.seat.lines]
-            expected = over_stays(self._biases, own, span, policies=policies)
+            expected = over_stays(self._bounds, own, span, policies=policies)
         expected = expected + self._drawn() / self._rounds
-        if self._heard and all(bias.risk < 1 and not bias.trusted for bias in self._biases):
-            drawn = self._summed(lambda bias: bias.realised(weights, policies=policies))
+        if self._heard and all(self._is_charged_as_drawn(bound) for bound in self._bounds):
+            drawn = self._summed(lambda bound: bound.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
         found = np.asarray(expected + self._beside())
         return found if self.covered is None else np.where(self.covered, found, np.nan)
@@ -179,27 +180,46 @@ class Terms:
         # Who enters later has no bound beforehand where gains are scalar.
         return np.asarray(np.fmin(self.bound(), known))
 
+    def trusted(self) -> Mask:
+        """Say of which rows ``from_variation`` is the regret itself, beside errors (K,).
+
+        So it is as long as gains are regrets: while a reference is trusted, to the end of the stay
+        of who left before. What draws do is bounded beside them, where an objective prefers other
+        forecasts than the reference's, and where agents draw for themselves.
+        """
+        rows = len(self.cohort.loss)
+        reference = self._players[0].reference
+        counts_regret = all(player.events.counts_regret for player in self._players)
+        has_draws = self.cohort.private or any(one.solver.preferring for one in self._players)
+        if reference is None or not counts_regret or not self.listed or has_draws:
+            return np.zeros(rows, dtype=np.bool_)
+        if reference.first_correction is None:
+            return np.ones(rows, dtype=np.bool_)
+        left = self.seat.attendance.span(rows).left
+        return np.asarray(left <= reference.first_correction)
+
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""
         rounds, turns = last + 1 - first, len(self._players)
         total = np.zeros(len(self._weights))
         weights, policies = self._weights, len(self.cohort.policies)
         for turn, player in enumerate(self._players):  # over rounds of its own
-            start, end = (len(range(turn, at, turns)) for at in (first, last + 1))
-            bias, events = player.bias_bound(), player.events
+            start = len(range(turn, first, turns))
+            end = len(range(turn, last + 1, turns))
+            bound, events = player.bias_bound(), player.events
             if start:
-                own = list(covering(start, end, events.lengths))
-                total += bias.over_intervals(weights, own, run=events.run, policies=policies)
+                lengths = list(covering(start, end, events.lengths))
+                total += bound.over_window(weights, lengths, run=events.run, policies=policies)
             elif end:
-                whole = replace(bias, rounds=end, stays=True)
-                total += end * whole.regret(weights, policies=policies)
+                of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
+                total += end * of_turn.a_priori(weights, policies=policies)
         drawn = self._drawn(self._at_most(rounds), times=(first + 1) * (first + 2))
         expected = np.asarray(total[self.seat.lines])
         return np.asarray((expected + drawn) / rounds + self._beside())
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
-        expected = self._summed(lambda bias: bias.contextual(self._weights))
+        expected = self._summed(lambda bound: bound.contextual(self._weights))
         actions, promises = self.cohort.loss.actions, self.promises * len(self.cohort.policies)
         sizes = {"actions": actions**2, "comparators": actions, "promises": promises}
         drawn = swap_draws(self._known(fixed=False), width=self._width, **sizes)
@@ -207,16 +227,25 @@ class Terms:
 
     def to_models(self) -> Array:
         """Bound each row's realised regret per round to every model (K,)."""
-        expected = self._summed(lambda bias: bias.regret_to_models(self._weights))
+        expected = self._summed(lambda bound: bound.to_models(self._weights))
         sizes = {"actions": 0, "comparators": 1, "promises": self.promises}
         drawn = swap_draws(self._known(fixed=True), width=self._width, **sizes)
         return np.asarray(expected + drawn / self._rounds + self._beside())
 
-    def _summed(self, regret: Callable[[BiasBound], Array | None]) -> Array:
+    def _summed(self, regret: Callable[[RegretBound], Array | None]) -> Array:
         """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
-        biases = [bias for bias in self._biases if bias.rounds]
-        total: Array = sum(bias.rounds * np.asarray(regret(bias)) for bias in biases)  # type: ignore[assignment]
-        return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in biases))
+        total = np.zeros(len(self._weights))
+        rounds = 0
+        for bound in self._bounds:
+            if bound.inputs.rounds:
+                total = total + bound.inputs.rounds * np.asarray(regret(bound))
+                rounds += bound.inputs.rounds
+        return np.asarray(total[self.seat.lines] / rounds)
+
+    @staticmethod
+    def _is_charged_as_drawn(bound: RegretBound) -> bool:
+        """Whether a bound holds for the predictions that were broadcast, not in expectation."""
+        return bound.inputs.risk < 1 and not bound.inputs.trusted
 
     def _drawn(self, most: float | Array = np.inf, times: int = 1) -> Array:
         """Bound what draws add to swap regret; ``times``: as many first rounds there may be."""
@@ -271,7 +300,7 @@ class Terms:
         return self.seat.attendance.throughout and not self.cohort.private
 
     @property
-    def _biases(self) -> list[BiasBound]:
+    def _bounds(self) -> list[RegretBound]:
         """The bound of each forecaster on its biases."""
         if self.horizon is None:
             return [player.bias_bound(self._others(player)) for player in self._players]
@@ -327,25 +356,25 @@ def stayed(span: Attendance, rounds: int) -> Array:
 
 
 def over_stays(
-    biases: Sequence[BiasBound], weights: Array, span: Attendance, *, policies: int
+    bounds: Sequence[RegretBound], weights: Array, span: Attendance, *, policies: int
 ) -> Array:
     """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
-    ``biases`` has one for each forecaster that takes turns; ``weights`` (K, A, n) are coefficients
+    ``bounds`` has one for each forecaster that takes turns; ``weights`` (K, A, n) are coefficients
     of protected losses. NaN for a row that has not played, or came late to scalar gains.
     """
     total = np.zeros(len(weights))
-    for place, bias in enumerate(biases):
-        own = span.turn(place, len(biases))
-        spans = np.stack([own.entered, np.minimum(own.left, bias.rounds)], axis=1)
+    for turn, bound in enumerate(bounds):
+        own = span.turn(turn, len(bounds))
+        spans = np.stack([own.entered, np.minimum(own.left, bound.inputs.rounds)], axis=1)
         pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
         members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
         for (first, last), rows in zip(pairs.tolist(), members, strict=True):
             if first < last:
-                whole = replace(bias, rounds=last, stays=True)
-                found = whole.since(weights[rows], joined=first, policies=policies)
-                total[rows] += np.nan if found is None else (last - first) * found
-    return np.asarray(total / stayed(span, sum(bias.rounds for bias in biases)))
+                until_last = replace(bound.with_inputs(rounds=last), holds_throughout=True)
+                regret = until_last.over_stay(weights[rows], joined=first, policies=policies)
+                total[rows] += np.nan if regret is None else (last - first) * regret
+    return np.asarray(total / stayed(span, sum(bound.inputs.rounds for bound in bounds)))
 
 
 def unproved(seat: Placement, block: Block) -> str:

@@ -39,7 +39,7 @@ def _whole(*, version: Annotated[bool, Version] = False) -> None:
 
 
 @app.command()
-def audit(  # noqa: PLR0913 - one parameter per option
+def audit(
     decisions: Annotated[
         Path,
         Argument(parser=path_of, metavar="DECISIONS", help="A row for each round: what was done."),
@@ -141,7 +141,7 @@ NEEDED = "train needs --algorithm (cma or exp3) and --budget (how many runs to l
 
 
 @app.command()
-def train(  # noqa: PLR0913 - one parameter per option
+def train(
     scenario: shared.Name,
     *,
     algorithm: Annotated[Text, Option(help=ALGORITHMS)] = None,
@@ -220,7 +220,7 @@ def list_names(
 
 
 @app.command()
-def run(  # noqa: PLR0913 - one parameter per option
+def run(
     scenario: shared.Name,
     *,
     rounds: shared.Rounds = None,
@@ -316,7 +316,7 @@ def report(
 
 
 @app.command()
-def study(  # noqa: PLR0913 - one parameter per option
+def study(
     file: Annotated[
         str, Argument(metavar="STUDY|FILE.toml", help="Name of a bundled one, or a file.")
     ],

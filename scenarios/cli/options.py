@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def path_of(text: str) -> Path:
     """Read a path from the command line, with ``~`` expanded, which no shell does in --out=~/x."""
-    from regretless.scenarios.config.files import expanded
+    from regretless.market.core.paths import expanded
 
     return expanded(text)
 

@@ -49,8 +49,9 @@ class CoverSpec(Strict):
     """Serving many losses through few representatives."""
 
     kind: str
-    play: Literal["representative", "own"] = "representative"
-    """Whose best response an agent plays; "own" leaves it without a guarantee."""
+    play: Literal["representative", "own"] | None = None
+    """Whose response an agent plays; "own" leaves it without a guarantee. By default it is the
+    representative's where the response reads the loss in the basis."""
 
 
 class SnapSpec(CoverSpec):
@@ -167,6 +168,8 @@ class CohortSpec(Strict, Counted, Variant):
 
     COUNTS: ClassVar = "actions"
     learns: ClassVar[bool] = False  # whether the response is a learner's name
+    own_path: ClassVar[bool] = False  # whether agents of equal losses may act differently
+    reads_basis: ClassVar[bool] = False  # whether they respond to their losses in the basis
     draws_alone: ClassVar[bool] = False  # whether each agent draws a prediction of its own
 
     def __init_subclass__(cls, kind: str, **settings: Any) -> None:
@@ -198,14 +201,30 @@ class CohortSpec(Strict, Counted, Variant):
             raise ValueError("constants = false leaves nothing to compare with; name policies")
         if not self.enters and self.gamma is not None:
             raise ValueError("gamma is for a cohort that enters late; give enters")
-        if self.reports and self.cover is not None:
-            raise ValueError(f"reports do not go with a cover: {reasons.UNREPORTED}; drop one")
+        if self.cover is not None:
+            self._settle_cover(self.cover)
         return self
+
+    def _settle_cover(self, cover: CoverSpec) -> None:
+        """Settle whose response agents play; ValueError if a representative has none for them.
+
+        It stands for the loss that an agent reports, so that who acts on another plays its own.
+        """
+        if cover.play == "representative" and not self.reads_basis:
+            raise ValueError(f'cover.play = "representative": {reasons.COVERED}; use "own"')
+        acts_on_another = bool(self.reports) and self.acts_on == "truth"
+        if cover.play == "representative" and acts_on_another:
+            why = "a representative stands for what is reported, and agents act on the truth"
+            raise ValueError(f'cover.play = "representative": {why}; set acts_on = "report"')
+        if cover.play is None:
+            by_proxy = self.reads_basis and not acts_on_another
+            cover.play = "representative" if by_proxy else "own"
 
 
 class BestResponseSpec(CohortSpec, kind="best-response"):
     """Agents who take the action with the least loss at the forecast."""
 
+    reads_basis: ClassVar = True
     response: Literal["best-response"] = "best-response"
 
 
@@ -227,6 +246,8 @@ class PrivateSpec(CohortSpec, kind="private"):
     """Agents who best-respond to a prediction that each draws for itself."""
 
     draws_alone: ClassVar = True
+    own_path: ClassVar = True
+    reads_basis: ClassVar = True
     response: Literal["private"]
 
 
@@ -240,12 +261,14 @@ class LearnerSpec(CohortSpec, kind="learner"):
     """Agents who learn from what their actions would have cost, and hear no forecast."""
 
     learns: ClassVar = True
+    own_path: ClassVar = True
     response: Name
 
 
 class AgentSpec(CohortSpec, kind="agent"):
     """Agents, or a crowd, of a class of your own."""
 
+    own_path: ClassVar = True
     response: Name
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
 
 HERE = Path(__file__).resolve().parent.parent
@@ -24,18 +25,6 @@ CATALOGUE, DATA = HERE / "catalogue", HERE / "data"
 def catalogue() -> dict[str, Path]:
     """Named scenarios and their files."""
     return {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
-
-
-def expanded(path: str | Path) -> Path:
-    """Return a path with a leading ``~`` or ``~user`` as that folder, as a shell would.
-
-    A shell leaves the ``~`` of ``--out=~/x`` as it is, and nothing expands one in a file. UserError
-    if nobody knows the folder.
-    """
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise UserError(f"path {shown(str(path))}: no such home folder; write it out") from error
 
 
 def find(name: str) -> Path:

@@ -5,13 +5,12 @@ table of features, and the test of all pairs of them refuses any other reason.
 """
 
 COVERED = "a representative stands for a loss in the basis, which this response does not read"
-TOGETHER = "agents with memory enter and leave together, by enters and exits"
 APART = "distinguishes agents with equal losses"
 HOPS = "decides for each agent when it hears the forecast"
 SINGLY = "treats agents one by one"
-UNREPORTED = "a representative stands for true losses, not for reported ones"
+OWN_PATH = "each agent has its own path of actions"
+DEAF = "learners hear no forecast"
 MOVED = "[market] moves outcomes out of a [game] or [space]"
-UNFORESEEN = "agents have accounts, or losses of their own, which the forecaster cannot compute"
 CURVED = "is for one number in which all losses are linear"
 
 _RESPONDING = {
@@ -19,24 +18,19 @@ _RESPONDING = {
     "signal": "is read by agents of your own alone; name one as response, or drop it",
 }
 _SMOOTH = {"eta": 'is the smoothness of response = "quantal" or "ensemble"; use one of them'}
-_COVERED = {"cover": f'{COVERED}; use response = "best-response"'}
-_ALONE = {"multiplicity": "each agent has its own path of actions; drop it"}
-_REMEMBERING = (
-    dict.fromkeys(("entry_rate", "exit_rate"), f"{TOGETHER}; use these")
-    | {"acts_on": "is for those who respond to the forecast; drop it"}
-    | _SMOOTH | _COVERED | _ALONE
-)  # fmt: skip
+_REMEMBERING = {"acts_on": "is for those who respond to the forecast; drop it"} | _SMOOTH
 COHORTS = {  # by kind: the keys without a meaning, and why
     "best-response": _RESPONDING | _SMOOTH,
-    "quantal": _RESPONDING | _COVERED,
-    "ensemble": _RESPONDING | _COVERED,
-    "private": _RESPONDING | _SMOOTH | _ALONE,
-    "rule": _RESPONDING | _SMOOTH | _COVERED,
+    "quantal": _RESPONDING,
+    "ensemble": _RESPONDING,
+    "private": _RESPONDING | _SMOOTH,
+    "rule": _RESPONDING | _SMOOTH,
     "learner": _REMEMBERING
     | {
         "signal": _RESPONDING["signal"],
-        "gamma": "learners hear no forecast; drop it",
-        "reports": "learners report nothing to the forecaster; drop it",
+        "gamma": f"{DEAF}; drop it",
+        "reports": f"{DEAF}, and report nothing to the forecaster; drop it",
+        "cover": f"{DEAF}, and nothing is served to them; drop it",
     },
     "agent": _REMEMBERING,
 }

@@ -1,5 +1,10 @@
 """What the tables of scenario and study files have in common: types of values, and their rules."""
 
+import ast
+import inspect
+import textwrap
+from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -40,10 +45,53 @@ ByName = BeforeValidator(  # for a table that may be given by its kind alone
 )
 
 
+@cache
+def _written_meanings(table: type[BaseModel]) -> dict[str, str]:
+    """Return what the text below each key says in a model's own source, by the key's name."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(table))).body[0]
+    assert isinstance(tree, ast.ClassDef)  # noqa: S101 - the source of a class is one
+    meanings = {}
+    for key, text in pairwise(tree.body):
+        if not isinstance(key, ast.AnnAssign) or not isinstance(key.target, ast.Name):
+            continue
+        if not isinstance(text, ast.Expr) or not isinstance(text.value, ast.Constant):
+            continue
+        if isinstance(text.value.value, str):
+            meanings[key.target.id] = inspect.cleandoc(text.value.value)
+    return meanings
+
+
+def meaning_of(table: type[BaseModel], key: str) -> str | None:
+    """Return what a key of a table means: the line below it in its model; None without one.
+
+    Sources are read when somebody asks. Pydantic's ``use_attribute_docstrings`` reads them while
+    the models are imported, which every run would wait for.
+    """
+    described = table.model_fields[key].description
+    if described is not None:
+        return described
+    owner = next(own for own in table.__mro__ if key in vars(own).get("__annotations__", {}))
+    return _written_meanings(owner).get(key)
+
+
 class Table(BaseModel):
     """A table of a file: values are of their types, and finite."""
 
-    model_config = ConfigDict(allow_inf_nan=False, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(allow_inf_nan=False, strict=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Say of every key what it means."""
+        found = handler(core)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for key, field in cls.model_fields.items():
+            meaning = meaning_of(cls, key)
+            name = field.alias or key
+            if meaning is not None and name in properties:
+                properties[name].setdefault("description", meaning)
+        return found
 
 
 class Strict(Table, extra="forbid"):
@@ -113,7 +161,7 @@ class Variant(Table):
         cls, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Leave out the keys without a meaning, and forbid them where others are parameters."""
-        found = handler(core)
+        found = super().__get_pydantic_json_schema__(core, handler)
         table = handler.resolve_ref_schema(found)
         table["properties"] = {key: table["properties"][key] for key in cls.known()}
         if table.get("additionalProperties"):

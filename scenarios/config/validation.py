@@ -3,7 +3,8 @@
 Every complaint is one line with the key, the value and the cure. A cohort is counted, with a row
 for every type and how many agents it has, that says ``multiplicity = true``, and one of more than
 ``MANY`` agents with types, unless it says ``false``. It cannot be where agents of equal losses
-differ in anything else: when they come, what they own, remember or are told.
+differ in anything else: when they come, what they own, remember or are told. Then its agents are
+listed, as long as there is memory for them.
 """
 
 import math
@@ -17,9 +18,10 @@ from pydantic import BaseModel, ValidationError
 
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import COHORTS, CohortSpec
-from regretless.scenarios.config.files import DATA, check_values, expanded, shown
+from regretless.scenarios.config.files import DATA, check_values, shown
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Variant
 from regretless.scenarios.config.world import EdgeListSpec, gives_own_losses
@@ -67,7 +69,7 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
 def _found(key: str, file: str, *folders: Path) -> str:
     """Path of a file in the first folder that holds it."""
     what = "does not exist"
-    file = str(expanded(file))
+    file = str(expanded(file, f"{key}.file"))
     with suppress(OSError):  # too long for a name
         for folder in folders:
             if (folder / file).is_file():
@@ -172,14 +174,17 @@ def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
     """Settle which cohorts are counted, by what stands in the way, if anything."""
     cohorts = []
     for own in spec.cohort:
-        obstacle, where = next(_obstacles(own, spec), ""), f"cohort.{own.name}"
-        if own.multiplicity and obstacle:
+        obstacle = next(_obstacles(own, spec), "")
+        where = f"cohort.{own.name}"
+        if own.multiplicity and own.types is None:
             raise UserError(f"{where}.multiplicity: {obstacle}")
         if own.multiplicity is None and own.count > MANY and not obstacle:
             cohorts.append(own.model_copy(update={"multiplicity": True}))
             continue
-        cohorts.append(own)
-        needed = LISTED * (0 if own.multiplicity else own.count)
+        is_counted = own.multiplicity and not obstacle
+        listed = own.model_copy(update={"multiplicity": False})
+        cohorts.append(listed if own.multiplicity and obstacle else own)
+        needed = LISTED * (0 if is_counted else own.count)
         pages = "SC_PAGE_SIZE", "SC_PHYS_PAGES"
         if hasattr(os, "sysconf") and needed > math.prod(map(os.sysconf, pages)):
             short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
@@ -189,12 +194,21 @@ def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
     return spec.model_copy(update={"cohort": cohorts})
 
 
+def listed_in_full(spec: ScenarioSpec) -> Iterator[str]:
+    """Say of each cohort that asks to be counted, and cannot be, that its agents are listed."""
+    for cohort in spec.cohort:
+        obstacle = next(_obstacles(cohort, spec), "")
+        if cohort.multiplicity and cohort.count and obstacle:
+            reason = obstacle.partition("; ")[0]
+            yield f"{cohort.name}: agents are listed one by one, since {reason}"
+
+
 def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
     """Yield why a cohort cannot be counted, and what to do about it."""
     if cohort.types is None:
         yield "each agent has a loss of its own; give types, the number of different losses"
-    if "multiplicity" in cohort.BARRED:
-        yield cohort.BARRED["multiplicity"]
+    if cohort.own_path:
+        yield f"{reasons.OWN_PATH}; drop it"
     for key in ("entry_rate", "exit_rate", "signal", "budget_constraint"):
         if getattr(cohort, key):
             yield f"{key} {reasons.APART}; drop it"

@@ -60,11 +60,7 @@ def market_class(
         made_of = scenario, keys, collector, settings
 
         def __new__(cls, **values: Any) -> Self:
-            frame = inspect.currentframe()
-            caller, iteration = frame and frame.f_back, 0
-            if caller and caller.f_globals.get("__name__") == "mesa.batchrunner":
-                iteration = int(caller.f_locals["iteration"])  # Mesa does not say it
-            keyed = _keyed(values, named, iteration)
+            keyed = _keyed(values, named, _iteration_of_batch_run())
             made: Any = load(scenario, **settings | keyed).build()
             made.__class__ = cls
             if collector is not None:
@@ -77,6 +73,21 @@ def market_class(
             """Do nothing: it is built."""
 
     return Market
+
+
+def _iteration_of_batch_run() -> int:
+    """Return which iteration of ``mesa.batch_run`` makes a model now; 0 outside one.
+
+    ``batch_run`` calls the class with equal arguments in every iteration, in whichever process is
+    free, and does not say which one it is: only the variable of its own function tells. Without it
+    all iterations of one seed would be copies of one run.
+    """
+    own_frame = inspect.currentframe()
+    class_frame = own_frame.f_back if own_frame is not None else None
+    caller = class_frame.f_back if class_frame is not None else None
+    if caller is None or caller.f_globals.get("__name__") != "mesa.batchrunner":
+        return 0
+    return int(caller.f_locals["iteration"])
 
 
 def _keyed(values: Mapping[str, Any], named: Mapping[str, str], iteration: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Adversary
-from regretless.market.game.seats import taken
+from regretless.market.game.seats import taken_actions
 from regretless.market.logs import user_columns
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.model import MarketModel
@@ -272,7 +272,7 @@ class Watched:
         model = self.model
         for place, last in model.last.items():
             sums = self._chosen[place]
-            sums += taken(model.game.cohorts[place], *last).per_action(len(sums))
+            sums += taken_actions(model.game.cohorts[place], *last).per_action(len(sums))
         if model.played % self.stride == 0 or model.played == model.rounds:
             self.points.append(self._point(model.played - 1))
         if len(self.points) == POINTS:

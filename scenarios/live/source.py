@@ -30,7 +30,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import assign, find, override, read, shown
 from regretless.scenarios.config.scenario import ScenarioSpec
-from regretless.scenarios.config.tables import Variant
+from regretless.scenarios.config.tables import Variant, meaning_of
 from regretless.scenarios.config.validation import validated
 
 RIVALS = ("running-mean", "exponential-smoothing", "last-value")  # of the forecaster in a study
@@ -209,9 +209,17 @@ def _walked(
         high = limits.get("le", limits.get("lt", max(REACH * value, 10 if whole else 1.0)))
         step = 1 if whole else (high - low) / STEPS
         low += step * ("gt" in limits and not whole)
-        meaning = field.description if field else _parameter(owner, name.split("."))
-        words = " ".join((meaning or "").split())
+        words = _meaning(owner, name, is_key=field is not None)
         yield Key(name, value, low, high, step, words, given=raw is not None)
+
+
+def _meaning(owner: BaseModel, name: str, *, is_key: bool) -> str:
+    """Say what a number means: a key of a model, or else a parameter of its building block."""
+    if is_key:
+        meaning = meaning_of(type(owner), name.rpartition(".")[2]) or ""
+    else:
+        meaning = _parameter(owner, name.split("."))
+    return " ".join(meaning.split())
 
 
 def _parameter(owner: BaseModel, words: list[str]) -> str:

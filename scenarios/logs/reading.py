@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.market.logs.counted import COUNT, with_counts
-from regretless.scenarios.config.files import expanded
 from regretless.scenarios.logs import run_directory
 
 SHORT = {"scores": "forecast_scores"}

@@ -159,7 +159,7 @@ class RunDirectory(RecordedDirectory):
                 rows = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
                 rows = rows.take(_order(rows)) if table in BY_AGENT else rows
                 with (
-                    replacing(part, alone=False) as draft,
+                    replacing(part, sync_folder=False) as draft,
                     pa.ipc.new_file(str(draft), rows.schema) as writer,
                 ):
                     writer.write_table(rows)
@@ -234,7 +234,7 @@ class RunDirectory(RecordedDirectory):
 
     def _write(self, table: str, rows: Iterator[pa.Table]) -> None:
         write = write_csv if self.format == "csv" else write_parquet
-        with replacing(self.path / f"{table}.{self.format}", alone=False) as draft:
+        with replacing(self.path / f"{table}.{self.format}", sync_folder=False) as draft:
             write(draft, rows)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.adversary_view import alone
+from regretless.market.game.adversary_view import certain_of_drawn
 from regretless.market.game.round import Block, Game
 from regretless.market.records import Context, Forecast, Mixture, Round
 
@@ -35,7 +35,7 @@ class Record:
         """Note a round that begins; ``private``: whether somebody draws from the whole mixture."""
         said = []
         for block, forecast in zip(blocks, begun.forecasts, strict=True):
-            heard = forecast if private else Forecast(alone(forecast), 0)
+            heard = forecast if private else Forecast(certain_of_drawn(forecast), 0)
             mixture, models = heard.mixture, np.asarray(block.forecaster.points)
             atoms = {"points": mixture.points, "weights": mixture.weights, "labels": mixture.labels}
             said.append(atoms | {"drawn": int(heard.index), "models": models})

@@ -141,13 +141,13 @@ def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
     if not len(bounds):
         return
     bounds_of_cohort = bounds[bounds["cohort"] == name]
-    agents_of_cohort = run.agents[run.agents["cohort"] == name]
-    is_uncorrected = words.UNCORRECTED in words.bounds_to_print(agents_of_cohort)
+    is_regret_itself = _is_trusted(run, name, bounds_of_cohort["round"])
     highest_to_draw = FAR_ABOVE * curve["max"].iloc[-1]
     for column, (word, dash) in BOUNDS.items():
-        if is_uncorrected and column == "bound_from_variation":
-            continue  # equal to the regret by construction, as long as a reference is trusted
-        known = bounds_of_cohort[bounds_of_cohort[column] < 1]
+        is_drawn = bounds_of_cohort[column] < 1
+        if column == "bound_from_variation":
+            is_drawn &= ~is_regret_itself
+        known = bounds_of_cohort[is_drawn]
         if known.empty:
             continue
         bound = theme.line(known["round"], known[column], word, color=theme.FAINT, dash=dash)
@@ -156,6 +156,18 @@ def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
         if known[column].iloc[-1] > highest_to_draw > 0:
             bound.update(visible=theme.LEGEND_ONLY, name=f"{word} (far above)")
         yield bound
+
+
+def _is_trusted(run: Run, cohort: Any, played: pd.Series[int]) -> pd.Series[bool]:
+    """Say after which numbers of rounds the bound given the variation was the regret itself.
+
+    It was as long as a reference was trusted: until the first correction, or to the end.
+    """
+    agents = run.agents[run.agents["cohort"] == cohort]
+    first_correction = agents["first_correction"].min()
+    if pd.notna(first_correction):
+        return played.le(int(first_correction))
+    return pd.Series(words.is_trusted(agents).any(), index=played.index)
 
 
 @figure("run")

@@ -113,6 +113,8 @@ def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
         raise UserError(f"{reason}; wait for its run to end or run it again")
     if "verdict" in tables and not {"difference", "effective"} <= set(tables["verdict"]):
         raise UserError(f"{directory} is of an older version; run it again")
+    if "trusted" not in tables["agents"]:
+        raise UserError(f"{directory} is of an older version; run it again")
     return manifest, tables
 
 
@@ -138,8 +140,11 @@ def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
             if measure == "decision swap":
                 known = words.bounds_to_print(own)
                 cells = [words.promise(known.get(word, np.nan), 4) for word in words.BOUNDS]
-                if (value := known.get(words.UNCORRECTED)) is not None:
-                    cells[1:] = "", f"{words.promise(value, 4)} {words.UNCORRECTED}"
+                if words.GIVEN_VARIATION not in known and words.is_trusted(own).any():
+                    cells[list(words.BOUNDS).index(words.GIVEN_VARIATION)] = words.TRUSTED
+                uncorrected = known.get(words.UNCORRECTED)
+                if uncorrected is not None:
+                    cells[-1] = f"{words.promise(uncorrected, 4)} {words.UNCORRECTED}"
             in_units = [f"{value} {unit}".strip() if value else "" for value in units]
             yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *in_units, *cells]
 
@@ -150,7 +155,8 @@ def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"Forecaster: {forecaster.get('kind', 'unknown')}."
     base = (forecaster.get("reference") or {}).get("kind", "a reference model")
     # no block of a run before it was noted has it
-    yield from words.unchanged(base, {own["name"]: own for own in blocks if "disproved_at" in own})
+    known = {own["name"]: own for own in blocks if "first_correction" in own}
+    yield from words.unchanged(base, known)
 
 
 def _worst(run: Run) -> Iterator[list[str]]:

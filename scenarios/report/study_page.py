@@ -218,13 +218,19 @@ def sensitivity(data: StudyData) -> go.Figure | None:
 def marked(
     table: pd.DataFrame, *, panel: str = "key", slot: str = "value", label: str = "cohort"
 ) -> go.Figure | None:
-    """Draw a panel per key; a menu chooses the measure, one's own first. None without any."""
+    """Draw a panel per key; a menu chooses the measure, one's own first. None without any.
+
+    What no setting changes, by construction or by chance, comes last in the menu.
+    """
     found = table["measure"].unique()
     shown = {name: name for name in found if name not in (*MEASURES, *SHOWN)} | SHOWN
     own = table[table["measure"].isin(shown)].dropna(subset="mean")
-    measures = {name: words for name, words in shown.items() if (own["measure"] == name).any()}
-    if not measures:
+    present = [name for name in shown if (own["measure"] == name).any()]
+    if not present:
         return None
+    greatest = own[["mean", "low", "high"]].abs().max(axis=1).groupby(own["measure"]).max()
+    ordered = sorted(present, key=lambda name: bool(greatest[name] <= NEGLIGIBLE))
+    measures = {name: shown[name] for name in ordered}
     first, x = next(iter(measures.items()))
     slots = {key: list(rows[slot].unique()) for key, rows in own.groupby(panel, sort=False)}
     shades, seen = theme.colours(own[label].unique()), set[Any]()
@@ -340,6 +346,8 @@ COLUMNS = {  # of the table of settings
     "exploitability_worst": "exploitability, worst",
     "welfare_mean": "welfare, own units",
     "welfare_gini": "Gini",
+    "first_correction": "first correction (round, where there was one)",
+    "trusted": "trusted (share of agents)",
 }
 MOST_ROWS = 200  # of a table of tests
 MOST = 40  # seeds that are listed one by one
@@ -363,7 +371,8 @@ COLOURS = """\
 Where settings are many, colours run from dark, the first in the table of all settings, to light."""
 HOW = """\
 Means over seeds, with half the width of the 95 % interval. Click on a head to sort by it; a \
-run's number leads to its folder."""
+run's number leads to its folder. Of agents who are counted as trusted the bound given the \
+variation is the regret itself."""
 TESTED = """\
 Simultaneous intervals (max-t; below 40 seeds Bonferroni's, by Student's t) and adjusted p-values \
 (Holm) hold for all rows of the table at once. Intervals end where a measure cannot go further."""
@@ -560,17 +569,23 @@ def _change(contrasts: pd.DataFrame, scale: pd.Series[float]) -> Iterator[str]:
         yield "No change of welfare found: every 95 % interval contains 0."
         return
     unit = sure["cohort"].map(scale.where(scale > 0, 1.0))
-    row = sure.iloc[int((sure["mean"] / unit).abs().argmax())]
-    value, against = (theme.short(row[name], 60) for name in ("value", "against"))
-    changed = f"{row['key']} = {value} in place of {against}"
-    what = f"{row['cohort']}, " + (f"branch '{value}'" if row["key"] == "branch" else changed)
-    ends = f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
+    sizes = (sure["mean"] / unit).abs()
+    largest = sure[sizes >= sizes.max() * (1 - NEGLIGIBLE)]  # several where changes tie
+    changes = ", and as large ".join(map(_described_change, largest.to_dict("records")))
     first = "Change" if len(own) == 1 else f"Largest of {len(own)} changes"
     how = "" if len(own) == 1 else ", relative to the range of each cohort's losses"
-    yield (
-        f"{first} of welfare (mean utility per round{how}): {what}, {row['mean']:+.3g} "
-        f"in the utility's own units ({ends})."
-    )
+    yield f"{first} of welfare (mean utility per round{how}): {changes}."
+
+
+def _described_change(contrast: dict[str, Any]) -> str:
+    """Say whose welfare a setting changed, in place of which, by how much and how surely."""
+    value = theme.short(contrast["value"], 60)
+    setting = f"{contrast['key']} = {value} in place of {theme.short(contrast['against'], 60)}"
+    if contrast["key"] == "branch":
+        setting = f"branch '{value}'"
+    interval_ends = f"95 % interval {contrast['low']:.3g} to {contrast['high']:.3g}"
+    change = f"{contrast['mean']:+.3g} in the utility's own units ({interval_ends})"
+    return f"{contrast['cohort']}, {setting}, {change}"
 
 
 def _regrets(cohorts: pd.DataFrame, settings: pd.Series[str]) -> Iterator[str]:
@@ -585,8 +600,20 @@ def _regrets(cohorts: pd.DataFrame, settings: pd.Series[str]) -> Iterator[str]:
     ranked = means.dropna(subset=column).sort_values(column, kind="stable")
     if len(ranked) < 2:
         return
-    least, most = (
-        f"{ranked.index[i]} ({regret:.3g}, mean loss {loss:.3g})"
-        for i, (regret, loss) in zip((0, -1), ranked.iloc[[0, -1]].to_numpy(), strict=True)
+    regrets = ranked[column]
+    if regrets.iloc[-1] - regrets.iloc[0] <= NEGLIGIBLE:
+        yield f"{WORST[column]}, worst agent, mean over seeds: {regrets.iloc[0]:.3g} everywhere."
+        return
+    least = ranked[regrets <= regrets.iloc[0] + NEGLIGIBLE]
+    greatest = ranked[regrets >= regrets.iloc[-1] - NEGLIGIBLE]
+    yield (
+        f"{WORST[column]}, worst agent, mean over seeds: least {_places(least)}, "
+        f"greatest {_places(greatest)}."
     )
-    yield f"{WORST[column]}, worst agent, mean over seeds: least {least}, greatest {most}."
+
+
+def _places(tied: pd.DataFrame) -> str:
+    """Name who has a regret, where several tie the first of them and how many more there are."""
+    regret, loss = tied.iloc[0]
+    others = f" and {len(tied) - 1} more" if len(tied) > 1 else ""
+    return f"{tied.index[0]}{others} ({regret:.3g}, mean loss {loss:.3g})"

@@ -124,7 +124,7 @@ def panels(titles: Sequence[str] = ("",), *, each: int = 150, **grid: Any) -> go
     return made.update_xaxes(AXIS).update_yaxes(AXIS)
 
 
-def stacked(  # noqa: PLR0913 - keyword-only from the second
+def stacked(
     parts: Mapping[Any, Iterable[Any]],
     *,
     each: int = 150,

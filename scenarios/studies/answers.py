@@ -34,7 +34,7 @@ def print_summary(study: Study) -> None:
         _show(study, screen, *answer)
 
 
-def _show(  # noqa: PLR0913 - what ``ANSWERS`` says of a table
+def _show(
     study: Study, screen: Console, table: str, title: str, figure: str, what: What, *beside: str
 ) -> None:
     """Print the rows of a table, if it is there, that answer something: the first of many."""

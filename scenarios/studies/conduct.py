@@ -4,6 +4,7 @@ Whatever goes wrong in a run, a user's own code included, comes back from its wo
 be recorded.
 """
 
+import shutil
 import sys
 import tempfile
 import threading
@@ -61,7 +62,7 @@ def conduct(
     directory, warn = StudyDirectory(options.out, design), cache(warn)
     with directory.claimed(resume=options.resume, overwrite=options.overwrite) as known:
         settings = design.settings_to_check(options.imports)
-        with executor(options.jobs, options.scheduler, options.imports) as workers:
+        with executor(options.jobs, options.scheduler, options.imports, warn) as workers:
             if not known:
                 _check_settings(design, workers, settings, warn)
             missing = directory.start(known=known)
@@ -140,6 +141,8 @@ def _build(task: Task) -> Answer:
 def _play(task: Task) -> Answer:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(task.folder or f"{folder}/run")
+        if out.exists():  # what a worker left that hung
+            shutil.rmtree(out)
         trunk = run(task.scenario(), RunOptions(out, log_every=task.log_every), progress=beat)
         if task.branch is not None:
             with replacing(out / "branches.parquet") as draft:

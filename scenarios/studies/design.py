@@ -19,16 +19,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.market.logs.final_tables import AGENT_COLUMNS
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, check_values, expanded, read, shown
+from regretless.scenarios.config.files import assign, check_values, read, shown
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.config.validation import fault_line, validated
 from regretless.scenarios.studies.analysis.contrasts import check_margin, controls_of
-from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, VALUE
+from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, OF_MARKET, VALUE
 from regretless.scenarios.studies.sampling import SampleSpec, check_targets
 
 # What a run directory may do without: nothing in a study is computed from these tables.
@@ -290,7 +291,7 @@ def read_study(name: str) -> Design:
         known = [field.alias or name for name, field in StudySpec.model_fields.items()]
         line = fault_line(first, _place(first["loc"], raw), known, "study")
         raise UserError(f"{path.name}: {line}") from error
-    beside = path.parent / spec.scenario
+    beside = path.parent / expanded(spec.scenario, "scenario")  # an absolute path stays itself
     scenario = find_scenario(spec.scenario) if spec.scenario in named_scenarios() else beside
     if not scenario.is_file():
         cure = f"{closest(spec.scenario, named_scenarios())} or a path from the study file"
@@ -319,7 +320,7 @@ def _check_axis(key: str, values: Any) -> None:
     if not labels:
         _refuse_repeats(f"grid.{key}", values)
         _refuse_taken(f"grid.{key}", key)
-    elif key in TAKEN or "." in key:
+    elif key in TAKEN or "." in key or key.endswith(OF_MARKET):
         raise ValueError(f"grid.{key}: {LABEL_NAMES}")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.paths import expanded
 from regretless.market.logs.counted import with_counts
-from regretless.scenarios.config.files import expanded
 from regretless.scenarios.studies.analysis import contrasts as tests
 from regretless.scenarios.studies.analysis import measures as analysis
 from regretless.scenarios.studies.analysis import parameters as people
@@ -110,7 +110,7 @@ class Study:
     def export(self, folder: str | Path) -> list[Path]:
         """Write every table of the study into a folder, as CSV and as LaTeX; return the files."""
         own = {"parameters": self.parameters(), "failures": self.failures()}
-        return export(own | self.results(), Path(folder))
+        return export(own | self.results(), expanded(folder))
 
     def cohorts(self) -> pd.DataFrame:
         """One row per run and cohort, with the user's own measures."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
-from regretless.market.exploitability.tracker import Tracker, led
+from regretless.market.exploitability.tracker import Tracker, leader_figures
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
@@ -190,7 +190,7 @@ class Rehearsals:
         for model in map(self.attack.model, seeds):
             cohort, leader = model.game.cohorts[0], model.game.adversary
             joint, support = _joints(model, plan[None])[0], np.asarray(leader.support)
-            taken = led(leader.payoff, cohort.loss, joint, support)
+            taken = leader_figures(leader.payoff, cohort.loss, joint, support)
             found.append(_mean(taken, cohort.counts, _proved(cohort, model.rounds)))
         return found
 
@@ -225,7 +225,7 @@ def _joints(model: MarketModel, plans: Array) -> Array:
 
 def _paid(attack: Attack, seed: int, plans: Array) -> Array:
     runs = (_played(attack, seed, plan) for plan in plans)
-    return np.array([tracker.paid(attack.place(model)) for model, tracker in runs])
+    return np.array([tracker.mean_leader_payoff(attack.place(model)) for model, tracker in runs])
 
 
 def _score(attack: Attack, plan: Array, seed: int) -> Score:
@@ -239,7 +239,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
         bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
     if model.game.market is not None or tracker.extent(place).quantisation_error:
         bound = np.nan  # the outcomes that others would have met are not known
-    rows, found = tracker.led(place)
+    rows, found = tracker.leader_figures_of(place)
     bound = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
     return _mean(found, cohort.counts[rows], bound)
 

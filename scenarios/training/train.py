@@ -97,7 +97,7 @@ class Training(Checkpointable):
         return pd.DataFrame({"cohort": self.attack.cohort} | found)
 
 
-def train(  # noqa: PLR0913 - keyword-only from the fourth
+def train(
     scenario: Scenario,
     order: Order,
     out: Path,
@@ -117,7 +117,7 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
     about = {"config": json.loads(found[0].attack.config), **given, "jobs": None}
     directory = TrainingDirectory(out, about, [one.attack.cohort for one in found])
     claimed = directory.claimed(resume=resume, overwrite=overwrite)
-    with claimed as goes_on, mapper(order.jobs) as workers:
+    with claimed as goes_on, mapper(order.jobs, warn) as workers:
         for line in found[0].attack.warnings:
             warn(line)
         if not (goes_on and directory.restore(found)):
@@ -172,5 +172,5 @@ def prepared(scenario: Scenario, order: Order) -> list[Training]:
         if model.game.market is not None:
             paid = leader.payoff.range()
         rng = stream(scenario.spec.seed, "search", one.cohort)
-        found.append(Training(one, search(one.shape, rng, paid=paid)))
+        found.append(Training(one, search(one.shape, rng, payoff_range=paid)))
     return found

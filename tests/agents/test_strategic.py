@@ -199,6 +199,32 @@ def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
     assert all(one.equals(other) for one, other in zip(*logs, strict=True))
 
 
+def test_a_rollout_computes_the_losses_at_its_outcome_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    player = Silent(2, stream(0, "x"), horizon=6)
+    model = mixed("iid", 2, {})
+    model.replace(adversary=player)
+    loss_of_bandits = model.game.cohorts[2].loss
+    compute_losses = type(loss_of_bandits).losses
+    outcomes = []
+
+    def noted(loss: Any, outcome: Any) -> Any:
+        if loss is loss_of_bandits:
+            outcomes.append(outcome)
+        return compute_losses(loss, outcome)
+
+    monkeypatch.setattr(type(loss_of_bandits), "losses", noted)
+    play_round(model.game)
+    is_realised = [bool((outcome == 0.3).all()) for outcome in outcomes]
+    imagined = [outcome for outcome, real in zip(outcomes, is_realised, strict=True) if not real]
+    assert any(is_realised)
+    assert np.array_equal(imagined, player.support)
+
+
+def test_only_cohorts_that_learn_have_a_memory() -> None:
+    hard, soft, bandits = mixed("iid", 2, {}).game.cohorts
+    assert [hard.has_memory, soft.has_memory, bandits.has_memory] == [False, False, True]
+
+
 def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
     model = mixed("draw-seer", 3, {})
     model.run()
@@ -232,7 +258,7 @@ def test_a_coalition_plays_the_product_and_earns_the_sum() -> None:
     assert player.sees == {"history", "mixture", "play", "losses"}
     game = against(player, [[-1.0, 0.0, 0.0], [1.0, -0.2, -0.1]]).game
     distribution = play_round(game).distribution
-    leader = player.members[0].player
+    leader = player.members[0].adversary
     own = leader.commitment.mixture  # of the outcomes 0 and 1
     assert 0 < own[0] < 1
     assert distribution.weights == pytest.approx(own[own > 0])
@@ -254,12 +280,12 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
     game = mixed("coalition", 3, {"members": members}).game
 
     def noted(own: Any, context: Any, history: Any, announced: Any) -> Any:
-        seen[type(own).__name__] = set(announced.shown)
+        seen[type(own).__name__] = set(announced.makers)
         assert history.mean.shape == history.last(3).shape[1:] == (1,)
         return type(own).commit(own, context, history, announced)
 
     for member in game.adversary.members:
-        member.player.commit = partial(noted, member.player)
+        member.adversary.commit = partial(noted, member.adversary)
     assert game.breaks_the_rule
     for _ in range(3):
         play_round(game)

@@ -31,7 +31,7 @@ def test_a_search_finds_the_plan_that_pays(name: str) -> None:
     """Paid where the first half draws outcome 0 and the second outcome 1, with noise."""
     found = []
     for seed in range(3):
-        search = SEARCHES[name]((4, 1, 2), stream(seed, "search"), paid=(0.0, 1.0))
+        search = SEARCHES[name]((4, 1, 2), stream(seed, "search"), payoff_range=(0.0, 1.0))
         noise = stream(seed, "noise")
 
         def paid(plans: Any, noise: Any = noise) -> Any:
@@ -49,7 +49,7 @@ def test_a_search_finds_the_plan_that_pays(name: str) -> None:
 
 
 def test_exp3_refuses_what_it_cannot_learn_from() -> None:
-    search = SEARCHES["exp3"]((2, 1, 2), stream(0, "x"), paid=(0.0, 1.0))
+    search = SEARCHES["exp3"]((2, 1, 2), stream(0, "x"), payoff_range=(0.0, 1.0))
     search.propose()
     with pytest.raises(UserError, match="beyond its payoff's range"):
         search.feedback(np.full(8, 1.5))

@@ -83,7 +83,7 @@ def targets(rng: Rng, stack: int, degree: int, outcomes: int, *, raw: bool = Fal
 
 
 @drawn
-def sums(  # noqa: PLR0913 - what is said of a family
+def sums(
     rng: Rng, stack: int, degree: int, outcomes: int, *, least: int = 1, raw: bool = False, **g: Any
 ) -> Loss:
     """Integer powers of a sum, with intercepts unless all have one degree.

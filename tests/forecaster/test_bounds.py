@@ -11,13 +11,16 @@ from streams import STREAMS, market
 from regretless import Adversary, DecisionSwap, LastValue, MarketModel, register
 from regretless.forecaster import Reference, SeasonalNaive, VectorEvents
 from regretless.forecaster.delayed import Delayed
-from regretless.forecaster.events import cost_of_draws
-from regretless.forecaster.events.bounds import BiasBound, GainBound, centred_norm, spread
-from regretless.forecaster.events.cost_of_draws import RISK, Draws, drawn, swap_draws
+from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
-from regretless.forecaster.events.weights import Moment, rule_of
+from regretless.forecaster.guarantees import draws as cost_of_draws
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.draws import RISK, drawn, swap_draws
+from regretless.forecaster.guarantees.gain_bound import GainBound
+from regretless.forecaster.guarantees.norms import centred_norm, spread
 from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.unbiased import UnbiasedPrediction, certificate_limit
+from regretless.forecaster.weights import BoundInputs, Moment, rule_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.game.attendance import Attendance
@@ -130,14 +133,14 @@ def test_regret_falls_like_the_theorem_on_the_adaptive_stream() -> None:
 
 def test_a_rare_event_is_unbiased_at_its_own_scale() -> None:
     """The adaptive bound follows the square root of an event's occupancy, the printed one not."""
-    bound = BiasBound(rule_of("adaptive"), 1000, 10_000, 1.0)
+    bound = CoordinateBound(rule_of("adaptive"), BoundInputs(1000, 10_000, 1.0))
     assert bound.bias(100.0) == pytest.approx(bound.bias(10_000.0) / 10)
-    printed = BiasBound(rule_of("exponential", 10_000), 1000, 10_000, 1.0)
+    printed = CoordinateBound(rule_of("exponential", 10_000), BoundInputs(1000, 10_000, 1.0))
     assert printed.bias(np.array([1.0, 1e4])) == pytest.approx(np.sqrt(2e4 * np.log(1000)) + 1.0)
     weights = np.array([[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]])
     assert (*spread(weights), *centred_norm(weights)) == (2.0, 1.0)
     shared = 2.0 * 3 * bound.bias(10_000 / 3) / 10_000  # by three actions, at worst equally
-    assert bound.regret(weights) == pytest.approx([shared])
+    assert bound.a_priori(weights) == pytest.approx([shared])
 
 
 def decoyed(*rule: Any, share: float = SHARE) -> Array:
@@ -224,7 +227,8 @@ def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(make: Any, b
         said = player.mixture(t).points
         assert t < 2 * back or said == pytest.approx(rows[[t - back]])
         player.update(row)
-    assert player.described() == {"kept": 1.0, "disproved_at": None}
+    kept_all_through = {"kept": 1.0, "disproved_at": None, "first_correction": None}
+    assert player.described() == kept_all_through
 
 
 def worst_excess(seed: int) -> Array:
@@ -244,7 +248,7 @@ def worst_excess(seed: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        cost_of_draws._add(kept._known[0], distribution, losses)
+        kept.groups[0].add(distribution, losses)
         known = kept.of(group, fixed=True)
         allowed = swap_draws(known, promises=1, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)
@@ -348,7 +352,7 @@ def test_biases_as_drawn_stay_below_their_bound() -> None:
         for point, image in zip(forecasts[:, : basis.size], images, strict=True):
             realised += responses_at(rows, point)[:, None] * (point - image)
         occupancy = np.array([row[4] for row in player.events.table()])
-        expected, drawn_too = player.bias_bound().of_events(occupancy)
+        expected, drawn_too = player.bias_bound().event_bounds(occupancy)
         assert (np.abs(realised).max(1) <= drawn_too).all()
         assert (expected < drawn_too).all()
         assert (table["bound_drawn"] > table["bound"]).all()

@@ -8,11 +8,11 @@ from weighing import calibration_bound, calibration_error, multiaccuracy_error
 
 from regretless import UserError, omniprediction_regret, swap_regret
 from regretless.forecaster import CalibratedMultiaccurate, GainEvents, ProtectedLosses, VectorEvents
-from regretless.forecaster.events.bounds import centred_norm, spread
-from regretless.forecaster.events.weights import rule_of
+from regretless.forecaster.guarantees.norms import centred_norm, spread
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.weights import rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream

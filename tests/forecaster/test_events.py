@@ -13,12 +13,13 @@ from streams import DESIGN, STREAMS
 from weighing import adaptive
 
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
-from regretless.forecaster.events import bounds
-from regretless.forecaster.events.base import SHORTEST, Intervals, covering
+from regretless.forecaster import guarantees as bounds
+from regretless.forecaster.events.base import MIN_INTERVAL, Intervals, covering
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.events.loss_table import played_of
-from regretless.forecaster.events.weights import RULES, AdaptiveWeights, Moment, rule_of
+from regretless.forecaster.guarantees.gain_bound import ASSIGNMENT_COSTS, ASSIGNMENT_RATES
 from regretless.forecaster.reference import Band
+from regretless.forecaster.weights import RULES, AdaptiveWeights, BoundInputs, Moment, rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel
@@ -130,8 +131,8 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
     events = GainEvents(groups(), rule_of(name))
     charged(events, 9)
     moment = Moment(10, events.experts, Band(zone))
-    found = events.rule.weigh(*events.arrays[0][:2], moment)
-    weights, total = found.weights(found.top, 1.0)
+    experts = events.rule.weigh(*events.arrays[0][:2], moment)
+    weights, total = experts.relative_to(experts.largest_exponent)
     expected: list[Array] = []
     for group in events.groups:
         losses, actions, _ = group.weights.shape
@@ -149,12 +150,12 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
 def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     """Where predictions stay in conv s(Y) the range of a gain is 2, whatever lambda and n."""
     weights = np.random.default_rng(0).random((2, 3, 40))
-    given = AdaptiveWeights(), 500, 1000, 0.0
+    given = AdaptiveWeights(), BoundInputs(500, 1000, 0.0)
     inside, box = (bounds.GainBound(*given, within=within) for within in (2.0, None))
     assert bounds.gain_range(weights, 2.0) == pytest.approx(2.0)
-    assert (inside.regret(weights) < box.regret(weights) / 4).all()
-    assert (inside.regret(weights, policies=5) == inside.regret(weights)).all()
-    assert (inside.regret(weights) < bounds.BiasBound(*given).regret(weights)).all()
+    assert (inside.a_priori(weights) < box.a_priori(weights) / 4).all()
+    assert (inside.a_priori(weights, policies=5) == inside.a_priori(weights)).all()
+    assert (inside.a_priori(weights) < bounds.CoordinateBound(*given).a_priori(weights)).all()
     cells = {"kind": "lipschitz-grid", "error": 0.05}
     shops = worlds.cohort("shops", 5, 4, "newsvendor", basis=cells)
     nature, table = {"kind": "iid", "outcomes": 1}, {"kind": "decision-swap", "events": "losses"}
@@ -198,20 +199,22 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     events = Assignments(groups())
     charged(events, 60)
     price = events.share * events.experts / (3 + 2)
-    moment, rates, total = Moment(61, events.experts), bounds.RATES, 0.0
-    *_, own = events.weigh(events.active(0), moment)
-    weights, start = own.weights(own.top + 1.0, 2.0)[0], 0
+    moment, rates, total = Moment(61, events.experts), ASSIGNMENT_RATES, 0.0
+    *_, assignments = events.weigh(events.active(0), moment)
+    exponent = assignments.weights.largest_exponent + 1.0
+    weights, _total = assignments.weights.relative_to(exponent, 2.0)
+    start = 0
     for gain, squares, _ in events._parts:
         losses, actions, comparators = gain.shape
         every = list(product(range(comparators), repeat=actions))
         expected = np.zeros(gain.shape)
         for k, phi in product(range(losses), every):
             place = k, range(actions), list(phi)
-            moved = rates * gain[place].sum() - bounds.CURBS * squares[place].sum()
+            moved = rates * gain[place].sum() - ASSIGNMENT_COSTS * squares[place].sum()
             total += price * np.exp(moved).mean() / len(every)
             expected[place] += price * (rates * np.exp(moved)).mean() / len(every)
         found = weights[start : start + gain.size].reshape(gain.shape)
-        np.testing.assert_allclose(found, 2.0 * np.exp(-own.top - 1.0) * expected, rtol=1e-9)
+        np.testing.assert_allclose(found, 2.0 * np.exp(-exponent) * expected, rtol=1e-9)
         start += gain.size
     both, alone = (np.exp(kind.log_potential(events, Band())) for kind in (Assignments, GainEvents))
     assert both - alone == pytest.approx(total)
@@ -243,7 +246,7 @@ def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
     forecaster, _ = played("hostile", 200)
     bound = forecaster.known_bound()
     mean = forecaster.events.log_potential(forecaster.band) - np.log(forecaster.events.experts)
-    assert mean <= bound.rule.growth(bound) + 1e-9
+    assert mean <= bound.rule.log_growth(bound.inputs) + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["hostile", "switching", "random"])
@@ -262,7 +265,7 @@ def test_any_stretch_is_made_of_few_intervals(first: int, rounds: int) -> None:
     assert sum(lengths) == rounds
     starts = first + np.cumsum([0, *lengths[:-1]])
     assert all(start % length == 0 for start, length in zip(starts, lengths, strict=True))
-    assert lengths.count(1) <= 2 * (SHORTEST - 1)
+    assert lengths.count(1) <= 2 * (MIN_INTERVAL - 1)
     assert all(lengths.count(m) <= 2 for m in LENGTHS[:-1])
     assert [*covering(0, 64, LENGTHS)] == [1] * 32 + [32]  # none begins with the run
 
@@ -290,7 +293,7 @@ def test_an_interval_knows_its_own_rounds_alone() -> None:
 
 @pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
 def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
-    events, alone = Intervals(lambda: kind(groups()), rounds=SHORTEST), kind(groups())
+    events, alone = Intervals(lambda: kind(groups()), rounds=MIN_INTERVAL), kind(groups())
     for own in (events, alone):
         charged(own, 20)
     assert events.log_potential(Band()) == pytest.approx(alone.log_potential(Band()))
@@ -340,5 +343,5 @@ def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
             assert (np.abs(bias).max(1) <= np.sqrt(3 * occupancy * exponent) + 1e-9).all()
     assert all(short < long for short, long in pairwise(player.events.lengths))
     weights = player.events.groups[0].weights
-    sums = [bound.over_intervals(weights, [m], run=10**6).max() for m in (4096, 65536)]
+    sums = [bound.over_window(weights, [m], run=10**6).max() for m in (4096, 65536)]
     assert sums[1] / sums[0] < 5  # of the root of 16

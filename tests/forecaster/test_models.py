@@ -14,14 +14,14 @@ from sklearn.tree import DecisionTreeRegressor
 from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
-from regretless.forecaster.models.aggregate import PANEL, SCALE, made
+from regretless.forecaster.models.aggregate import PANEL, VARIATION_OFFSET, made
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
-from regretless.forecaster.models.simple import MOST
+from regretless.forecaster.models.simple import MAX_SEASONS
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
-from regretless.market.records import Context
+from regretless.market.records import Context, RoundFeedback
 
 SIZE, FITTED = 3, 4
 STREAMS = {  # nan is what is against the aggregate
@@ -42,8 +42,7 @@ def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> Ar
     for t, x in enumerate(contexts, start):
         told.append(player.predict(x).statistics)
         a, b = np.random.default_rng([seed, t]).random(2)
-        player.observe_outcome(np.array([a, b]))
-        player.update(np.array([a, b, a**2]))
+        player.observe(RoundFeedback(np.array([a, b, a**2]), np.array([a, b])))
     return np.array(told)
 
 
@@ -80,12 +79,12 @@ def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
 
 def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
     player = SeasonalNaive(1)
-    for t in range(MOST + 10):
+    for t in range(MAX_SEASONS + 10):
         player.predict({"day": t})
         player.update([t / 2000])
-    assert len(player._seasons) == MOST
+    assert len(player._seasons) == MAX_SEASONS
     assert player.predict({"day": 10}).statistics == [10 / 2000]
-    assert player.predict({"day": 9}).statistics == [(MOST + 9) / 2000]
+    assert player.predict({"day": 9}).statistics == [(MAX_SEASONS + 9) / 2000]
 
 
 @pytest.mark.parametrize("stream", STREAMS)
@@ -102,8 +101,8 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
     assert ((own >= models.min(1) - 1e-12) & (own <= models.max(1) + 1e-12)).all()
     gain = (own - truths)[:, None] * (own[:, None] - models)
     regret, variation, largest = gain.sum(0), (gain**2).sum(0), np.abs(gain).max()
-    growth = (largest**2 / SCALE + np.log1p(variation / SCALE)).sum(0)
-    assert (regret <= np.sqrt((SCALE + variation) * growth)).all()
+    growth = (largest**2 / VARIATION_OFFSET + np.log1p(variation / VARIATION_OFFSET)).sum(0)
+    assert (regret <= np.sqrt((VARIATION_OFFSET + variation) * growth)).all()
     error = ((own - truths) ** 2).sum(0)
     assert (error - ((models - truths[:, None]) ** 2).sum(0) <= 2 * regret + 1e-9).all()
 
@@ -133,9 +132,7 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
             gram = weighted @ design + 0.7 * np.eye(wide)
             told = 0.5 + player.used @ np.linalg.solve(gram, weighted @ (truths[:t] - 0.5))
             assert point == pytest.approx(np.clip(told, 0, 1), abs=1e-9)
-        if past == 2:
-            player.observe_outcome(outcomes[t])
-        player.update(truths[t])
+        player.observe(RoundFeedback(truths[t], outcomes[t] if past == 2 else None))
         rows.append(player.used)
     lagged = (outcomes if past == 2 else truths)[[74, 78, 77]].ravel() - 0.5
     assert rows[-1][: 1 + 3 * past] == pytest.approx([1.0, *lagged])
@@ -149,8 +146,7 @@ def test_nothing_winds_up_under_forgetting() -> None:
     for t in range(5000):
         player.predict(same)
         y = np.clip(0.6 + 0.01 * rng.normal(size=2), 0, 1)
-        player.observe_outcome(y)
-        player.update(y)
+        player.observe(RoundFeedback(y, y))
         assert t <= 100 or np.abs(player._gram).max() <= 1 + 1 / 0.15
     assert player.predict(same).statistics == pytest.approx(np.full(2, 0.6), abs=0.05)
     moved = player.predict({"hour": 4, "load": 1e9}).statistics
@@ -210,9 +206,8 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
         told = player.predict(columns_of(columns, values)).statistics
         if t >= 100 and t % 50 == 0:
             errors.append(told - expected(*centre))
-        outcome = drawn(rng, centre)[0]
-        player.observe_outcome(outcome)
-        player.update(MOMENTS.transform(outcome))
+        outcome = np.clip(drawn(rng, centre)[0], 0, 1)
+        player.observe(RoundFeedback(MOMENTS.transform(outcome), outcome))
     assert np.abs(np.mean(errors, axis=0)).max() < NOISE
     assert root is None or np.sqrt(np.square(errors).mean()) < root * NOISE
     assert name != "a point" or np.abs(errors).max() < 3.5 * NOISE
@@ -273,6 +268,21 @@ def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
     for day, truth in truths.items():
         assert base.predict({"day": day}).statistics == pytest.approx(truth)
     assert vars(model) == before, "the user's own object is left as it was"
+
+
+def test_a_model_of_a_table_tells_features_by_name() -> None:
+    """Features come in any order, go and come back: each has a column of its own."""
+    base = adapted(DecisionTreeRegressor(random_state=0), 1)
+    for day, odd in enumerate(np.random.default_rng(0).integers(2, size=40).astype(float)):
+        x = {"odd": odd, "other": 5.0} if day % 3 else {"other": 5.0, "odd": odd}
+        if day == 20:
+            x = {"odd": odd}
+        if day > 30:
+            x["new"] = 7.0
+        base.predict(x)
+        base.update([odd])
+    assert base.predict({"new": 7.0, "odd": 1.0}).statistics == pytest.approx([1.0])
+    assert base.predict({"odd": 0.0}).statistics == pytest.approx([0.0])
 
 
 def test_what_a_model_must_offer() -> None:
@@ -343,8 +353,7 @@ def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
     told = []
     for t, truth in enumerate(truths):
         told.append(base.predict({"day": t}).statistics)
-        base.observe_outcome(np.array([truth]))
-        base.update(np.array([truth, truth**2]))
+        base.observe(RoundFeedback(np.array([truth, truth**2]), np.array([truth])))
     return base, np.array(told)
 
 

@@ -4,14 +4,13 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from datetime import date
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from junk import JUNK, refuses_or_works
 
 import regretless
 from regretless import OnlineOmnipredictor, UserError
@@ -150,24 +149,6 @@ def test_a_refused_late_outcome_leaves_its_forecast_open() -> None:
 
 # any junk for any argument of the public surface
 
-JUNK = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 3),
-    st.sampled_from([10**39, 10**400, -(10**400), 1e308, 5e-324]),
-    st.floats(),
-    st.complex_numbers(),
-    st.text(max_size=4),
-    st.binary(max_size=3),
-    st.dates(),
-    st.lists(st.one_of(st.integers(-2, 2), st.floats(), st.text(max_size=2)), max_size=3),
-    st.dictionaries(
-        st.one_of(st.text(max_size=2), st.integers(), st.none()), st.none(), max_size=2
-    ),
-    st.sampled_from([object(), pd.NA, pd.NaT, date(1, 1, 1), {1, 2}, len, int, (), [[1], [2, 3]]]),
-    st.sampled_from([np.zeros((0, 2)), np.full((2, 2), np.nan), np.array(["a"]), np.array(3.0)]),
-    st.just(Linear([[1.0], [0.5]])),
-)
 TABLE = [[0.5, 0.2], [0.1, 0.9]]
 LOG: dict[str, Any] = {"losses": TABLE, "actions": [0, 1]}
 ADVISED = LOG | {"policies": [[0, 1], [1, 1]]}
@@ -231,18 +212,6 @@ SURFACE: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
         },
     ),
 }
-
-
-def refuses_or_works(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Call a function; fail unless it works or raises a UserError of one line."""
-    line = ""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            function(**arguments)
-        except UserError as refusal:
-            line = str(refusal)
-    assert "\n" not in line
 
 
 @pytest.mark.parametrize("name", SURFACE)

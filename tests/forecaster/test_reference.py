@@ -12,15 +12,17 @@ from streams import STREAMS, market
 
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
-from regretless.forecaster.events import weights as rules
-from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
+from regretless.forecaster import weights as rules
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.events.weights import AdaptiveWeights, SecondOrderWeights
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.gain_bound import GainBound
+from regretless.forecaster.guarantees.norms import spread
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.reference import Band, Reference
 from regretless.forecaster.switch_test import FALSE_ALARMS, SwitchTest
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.weights import AdaptiveWeights, BoundInputs, SecondOrderWeights
 from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
 
@@ -132,7 +134,7 @@ def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
         right = np.eye(4)[player.time % 4]
         base.value = 0.02 * right
         taught(player, np.roll(right, 1))
-        most = player.time * player.bias_bound().regret(apart.weights)
+        most = player.time * player.bias_bound().a_priori(apart.weights)
         assert player.time <= most + (not player.reference.trusted)
     alone = SwitchTest(player.events.experts)
     assert player.time / 4 + 3 < float(alone.limit(player.time / 4))
@@ -173,19 +175,20 @@ def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trus
     (gained,) = scalars.members
     most = (gained.gain[:, :, -3:].clip(0) * gained.scale[:, None, None]).sum(1)
     assert (regret <= most + 1e-9).all()
-    assert (most.max(1) <= rounds * player.bias_bound().regret_to_models(own.weights)).all()
+    assert (most.max(1) <= rounds * player.bias_bound().to_models(own.weights)).all()
 
 
-@pytest.mark.parametrize("kind", [BiasBound, GainBound])
+@pytest.mark.parametrize("kind", [CoordinateBound, GainBound])
 def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
     """D (z + y + sqrt(3 Lambda)) sqrt(A / T) for models, without y for swaps."""
-    weights, run = group().weights, {"band": Band(0.25, 1.0), "trust": SwitchTest(50)}
-    bound = kind(AdaptiveWeights(), 50, 300, 0.2, **run)
+    weights = group().weights
+    inputs = BoundInputs(50, 300, 0.2, band=Band(0.25, 1.0), switch_test=SwitchTest(50))
+    bound = kind(AdaptiveWeights(), inputs)
     root = spread(weights) * np.sqrt(3 / 300)
     beyond = 0.25 + np.sqrt(3 * bound.exponent)
-    assert bound.regret_to_models(weights) == pytest.approx(root * (beyond + 1))
-    swaps = bound.regret(weights)
-    assert swaps == pytest.approx(replace(bound, band=Band(0.25)).regret(weights))
+    assert bound.to_models(weights) == pytest.approx(root * (beyond + 1))
+    swaps = bound.a_priori(weights)
+    assert swaps == pytest.approx(bound.with_inputs(band=Band(0.25)).a_priori(weights))
 
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
@@ -206,22 +209,22 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
     """No R that the test lets through has a potential above e^(u^2 / 3), u = reach - z."""
     for rule in (AdaptiveWeights(), SecondOrderWeights()):
         tests = [SwitchTest(10, width) for width in (1, 10, 1000)]
-        wide = [BiasBound(rule, 10, 1000, 0.3, trust=test).exponent for test in tests]
+        wide = [rule.budget(BoundInputs(10, 1000, 0.3, switch_test=test)) for test in tests]
         # e^u^2 is no double, its logarithm is; no gain exceeds the number of rounds
         assert wide[0] < wide[1] <= wide[2] < np.inf
     for width, zone in [(1.0, 0.25), (0.3, 0.0), (2.0, 1.0)]:
         trust = SwitchTest(10, width)
-        bound = BiasBound(AdaptiveWeights(), 10, 1000, 0.3, band=Band(zone), trust=trust)
-        total = (np.exp(bound.exponent) - 1) / 10 + 1
+        inputs = BoundInputs(10, 1000, 0.3, band=Band(zone), switch_test=trust)
+        total = (np.exp(AdaptiveWeights().budget(inputs)) - 1) / 10 + 1
         most = total * np.exp(-rules.GROWTH * 0.3) - rules.LOGARITHM * np.log1p(1000)
         variation = np.linspace(0.01, 1000, 20_000)
         regret = np.minimum(trust.limit(variation) + 1, variation) - zone * np.sqrt(variation)
         assert np.exp(regret.clip(0) ** 2 / (3 * variation)).max() <= most * (1 + 1e-12)
-        start = replace(bound, rule=SecondOrderWeights(), certificate_sum=0.0)
+        start = SecondOrderWeights().budget(replace(inputs, certificate_sum=0.0))
         squares = np.linspace(0.0, 1000, 20_000)
         held = trust.limit(squares) + 1 - zone * np.sqrt(squares)
         found = SecondOrderWeights().potentials(held, squares, 0.0).max()
-        assert found <= start.exponent - np.log(10) + 1e-9
+        assert found <= start - np.log(10) + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(3))

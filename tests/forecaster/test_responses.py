@@ -14,8 +14,8 @@ from regretless import MarketModel, SmoothDecisionSwap, UserError, register
 from regretless.agents.responses import BestResponse, ExpectedLoss
 from regretless.forecaster import UnbiasedPrediction, VectorEvents, bases
 from regretless.forecaster.ensemble import EnsembleBroadcast
-from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.loss_table import ProtectedLosses, responses_at
+from regretless.forecaster.guarantees.norms import recommended_eta
 from regretless.forecaster.minimax import image
 from regretless.market import best_response as responding
 from regretless.market.best_response import TIE, best_response, expected_losses
@@ -112,7 +112,7 @@ def test_labels_need_a_convex_image() -> None:
     for outcome in rng.random((20, 2)):
         forecast = player.predict()
         assert player.basis.transform(forecast.label) == pytest.approx(forecast.statistics)
-        player.observe(outcome)
+        player.learn_outcome(outcome)
     model = streamed("iid", response="quantal", eta=ETA)
     assert (model.agents_frame()["guarantee"] == "none").all()
     assert model.agents_frame()["bound"].isna().all()
@@ -264,7 +264,7 @@ def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> N
     assert hard["swap_regret"].max() > 0.2
     assert model.agents_frame()["swap_regret"].max() < 0.1
     block, loss = model.game.blocks[0], model.game.cohorts[0].loss
-    expected = block.forecaster.bias_bound().regret(block.basis.coefficients(loss)[1])  # type: ignore[attr-defined]
+    expected = block.forecaster.bias_bound().a_priori(block.basis.coefficients(loss)[1])  # type: ignore[attr-defined]
     error = block.basis.certified_error(loss)
     assert error > 0
     assert (model.guarantees[0].bound() >= expected + (2 + 20.0) * error + np.log(4) / 20).all()

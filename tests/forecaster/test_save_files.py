@@ -108,7 +108,7 @@ def torn(path: Path) -> None:
 def edited(path: Path) -> None:
     """Claim ten rounds more than were learned, as somebody with a ZIP editor could."""
     members = members_of(path)
-    plain = f"{checkpoint.PLAIN}{archive.SUFFIX}"
+    plain = f"{checkpoint.PLAIN_MEMBER}{archive.SUFFIX}"
     members[plain] = members[plain].replace(b'"learned": 40', b'"learned": 50')
     write_members(path, members)
 

@@ -17,10 +17,10 @@ from regretless.forecaster import (
 from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.events.stays import StayRecord
-from regretless.forecaster.events.weights import RULES
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.universal import CellEvents, Line
+from regretless.forecaster.weights import RULES
 from regretless.market.core.arrays import Array
 
 ROUNDS = 90

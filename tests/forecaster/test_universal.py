@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from weighing import adaptive
 
 from regretless import swap_regret
 from regretless.forecaster import Constant, UniversalDecisionSwap
-from regretless.forecaster.events.weights import GROWTH, LOGARITHM
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.forecaster.universal import scales_for
+from regretless.forecaster.weights import GROWTH, LOGARITHM
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
 
@@ -76,7 +75,7 @@ def check_biases(forecaster: UniversalDecisionSwap) -> None:
     """Check every cell's bias against its bound, with its own share of the prior."""
     events: Any = forecaster.events
     for view in events.views:
-        bound = replace(forecaster.known_bound(), share=view.share).bias_at(view.variation)
+        bound = forecaster.known_bound().with_inputs(prior=view.prior).bias_at(view.variation)
         assert np.all(np.abs(view.gain) <= bound + 1e-9)
 
 
@@ -151,7 +150,7 @@ def test_the_bound_grows_like_a_root() -> None:
     scales, certificate_sum = scales_for(rounds), certificate_limit(rounds)
     growth = math.exp(GROWTH * certificate_sum) * (1 + LOGARITHM * math.log1p(rounds))
     exponent = math.log(2 * scales * 2**scales * growth)
-    most = forecaster.beforehand(rounds).regret(np.reshape(loss.weights, (1, 2, 1)))[0]
+    most = forecaster.beforehand(rounds).a_priori(np.reshape(loss.weights, (1, 2, 1)))[0]
     assert forecaster.regret_bound(loss)[0] <= most <= math.sqrt(6 * scales * exponent / rounds)
 
 

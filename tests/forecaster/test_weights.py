@@ -1,5 +1,7 @@
 """Weights of every rule: the lemmas of their proofs, and their definitions."""
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regretless.forecaster.events import weights as rules
-from regretless.forecaster.events.weights import REMAINDER, SecondOrderWeights
+from regretless.forecaster import DecisionSwap
+from regretless.forecaster import weights as rules
 from regretless.forecaster.mixture_of_rates import COSTS, RATES
+from regretless.forecaster.weights import REMAINDER, SecondOrderWeights
 from regretless.market.core.arrays import Array
+from regretless.market.losses import Linear
 
 
 def slope(x: Array) -> Array:
@@ -99,8 +103,8 @@ def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
 
 def weighed(rule: rules.WeightRule, bias: Array, variation: Array, moment: rules.Moment) -> Array:
     """Return the signed weights of experts of both signs (rows, n), which add up to 1."""
-    found = rule.weigh(bias, variation, moment, both=True)
-    weights, total = found.weights(found.top, 1.0)
+    experts = rule.weigh(bias, variation, moment, both_signs=True)
+    weights, total = experts.relative_to(experts.largest_exponent)
     return weights / total
 
 
@@ -111,7 +115,7 @@ def test_second_order_weights_are_their_definition() -> None:
     rule, moment = SecondOrderWeights(), rules.Moment(1, 24)
     assert weighed(rule, bias, squares, moment) == pytest.approx((up - down) / (up + down).sum())
     behind = rule.weigh(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment)
-    assert behind.weights(behind.top, 1.0)[1] > 0
+    assert behind.relative_to(behind.largest_exponent)[1] > 0
 
 
 @pytest.mark.parametrize("horizon", [None, 400])
@@ -130,3 +134,62 @@ def test_huge_biases_do_not_overflow(name: str) -> None:
     assert np.isfinite(table).all()
     assert np.abs(table).sum() <= 1 + 1e-12
     assert table[0, 0] > 0 > table[0, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class RootRateExperts(rules.ExpertWeights):
+    """Those of ``RootRateWeights``."""
+
+    gain: Array
+    rate: float
+    both_signs: bool
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        positive = prior * np.exp(self.rate * self.gain - exponent)
+        if not self.both_signs:
+            return positive, float(positive.sum())
+        negative = prior * np.exp(-self.rate * self.gain - exponent)
+        return positive - negative, float((positive + negative).sum())
+
+
+class RootRateWeights(rules.WeightRule):
+    """Exponential weights of rate 1 / sqrt(t).
+
+    ln(mean of exp(rate R)) / rate grows by at most the certificate and rate / 2 in a round, and
+    never when the rate falls: R <= sqrt(T) ln N + sqrt(T) + S.
+    """
+
+    name = "root-rate"
+
+    def weigh(
+        self, gain: Array, variation: Array, moment: rules.Moment, *, both_signs: bool = False
+    ) -> rules.ExpertWeights:
+        rate = 1.0 / math.sqrt(moment.time)
+        greatest = np.abs(gain).max() if both_signs else gain.max()
+        return RootRateExperts(gain, rate, both_signs, rate * float(greatest))
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        return np.zeros(np.shape(gain))
+
+    def budget(self, inputs: rules.BoundInputs) -> float:
+        of_expert = math.log(inputs.experts) - math.log(inputs.prior)
+        return math.sqrt(inputs.rounds) * (of_expert + 1) + inputs.certificate_sum
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        return np.full_like(np.asarray(variation, dtype=np.float64), budget)
+
+
+def test_a_rule_of_ones_own_weighs_events_and_bounds_their_biases() -> None:
+    shops = Linear(np.array([[0.0], [1.0]]), np.array([0.5, 0.0]))
+    forecaster = DecisionSwap([shops], weights=RootRateWeights())
+    for _ in range(200):
+        prediction = forecaster.mixture().mean
+        forecaster.update(np.asarray(prediction < 0.5, dtype=np.float64))
+    bound = forecaster.bias_bound()
+    for *_, occupancy, bias in forecaster.event_table():
+        assert np.abs(bias).max() <= bound.bias(occupancy)
+    assert bound.bias(1.0) == pytest.approx(
+        np.sqrt(200) * (np.log(forecaster.events.experts) + 1) + forecaster.certificate_sum
+    )
+    assert (forecaster.from_variation(forecaster.events.groups[0]) <= 200).all()

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import worlds
 from regretless import MarketModel, UserError, register
 from regretless.agents.adversaries import AntiForecast, LookAhead
 from regretless.forecaster import RunningMean
-from regretless.forecaster.events.bounds import BiasBound, GainBound
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.gain_bound import GainBound
+from regretless.forecaster.weights import AdaptiveWeights, BoundInputs
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.game.attendance import Attendance, drawn_stays
 from regretless.market.game.network import NEVER, edge_list, networked
@@ -144,14 +146,17 @@ def test_who_enters_late_is_bounded_by_what_was_gained_at_entry() -> None:
 
 def test_over_stays_is_the_theorem_row_by_row() -> None:
     weights = np.random.default_rng(0).random((4, 3, 2))
-    rule, keys = AdaptiveWeights(), {"experts": 24, "certificate_sum": 0.3}
+    rule = AdaptiveWeights()
+    inputs = BoundInputs(experts=24, rounds=100, certificate_sum=0.3)
     stay = Attendance(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
-    found = over_stays([BiasBound(rule, rounds=100, **keys)], weights, stay, policies=0)
+    found = over_stays([CoordinateBound(rule, inputs)], weights, stay, policies=0)
     for row, (first, last) in enumerate([(0, 100), (10, 50), (40, 41)]):
-        (alone,) = BiasBound(rule, rounds=last, **keys).since(weights[[row]], joined=first)
+        (alone,) = CoordinateBound(rule, replace(inputs, rounds=last)).over_stay(
+            weights[[row]], joined=first
+        )
         assert found[row] == pytest.approx(alone)
     assert np.isnan(found[3])  # has not come yet
-    scalar = over_stays([GainBound(rule, rounds=100, **keys)], weights, stay, policies=0)
+    scalar = over_stays([GainBound(rule, inputs)], weights, stay, policies=0)
     assert np.isnan(scalar).tolist() == [False, True, True, True]
 
 

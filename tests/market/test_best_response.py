@@ -19,7 +19,7 @@ from regretless.market.best_response import (
     quantal_response,
 )
 from regretless.market.core.arrays import Array
-from regretless.market.core.compiled import FEWEST
+from regretless.market.core.compiled import MIN_SHARED_ROWS
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
 from regretless.market.losses.sums import offset_sum
@@ -132,14 +132,14 @@ def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int,
 
 def test_narrow_weights_lose_nothing() -> None:
     rng = np.random.default_rng(0)
-    wide = rng.normal(size=(FEWEST, 9, 5))
+    wide = rng.normal(size=(MIN_SHARED_ROWS, 9, 5))
     loss = Linear(wide).in_single_precision()
-    narrow = storage.narrowed(loss.weights)
+    narrow = storage.narrowed_to_32_bits(loss.weights)
     assert (loss.weights.dtype, narrow.dtype) == (np.float64, np.float32)
     assert (narrow == loss.weights).all()
     assert np.abs(loss.weights - wide).max() <= np.abs(wide).max() * 2.0**-24
-    for weights in (wide, storage.copied(wide), loss.weights[:-1], loss.weights * 1e39):
-        assert storage.narrowed(weights) is weights
+    for weights in (wide, storage.copy_in_layout(wide), loss.weights[:-1], loss.weights * 1e39):
+        assert storage.narrowed_to_32_bits(weights) is weights
     offset, point = rng.normal(size=wide.shape[:2]), rng.random(5)
     both = [expected_losses(offset, table, point) for table in (loss.weights, narrow)]
     assert both[0].tobytes() == both[1].tobytes()

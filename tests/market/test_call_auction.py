@@ -13,14 +13,24 @@ from regretless import UserError, exploitability, load, register, swap_regret
 from regretless.agents import ScriptedAgent
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Trade
-from regretless.market.markets.call_auction import LOTS, TICKS, CallAuction, clearing, fill, shares
+from regretless.market.markets.call_auction import (
+    LOTS_PER_UNIT,
+    TICKS_PER_UNIT,
+    CallAuction,
+    clearing,
+    fill,
+    shares,
+)
 from regretless.market.markets.sealed_bids import FirstPrice, SecondPrice
 from regretless.market.records import Decision
 
 
 def brute_force(wanted: Array, ticks: Array, last: int) -> tuple[float, int]:
     """Try all ticks and the prices between: the middle of those that clear, and the volume."""
-    half, (buys, sells) = np.arange(2 * TICKS + 1)[:, None], np.maximum([wanted, -wanted], 0)
+    half, (buys, sells) = (
+        np.arange(2 * TICKS_PER_UNIT + 1)[:, None],
+        np.maximum([wanted, -wanted], 0),
+    )
     demand, supply = (buys * (2 * ticks >= half)).sum(1), (sells * (2 * ticks <= half)).sum(1)
     more, less = (buys * (2 * ticks > half)).sum(1), (sells * (2 * ticks < half)).sum(1)
     good, most = np.flatnonzero((more <= supply) & (less <= demand)), np.minimum(demand, supply)
@@ -31,11 +41,17 @@ def brute_force(wanted: Array, ticks: Array, last: int) -> tuple[float, int]:
 def test_random_books_clear_as_a_search_does() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
-        n, levels = int(rng.integers(1, 17)), rng.integers(0, TICKS + 1, size=6)  # few, to tie
-        wanted, ticks = rng.integers(-4 * LOTS, 4 * LOTS, size=n), rng.choice(levels, size=n)
-        book = np.zeros((2, TICKS + 1), dtype=np.int64)
+        n, levels = (
+            int(rng.integers(1, 17)),
+            rng.integers(0, TICKS_PER_UNIT + 1, size=6),
+        )  # few, to tie
+        wanted, ticks = (
+            rng.integers(-4 * LOTS_PER_UNIT, 4 * LOTS_PER_UNIT, size=n),
+            rng.choice(levels, size=n),
+        )
+        book = np.zeros((2, TICKS_PER_UNIT + 1), dtype=np.int64)
         np.add.at(book, ((wanted < 0).astype(int), ticks), np.abs(wanted))
-        last = int(rng.integers(2 * TICKS + 1))
+        last = int(rng.integers(2 * TICKS_PER_UNIT + 1))
         price, volume = clearing(*book, last)
         assert (price, volume) == brute_force(wanted, ticks, last)
         traded = np.empty_like(wanted)
@@ -56,7 +72,7 @@ def test_trade_conserves_and_losses_are_gains(seed: int, goods: int, refresh: in
     for name, side in (("buyers", 1.0), ("sellers", -1.0)):
         quantity = side * rng.random((12, 3, goods)) * 2
         quantity[:, 0] = 0.0
-        limit = rng.integers(0, TICKS + 1, (12, 3, goods)) / TICKS
+        limit = rng.integers(0, TICKS_PER_UNIT + 1, (12, 3, goods)) / TICKS_PER_UNIT
         loss, row_of = Trade(quantity, limit).normalised(), np.arange(12)
         people.append(SimpleNamespace(name=name, loss=loss, row_of=row_of, multiplicity=None))
     poor = {"cash": {"buyers": 2.0}, "refresh": refresh, "outside": 1.5}
@@ -77,7 +93,7 @@ def test_trade_conserves_and_losses_are_gains(seed: int, goods: int, refresh: in
             of = [one.loss for one in people]
             own = [f.unit_offset[:, None] + f.unit_scale[:, None] * f.losses(price) for f in of]
             lost = market.chosen(own, decisions)
-            assert gained == pytest.approx(-lost, abs=1.01 * goods / LOTS)
+            assert gained == pytest.approx(-lost, abs=1.01 * goods / LOTS_PER_UNIT)
 
 
 # Sealed bids, in which each agent has losses of its own.

@@ -79,7 +79,7 @@ def test_those_who_draw_follow_their_strategy() -> None:
     keys = {"response": "quantal", "eta": 2.0, "multiplicity": True, "types": 3, "count": 800}
     cohort: Any = scenario(keys, {}, 2).build().game.cohorts[0]
     heads, predicted = cohort.multiplicity, cohort.loss.losses(np.array([0.3, 0.8]))
-    rounds = [cohort._decision(predicted) for _ in range(300)]
+    rounds = [cohort._respond(predicted) for _ in range(300)]
     strategy = rounds[0].probabilities
     for decision in rounds:
         assert (decision.counts().sum(1) == heads).all()

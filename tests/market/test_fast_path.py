@@ -17,7 +17,7 @@ import worlds
 from regretless.agents.responses import BestResponse
 from regretless.market.core.arrays import Array
 from regretless.market.game.round import play_round
-from regretless.market.game.seats import attending, present
+from regretless.market.game.seats import is_taking_part, present_cohorts
 from regretless.market.model import MarketModel
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -65,7 +65,7 @@ def drawn_market(seed: int, folder: Path) -> MarketModel:
 def check_round(cohort: Any, played: Round, place: int, logs: list[list[Any]]) -> None:
     """Play a round for every agent who was there, on its own, and compare what it did."""
     decision: Any = played.decisions[place]
-    forecast, there = played.forecasts[cohort.block], attending(decision, cohort)
+    forecast, there = played.forecasts[cohort.block], is_taking_part(decision, cohort)
     suggested = [int(policy(played.context)) for policy in cohort.policies]
     for number, (row, log) in enumerate(zip(cohort.row_of.tolist(), logs, strict=True)):
         if not there[number]:
@@ -108,7 +108,7 @@ def test_cohorts_do_what_every_agent_would_alone(seed: int, tmp_path: Path) -> N
     logs: list[list[list[Any]]] = [[[] for _ in cohort.row_of] for cohort in cohorts]
     for _ in range(model.rounds):
         played = play_round(model.game)
-        for place, cohort, _, _ in present(cohorts, played):
+        for place, cohort, _, _ in present_cohorts(cohorts, played):
             check_round(cohort, played, place, logs[place])
     for cohort, own in zip(cohorts, logs, strict=True):
         for row, log in zip(cohort.row_of, own, strict=True):
@@ -121,7 +121,7 @@ import os
 import numpy as np
 from regretless.market.core import compiled
 from regretless.market.best_response import best_response
-compiled.LANES = 2
+compiled.MAX_THREADS = 2
 table = np.random.default_rng(0).random((30_000, 3))
 here = best_response(table)
 child = os.fork()

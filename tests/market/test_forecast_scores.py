@@ -13,7 +13,7 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from regretless import UserError, load, read_run
 from regretless.market import calibration
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
-from regretless.market.records import KEPT, ForecastRecord
+from regretless.market.records import MAX_RECENT, ForecastRecord
 from regretless.scenarios.config.files import find, read
 from regretless.scenarios.report import run_figures
 from regretless.scenarios.report.figures import Run
@@ -80,9 +80,9 @@ def test_figures_of_two_blocks_have_a_curve_for_each_broadcast_and_one_for_a_mod
 
 
 def test_the_last_rounds_are_kept_and_those_that_an_adversary_imagines_are_not() -> None:
-    outcomes = np.concatenate([np.zeros(500), np.ones(KEPT)])
+    outcomes = np.concatenate([np.zeros(500), np.ones(MAX_RECENT)])
     (row,) = recorded(np.ones((len(outcomes), 1)), outcomes).query("kind == 'outcome'").itertuples()
-    assert (row.mae, row.rounds) == (0.0, KEPT)
+    assert (row.mae, row.rounds) == (0.0, MAX_RECENT)
     scores = worlds.played(load("chain-store", rounds=4), seed=1).scores_frame()
     assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}
 

@@ -8,7 +8,12 @@ from scipy.signal import lfilter
 from scipy.special import stdtrit
 
 from regretless.market.core.randomness import stream
-from regretless.market.regret.inference import TRUSTED, critical, holm, mean_differences
+from regretless.market.regret.inference import (
+    MIN_EFFECTIVE_ROUNDS,
+    critical,
+    holm,
+    mean_differences,
+)
 
 ROUNDS, RUNS = 1000, 400
 
@@ -29,9 +34,9 @@ def test_intervals_cover(rho: float) -> None:
     found = [mean_differences(run) for run in correlated(rho, 1)]
     held = np.mean([(f.low[0] <= 0) & (f.high[0] >= 0) for f in found])
     assert 0.95 - 0.045 <= held <= 0.985
-    assert min(f.effective[0] for f in found) >= TRUSTED
-    slow = [mean_differences(run).effective[0] for run in correlated(0.98, 1)[:50]]
-    assert np.quantile(slow, 0.9) < TRUSTED
+    assert min(f.effective_rounds[0] for f in found) >= MIN_EFFECTIVE_ROUNDS
+    slow = [mean_differences(run).effective_rounds[0] for run in correlated(0.98, 1)[:50]]
+    assert np.quantile(slow, 0.9) < MIN_EFFECTIVE_ROUNDS
 
 
 @pytest.mark.parametrize(("rho", "common"), [(0.0, 0.0), (0.5, 2.0), (0.9, 0.0), (0.9, 2.0)])
@@ -47,7 +52,7 @@ def test_intervals_of_many_differences_hold_together(rho: float, common: float) 
 def test_rounds_that_alternate_are_no_more_than_there_are() -> None:
     """The formula alone says 7,998,000 of 2,000."""
     alternating = np.tile([0.0, 1.0], 1000)[:, None]
-    assert mean_differences(alternating).effective[0] == 2000
+    assert mean_differences(alternating).effective_rounds[0] == 2000
 
 
 def test_batches_say_the_same_as_rounds() -> None:

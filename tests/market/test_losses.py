@@ -51,7 +51,7 @@ class Distance:
         return np.asarray(self.rise * np.abs(spread - self.points).max(-1))
 
 
-def made(form: str, rng: Any, *shape: int, zeros: float = 0.1) -> Loss:  # noqa: C901, PLR0911
+def made(form: str, rng: Any, *shape: int, zeros: float = 0.1) -> Loss:
     """Draw losses (..., actions, outcomes); a share of their numbers is the one nearest to 0."""
     *leading, actions, outcomes = shape
 
@@ -131,7 +131,7 @@ def plain_sum(loss: Any, at: tuple[int, ...], y: Array) -> float:
     return total
 
 
-def plain(loss: Any, at: tuple[int, ...], y: Array) -> float:  # noqa: PLR0911 - one per form
+def plain(loss: Any, at: tuple[int, ...], y: Array) -> float:
     """Compute one action's loss at one outcome from the formula, a number at a time."""
     offset, amplitude = float(loss.offset[at]), getattr(loss, "amplitude", None)
     match loss:

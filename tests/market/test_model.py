@@ -164,7 +164,7 @@ def test_a_firm_that_sells_more_earns_by_the_formula() -> None:
     for branch in (trunk.branch(held), trunk.branch(held | {"agent.1": 12})):
         branch.run()
         (firms,), fork = branch.game.cohorts, branch.fork
-        lost.append((firms.ledger.own.sum(1) - fork.branch_losses[0])[firms.row_of] / 25)  # type: ignore[union-attr]
+        lost.append((firms.ledger.played_losses.sum(1) - fork.branch_losses[0])[firms.row_of] / 25)  # type: ignore[union-attr]
     q, more, price = 0.75, 1.5, 0.9 - 0.1 * 4 * 0.75
     change = 0.1 * (more - q)
     gain = (lost[0] - lost[1]) * trunk.game.cohorts[0].loss.unit_scale

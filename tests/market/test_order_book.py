@@ -233,7 +233,7 @@ class Beside:
         self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
         fees = [fee * market.lots / 2**22 for fee in market._fees]
         owners = [
-            Owner(*owned(market, i), float(loss.most[at]), int(market._hold[i]) * lot)
+            Owner(*owned(market, i), float(loss.most[at]), int(market._hold_limits[i]) * lot)
             for i, (loss, at) in enumerate(self.losses)
         ]
         rules = *fees, market._batch, 1 / market.ticks, lot
@@ -260,7 +260,9 @@ class Beside:
         """Play a round; return what each action of each agent gained (N, A), and what was done."""
         model, market, book, number = self.model, self.market, self.book, self.model.played
         if market.refresh and number and number % market.refresh == 0:
-            for own, cash, goods in zip(book.owners, *market._begun, strict=True):
+            for own, cash, goods in zip(
+                book.owners, market._initial_cash, market._initial_goods, strict=True
+            ):
                 own.cash, own.goods = float(cash), goods.tolist()
             book.orders = []
         model.step()

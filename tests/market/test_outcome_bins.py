@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.exploitability import swap_regret_of
-from regretless.market.exploitability.outcome_bins import FINEST, OutcomeBins
+from regretless.market.exploitability.outcome_bins import MAX_HALVINGS, OutcomeBins
 from regretless.market.losses import Linear, PowerOfSum, SeparablePower
 from regretless.market.regret.definitions import swap_regret
 
@@ -23,14 +23,14 @@ def cells_of(outcomes: Array, halvings: Indices) -> Any:
 def checked(outcomes: Array, index: Array | None = None, *, most: int = 64) -> OutcomeBins:
     """Fill bins with outcomes (T, d), which are at these points, else in the finest of grids."""
     rng, rounds = np.random.default_rng(7), len(outcomes)
-    bins = OutcomeBins(*SIZE, outcomes.shape[1], most=most)
+    bins = OutcomeBins(*SIZE, outcomes.shape[1], max_points=most)
     log = rng.dirichlet(np.ones(SIZE[1]), size=(rounds, SIZE[0]))
     for play, outcome in zip(log, outcomes, strict=True):
         bins.add(play, outcome)
     widest = 0.0
     if index is None:
         cells, finer = cells_of(outcomes, bins.halvings), bins.halvings.copy()
-        order = cells_of(bins._known("low"), bins.halvings)
+        order = cells_of(bins._table("low"), bins.halvings)
         index, widest = np.array([order.index(cell) for cell in cells]), 0.5**bins.halvings
         finer[finer.argmin()] += 1  # the last coordinate whose intervals were doubled
         assert len({*map(tuple, cells_of(outcomes, finer))}) > most
@@ -80,7 +80,7 @@ def test_many_outcomes_fill_at_most_so_many_cells(dimension: int, most: int, see
 def coarsest_needed(outcomes: Array, most: int) -> Indices:
     """Double intervals one after the other, the finest first, until few enough cells are in use."""
     dimension = outcomes.shape[1]
-    halvings = np.full(dimension, FINEST)
+    halvings = np.full(dimension, MAX_HALVINGS)
     halvings[-1] -= 1
     while len(np.unique(cells_of(outcomes, halvings), axis=0)) > most:
         finest_from_the_end = int(halvings[::-1].argmax())
@@ -93,7 +93,7 @@ def test_grid_is_the_finest_that_leaves_few_enough_cells(dimension: int) -> None
     rng = np.random.default_rng(dimension)
     near_the_ends = rng.choice([0.0, 1e-5, 1 - 1e-5, 1.0], size=(60, dimension))
     outcomes = np.clip(near_the_ends + rng.normal(0, 1e-3, (60, dimension)), 0.0, 1.0)
-    bins = OutcomeBins(1, 2, dimension, most=8)
+    bins = OutcomeBins(1, 2, dimension, max_points=8)
     for outcome in outcomes:
         bins.add(np.array([[0.5, 0.5]]), outcome)
     assert bins.halvings is not None
@@ -104,12 +104,12 @@ def test_a_coarse_grid_goes_on_as_if_it_had_never_been_stopped() -> None:
     rng = np.random.default_rng(3)
     outcomes = rng.random((120, 2))
     strategies = rng.dirichlet(np.ones(4), size=(120, 3))
-    whole = OutcomeBins(*SIZE, 2, most=16)
-    stopped = OutcomeBins(*SIZE, 2, most=16)
+    whole = OutcomeBins(*SIZE, 2, max_points=16)
+    stopped = OutcomeBins(*SIZE, 2, max_points=16)
     for strategy, outcome in zip(strategies[:60], outcomes[:60], strict=True):
         whole.add(strategy, outcome)
         stopped.add(strategy, outcome)
-    resumed = OutcomeBins(*SIZE, 2, most=16)
+    resumed = OutcomeBins(*SIZE, 2, max_points=16)
     resumed.restore(stopped.state())
     for strategy, outcome in zip(strategies[60:], outcomes[60:], strict=True):
         whole.add(strategy, outcome)
@@ -119,9 +119,9 @@ def test_a_coarse_grid_goes_on_as_if_it_had_never_been_stopped() -> None:
 
 
 def test_a_damaged_grid_is_refused() -> None:
-    bins = OutcomeBins(*SIZE, 2, most=4)
+    bins = OutcomeBins(*SIZE, 2, max_points=4)
     for outcome in np.random.default_rng(5).random((20, 2)):
         bins.add(np.full(SIZE, 0.25), outcome)
     damaged = bins.state() | {"halvings": np.array([9, 2])}
     with pytest.raises(ValueError, match="no grid"):
-        OutcomeBins(*SIZE, 2, most=4).restore(damaged)
+        OutcomeBins(*SIZE, 2, max_points=4).restore(damaged)

@@ -11,7 +11,7 @@ from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.agents.cohorts.responding import PrivateCohort
 from regretless.agents.responses import Private
 from regretless.agents.utilities import CES
-from regretless.forecaster.events.cost_of_draws import swap_draws
+from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.market.core.arrays import draw_index, draw_rows
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear, SeparablePower, averaged
@@ -188,7 +188,7 @@ def test_regret_exceeds_that_of_the_induced_strategy_by_less_than_the_own_sway(n
     drawn = draw_term(400, promises=rows, actions=actions, comparators=actions)
     own = cohort.ledger.regret("swap")
     assert (own <= of_strategy + drawn + sway).all()
-    theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
+    theorem = block.forecaster.bias_bound().a_priori(cohort.coefficients[1])  # type: ignore[attr-defined]
     assert (of_strategy <= theorem).all()
     assert of_strategy.mean() < 0.6 * own.mean()
 

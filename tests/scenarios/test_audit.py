@@ -91,6 +91,8 @@ def test_the_bundled_record() -> None:
 AIR = {"utility": "linear", "scale": {"air": (0, 100)}}
 ONE, THREE = {"round": [1], "action": ["a"]}, {"round": [1, 3], "action": ["a", "a"]}
 ROUNDS = {"round": [1, 2], "a": [0.0, 1.0]}
+ORDER, SOLD = {"round": [1, 2], "action": [10, 30]}, {"round": [1, 2], "sold": [5, 15]}
+NEWSVENDOR = {"utility": "newsvendor", "scale": {"sold": (0, 20)}}
 FAULTS: list[tuple[list[Any], dict[str, Any], str]] = [  # tables, if not the bundled ones
     ([], {"round": "person"}, "decisions, --round: no column 'person'; choose one of"),
     ([], {"action": "party"}, "no column for the action '1'"),
@@ -105,6 +107,8 @@ FAULTS: list[tuple[list[Any], dict[str, Any], str]] = [  # tables, if not the bu
     ([THREE, ROUNDS], {}, "'3' is none of the rounds of the outcomes"),
     ([THREE | {"round": [1, 1]}, ROUNDS], {}, "'1' is there twice for 'all'; name with agent"),
     ([ONE | {"action": [None]}, ROUNDS], {}, "'action' has no value in data row 1"),
+    ([ORDER, SOLD], NEWSVENDOR, "scale.sold = 0, 20: the action '30' is beyond it; widen it"),
+    ([ORDER, SOLD | {"sold": [5, -3]}], NEWSVENDOR, "'sold' falls to -3, below 0; correct the"),
 ]
 
 
@@ -112,7 +116,7 @@ FAULTS: list[tuple[list[Any], dict[str, Any], str]] = [  # tables, if not the bu
 def test_what_does_not_fit_is_one_line(tables: list[Any], given: dict[str, Any], said: str) -> None:
     frames = [pd.DataFrame(own) for own in tables]
     with pytest.raises(UserError, match=said) as caught:
-        audit(*(frames or TRAVEL), **{} if frames else NAMES | given)
+        audit(*(frames or TRAVEL), **({} if frames else NAMES) | given)
     assert "\n" not in str(caught.value)
 
 

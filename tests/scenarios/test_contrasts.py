@@ -222,6 +222,7 @@ def people(parameters: pd.DataFrame, *, slope: float, helped: float = 0.0) -> pd
     }
     columns |= {"param_rho": own.ravel(), "param_kind": kinds, "exploitability": np.nan}
     columns |= dict.fromkeys(names, 1.0) | {"mean_loss": 0.5}
+    columns |= {"first_correction": np.nan, "trusted": pd.NA}  # no forecaster of these people
     return pd.DataFrame(columns).reset_index(drop=True)
 
 

@@ -23,7 +23,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.logs import journal
-from regretless.scenarios import distributed
+from regretless.scenarios import distributed, executor
 from regretless.scenarios.distributed import (
     HERE,
     Answer,
@@ -380,7 +380,7 @@ class Mortal(DaskCrew):
         """Kill somebody if it is time, early or late in what it does, and wait for an answer."""
         self._answers += 1
         if self.deaths and self._answers >= self._next:
-            busy = [place for place, _ in self._cluster.pending.values()]
+            busy = [task.place for task in self._cluster.pending.values()]
             home = self._homes.get(busy[int(self._rng.integers(len(busy)))])
             ask, homes = self._cluster.client.run, [home] * bool(home)
             time.sleep(self._rng.choice([0.0, 0.02, 0.5]))
@@ -413,6 +413,38 @@ def test_twenty_processes_that_are_killed(
 ) -> None:
     with_deaths(text, tmp_path / "logs", rounds, 5, every)
     assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
+
+
+class StoppingCrew(DaskCrew):
+    """Processes of which one is stopped, once, while it has work to do."""
+
+    stopped_process = 0
+
+    def hear(self) -> tuple[int, Answer | Failure | None]:
+        """Stop the worker that has the first share, then wait for an answer."""
+        if not self.stopped_process and 0 in self._homes:
+            answers = self._cluster.client.run(os.getpid, workers=[self._homes[0]])
+            (self.stopped_process,) = answers.values()
+            os.kill(self.stopped_process, signal.SIGSTOP)
+        return super().hear()
+
+
+@pytest.mark.crashes
+@pytest.mark.parametrize("text", [PLAIN, ASKED])
+def test_the_shares_of_a_stopped_worker_are_given_to_another(
+    text: Raw, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "SILENT", 3.0)
+    warnings: list[str] = []
+    scenario, options = told(text, "rounds=400"), Options(tmp_path / "logs")
+    with (
+        closing(Cluster(2, warn=warnings.append)) as cluster,
+        closing(StoppingCrew(cluster)) as crew,
+    ):
+        run(scenario, options, player=Conductor(scenario, crew, options, 2))
+    name = f"worker process {crew.stopped_process}"
+    assert warnings == [f"{name} has shown no life for 3 s; its work is given to another"]
+    assert_same(tmp_path / "logs", reference(text, "rounds=400"))
 
 
 @pytest.mark.crashes

@@ -1,14 +1,27 @@
 """A leading ~ is the home folder wherever a path is taken, as a shell would have it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import tomli_w
 import worlds
 from desk import Call, Refused
 
-from regretless import UserError, load, read_run
-from regretless.scenarios.config.files import expanded
+from regretless import (
+    OfflineOmnipredictor,
+    OnlineOmnipredictor,
+    UserError,
+    load,
+    load_study,
+    read_run,
+)
+from regretless.agents.utilities import Newsvendor
+from regretless.market.core.paths import expanded
+from regretless.market.exploitability.bimatrix import read_game
+from regretless.market.losses import Linear
 
 STUDY = """
 scenario = "crop-choice"
@@ -18,6 +31,13 @@ rounds = 5
 "cohort.growers.count" = [2]
 """
 OUTCOMES = "round,leave,take\n" + "".join(f"{t},{t * 37 % 12 / 16},0.5\n" for t in range(12))
+GAME = """leader,follower,leader_payoff,follower_loss
+fight,enter,0,0
+fight,leave,5,-1
+share,enter,2,-2
+share,leave,5,-1
+"""
+EDGES = "from,to\n1,2\n2,3\n3,1\n"
 DECISIONS = "round,action\n" + "".join(f"{t},leave\n" for t in range(12))
 
 
@@ -42,13 +62,6 @@ def test_run_and_report_take_a_path_in_the_home_folder(home: Path, call: Call) -
     assert not Path("~").exists()
 
 
-def test_study_takes_a_file_and_a_folder_there(home: Path, call: Call) -> None:
-    (home / "own.toml").write_text(STUDY, encoding="utf-8")
-    call("study", "~/own.toml", "--quiet", "--out=~/own-study")
-    assert (home / "own-study" / "study.json").is_file()
-    assert not Path("~").exists()
-
-
 def test_describe_and_audit_take_files_there(home: Path, call: Call) -> None:
     (home / "outcomes.csv").write_text(OUTCOMES, encoding="utf-8")
     (home / "decisions.csv").write_text(DECISIONS, encoding="utf-8")
@@ -59,14 +72,117 @@ def test_describe_and_audit_take_files_there(home: Path, call: Call) -> None:
     assert not Path("~").exists()
 
 
-def test_a_scenario_file_and_its_data_may_be_there(home: Path) -> None:
-    (home / "stream.csv").write_text("a\n0.1\n0.9\n0.4\n", encoding="utf-8")
-    data: dict[str, Any] = {"file": "~/stream.csv", "outcomes": ["a"], "scale": {"a": [0.0, 1.0]}}
-    own = worlds.cohort("own", 2, 2)
-    model = worlds.played(worlds.told({"name": "own", "rounds": 3, "data": data, "cohort": [own]}))
-    assert model.rounds_frame()["y_0"].tolist() == [0.1, 0.9, 0.4]
+def test_train_takes_a_scenario_there_and_writes_there(home: Path, call: Call) -> None:
+    (home / "own.csv").write_text(GAME, encoding="utf-8")
+    entrants = worlds.cohort("entrants", 2, 2, "game", response="hedge")
+    own = {"name": "own", "rounds": 10, "game": {"file": "~/own.csv"}, "cohort": [entrants]}
+    own["adversary"] = {"kind": "up-then-down"}
+    (home / "own.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
+    search = ("--algorithm", "exp3", "--budget", "8", "--phases", "2", "--jobs", "1")
+    assert call("train", "~/own.toml", *search, "--quiet", "--out=~/own-training").status == 0
+    assert (home / "own-training" / "attackers.csv").is_file()
+    assert not Path("~").exists()
+
+
+def test_a_study_its_report_and_its_tables_may_be_there(home: Path, call: Call) -> None:
+    (home / "own.toml").write_text(STUDY, encoding="utf-8")
+    assert call("study", "~/own.toml", "--quiet", "--jobs", "1", "--out=~/own-study").status == 0
+    assert (home / "own-study" / "study.json").is_file()
+    assert call("report", "~/own-study", "--tables=~/own-tables").status == 0
+    assert (home / "own-tables" / "cohorts.csv").is_file()
+    load_study("~/own-study").export("~/own-export")
+    assert (home / "own-export" / "cohorts.csv").is_file()
+    assert not Path("~").exists()
+
+
+FILES_OF_SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {  # content, and what names the file
+    "data.file": (
+        "a\n0.1\n0.9\n0.4\n",
+        {
+            "data": {"file": "~/own.csv", "outcomes": ["a"], "scale": {"a": [0.0, 1.0]}},
+            "cohort": [worlds.cohort("own", 3)],
+        },
+    ),
+    "game.file": (
+        GAME,
+        {
+            "game": {"file": "~/own.csv"},
+            "adversary": {"kind": "anti-forecast"},
+            "cohort": [worlds.cohort("own", 3, 2, "game")],
+        },
+    ),
+    "network.file": (
+        EDGES,
+        {
+            "network": {"graph": "edge-list", "file": "~/own.csv"},
+            "adversary": {"kind": "drifting", "outcomes": 1},
+            "cohort": [worlds.cohort("own", 3)],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("key", FILES_OF_SCENARIOS)
+def test_every_key_of_a_scenario_that_names_a_file_takes_one_there(home: Path, key: str) -> None:
+    content, tables = FILES_OF_SCENARIOS[key]
+    (home / "own.csv").write_text(content, encoding="utf-8")
+    scenario = {"name": "own", "rounds": 3} | tables
+    (home / "own.toml").write_text(tomli_w.dumps(scenario), encoding="utf-8")
+    assert len(worlds.played(load("~/own.toml")).rounds_frame()) == 3
+    table = key.partition(".")[0]
+    nobodys = scenario | {table: scenario[table] | {"file": "~nobody-has-this-name/own.csv"}}
+    with pytest.raises(UserError, match=f"^{key} .*: no such home folder; write it out$"):
+        worlds.told(nobodys)
+
+
+def test_a_scenario_file_that_is_not_there_is_named() -> None:
     with pytest.raises(UserError, match=r"none\.toml' does not exist"):
         load("~/none.toml")
+
+
+def test_a_study_takes_its_scenario_from_there(home: Path, call: Call) -> None:
+    (home / "base.toml").write_text(worlds.NATURE, encoding="utf-8")
+    Path("own.toml").write_text('scenario = "~/base.toml"\nseeds = 1\n', encoding="utf-8")
+    call("study", "own.toml", "--quiet", "--jobs", "1", "--out", "out")
+    assert load_study("out").runs() == [0]
+    text = 'scenario = "~nobody-has-this-name/base.toml"\n'
+    Path("nobodys.toml").write_text(text, encoding="utf-8")
+    answer = call("study", "nobodys.toml", "--out", "none")
+    assert answer.err.startswith("regretless: scenario '~nobody-has-this-name/base.toml'")
+
+
+def saved_online(path: str) -> OnlineOmnipredictor:
+    shop = Newsvendor(orders=np.array([1.0, 2.0]), underage=1.0, overage=1.0)
+    OnlineOmnipredictor({"shop": shop}, scale=(0, 4)).save(path)
+    return OnlineOmnipredictor.load(path)
+
+
+def saved_offline(path: str) -> OfflineOmnipredictor:
+    pytest.importorskip("skops")
+    sides = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))
+    model = OfflineOmnipredictor([sides], base="none", rounds_kept=2)
+    model.fit(None, np.linspace(0, 1, 9)).save(path)
+    return OfflineOmnipredictor.load(path)
+
+
+@pytest.mark.parametrize("saved_and_loaded", [saved_online, saved_offline])
+def test_a_model_file_may_be_there(home: Path, saved_and_loaded: Callable[[str], object]) -> None:
+    saved_and_loaded("~/model.file")
+    assert (home / "model.file").is_file()
+    assert not Path("~").exists()
+    with pytest.raises(UserError, match=r"^path '~nobody-has-this-name/x': no such home folder"):
+        saved_and_loaded("~nobody-has-this-name/x")
+
+
+def test_a_game_file_may_be_there(home: Path) -> None:
+    (home / "own.csv").write_text(GAME, encoding="utf-8")
+    assert read_game("~/own.csv").leader_actions == ("fight", "share")
+
+
+def test_a_module_there_is_refused_with_what_to_write(home: Path, refused: Refused) -> None:
+    """Modules have names and no paths."""
+    line = refused("run", "crop-choice", "--import=~/mine.py")
+    assert line == "--import ~/mine.py: no module's name; from its folder, write mine"
 
 
 def test_the_home_of_nobody_is_refused_in_one_line(refused: Refused) -> None:

@@ -1,7 +1,6 @@
 """Agents who join after the start: whom the theorem covers, what the log holds, who notices."""
 
 import re
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,10 +9,17 @@ import pandas as pd
 import pytest
 import worlds
 
-from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.cover import paper_gamma
-from regretless.forecaster.events.weights import RULES, AdaptiveWeights, ExponentialWeights, rule_of
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.guarantees.gain_bound import GainBound
 from regretless.forecaster.switch_test import SwitchTest
+from regretless.forecaster.weights import (
+    RULES,
+    AdaptiveWeights,
+    BoundInputs,
+    ExponentialWeights,
+    rule_of,
+)
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
@@ -106,30 +112,37 @@ def test_regret_of_the_covered_stays_below_its_bounds(stream: str, joins: int, d
 def test_bound_since_the_start_is_the_bound() -> None:
     weights = np.random.default_rng(0).normal(size=(4, 3, 2))
     for bound in (
-        BiasBound(AdaptiveWeights(), 100, 500, 2.0),
-        BiasBound(ExponentialWeights(500), 100, 500, 2.0),
-        BiasBound(AdaptiveWeights(), 100, 500, 2.0, hull="simplex"),
+        CoordinateBound(AdaptiveWeights(), BoundInputs(100, 500, 2.0)),
+        CoordinateBound(ExponentialWeights(500), BoundInputs(100, 500, 2.0)),
+        CoordinateBound(AdaptiveWeights(), BoundInputs(100, 500, 2.0), hull="simplex"),
     ):
         for policies in (0, 2):
-            whole = bound.regret(weights, policies=policies)
+            whole = bound.a_priori(weights, policies=policies)
             joins = (0, 1, 250, 499)
-            since = [bound.since(weights, joined=joined, policies=policies) for joined in joins]
+            since = [bound.over_stay(weights, joined=joined, policies=policies) for joined in joins]
             assert since[0] == pytest.approx(whole)
             assert (np.diff([whole, *since[1:]], axis=0) > 0).all()  # few rounds promise little
     for joined in (-1, 500):
         with pytest.raises(ValueError, match="no round since round"):
-            BiasBound(AdaptiveWeights(), 100, 500, 2.0).since(weights, joined=joined)
-    assert GainBound(AdaptiveWeights(), 100, 500, 2.0).since(weights, joined=5) is None
+            CoordinateBound(AdaptiveWeights(), BoundInputs(100, 500, 2.0)).over_stay(
+                weights, joined=joined
+            )
+    assert (
+        GainBound(AdaptiveWeights(), BoundInputs(100, 500, 2.0)).over_stay(weights, joined=5)
+        is None
+    )
 
 
 def test_who_leaves_may_have_the_bias_up_to_which_a_reference_is_trusted() -> None:
     """Bounds of stays hold after every round, those before trust was lost included."""
     occupancy = np.array([1.0, 5.0, 100.0])
     for rule, trust in product(map(rule_of, RULES), (SwitchTest(100), SwitchTest(100, 2.0))):
-        stay = BiasBound(rule, 100, 500, 2.0, trust=trust, stays=True)
+        stay = CoordinateBound(
+            rule, BoundInputs(100, 500, 2.0, switch_test=trust), holds_throughout=True
+        )
         kept = np.minimum(trust.most(occupancy), occupancy)
         assert (stay.bias(occupancy) >= kept).all()
-        assert (replace(stay, trusted=True).bias(occupancy) >= kept).all()
+        assert (stay.with_inputs(trusted=True).bias(occupancy) >= kept).all()
 
 
 def test_who_is_too_far_is_not_covered() -> None:

@@ -161,7 +161,7 @@ def lies_on_disk(model: MarketModel) -> bool:
 def test_the_tables_are_the_same_to_the_byte(
     utility: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "LARGE", 100)
+    monkeypatch.setattr(storage, "MIN_MAPPED_NUMBERS", 100)
     for mapped in (False, True):
         model = run(crowd(utility, count, mapped=mapped), Options(tmp_path / str(mapped)))
         assert lies_on_disk(model) == mapped
@@ -172,9 +172,9 @@ def test_the_tables_are_the_same_to_the_byte(
 
 def test_what_memory_has_no_room_for_is_mapped_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = 1200 * 4 * 3
-    monkeypatch.setattr(storage, "LARGE", 100)
+    monkeypatch.setattr(storage, "MIN_MAPPED_NUMBERS", 100)
     for free, mapped in ((3 * 8 * numbers, False), (3 * 8 * numbers - 1, True)):
-        monkeypatch.setattr(populations, "free", lambda free=free: free)
+        monkeypatch.setattr(populations, "available_memory", lambda free=free: free)
         model = crowd().build()
         assert lies_on_disk(model) == mapped
         (promise,) = model.guarantees
@@ -186,7 +186,7 @@ def test_a_disk_without_room_is_refused_before_the_start(monkeypatch: pytest.Mon
     def full(*_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storage, "LARGE", 100)
+    monkeypatch.setattr(storage, "MIN_MAPPED_NUMBERS", 100)
     monkeypatch.setattr(storage.os, "posix_fallocate", full)
     with pytest.raises(OSError, match="No space left"):
         crowd(mapped=True).build()

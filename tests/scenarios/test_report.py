@@ -269,7 +269,7 @@ def test_what_is_printed_is_in_the_tables(
         some = int(own["bound"].notna().sum())  # who hears a forecast of today
         if name == "late-news":
             assert 0 < some < len(own)
-            assert f"before the run, {some} agents" in short
+            assert f"without correction, {some} agents" in short
         for row in records(rows.iloc[1:]):
             cells = alternative_cells(row)[1:]
             assert re.search(" +".join(map(re.escape, filter(None, cells))), whole), cells

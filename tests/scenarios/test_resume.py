@@ -252,7 +252,7 @@ def archive(**arrays: Any) -> bytes:
 
 OURS = f': "{regretless.__version__}"'.encode()
 PART = ".partial/rounds-000000.arrow"
-PICKLED = {checkpoint.PLAIN: np.array([{"a": 1}], dtype=object)}
+PICKLED = {checkpoint.PLAIN_MEMBER: np.array([{"a": 1}], dtype=object)}
 DAMAGES: list[tuple[str, Callable[[bytes], bytes | None], str]] = [  # a file, its change
     ("manifest.json", lambda old: old.replace(OURS, b': "0.0.9"'), "0.0.9"),
     (CHECKPOINT, lambda old: old[:500], "checkpoint"),
@@ -396,11 +396,11 @@ class Trap:
         return os.mkdir, ("trace",)
 
 
-@pytest.mark.parametrize("name", [checkpoint.PLAIN, "state"])
+@pytest.mark.parametrize("name", [checkpoint.PLAIN_MEMBER, "state"])
 def test_a_pickled_object_is_never_loaded(name: str) -> None:
     """Not even from a file whose format and digest are right."""
     plain = np.frombuffer(b'{"state": null}', dtype=np.uint8)
-    arrays = {checkpoint.PLAIN: plain} | {name: np.array([Trap()], dtype=object)}
+    arrays = {checkpoint.PLAIN_MEMBER: plain} | {name: np.array([Trap()], dtype=object)}
     Path("c.npz").write_bytes(archive(**arrays))
     members = members_of(Path("c.npz"))
     with_right_digest(members)

@@ -8,9 +8,9 @@ import pytest
 import worlds
 
 from regretless import load
-from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cover import uniform_regret
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
+from regretless.forecaster.weights import AdaptiveWeights, BoundInputs
 from regretless.market.core.errors import UserError
 from regretless.scenarios import sample_size as sizes
 from regretless.scenarios.sample_size import Asked, least, promised, reached, rounds_text
@@ -18,7 +18,7 @@ from regretless.scenarios.sample_size import Asked, least, promised, reached, ro
 
 def asked(error: float = 0.0) -> Asked:
     weights = np.random.default_rng(0).dirichlet(np.ones(3), (4, 3))
-    return Asked(BiasBound(AdaptiveWeights(), 72, 1, 0.0), weights, 0, error, 4)
+    return Asked(CoordinateBound(AdaptiveWeights(), BoundInputs(72, 1, 0.0)), weights, 0, error, 4)
 
 
 def test_the_theorem_is_met_at_its_rounds_and_not_much_before() -> None:

@@ -48,6 +48,16 @@ def test_labels_named_like_a_column_of_agents_are_refused(label: str, tmp_path: 
         study(tmp_path, text)
 
 
+@pytest.mark.parametrize("label", ["y_0_mean", "price_deviation"])
+def test_labels_that_end_like_measures_of_the_market_are_refused(
+    label: str, tmp_path: Path
+) -> None:
+    """A study makes such columns of all that the table of rounds has."""
+    text = LABELS.replace("[grid.stream]", f"[grid.{label}]")
+    with pytest.raises(UserError, match=f"grid.{label}: labels need a name without dots"):
+        study(tmp_path, text)
+
+
 def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
     """A label stands for several keys."""
     found = study(tmp_path, LABELS)

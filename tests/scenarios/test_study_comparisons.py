@@ -94,7 +94,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("desk")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
-        patch.setattr(register.measure, "_known", dict(register.measure._known))
+        patch.setattr(register.measure, "_registered", dict(register.measure._registered))
         patch.setattr(register.measure, "within", dict(register.measure.within))
         register.measure("rounds")(rounds)
         for share in SHARES:
@@ -407,3 +407,49 @@ def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     page = write_report(tmp_path / "o").read_text(encoding="utf-8")
     assert "nothing, calm, stubborn" in page
     assert "from round 10" in page
+
+
+def contrast(measure: str, cohort: str, mean: float, reach: float) -> dict[str, Any]:
+    """Return the row of a difference between two values of a key."""
+    setting = {"key": "adversary.kind", "value": "leader", "against": "iid", "seeds": 5}
+    ends = {"mean": mean, "low": mean - reach, "high": mean + reach}
+    return {"measure": measure, "cohort": cohort} | setting | ends
+
+
+def test_a_measure_that_no_setting_changes_is_not_the_first_figure() -> None:
+    table = pd.DataFrame(
+        [contrast("y_0_mean", "market", 0.0, 0.0), contrast("mean_loss", "farmers", 0.2, 0.1)]
+    )
+    made = study_page.marked(table)
+    assert made is not None
+    assert [mark.meta for mark in made.data if mark.visible] == ["mean_loss"]
+    buttons = made.layout.updatemenus[0].buttons
+    assert [button.label for button in buttons][-1] == "y_0_mean"
+
+
+def test_changes_of_one_size_are_all_named() -> None:
+    """As those of the two players of a game whose payoffs sum to 0."""
+    table = pd.DataFrame(
+        [contrast("welfare_mean", "row", 0.1, 0.02), contrast("welfare_mean", "column", -0.1, 0.02)]
+    )
+    scale = pd.Series({"row": 1.0, "column": 1.0})
+    sentence = " ".join(study_page._change(table, scale))
+    assert "row, adversary.kind = leader in place of iid, +0.1 " in sentence
+    assert "and as large column, adversary.kind = leader in place of iid, -0.1 " in sentence
+
+
+def test_equal_regrets_have_no_least_and_no_greatest() -> None:
+    cohorts = pd.DataFrame(
+        {
+            "cohort": ["rye", "wheat", "oats"],
+            "run": [0, 0, 0],
+            "decision_swap_regret_worst": [0.2, 0.2, 0.2],
+            "mean_loss": [0.3, 0.4, 0.5],
+        }
+    )
+    setting = pd.Series({0: "as it is"})
+    everywhere = " ".join(study_page._regrets(cohorts, setting))
+    assert everywhere.endswith("mean over seeds: 0.2 everywhere.")
+    cohorts["decision_swap_regret_worst"] = [0.2, 0.2, 0.3]
+    tied = " ".join(study_page._regrets(cohorts, setting))
+    assert "least rye and 1 more (0.2, mean loss 0.3), greatest oats (0.3, mean loss 0.5)" in tied

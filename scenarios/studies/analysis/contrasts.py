@@ -31,7 +31,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import means_of
-from regretless.market.regret.inference import LEVEL, critical, holm
+from regretless.market.regret.inference import CONFIDENCE_LEVEL, critical, holm
 from regretless.scenarios.studies.analysis.measures import (
     MEASURES,
     NORMALISED,
@@ -100,7 +100,9 @@ def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules
     if len(common) >= FEWEST_SEEDS_FOR_MAX_T:
         half = critical(common.to_numpy()) * error
     else:
-        half = stdtrit(seeds - 1, 1 - (1 - LEVEL) / (2 * len(known))) * error  # Bonferroni
+        half = (
+            stdtrit(seeds - 1, 1 - (1 - CONFIDENCE_LEVEL) / (2 * len(known))) * error
+        )  # Bonferroni
     least, most = _extreme_differences(tested["measure"], rules)
     table.loc[known, "p_adjusted"] = holm(2 * _above(np.abs(mean), error, seeds))
     table.loc[known, "simultaneous_low"] = np.maximum(mean - half, least)
@@ -137,7 +139,7 @@ def _above(distance: Array, error: Array, seeds: Array) -> Array:
 
 def equivalent(row: Mapping[Any, Any]) -> str:
     """Say of a row that its difference is shown to lie within its margin; nothing if it is not."""
-    shown = row["p_equivalence"] < 1 - LEVEL
+    shown = row["p_equivalence"] < 1 - CONFIDENCE_LEVEL
     return f"equivalent within {row['margin']:g}" if shown else ""
 
 

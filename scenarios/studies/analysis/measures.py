@@ -6,6 +6,10 @@ agent and round) with Decision-Swap minus that with another forecast; against an
 reacts the outcomes may differ, which is part of the value. An **effect** is a measure averaged over
 the settings of all other keys, seed by seed; a seed counts if it has a run for every setting.
 
+What is **described** has means in ``effects`` and is not tested: the round of the first correction,
+which a run has only if its forecast was corrected, and the share of agents of whom
+``bound_from_variation`` is the regret itself.
+
 In tables of ``cohorts`` are the columns ``COHORTS`` and measures of one's own, in those of
 ``parameters`` ``run``, ``seed`` and the keys.
 
@@ -39,11 +43,12 @@ LOSSES = ("mean_loss", *(f"{regret}_{which}" for regret in REGRETS for which in 
 WELFARE = ("welfare_mean", "welfare_gini")
 MEASURES = (LOSSES[0], *LOSSES[3:], "exploitability_worst", *WELFARE)
 NORMALISED = ["loss_scale", "loss_offset"]  # how a utility becomes a loss in [0, 1]
+DESCRIBED = ("first_correction", "trusted")
 COHORTS = ["run", "cohort", "agents", *LOSSES, "exploitability_worst", *WELFARE]
-COHORTS += ["welfare_mean_difference", *NORMALISED]
+COHORTS += ["welfare_mean_difference", *NORMALISED, *DESCRIBED]
 UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
 WITHIN: dict[str, Range] = {
-    name: (0.0, 1.0) for name in (*MEASURES, *LOSSES) if name not in UNBOUNDED
+    name: (0.0, 1.0) for name in (*MEASURES, *LOSSES, "trusted") if name not in UNBOUNDED
 }
 POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS), *NORMALISED)
 WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
@@ -87,8 +92,20 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     table = losses_of(agents, ["cohort"]).assign(agents=sizes)
     table["exploitability_worst"] = groups["exploitability"].max()
     table[NORMALISED] = means_of(agents, ["cohort"], NORMALISED)
+    table["first_correction"] = groups["first_correction"].min().astype("float64")
+    table["trusted"] = _share_of_trusted(agents)
     welfare = cohort_welfare(agents)
     return table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORTS]
+
+
+def _share_of_trusted(agents: pd.DataFrame) -> "pd.Series[float]":
+    """Return by cohort the share of agents whose bound given the variation is the regret itself.
+
+    Of those who have that bound; NaN where nobody has.
+    """
+    known = agents["trusted"].astype("boolean")
+    shares = known.to_numpy(dtype=np.float64, na_value=np.nan)
+    return means_of(agents.assign(trusted=shares), ["cohort"], ["trusted"])["trusted"]
 
 
 def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
@@ -226,7 +243,7 @@ def effects_table(
     ``other_key`` and ``other_value``; measures that no run has are left out.
     """
     keys, rows = keys_of(parameters), []
-    measures = [*MEASURES, *own_measures(cohorts)]
+    measures = [*MEASURES, *DESCRIBED, *own_measures(cohorts)]
     for names in itertools.combinations(keys, 1 + pairs):
         settings = parameters.assign(setting=parameters.groupby(keys, sort=False).ngroup())
         for values, chosen in settings.groupby(list(names), sort=False):

@@ -22,7 +22,7 @@ from scipy.special import stdtr, stdtrit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.counted import COUNT
-from regretless.market.regret.inference import LEVEL
+from regretless.market.regret.inference import CONFIDENCE_LEVEL
 from regretless.scenarios.studies.analysis.contrasts import alike
 from regretless.scenarios.studies.analysis.measures import (
     COHORTS,
@@ -161,7 +161,7 @@ def _fitted(rows: pd.DataFrame, measure: str, terms: Mapping[str, Array]) -> lis
         error = np.sqrt(small * np.maximum(variance, 0.0))  # rounding may be below
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * stdtr(max(many - 1, 1), -np.abs(found / error))
-    half = stdtrit(max(many - 1, 1), (1 + LEVEL) / 2) * error
+    half = stdtrit(max(many - 1, 1), (1 + CONFIDENCE_LEVEL) / 2) * error
     columns = found / size, (found - half) / size, (found + half) / size, p
     sizes = int(weight.sum()), many
     return [[name, *(float(c[k]) for c in columns), *sizes] for k, name in enumerate(terms)]

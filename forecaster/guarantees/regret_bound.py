@@ -1,0 +1,133 @@
+"""A bound on regret: what every theorem of the forecaster states of a run, and by which method.
+
+``RegretBound`` holds what is known of the run (``weights.BoundInputs``) and a rule of weights,
+which bounds every event's bias or gain. What follows for regret depends on the events:
+``coordinate_bound``, ``gain_bound``, and for cells of one number ``universal.CellBound``.
+
+Bounds of regret are per round, in expectation over each round's draw, without the errors of a basis
+and of a response; ``draws`` adds what the draws do. ``coefficients`` (K, A, n) are those of
+protected losses.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from regretless.forecaster.guarantees.norms import gain_range
+from regretless.forecaster.weights import BoundInputs, WeightRule
+from regretless.market.core.arrays import Array
+
+
+@dataclass(frozen=True)
+class RegretBound(ABC):
+    """What is promised of one forecaster's events, and of regret through them."""
+
+    bounds_both_signs: ClassVar[bool] = True  # of a bias; scalar gains are bounded from above alone
+
+    rule: WeightRule
+    inputs: BoundInputs
+    # Whether it shall hold after every round so far, on either side of the moment when trust is
+    # lost: for who comes and goes.
+    holds_throughout: bool = False
+    within: float | None = None  # range of scalar gains where predictions stay in conv s(Y)
+
+    def with_inputs(self, **changes: Any) -> Self:
+        """Return the bound with some of its inputs changed."""
+        return replace(self, inputs=replace(self.inputs, **changes))
+
+    @property
+    def exponent(self) -> float:
+        """What the rule's proof leaves: Lambda for weights that adapt."""
+        return self.rule.budget(self.inputs)
+
+    def bias(self, occupancy: Array | float) -> Array:
+        """Bound |B| in sup norm, or a gain, for events with this occupancy n_T(E)."""
+        inputs = self.inputs
+        while_trusted: Array | float = math.inf
+        if inputs.switch_test is not None:
+            while_trusted = inputs.switch_test.most(occupancy)
+        if not self.rule.squared:
+            while_trusted = np.minimum(occupancy, while_trusted)
+        if inputs.trusted:
+            return np.asarray(while_trusted)
+        outside_band = self.rule.greatest(occupancy, self.exponent)
+        in_games = inputs.band.zone * np.sqrt(occupancy) + outside_band
+        if self.holds_throughout and inputs.switch_test is not None:
+            return np.asarray(np.maximum(in_games, while_trusted))
+        return np.asarray(in_games)
+
+    def bias_at(self, variation: Array) -> Array:
+        """Bound biases, or gains, of this variation so far, whatever they are."""
+        greatest = np.where(variation > 0, self.bias(variation), 0.0)
+        if self.rule.squared:
+            return greatest
+        return np.minimum(variation, greatest)
+
+    @abstractmethod
+    def a_priori(
+        self, coefficients: Array, *, policies: int = 0, rounds: int | None = None
+    ) -> Array:
+        """Bound decision swap regret (K,), to so many ``policies`` beside the constants.
+
+        Whatever happens in the rounds, by default those of the inputs.
+        """
+
+    def realised(self, coefficients: Array, *, policies: int = 0) -> Array | None:
+        """Bound decision swap regret (K,) as drawn; None where only expectations are bounded."""
+        return None
+
+    def to_models(self, coefficients: Array) -> Array:
+        """Bound the regret to each model that is a comparator (K,)."""
+        return self.sum_over_actions(
+            coefficients, zone=self.inputs.band.models, rounds=self.inputs.rounds
+        )
+
+    def contextual(self, coefficients: Array) -> Array | None:
+        """Bound contextual swap regret to any one policy (K,); None where nothing is promised."""
+        return None
+
+    def event_bounds(self, occupancy: Array | float) -> tuple[Array, Array] | None:
+        """Bound |B| of every event in sup norm, in expectation and as drawn; None for gains."""
+        return None
+
+    def over_window(
+        self, coefficients: Array, lengths: Sequence[int], *, run: int, policies: int = 0
+    ) -> Array:
+        """Bound the sum of regret (K,) over intervals of a ``run``; it is 1 in a single round."""
+        total = np.zeros(len(coefficients))
+        for length in lengths:
+            of_interval = replace(self.with_inputs(prior=length / run), holds_throughout=True)
+            regret = of_interval.a_priori(coefficients, policies=policies, rounds=length)
+            total += np.minimum(regret, 1.0) * length
+        return total
+
+    def over_stay(self, coefficients: Array, *, joined: int, policies: int = 0) -> Array | None:
+        """Bound the regret of an agent that came before round ``joined`` and stayed.
+
+        None for gains of one sign: an old one far below zero may be regained. ValueError if no
+        round was played since.
+        """
+        rounds = self.inputs.rounds
+        if joined and not self.bounds_both_signs:
+            return None
+        if not 0 <= joined < rounds:
+            raise ValueError(f"no round since round {joined} in a run of {rounds}")
+        until_now = rounds * self.a_priori(coefficients, policies=policies)
+        if not joined:
+            return np.asarray(until_now / rounds)
+        at_entry = self.with_inputs(rounds=joined)
+        until_entry = joined * at_entry.a_priori(coefficients, policies=policies)
+        return np.asarray((until_now + until_entry) / (rounds - joined))
+
+    def sum_over_actions(self, coefficients: Array, *, zone: float, rounds: int) -> Array:
+        """Bound the sum of every action's greatest gain per round (K,), in a band of their own.
+
+        Bounds are concave in occupancies, so that equal shares of the rounds are the worst.
+        """
+        occupancy = rounds / coefficients.shape[1]
+        of_action = float(self.bias(occupancy)) + zone * math.sqrt(occupancy)
+        return np.asarray(gain_range(coefficients, self.within) * of_action / occupancy)

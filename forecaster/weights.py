@@ -1,0 +1,533 @@
+r"""How cumulative gains turn into the weights of the round's game, and what that proves of them.
+
+Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
+s_i)], |g_t| <= 1, and cumulative gain G = sigma * B; scalar events have one expert each. A rule
+weighs R = G - z sqrt(C), z a tolerance band (docs/theory.md, 8), by the variation C = sum_t |g_t|
+or sum_t g_t^2, at most the event's occupancy n_T(E). Where a reference was trusted the games begin
+late, with gains of at most L(V) + 1 (``forecaster.switch_test``).
+
+**One step of the adaptive potential.** With Phi and w of ``AdaptiveWeights``, |g| <= 1, R <= C,
+
+    (1)   Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + q |g| / (C + 1),    q = .338,
+    (2)   w(R, C) <= k Phi(R, C),    k = (e^(1/3) - 1/e) / 2.
+
+(2): with v = 1 / (3 (C + 1)) and R >= 1, w / Phi = (e^a - e^b) / 2, where a = (2 R C + C - R^2) /
+(3 C (C + 1)) grows with R up to 1/3 and a - b = 4 R v <= 4/3; for R < 1 it is below k, too. (1):
+chords bound the left side, so that q need only be at least K(R, C) = (C + 1) {[Phi(R + 1, C + 1) +
+Phi(R - 1, C + 1)] / 2 - Phi(R, C)}. Where R >= 1 and v <= ln(3 q), cosh x <= e^(x^2 / 2) leaves
+e^v / 3. Elsewhere, with u = v / (1 - 3 v), E(x) = (e^x - 1) / x and no second term where R < 1,
+
+    K = (R + 1)^2 E((R + 1)^2 v) / 6 + (R - 1)^2 E((R - 1)^2 v) / 6 - R^2 E(R^2 u) / (3 (1 - 3 v)),
+
+whose terms grow with R and v: halving rectangles until the first ones at the upper corner less the
+last at the lower one are below q ends (``tests/forecaster/test_weights.py``).
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from regretless.forecaster.mixture_of_rates import COSTS, RATES, greatest_gain
+from regretless.forecaster.reference import PLAIN, Band
+from regretless.forecaster.switch_test import SwitchTest
+from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.validation import check_int
+
+GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
+REMAINDER = 0.338  # q
+LOGARITHM = REMAINDER / math.log(2)
+MIN_EXPONENT = -1e300  # stands for the exponent of no expert
+NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
+
+
+class Moment(NamedTuple):
+    """When experts are weighed."""
+
+    time: int  # the round, counted from 1
+    experts: int  # N, all that are weighed together
+    band: Band = PLAIN
+
+
+class ExpertWeights(ABC):
+    """Weights of experts that are not normalised yet, with the greatest of their exponents.
+
+    A round's experts come in parts. Once the greatest exponent of all parts is known, each part
+    returns its weights relative to it, so that nothing overflows: the log-sum-exp of the round is
+    ``events.base.EventSet.table_of``.
+    """
+
+    largest_exponent: float
+
+    @abstractmethod
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        """Return prior * weights / exp(exponent) and the sum of all experts' weights.
+
+        The weights have the shape of the gains. Where experts have either sign they are those of
+        the positive sign less those of the negative one, and the sum is of both.
+        """
+
+
+@dataclass(frozen=True)
+class BoundInputs:
+    """What every bound depends on: what is known of a forecaster's run.
+
+    With ``log_start`` and ``mean_log_variation`` a bound is data-dependent; without them they are
+    taken to be the greatest that they can be.
+    """
+
+    experts: int  # N
+    rounds: int  # T
+    certificate_sum: float  # S, the sum of the positive certificates
+    band: Band = PLAIN
+    # Within which a reference was broadcast unchanged, if there was one; and whether it is still.
+    switch_test: SwitchTest | None = None
+    trusted: bool = False
+    log_start: float | None = None  # logarithm of the mean potential when the games begin
+    mean_log_variation: float | None = None  # of ln(1 + C), over all experts, since then
+    added_potential: float = 0.0  # of other potentials, beside the mean, when the games begin
+    risk: float = 1.0  # the chance that potentials exceed their bound; 1 where nothing is drawn
+    prior: float = 1.0  # of the expert in question, in units of 1 / N
+
+
+class WeightRule(ABC):
+    """Turns gains and variations into weights, and bounds the gains that this leaves.
+
+    A rule of one's own is a subclass, in one file with its proof. Its object stands in place of a
+    name: ``DecisionSwap(losses, weights=MyWeights())``.
+    """
+
+    name: ClassVar[str]  # as files have it
+    squared: ClassVar[bool] = False  # whether variations add up squares, or sizes
+    rooted: ClassVar[bool] = False  # whether the greatest gain is a multiple of the root of a sum
+
+    def __init__(self, horizon: int | None = None) -> None:
+        self.horizon = horizon  # of the run, where the rule has a use for it
+
+    @abstractmethod
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
+        """Weigh experts by their gains and variations, arrays of one shape.
+
+        A gain of -inf has weight 0. With ``both_signs`` the gain of either sign is an expert.
+        """
+
+    @abstractmethod
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        """Return ln Phi of experts; that of the mean may be the ``start`` of a budget."""
+
+    @abstractmethod
+    def budget(self, inputs: BoundInputs) -> float:
+        """Return what ``greatest`` needs: by the rule's proof, in its own units."""
+
+    @abstractmethod
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return the greatest R that the proof allows at each variation."""
+
+
+@compiled(error_model="numpy")
+def adaptive_exponents(
+    gain: Array,
+    variation: Array,
+    zone: float,
+    both_signs: bool,  # noqa: FBT001
+    exponents: Array,
+) -> float:
+    """Write the exponents of Phi(R + 1, C + 1) and Phi(R - 1, C + 1), and return the greatest.
+
+    Parameters
+    ----------
+    gain, variation : array (m,)
+        G and C of every expert.
+    zone : float
+        z, so that R = G - z sqrt(C).
+    both_signs : bool
+        Whether the exponents are of |G|: the greater one of an expert of either sign.
+    exponents : array (2, m)
+        Is written: max(R + 1, 0)^2 / (3 C + 3), and the same of R - 1.
+    """
+    largest = 0.0
+    for e in range(gain.shape[0]):
+        regret = abs(gain[e]) if both_signs else gain[e]
+        if zone > 0.0:
+            regret -= zone * np.sqrt(variation[e])
+        scale = 1.0 / (3.0 * (variation[e] + 1.0))
+        above = max(regret + 1.0, 0.0)
+        below = max(regret - 1.0, 0.0)
+        exponents[0, e] = above * above * scale
+        exponents[1, e] = below * below * scale
+        largest = max(largest, exponents[0, e])
+    return largest
+
+
+@compiled(error_model="numpy")
+def signed_adaptive_weights(
+    bias: Array, variation: Array, zone: float, prior: float, exponent: float, potentials: Array
+) -> float:
+    """Write the weights of both signs, positive less negative, and return the sum of all.
+
+    Parameters
+    ----------
+    bias, variation : array (m,)
+        B and C of every coordinate of every event; its experts have the gains B and -B.
+    zone, prior : float
+        z, and what each weight is multiplied by.
+    exponent : float
+        That of the scale: weights are relative to e to its power.
+    potentials : array (2, m)
+        Phi(|B| + 1) and Phi(|B| - 1), relative to the scale. The first row is overwritten with the
+        weights.
+    """
+    floor = np.exp(-exponent)
+    half = 0.5 * prior
+    total = 0.0
+    for e in range(bias.shape[0]):
+        leading = half * (potentials[0, e] - potentials[1, e])
+        trailing = 0.0
+        reach = 1.0 - abs(bias[e])
+        if zone > 0.0:
+            reach -= zone * np.sqrt(variation[e])
+        if reach > 0.0:  # the other sign has some weight, too
+            power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - exponent
+            trailing = half * (np.exp(power) - floor)
+        total += leading
+        total += trailing
+        if bias[e] >= 0:
+            potentials[0, e] = leading - trailing
+        else:
+            potentials[0, e] = trailing - leading
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveExpertWeights(ExpertWeights):
+    """Those of ``AdaptiveWeights``."""
+
+    gain: Array
+    variation: Array
+    zone: float  # z
+    both_signs: bool
+    exponents: Array  # (2, m), of Phi(R + 1, C + 1) and Phi(R - 1, C + 1)
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        potentials = self.exponents - exponent
+        np.exp(potentials, out=potentials)
+        if self.both_signs:
+            total = signed_adaptive_weights(
+                self.gain.reshape(-1),
+                self.variation.reshape(-1),
+                self.zone,
+                prior,
+                exponent,
+                potentials,
+            )
+            return potentials[0].reshape(self.gain.shape), total
+        weights = prior * (0.5 * (potentials[0] - potentials[1]))
+        return weights.reshape(self.gain.shape), float(weights.sum())
+
+
+def _log_sum(log_start: float, growth: float) -> float:
+    """Return ln(exp(log_start) + growth), where the exponential may be no double."""
+    log_growth = -math.inf
+    if growth > 0:
+        log_growth = math.log(growth)
+    return float(np.logaddexp(log_start, log_growth))
+
+
+class AdaptiveWeights(WeightRule):
+    r"""AdaNormalHedge weights: no horizon, no rate, sqrt(n_T(E)) per event. The default.
+
+    Luo and Schapire (2015, "Achieving all with no parameters: AdaNormalHedge"), with potential and
+    weight
+
+        Phi(R, C) = exp( max(R, 0)^2 / (3 C) ),   w = [ Phi(R + 1, C + 1) - Phi(R - 1, C + 1) ] / 2.
+
+    By (1) and (2) the potentials' sum stays below N P (docs/theory.md, 2), and none is below 1:
+
+        R <= sqrt(3 C Lambda),   Lambda = ln(1 + N (P - 1)),   P = e^(k S) (1 + l ln(1 + T)),
+
+    l = q / ln 2 = .488. **After trust** no R exceeds u sqrt(C), u the ``reach`` less z: potentials
+    begin at e^(u^2 / 3) at most in place of 1.
+    """
+
+    name = "adaptive"
+    rooted = True
+
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
+        zone = moment.band.zone
+        exponents = np.empty((2, gain.size))
+        largest_exponent = adaptive_exponents(
+            gain.reshape(-1), variation.reshape(-1), zone, both_signs, exponents
+        )
+        return AdaptiveExpertWeights(gain, variation, zone, both_signs, exponents, largest_exponent)
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""
+        regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
+        smallest = np.finfo(np.float64).tiny
+        return np.asarray(regret**2 / (3 * np.maximum(variation, smallest)))
+
+    def budget(self, inputs: BoundInputs) -> float:
+        log_growth = self.log_growth(inputs)
+        # ln(1 + (N / q) (P - 1)) for a prior q: the potentials of all others are at least 1.
+        others = math.log1p((inputs.prior * (1 / inputs.experts) - 1) * math.exp(-log_growth))
+        budget = math.log(inputs.experts) - math.log(inputs.prior) + log_growth + others
+        return max(budget, 0.0)
+
+    @staticmethod
+    def log_growth(inputs: BoundInputs) -> float:
+        """Return ln P: how far the mean potential may have grown.
+
+        It is the lesser of two bounds: the greatest that variations and the start of the games
+        allow, and what is known of them.
+        """
+        reach = 0.0
+        if inputs.switch_test is not None:
+            reach = inputs.switch_test.reach(inputs.rounds)
+        greatest_log_start = max(reach - inputs.band.zone, 0.0) ** 2 / 3
+        greatest_growth = inputs.added_potential + LOGARITHM * math.log1p(inputs.rounds)
+        log_mean = _log_sum(greatest_log_start, greatest_growth)
+        if inputs.log_start is not None and inputs.mean_log_variation is not None:
+            known = _log_sum(inputs.log_start, LOGARITHM * inputs.mean_log_variation)
+            log_mean = min(log_mean, known)
+        return log_mean + GROWTH * inputs.certificate_sum - math.log(inputs.risk)
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return sqrt(3 C Lambda)."""
+        return np.asarray(math.sqrt(3 * budget) * np.sqrt(variation))
+
+
+@compiled()
+def add_second_order_weights(
+    gain: Array,
+    noise: Array,
+    variation: Array,
+    sign: float,
+    prior: float,
+    exponent: float,
+    weights: Array,
+) -> float:
+    """Add the weights of experts, times their sign, to ``weights``, and return their sum.
+
+    Parameters
+    ----------
+    gain, noise, variation : array (m,)
+        G, z sqrt(V) and V of every expert; its gain is the sign times G.
+    sign, prior : float
+        1 or -1, and what each weight is multiplied by.
+    exponent : float
+        That of the scale: weights are relative to e to its power.
+    weights : array (m,)
+        Is added to.
+    """
+    total = 0.0
+    for e in range(gain.shape[0]):
+        weight = 0.0
+        for j in range(RATES.shape[0]):
+            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - exponent
+            if power > -NEGLIGIBLE:
+                weight += prior * RATES[j] * np.exp(power)
+        weights[e] += sign * weight
+        total += weight
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class SecondOrderExpertWeights(ExpertWeights):
+    """Those of ``SecondOrderWeights``."""
+
+    gain: Array
+    noise: Array  # z sqrt(V), of the gains' shape
+    variation: Array
+    both_signs: bool
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        weights = np.zeros(self.gain.size)
+        total = 0.0
+        for sign in (1.0, -1.0) if self.both_signs else (1.0,):
+            total += add_second_order_weights(
+                self.gain.ravel(),
+                self.noise.ravel(),
+                self.variation.ravel(),
+                sign,
+                prior,
+                exponent,
+                weights,
+            )
+        if not self.both_signs:
+            total = float(weights.sum())
+        return weights.reshape(self.gain.shape), total
+
+
+class SecondOrderWeights(WeightRule):
+    r"""Weights whose bounds follow the gains' squares: no horizon, no rate.
+
+    An expert with R and V = sum_t g_t^2 has potential and weight
+
+        Phi(R, V) = sum_j exp(eta_j R - psi_j V) / J,        psi_j = -ln(1 - eta_j) - eta_j,
+        w(R, V)   = sum_j eta_j exp(eta_j R - psi_j V) / J,
+
+    over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015) with the
+    sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2. With Lambda = ln N + ln P_0 +
+    eta_1 S, P_0 the mean potential at the start, R <= beta(V), the greatest R with Phi(R, V) <=
+    e^Lambda (docs/theory.md, 3), which is concave in V <= n_T(E).
+
+    **After trust.** The switch test has kept this very Phi, with the same V, below its level until
+    the round in which it failed, and one round multiplies it by e^(eta_1) at most: ln P_0 is at
+    most the test's ``evidence`` + eta_1, in place of 0.
+    """
+
+    name = "second-order"
+    squared = True
+
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
+        noise = moment.band.zone * np.sqrt(variation)
+        regret = (np.abs(gain) if both_signs else gain) - noise
+        exponents = RATES * regret[..., None] - COSTS * variation[..., None]
+        largest_exponent = float(exponents.max(initial=MIN_EXPONENT))
+        return SecondOrderExpertWeights(gain, noise, variation, both_signs, largest_exponent)
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        regret = gain - zone * np.sqrt(variation)
+        powers = RATES * regret[..., None] - COSTS * variation[..., None]
+        return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
+
+    def budget(self, inputs: BoundInputs) -> float:
+        log_start = 0.0
+        if inputs.switch_test is not None:
+            log_start = inputs.switch_test.evidence + float(RATES[0])
+        if inputs.log_start is not None:
+            log_start = min(log_start, inputs.log_start)
+        of_expert = math.log(inputs.experts) - math.log(inputs.prior)
+        return of_expert + log_start + float(RATES[0]) * inputs.certificate_sum
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return beta(V)."""
+        return greatest_gain(variation, budget)
+
+
+@compiled()
+def signed_exponential_weights(
+    bias: Array, noise: Array, rate: float, exponent: float, prior: float, weights: Array
+) -> float:
+    """Write the weights of both signs, positive less negative, and return the sum of all.
+
+    Parameters
+    ----------
+    bias, noise : array (m,)
+        B and z sqrt(C) of every coordinate of every event; its experts have the gains B and -B.
+    rate, prior : float
+        That of the exponential, and what each weight is multiplied by.
+    exponent : float
+        That of the scale: weights are relative to e to its power.
+    weights : array (m,)
+        Is written.
+    """
+    total = 0.0
+    for e in range(bias.shape[0]):
+        positive = prior * np.exp(rate * (bias[e] - noise[e]) - exponent)
+        negative = prior * np.exp(rate * (-bias[e] - noise[e]) - exponent)
+        total += positive + negative
+        weights[e] = positive - negative
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialExpertWeights(ExpertWeights):
+    """Those of ``ExponentialWeights``."""
+
+    gain: Array
+    noise: Array  # z sqrt(C), of the gains' shape
+    regret: Array  # R, of the greater sign where there are both
+    rate: float
+    both_signs: bool
+    largest_exponent: float
+
+    def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
+        if not self.both_signs:
+            weights = prior * np.exp(self.rate * self.regret - exponent)
+            return weights, float(weights.sum())
+        signed_weights = np.empty(self.gain.size)
+        total = signed_exponential_weights(
+            self.gain.ravel(), self.noise.ravel(), self.rate, exponent, prior, signed_weights
+        )
+        return signed_weights.reshape(self.gain.shape), total
+
+
+class ExponentialWeights(WeightRule):
+    r"""Exponential weights as printed in the paper: w = exp(rate * R).
+
+    The rate is sqrt(2 ln N / T) where the horizon T is known, else the anytime rate sqrt(ln N / t).
+    As (1 / rate) ln(mean of exp(rate R)) grows by at most the certificate and rate / 2 in a round,
+    and never when the rate falls,
+
+        R <= ln N / rate + rate T / 2 + S;
+
+    after trust it starts at L(T) + 1 at most, in place of 0.
+    """
+
+    name = "exponential"
+
+    def weigh(
+        self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
+    ) -> ExpertWeights:
+        entropy = math.log(moment.experts)
+        if self.horizon:
+            rate = math.sqrt(2 * entropy / self.horizon)
+        else:
+            rate = math.sqrt(entropy / moment.time)
+        noise = moment.band.zone * np.sqrt(variation)
+        regret = (np.abs(gain) if both_signs else gain) - noise
+        largest_exponent = rate * float(regret.max(initial=MIN_EXPONENT))
+        return ExponentialExpertWeights(gain, noise, regret, rate, both_signs, largest_exponent)
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        return np.zeros(np.shape(gain))  # of which the budget takes no notice
+
+    def budget(self, inputs: BoundInputs) -> float:
+        greatest_start = 0.0
+        if inputs.switch_test is not None:
+            greatest_start = float(inputs.switch_test.limit(inputs.rounds)) + 1.0
+        entropy = math.log(inputs.experts)
+        of_expert = entropy - math.log(inputs.prior)
+        if self.horizon is None:
+            growth = (1 + of_expert / entropy) * math.sqrt(inputs.rounds * entropy)
+        else:
+            rate = math.sqrt(2 * entropy / self.horizon)
+            growth = of_expert / rate + rate * inputs.rounds / 2
+        return growth + inputs.certificate_sum + greatest_start
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        return np.full_like(np.asarray(variation, dtype=np.float64), budget)
+
+
+RULES: dict[str, type[WeightRule]] = {
+    rule.name: rule for rule in (AdaptiveWeights, SecondOrderWeights, ExponentialWeights)
+}
+
+
+def rule_of(weights: "str | WeightRule", horizon: int | None = None) -> WeightRule:
+    """Make the rule of a name, or return a rule of one's own as it is.
+
+    The exponential rate may use the horizon, a number of rounds. ParameterError if the name is
+    unknown, or the horizon is none.
+    """
+    if horizon is not None:
+        check_int("horizon", horizon, least=1)
+    if isinstance(weights, WeightRule):
+        return weights
+    if not isinstance(weights, str) or weights not in RULES:
+        names = ", ".join(RULES)
+        raise ParameterError(f"weights = {brief(weights)}: choose from {names}, or give a rule")
+    return RULES[weights](horizon)

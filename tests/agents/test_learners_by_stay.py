@@ -1,0 +1,72 @@
+"""Learners who enter and leave at rates of their own: each learns in its own rounds alone."""
+
+import numpy as np
+import pytest
+import worlds
+
+from regretless.agents.learners import Hedge, LearnersByStay
+from regretless.market.core.arrays import Array
+
+ENTERED = np.array([0, 2, 0, 2])
+LEFT = np.array([5, 5, 3, 5])
+RATES = {"entry_rate": 0.3, "exit_rate": 0.1}
+
+
+def losses_of_rounds(rounds: int) -> Array:
+    """Return losses of four rows and three actions in each round."""
+    return np.random.default_rng(3).random((rounds, 4, 3))
+
+
+def started() -> LearnersByStay:
+    """Return learners of four rows with three different stays."""
+    learners = LearnersByStay(Hedge(rate="fixed"), entered=ENTERED, left=LEFT)
+    learners.start(4, 3, horizon=5)
+    return learners
+
+
+def test_rows_of_one_stay_learn_together() -> None:
+    assert [rows.tolist() for rows in started().rows_of_learner] == [[2], [0], [1, 3]]
+
+
+def test_each_row_learns_what_a_learner_of_its_stay_alone_learns() -> None:
+    """Its rate is tuned to the rounds of its stay, and what came before it is unknown to it."""
+    learners = started()
+    losses = losses_of_rounds(5)
+    actions = np.zeros(4, dtype=np.intp)
+    for round_index in range(5):
+        learners.attend((round_index >= ENTERED) & (round_index < LEFT))
+        learners.learn(losses[round_index], actions)
+    for row in range(4):
+        alone = Hedge(rate="fixed")
+        alone.start(1, 3, horizon=int(LEFT[row] - ENTERED[row]))
+        for round_index in range(ENTERED[row], LEFT[row]):
+            alone.learn(losses[round_index, [row]], actions[:1])
+        np.testing.assert_array_equal(learners.play()[row], alone.play()[0])
+
+
+def test_they_continue_from_a_checkpoint() -> None:
+    learners, again = started(), started()
+    losses = losses_of_rounds(3)
+    actions = np.zeros(4, dtype=np.intp)
+    for round_index in range(3):
+        learners.attend((round_index >= ENTERED) & (round_index < LEFT))
+        learners.learn(losses[round_index], actions)
+    again.restore(learners.state())
+    np.testing.assert_array_equal(again.play(), learners.play())
+
+
+@pytest.mark.parametrize("response", ["hedge", "exp3", "regret-matching"])
+def test_learners_of_a_scenario_enter_and_leave_at_rates(response: str) -> None:
+    """Who is away does nothing, and their measures are over the rounds of their stays."""
+    learners = worlds.cohort("learners", 12, 3, response=response, **RATES)
+    model = worlds.scenario(learners, worlds.cohort("farmers", 2, 3), rounds=30).build()
+    logs = worlds.logs(model)
+    agents = model.agents_frame().set_index("agent").query("cohort == 'learners'")
+    came = agents[agents["entered"].notna()]
+    assert len(came["entered"].unique()) > 1
+    for number, agent in came.iterrows():
+        rounds = [round_index for round_index, *_ in logs[int(str(number))]]
+        assert rounds == list(range(agent["entered"], agent["left"]))
+    first_strategies = [logs[int(str(number))][0][2] for number in came.index]
+    if response != "exp3":  # who has learned nothing yet tries all actions alike
+        np.testing.assert_allclose(first_strategies, 1 / 3)

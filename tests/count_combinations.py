@@ -1,0 +1,56 @@
+"""Counts which features, alone and in pairs, play, are refused, and fail: ``docs/combinations.md``.
+
+The features and the scenario of two utilities are those of ``test_combinations``, which plays the
+pairs a few at once. Here each is played by itself:
+
+    python tests/count_combinations.py
+"""
+
+import sys
+from collections import Counter
+from itertools import combinations
+
+from test_combinations import FEATURES, keys_of, played, reasons
+
+from regretless.market.core.errors import UserError
+
+PLAYS, REFUSED, OTHER_KEYS, FAILS = "play", "refused", "keys of another kind", "fail"
+MODEL_ALONE = "model alone"
+
+
+def outcome_of(names: tuple[str, ...]) -> tuple[str, str]:
+    """Play features together; return what became of them, and the line or error that says why."""
+    keys = keys_of(*names)
+    if keys is None:
+        return OTHER_KEYS, "one key with two values"
+    try:
+        played(keys)
+    except UserError as error:
+        if MODEL_ALONE in names:
+            return OTHER_KEYS, str(error)
+        return REFUSED, str(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is counted
+        return FAILS, repr(error)
+    return PLAYS, ""
+
+
+def main() -> int:
+    """Print the counts and every refusal and failure; return 1 if one has no row on the page."""
+    counts = Counter[str]()
+    is_complete = True
+    singles = [(name,) for name in FEATURES]
+    for names in [*singles, *combinations(FEATURES, 2)]:
+        result, why = outcome_of(names)
+        counts[result] += 1
+        if result in (REFUSED, FAILS):
+            is_listed = len(names) == 2 and any(reason in why for reason in reasons(names))
+            is_complete = is_complete and is_listed
+            sys.stdout.write(f"{result}: {' and '.join(names)}: {why}\n")
+            sys.stdout.flush()
+    total = f"{len(FEATURES)} features, {counts.total()} of them and of pairs"
+    sys.stdout.write(f"{total}: {dict(counts)}\n")
+    return 0 if is_complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

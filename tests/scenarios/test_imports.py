@@ -1,0 +1,34 @@
+"""A user's modules are found in the working folder, and nothing there replaces a library."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from regretless.scenarios.executor import collect
+from regretless.scenarios.imports import import_modules
+
+TRAP = "from pathlib import Path\n\nPath(__file__).with_suffix('.executed').touch()\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(desk: Path) -> Path:
+    """Work beside a module of one's own, and files named like libraries that workers import."""
+    for name in ("socket", "tornado", "typer"):
+        (desk / f"{name}.py").write_text(TRAP, encoding="utf-8")
+    (desk / "mine.py").write_text("pass\n", encoding="utf-8")
+    return desk
+
+
+def test_the_folder_comes_last_on_the_path_once_a_module_is_imported(folder: Path) -> None:
+    import_modules(["mine"])
+    assert "mine" in sys.modules
+    assert sys.path[-1] == str(folder)
+    assert sys.path.count(str(folder)) == 1
+
+
+def test_workers_import_nothing_from_the_folder_by_themselves(folder: Path) -> None:
+    import_modules(["mine"])
+    assert collect(math.isqrt, [49, 16], jobs=2) == [7, 4]
+    assert list(folder.glob("*.executed")) == []
