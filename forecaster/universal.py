@@ -38,7 +38,7 @@ from regretless.forecaster.events.loss_table import LossTable, Played, Protected
 from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
 from regretless.forecaster.guarantees.norms import spread
 from regretless.forecaster.guarantees.regret_bound import RegretBound
-from regretless.forecaster.minimax.cube import MOST_POINTS, Box
+from regretless.forecaster.minimax.cube import MAX_LATTICE_POINTS, Box
 from regretless.forecaster.minimax.game import Game, Solution
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.reference import Reference
@@ -284,7 +284,7 @@ class Line(Box):
 
     def choices(self, game: Game) -> Solution:
         """Return predictions all over the line, and the one to start from."""
-        points = np.vstack([game.start.points, np.linspace(0, 1, MOST_POINTS)[:, None]])
+        points = np.vstack([game.start.points, np.linspace(0, 1, MAX_LATTICE_POINTS)[:, None]])
         points = np.unique(self._near(points), axis=0)
         return self._spelled(Solution(points, np.empty(len(points)), None))
 

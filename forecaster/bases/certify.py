@@ -38,7 +38,7 @@ BUDGET = 100_000_000  # evaluations of (loss, action, box): about 20 s with 20 f
 TOLERANCE = 0.25
 ROUNDING = 1e-12
 FIRST_BOXES = 512
-NUMBERS = 1 << 22  # in one table of functions over boxes: 32 MiB
+MAX_NUMBERS = 1 << 22  # in one table of functions over boxes: 32 MiB
 
 
 class ErrorCertificate(NamedTuple):
@@ -78,25 +78,27 @@ def certify(
     if cells is None:
         cells = np.linspace(0, 1, max(2, round(FIRST_BOXES ** (1 / loss.outcomes))) + 1) ** 2
     search = _Search(loss, offset, weights, enclose, slopes)
-    grid = np.stack([grid_points(own, loss.outcomes) for own in (cells[:-1], cells[1:])], axis=1)
+    grid = np.stack(
+        [grid_points(edges, loss.outcomes) for edges in (cells[:-1], cells[1:])], axis=1
+    )
     owner, index = np.divmod(np.arange(len(search.parts) * len(grid)), len(grid))
     pairs = search.pairs(owner, grid[index], search.first_order(owner, index, grid))
     lower = 0.0
     settled = 0.0
     halves = 2**loss.outcomes
-    batch = max(1, NUMBERS // (max(weights.shape[-1], loss.actions) * halves * loss.outcomes))
+    batch = max(1, MAX_NUMBERS // (max(weights.shape[-1], loss.actions) * halves * loss.outcomes))
     while True:
-        enough = max(target, (1 + tolerance) * lower)
-        cut = pairs["bound"] > enough
-        settled = max(settled, float(pairs["bound"][~cut].max(initial=0.0)))
-        pairs = pairs[cut]
-        room = (budget - search.evaluations) // (loss.actions * (1 + 2 * halves))
-        count = min(len(pairs), batch, room)
+        accepted = max(target, (1 + tolerance) * lower)
+        is_open = pairs["bound"] > accepted
+        settled = max(settled, float(pairs["bound"][~is_open].max(initial=0.0)))
+        pairs = pairs[is_open]
+        affordable = (budget - search.evaluations) // (loss.actions * (1 + 2 * halves))
+        count = min(len(pairs), batch, affordable)
         if count <= 0 or lower > limit:
             break
         worst = np.argpartition(-pairs["bound"], count - 1)[:count]
-        met, children = search.split(pairs[worst], enough)
-        lower = max(lower, met)
+        error_met, children = search.split(pairs[worst], accepted)
+        lower = max(lower, error_met)
         pairs = np.concatenate([np.delete(pairs, worst), children])
     upper = max(settled, float(pairs["bound"].max(initial=0.0)))
     return ErrorCertificate(upper + ROUNDING, lower, search.evaluations)
@@ -124,24 +126,28 @@ class _Search:
     def split(self, pairs: Pairs, enough: float) -> tuple[float, Pairs]:
         """Return the greatest error at the boxes' midpoints, and the pairs of their parts."""
         pairs = pairs[np.argsort(pairs["owner"], kind="stable")]
-        boxes, where = np.unique(pairs["box"], axis=0, return_inverse=True)
-        where = where.ravel()
+        boxes, box_of_pair = np.unique(pairs["box"], axis=0, return_inverse=True)
+        box_of_pair = box_of_pair.ravel()
         middle = boxes.mean(1, keepdims=True)
-        met = self.first_order(pairs["owner"], where, np.repeat(middle, 2, axis=1))
+        error_met = self.first_order(pairs["owner"], box_of_pair, np.repeat(middle, 2, axis=1))
 
         marks = np.concatenate([boxes[:, :1], middle, boxes[:, 1:]], axis=1)
         halves = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))
-        which = halves[:, None] + np.array([[0], [1]])  # of the marks: (2^d, 2, d)
-        finer = marks[:, which, np.arange(self.outcomes)].reshape(-1, 2, self.outcomes)
+        marks_of_halves = halves[:, None] + np.array([[0], [1]])  # of the marks: (2^d, 2, d)
+        halved_boxes = marks[:, marks_of_halves, np.arange(self.outcomes)].reshape(
+            -1, 2, self.outcomes
+        )
         owner = np.repeat(pairs["owner"], len(halves))
-        index = (where[:, None] * len(halves) + np.arange(len(halves))).ravel()
-        bound = self.first_order(owner, index, finer)
-        left = np.flatnonzero(bound > enough)
-        if left.size:
-            used, where = np.unique(index[left], return_inverse=True)
-            closer = self._second_order(owner[left], where, finer[used])
-            bound[left] = np.minimum(bound[left], closer)
-        return float(met.max()), self.pairs(owner, finer[index], bound)
+        index = (box_of_pair[:, None] * len(halves) + np.arange(len(halves))).ravel()
+        bound = self.first_order(owner, index, halved_boxes)
+        undecided = np.flatnonzero(bound > enough)
+        if undecided.size:
+            used_boxes, box_of_pair = np.unique(index[undecided], return_inverse=True)
+            second_order = self._second_order(
+                owner[undecided], box_of_pair, halved_boxes[used_boxes]
+            )
+            bound[undecided] = np.minimum(bound[undecided], second_order)
+        return float(error_met.max()), self.pairs(owner, halved_boxes[index], bound)
 
     def first_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
         """Bound the error of each owner (ascending) in the box with each index, worst action."""
@@ -150,10 +156,12 @@ class _Search:
         middle, radius = _middle_and_radius(self.enclose(low, high))
         bound = np.empty(len(owner))
         for k, part in self._runs(owner):
-            own = index[part]
-            centre, width = _middle_and_radius(self.parts[k].enclosure(low[own], high[own]))
-            centre -= self.offset[k] + middle[own] @ self.weights[k].T
-            width += radius[own] @ np.abs(self.weights[k]).T
+            box_of_owner = index[part]
+            centre, width = _middle_and_radius(
+                self.parts[k].enclosure(low[box_of_owner], high[box_of_owner])
+            )
+            centre -= self.offset[k] + middle[box_of_owner] @ self.weights[k].T
+            width += radius[box_of_owner] @ np.abs(self.weights[k]).T
             bound[part] = (np.abs(centre) + width).max(-1)
         return bound
 
@@ -167,13 +175,19 @@ class _Search:
         values = self.enclose(point, point)[0]
         bound = np.empty(len(owner))
         for k, part in self._runs(owner):
-            own = index[part]
+            box_of_owner = index[part]
             form = self.weights[k].T
-            slope, width = _middle_and_radius(self.parts[k].slopes(low[own], high[own]))
-            slope = np.abs(slope.swapaxes(1, 2) - middle[own] @ form)
-            width = width.swapaxes(1, 2) + radius[own] @ np.abs(form)
-            drift = (half[own, :, None] * (slope + width)).sum(1)
-            error = self.parts[k].losses(point[own]) - self.offset[k] - values[own] @ form
+            slope, width = _middle_and_radius(
+                self.parts[k].slopes(low[box_of_owner], high[box_of_owner])
+            )
+            slope = np.abs(slope.swapaxes(1, 2) - middle[box_of_owner] @ form)
+            width = width.swapaxes(1, 2) + radius[box_of_owner] @ np.abs(form)
+            drift = (half[box_of_owner, :, None] * (slope + width)).sum(1)
+            error = (
+                self.parts[k].losses(point[box_of_owner])
+                - self.offset[k]
+                - values[box_of_owner] @ form
+            )
             bound[part] = (np.abs(error) + drift).max(-1)
         return bound
 

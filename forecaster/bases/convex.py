@@ -55,8 +55,8 @@ from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.basis import Basis, Support, of_form, steepest
 
 ROUNDING = 1e-9
-MOST_CELLS = 100_000
-ERROR = 0.01  # of a broken line whose losses have more kinks than that takes
+MAX_CELLS = 100_000
+DEFAULT_ERROR = 0.01  # of a broken line whose losses have more kinks than that takes
 TABLES = Path(__file__).with_name("optimised.npz")
 
 
@@ -86,21 +86,21 @@ class ConvexBasis(Basis):
     @classmethod
     def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
         """Take the losses' steepest slope as constant."""
-        found = of_form(losses, Convex1D)[0]
+        first_loss = of_form(losses, Convex1D)[0]
         constant = steepest(losses)
-        place = {"outcomes": found.outcomes, "coordinate": found.coordinate}
-        return cls(error=error, constant=constant, **place)
+        family = {"outcomes": first_loss.outcomes, "coordinate": first_loss.coordinate}
+        return cls(error=error, constant=constant, **family)
 
     def convex(self, loss: Loss) -> Convex1D:
         """Return the loss if it belongs to the family; ValueError otherwise."""
-        found = self.accept(loss, Convex1D)
-        slope = steepest([found])
+        convex_loss = self.accept(loss, Convex1D)
+        slope = steepest([convex_loss])
         limit = self.constant
-        if found.coordinate != self.coordinate or slope > limit + ROUNDING:
-            own = f"coordinate {found.coordinate}, slopes up to {slope:.6g}"
-            served = f"coordinate {self.coordinate}, slopes up to {limit:.6g}"
-            raise ValueError(f"a loss of {own}; the basis is for {served}")
-        return found
+        if convex_loss.coordinate != self.coordinate or slope > limit + ROUNDING:
+            of_loss = f"coordinate {convex_loss.coordinate}, slopes up to {slope:.6g}"
+            of_basis = f"coordinate {self.coordinate}, slopes up to {limit:.6g}"
+            raise ValueError(f"a loss of {of_loss}; the basis is for {of_basis}")
+        return convex_loss
 
     def inverse(self, points: Array) -> Array:
         """Read y_j from the first function; the losses do not depend on the rest, set to 1/2."""
@@ -157,33 +157,37 @@ class ReLUBasis(ConvexBasis):
         return excess if excess > ROUNDING else 0.0
 
     def transform(self, y: ArrayLike) -> Array:
-        own = self._own(y)[..., None]
-        return np.concatenate([own, np.abs(own - self._inner) / self._reach], axis=-1)
+        level = self._own(y)[..., None]
+        return np.concatenate([level, np.abs(level - self._inner) / self._reach], axis=-1)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Interpolate the loss at the knots and lower it by half of its greatest excess."""
-        found = self.convex(loss)
-        values = np.moveaxis(found.losses(self._along(self.knots)), 0, -1)
+        convex_loss = self.convex(loss)
+        values = np.moveaxis(convex_loss.losses(self._along(self.knots)), 0, -1)
         slopes = np.diff(values, axis=-1) / self._lengths
         masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2  # rounding may make one negative
         middle = (slopes[..., :1] + slopes[..., -1:]) / 2
         weights = np.concatenate([middle, masses * self._reach], axis=-1)
-        offset = values[..., 0] - (masses * self._inner).sum(-1) - self._excess(found) / 2
+        offset = values[..., 0] - (masses * self._inner).sum(-1) - self._excess(convex_loss) / 2
         return self.in_order(offset, weights)
 
     def _excess(self, loss: Convex1D) -> Array:
         """Height (..., A) of the line above the loss: a triangle at each kink, in its cell."""
-        place = np.clip(loss.knots, 0.0, 1.0)
-        cell = np.searchsorted(self._inner, place, side="right")
+        kinks_inside = np.clip(loss.knots, 0.0, 1.0)
+        cell = np.searchsorted(self._inner, kinks_inside, side="right")
         length = self._lengths[cell]
-        inside = (place - self.knots[cell]) / length
-        top = np.zeros(loss.offset.shape)
+        share_of_cell = (kinks_inside - self.knots[cell]) / length
+        greatest = np.zeros(loss.offset.shape)
         for k in range(loss.knots.shape[-1]):
-            same = cell == cell[..., k, None]
-            here = inside[..., k, None]
-            share = np.minimum(here, inside) * (1 - np.maximum(here, inside))
-            top = np.maximum(top, (length * loss.kinks * np.where(same, share, 0.0)).sum(-1))
-        return np.asarray(top)
+            is_same_cell = cell == cell[..., k, None]
+            share_of_kink = share_of_cell[..., k, None]
+            share = np.minimum(share_of_kink, share_of_cell) * (
+                1 - np.maximum(share_of_kink, share_of_cell)
+            )
+            greatest = np.maximum(
+                greatest, (length * loss.kinks * np.where(is_same_cell, share, 0.0)).sum(-1)
+            )
+        return np.asarray(greatest)
 
 
 class ConvexRankBasis(ConvexBasis):
@@ -193,8 +197,8 @@ class ConvexRankBasis(ConvexBasis):
 
     def __init__(self, *, error: float, **family: Any) -> None:
         super().__init__(error, **family)
-        if error / self.constant < 0.5 / MOST_CELLS:
-            raise ValueError(f"an error of {error} needs more than {MOST_CELLS} cells")
+        if error / self.constant < 0.5 / MAX_CELLS:
+            raise ValueError(f"an error of {error} needs more than {MAX_CELLS} cells")
         self.cells = math.ceil(round(0.5 / (error / self.constant), 9))
         self.knots = np.arange(self.cells + 1) / self.cells
         self.cover = MReLUCover(1, 0, self.cells, math.ceil(round(math.cbrt(self.cells), 9)))
@@ -231,13 +235,15 @@ class OptimisedConvexBasis(ConvexBasis):
         super().__init__(error, **family)
         if not 1 <= cap < math.inf:
             raise ValueError(f"a cap of {cap} is below 1, which a linear loss needs")
-        allowed = [own for own in tables() if own.lipschitz <= cap + ROUNDING]
-        fits = [own for own in allowed if own.error <= error / self.constant]
-        if not fits:
-            told = f"an error of {error / self.constant:.3g} of the slope is below"
-            least = f"{min(own.error for own in allowed):.3g}, that of the finest table"
-            raise ValueError(f"{told} {least}; use ReLUBasis")
-        self.table = fits[0]
+        tables_below_cap = [table for table in tables() if table.lipschitz <= cap + ROUNDING]
+        fine_tables = [table for table in tables_below_cap if table.error <= error / self.constant]
+        if not fine_tables:
+            fault = f"an error of {error / self.constant:.3g} of the slope is below"
+            finest = (
+                f"{min(table.error for table in tables_below_cap):.3g}, that of the finest table"
+            )
+            raise ValueError(f"{fault} {finest}; use ReLUBasis")
+        self.table = fine_tables[0]
         count, self.size = self.table.functions.shape
         self.knots = np.linspace(0, 1, count)
         self.error = self.constant * self.table.error
@@ -249,17 +255,17 @@ class OptimisedConvexBasis(ConvexBasis):
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every kink as (|y - t| + y - t) / 2 and sum the rows of the |y - t|."""
-        found = self.convex(loss)
-        before = found.knots <= 0
-        inside = (found.knots > 0) & (found.knots < 1)
-        masses = np.where(inside, found.kinks / 2, 0.0)
-        rises = np.where(before, found.kinks, masses)
-        total = np.zeros((*found.offset.shape, self.size + 1))
-        for k in range(found.knots.shape[-1]):
-            row = interpolated(self.table.rows, np.clip(found.knots[..., k], 0.0, 1.0))
+        convex_loss = self.convex(loss)
+        is_below = convex_loss.knots <= 0
+        is_inside = (convex_loss.knots > 0) & (convex_loss.knots < 1)
+        masses = np.where(is_inside, convex_loss.kinks / 2, 0.0)
+        rises = np.where(is_below, convex_loss.kinks, masses)
+        total = np.zeros((*convex_loss.offset.shape, self.size + 1))
+        for k in range(convex_loss.knots.shape[-1]):
+            row = interpolated(self.table.rows, np.clip(convex_loss.knots[..., k], 0.0, 1.0))
             total += masses[..., k, None] * row
-        offset = found.offset + total[..., 0] - (rises * found.knots).sum(-1)
-        total[..., 1] += found.slope + rises.sum(-1)
+        offset = convex_loss.offset + total[..., 0] - (rises * convex_loss.knots).sum(-1)
+        total[..., 1] += convex_loss.slope + rises.sum(-1)
         return self.in_order(offset, total[..., 1:])
 
 
@@ -291,9 +297,9 @@ def distances(count: int) -> Array:
 
 def interpolated(table: Array, points: Array) -> Array:
     """Interpolate the rows (G, m) of a table on the even grid at points (...): (..., m)."""
-    place = points * (len(table) - 1)
-    cell = np.clip(np.floor(place), 0, len(table) - 2).astype(np.intp)
-    share = (place - cell)[..., None]
+    position = points * (len(table) - 1)
+    cell = np.clip(np.floor(position), 0, len(table) - 2).astype(np.intp)
+    share = (position - cell)[..., None]
     return np.asarray((1 - share) * table[cell] + share * table[cell + 1])
 
 
@@ -301,8 +307,8 @@ def interpolated(table: Array, points: Array) -> Array:
 def tables() -> tuple[ConvexTable, ...]:
     """Read the shipped tables, those of fewest functions first."""
     with np.load(TABLES, allow_pickle=False) as file:
-        half = [np.asarray(file[name], dtype=np.float64) for name in sorted(file.files)]
-    return tuple(whole(half[k], half[k + 1]) for k in range(0, len(half), 2))
+        half_tables = [np.asarray(file[name], dtype=np.float64) for name in sorted(file.files)]
+    return tuple(whole(half_tables[k], half_tables[k + 1]) for k in range(0, len(half_tables), 2))
 
 
 def whole(functions: Array, rows: Array) -> ConvexTable:
@@ -316,13 +322,13 @@ def whole(functions: Array, rows: Array) -> ConvexTable:
 @register.basis("relu")
 def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
     """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
-    even = ReLUBasis.serving(losses, error=ERROR if error is None else error)
+    even = ReLUBasis.serving(losses, error=DEFAULT_ERROR if error is None else error)
     kinks = np.concatenate([np.unique(loss.knots) for loss in of_form(losses, Convex1D)])
     own = np.unique(kinks[(kinks > 0) & (kinks < 1)])
     if error is not None or len(own) >= even.size:
         return even
     place = {"outcomes": even.outcomes, "coordinate": even.coordinate}
-    return ReLUBasis(error=ERROR, knots=own, constant=even.constant, **place)
+    return ReLUBasis(error=DEFAULT_ERROR, knots=own, constant=even.constant, **place)
 
 
 register.basis("convex-rank")(ConvexRankBasis.serving)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.bases.exact import DirectSumBasis
-from regretless.forecaster.bases.reduced import COARSE
+from regretless.forecaster.bases.reduced import COARSE_ERROR
 from regretless.market import register
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis, steepest
 
-MOST_DEGREE = 32  # of Bernstein polynomials
-MOST_CELLS = 400  # of a grid; above, a reduced basis is smaller
-MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
+MAX_DEGREE = 32  # of Bernstein polynomials
+MAX_CELLS = 400  # of a grid; above, a reduced basis is smaller
+MAX_MONOMIALS = 100  # functions; above, a reduced basis is smaller
 ERRORLESS = {"linear", "bernstein", "monomials"}
 ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses of several families
 
@@ -25,34 +25,34 @@ ANY_FORM = {"lipschitz-grid", "ramps", "exact", "reduced"}  # one serves losses 
 def natural_kind(loss: Any) -> str:
     """Name the default basis of a stack of losses, as ``register.basis`` knows it."""
     kind = "reduced"
-    small = True
+    is_small = True
     match loss.form:
         case "linear":
             kind = "linear"
         case "separable-power" if not loss.centred:
             kind = "linear" if loss.linear else "powers"
         case "separable-power":
-            even = (loss.exponent % 2 == 0).all()
+            is_even = (loss.exponent % 2 == 0).all()
             kind = "bernstein"
-            small = even and loss.exponent.max() <= MOST_DEGREE
+            is_small = is_even and loss.exponent.max() <= MAX_DEGREE
         case "power-of-sum":
             beta = loss.exponent
             kind = "monomials"
             degree = int(beta.max())
-            alike = np.ptp(beta) == 0 and not loss.intercept.any()
-            variables = loss.outcomes - bool(alike)  # one less where all have one degree
-            small = loss.alike and (beta == np.round(beta)).all() and (loss.power > 0).all()
-            small = small and math.comb(variables + degree, degree) <= MOST_MONOMIALS
+            is_homogeneous = np.ptp(beta) == 0 and not loss.intercept.any()
+            variables = loss.outcomes - bool(is_homogeneous)  # one less where all have one degree
+            is_small = loss.alike and (beta == np.round(beta)).all() and (loss.power > 0).all()
+            is_small = is_small and math.comb(variables + degree, degree) <= MAX_MONOMIALS
         case "exponential-of-sum":
             kind = "chebyshev"
-            small = loss.alike
+            is_small = loss.alike
         case "convex-1d":
             kind = "relu"
         case "lipschitz":
-            cells = np.ceil(steepest([loss]) / (2 * COARSE)) ** loss.outcomes
+            cells = np.ceil(steepest([loss]) / (2 * COARSE_ERROR)) ** loss.outcomes
             kind = "lipschitz-grid"
-            small = cells <= MOST_CELLS
-    return kind if small else "reduced"
+            is_small = cells <= MAX_CELLS
+    return kind if is_small else "reduced"
 
 
 def variant(kind: str, loss: Loss) -> tuple[float, ...]:
@@ -78,8 +78,8 @@ def default_basis(losses: Sequence[Loss], *, error: float | None = None, listed:
         kind = natural_kind(loss)
         groups.setdefault((kind, variant(kind, loss)), []).append(loss.as_stack())
     parts: list[Basis] = []
-    for (kind, _), own in groups.items():
-        few = kind == "reduced" and sum(loss.offset.size for loss in own) <= listed
-        wanted = {} if error is None or kind in ERRORLESS or few else {"error": error}
-        parts.append(register.basis["exact" if few else kind](own, **wanted))
+    for (kind, _), stacks in groups.items():
+        is_small = kind == "reduced" and sum(loss.offset.size for loss in stacks) <= listed
+        settings = {} if error is None or kind in ERRORLESS or is_small else {"error": error}
+        parts.append(register.basis["exact" if is_small else kind](stacks, **settings))
     return parts[0] if len(parts) == 1 else DirectSumBasis(parts)

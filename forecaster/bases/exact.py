@@ -50,22 +50,22 @@ class ExactLossesBasis(CellBasis):
         self.outcomes = losses[0].outcomes
         self._parts: list[tuple[Loss, Indices]] = []
         self.found: dict[Key, int] = {}
-        ends = []
+        ranges = []
         for loss in losses:
-            many = loss.as_stack()
-            picked = []
-            low, high = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
-            keys = keys_of(many)
+            stack = loss.as_stack()
+            new_places = []
+            low, high = stack.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
+            keys = keys_of(stack)
             for place in np.argwhere(high > low):
                 key = keys[place[0]][place[1]]
                 if key not in self.found:
                     self.found[key] = len(self.found)
-                    picked.append(place)
-            rows, actions = np.array(picked, dtype=np.intp).reshape(-1, 2).T
+                    new_places.append(place)
+            rows, actions = np.array(new_places, dtype=np.intp).reshape(-1, 2).T
             if len(rows):
-                self._parts.append((many[rows], actions))
-            ends.append(np.stack([low[rows, actions], high[rows, actions]]))
-        self.low, high = np.concatenate(ends, axis=1)
+                self._parts.append((stack[rows], actions))
+            ranges.append(np.stack([low[rows, actions], high[rows, actions]]))
+        self.low, high = np.concatenate(ranges, axis=1)
         self.scale = high - self.low
         self.size = len(high)
         if not self.size:
@@ -76,31 +76,33 @@ class ExactLossesBasis(CellBasis):
         """What decides the functions, their order and how they are computed, digested."""
         identities, rows = zip(*self.found, strict=True)
         parts = tuple((type(loss), len(actions)) for loss, actions in self._parts)
-        runs = tuple((one, len(list(same))) for one, same in groupby(identities))
+        runs = tuple((identity, len(list(equal))) for identity, equal in groupby(identities))
         return parts, runs, sha256(repr([*map(len, rows)]).encode() + b"".join(rows)).digest()
 
     def chosen(self, functions: Iterable[int]) -> "ExactLossesBasis":
         """Keep only these functions, in ascending order."""
         order = sorted({int(function) for function in functions})
-        kept = object.__new__(ExactLossesBasis)
-        kept.outcomes = self.outcomes
-        kept._parts = []
+        subset = object.__new__(ExactLossesBasis)
+        subset.outcomes = self.outcomes
+        subset._parts = []
         start = 0
         for loss, actions in self._parts:
-            inside = np.array([i - start for i in order if 0 <= i - start < len(actions)], np.intp)
-            if len(inside):
-                kept._parts.append((loss[inside], actions[inside]))
+            positions = np.array(
+                [i - start for i in order if 0 <= i - start < len(actions)], np.intp
+            )
+            if len(positions):
+                subset._parts.append((loss[positions], actions[positions]))
             start += len(actions)
-        renamed = {old: new for new, old in enumerate(order)}
-        kept.found = {k: renamed[v] for k, v in self.found.items() if v in renamed}
-        kept.low = self.low[order]
-        kept.scale = self.scale[order]
-        kept.size = len(order)
-        return kept
+        new_index = {old: new for new, old in enumerate(order)}
+        subset.found = {k: new_index[v] for k, v in self.found.items() if v in new_index}
+        subset.low = self.low[order]
+        subset.scale = self.scale[order]
+        subset.size = len(order)
+        return subset
 
     def _own(self, read: Callable[[Loss], Array]) -> Array:
         """Read the own action of every function from tables (..., K, A): (..., size)."""
-        parts = [read(loss)[..., np.arange(len(own)), own] for loss, own in self._parts]
+        parts = [read(loss)[..., np.arange(len(actions)), actions] for loss, actions in self._parts]
         return np.concatenate(parts, axis=-1)
 
     def _stretched(self, table: Array) -> Array:
@@ -113,25 +115,25 @@ class ExactLossesBasis(CellBasis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Point at each action's own function; ValueError for a loss that was not listed."""
         self.check_outcomes(loss)
-        many = loss.as_stack()
-        index = np.array([[self.found.get(key, -1) for key in row] for row in keys_of(many)])
-        least, greatest = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
+        stack = loss.as_stack()
+        index = np.array([[self.found.get(key, -1) for key in row] for row in keys_of(stack)])
+        least, greatest = stack.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
         if ((index < 0) & (greatest > least)).any():
             raise ValueError("a loss is not among those that this basis lists")
-        constant = many.losses(np.zeros(self.outcomes))
+        constant = stack.losses(np.zeros(self.outcomes))
         offset = np.where(index < 0, constant, self.low[index])
         weights = np.where(np.arange(self.size) == index[..., None], self.scale, 0.0)
         return self.in_order(offset.reshape(loss.offset.shape), weights)
 
     def enclosure(self, low: Array, high: Array) -> Range:
         """Ranges of all functions over boxes (T, d): (T, size) twice."""
-        ends = self._own(lambda loss: np.stack(loss.enclosure(low, high)))
-        return self._stretched(ends[0]), self._stretched(ends[1])
+        ranges = self._own(lambda loss: np.stack(loss.enclosure(low, high)))
+        return self._stretched(ranges[0]), self._stretched(ranges[1])
 
     def slopes(self, low: Array, high: Array) -> Range:
         """Ranges of all partial derivatives over boxes (T, d): (T, d, size) twice."""
-        ends = self._own(lambda loss: np.moveaxis(np.stack(loss.slopes(low, high)), -1, 2))
-        return ends[0] / self.scale, ends[1] / self.scale
+        ranges = self._own(lambda loss: np.moveaxis(np.stack(loss.slopes(low, high)), -1, 2))
+        return ranges[0] / self.scale, ranges[1] / self.scale
 
     def support(self) -> Support:
         """Cut the cube into cells, denser towards 0."""
@@ -139,9 +141,12 @@ class ExactLossesBasis(CellBasis):
 
     def errors(self, low: Array, high: Array) -> Range:
         """Bound what interpolation misses on boxes, by the ranges of functions and slopes."""
-        (least, most), (first, last) = self.enclosure(low, high), self.slopes(low, high)
-        by_slope = ((last - first) * (high - low)[..., None]).sum(1) / 4
-        errors = np.minimum(most - least, by_slope)
+        (lowest, highest), (least_slope, greatest_slope) = (
+            self.enclosure(low, high),
+            self.slopes(low, high),
+        )
+        by_slope = ((greatest_slope - least_slope) * (high - low)[..., None]).sum(1) / 4
+        errors = np.minimum(highest - lowest, by_slope)
         return errors, errors
 
 
@@ -192,9 +197,9 @@ class DirectSumBasis(Basis):
         return np.concatenate([part.transform(y) for part in self.parts], axis=-1)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        index, (offset, own) = self.served(loss)
-        weights = np.zeros((*own.shape[:-1], self.size))
-        weights[..., self.block(index)] = own
+        index, (offset, weights_of_part) = self.served(loss)
+        weights = np.zeros((*weights_of_part.shape[:-1], self.size))
+        weights[..., self.block(index)] = weights_of_part
         return offset, weights
 
     def certified_error(self, losses: Loss) -> float:

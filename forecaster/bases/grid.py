@@ -43,12 +43,12 @@ from regretless.market.core.arrays import Array, grid_points
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis, Support, steepest
 
-MOST_CELLS = 200_000
+MAX_CELLS = 200_000
 SLACK = 1e-9  # relative, for constants and quotients that rounding has moved
 BUDGET = 10_000_000  # evaluations that a certificate of ramps may take
 TOLERANCE = 0.1
-MOST = 2000  # ramps
-NUMBERS = 1 << 22  # in one table of losses at outcomes
+MAX_RAMPS = 2000  # ramps
+MAX_NUMBERS = 1 << 22  # in one table of losses at outcomes
 
 
 class LipschitzGridBasis(Basis):
@@ -56,7 +56,7 @@ class LipschitzGridBasis(Basis):
 
     Every |l(a, y) - l(a, z)| is at most ``constant`` max_j |y_j - z_j|, and the declared error at
     most ``error``. Losses are read at the cells' centres, or not ``centred`` as printed. ValueError
-    if constant or error is not positive, or there are more than ``MOST_CELLS`` cells.
+    if constant or error is not positive, or there are more than ``MAX_CELLS`` cells.
     """
 
     hull = "simplex"
@@ -69,13 +69,15 @@ class LipschitzGridBasis(Basis):
         self.outcomes = outcomes
         self.constant = constant
         self.centred = centred
-        spread = constant / (2 if centred else 1)  # what a loss moves over a cell of length 1
-        self.cells = max(math.ceil(spread / error * (1 - SLACK)), 1)
+        change_over_cell = constant / (
+            2 if centred else 1
+        )  # what a loss moves over a cell of length 1
+        self.cells = max(math.ceil(change_over_cell / error * (1 - SLACK)), 1)
         self.size = self.cells**outcomes
-        if self.size > MOST_CELLS:
-            told = f"{self.cells}^{outcomes} cells exceed {MOST_CELLS}; allow a greater error"
-            raise ValueError(f"{told}, or use a basis for the form of the losses")
-        self.error = spread / self.cells
+        if self.size > MAX_CELLS:
+            fault = f"{self.cells}^{outcomes} cells exceed {MAX_CELLS}; allow a greater error"
+            raise ValueError(f"{fault}, or use a basis for the form of the losses")
+        self.error = change_over_cell / self.cells
         self.lipschitz = self.size / 2
 
     @cached_property
@@ -87,17 +89,17 @@ class LipschitzGridBasis(Basis):
     def transform(self, y: ArrayLike) -> Array:
         scaled = np.asarray(y, dtype=np.float64) * self.cells
         index = np.floor(scaled if self.centred else scaled - 0.5).astype(np.intp)
-        along = np.moveaxis(np.clip(index, 0, self.cells - 1), -1, 0)
-        cell = np.asarray(np.ravel_multi_index(tuple(along), (self.cells,) * self.outcomes))
+        indices = np.moveaxis(np.clip(index, 0, self.cells - 1), -1, 0)
+        cell = np.asarray(np.ravel_multi_index(tuple(indices), (self.cells,) * self.outcomes))
         return np.asarray(cell[..., None] == np.arange(self.size), dtype=np.float64)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return each action's median over the cells, and its values less the median."""
         self.check_outcomes(loss)
-        most = steepest([loss])
-        if not most <= self.constant * (1 + SLACK):
-            told = f"a loss has Lipschitz constant {most:.6g}"
-            raise ValueError(f"{told}, above the basis's {self.constant:g}")
+        steepest_slope = steepest([loss])
+        if not steepest_slope <= self.constant * (1 + SLACK):
+            fault = f"a loss has Lipschitz constant {steepest_slope:.6g}"
+            raise ValueError(f"{fault}, above the basis's {self.constant:g}")
         values = np.moveaxis(loss.losses(self.points), 0, -1)
         offset = np.median(values, axis=-1)
         return self.in_order(offset, values - offset[..., None])
@@ -152,20 +154,22 @@ class RampBasis(Basis):
         self.outcomes = losses[0].outcomes
         self.floor = floor
         self.budget = budget
-        wish = math.inf if error is None else error
-        for number in count(knots if error is None else 2):
-            if number**self.outcomes - 1 > MOST and error is not None:
-                told = f"no {number - 1} knots or fewer have an error of {error:.3g}"
-                raise ValueError(f"{told}; raise it")
-            self.knots = floor + (1 - floor) * np.linspace(0, 1, number) ** 2
-            self.size = number**self.outcomes - 1
-            if max(self._fit(loss)[-1] for loss in losses) <= wish:  # otherwise it is hopeless
+        wanted_error = math.inf if error is None else error
+        for n_knots in count(knots if error is None else 2):
+            if n_knots**self.outcomes - 1 > MAX_RAMPS and error is not None:
+                fault = f"no {n_knots - 1} knots or fewer have an error of {error:.3g}"
+                raise ValueError(f"{fault}; raise it")
+            self.knots = floor + (1 - floor) * np.linspace(0, 1, n_knots) ** 2
+            self.size = n_knots**self.outcomes - 1
+            if (
+                max(self._fit(loss)[-1] for loss in losses) <= wanted_error
+            ):  # otherwise it is hopeless
                 self.error = self._certify(losses, error and error - ROUNDING)
-                if self.error <= wish:
+                if self.error <= wanted_error:
                     break
         self.convex_image = self.size == 1 and floor == 0
-        sums = [np.abs(self.coefficients(loss)[1]).sum(-1).max() for loss in losses]
-        self.lipschitz = float(max(sums))
+        sums_of_weights = [np.abs(self.coefficients(loss)[1]).sum(-1).max() for loss in losses]
+        self.lipschitz = float(max(sums_of_weights))
 
     def transform(self, y: ArrayLike) -> Array:
         return self._products(self._ramps(np.asarray(y, dtype=np.float64)))
@@ -184,20 +188,20 @@ class RampBasis(Basis):
         rates = np.concatenate([[0.0], 1 / np.diff(self.knots)])
         starts = np.insert(self.knots[:-1], 0, 0)
         ends = np.insert(self.knots[1:], 0, 0)
-        left = low[..., None]
-        right = high[..., None]
-        inside = rates * ((starts <= left) & (right <= ends))
-        touched = rates * ((starts < right) & (left < ends))
-        least = self._ramps(low)
-        most = self._ramps(high)
-        for_each = []
+        box_low = low[..., None]
+        box_high = high[..., None]
+        lowest_rates = rates * ((starts <= box_low) & (box_high <= ends))
+        highest_rates = rates * ((starts < box_high) & (box_low < ends))
+        lowest_ramps = self._ramps(low)
+        highest_ramps = self._ramps(high)
+        products_of_axes = []
         for j in range(self.outcomes):
-            pair = least.copy(), most.copy()
-            pair[0][:, j] = inside[:, j]
-            pair[1][:, j] = touched[:, j]
-            for_each.append([self._products(ramps) for ramps in pair])
-        under, over = zip(*for_each, strict=True)
-        return np.stack(under, axis=1), np.stack(over, axis=1)
+            pair = lowest_ramps.copy(), highest_ramps.copy()
+            pair[0][:, j] = lowest_rates[:, j]
+            pair[1][:, j] = highest_rates[:, j]
+            products_of_axes.append([self._products(ramps) for ramps in pair])
+        lowest, highest = zip(*products_of_axes, strict=True)
+        return np.stack(lowest, axis=1), np.stack(highest, axis=1)
 
     def inverse(self, points: Array) -> Array:
         """Rebuild y_j from the ramps of that coordinate alone: its own broken line."""
@@ -235,40 +239,40 @@ class RampBasis(Basis):
         offset = weights[..., 0]
         weights = np.ascontiguousarray(weights[..., 1:])
         # the least and greatest height of the form above the loss, for each action
-        middles = (self.knots[1:] + self.knots[:-1]) / 2
-        outcomes = grid_points(np.sort(np.concatenate([self.knots, middles])), self.outcomes)
-        rows = max(1, NUMBERS // max(offset.size, self.size))
+        midpoints = (self.knots[1:] + self.knots[:-1]) / 2
+        outcomes = grid_points(np.sort(np.concatenate([self.knots, midpoints])), self.outcomes)
+        rows = max(1, MAX_NUMBERS // max(offset.size, self.size))
         least = np.zeros(offset.shape)
-        most = np.zeros(offset.shape)
+        greatest = np.zeros(offset.shape)
         for first in range(0, len(outcomes), rows):
-            part = outcomes[first : first + rows]
-            form = np.moveaxis(weights @ self.transform(part).T, -1, 0) + offset
-            excess = form - loss.losses(part)
+            some_outcomes = outcomes[first : first + rows]
+            form = np.moveaxis(weights @ self.transform(some_outcomes).T, -1, 0) + offset
+            excess = form - loss.losses(some_outcomes)
             least = np.minimum(least, excess.min(0))
-            most = np.maximum(most, excess.max(0))
-        return offset - (least + most) / 2, weights, float((most - least).max()) / 2
+            greatest = np.maximum(greatest, excess.max(0))
+        return offset - (least + greatest) / 2, weights, float((greatest - least).max()) / 2
 
-    def _certify(self, losses: Sequence[Loss], wish: float | None) -> float:
+    def _certify(self, losses: Sequence[Loss], wanted_error: float | None) -> float:
         """Bound the error over the family, worst stack first; up to the wish all is the same."""
         upper = 0.0
         lower = 0.0
-        tolerance = TOLERANCE if wish is None else 0.0
+        tolerance = TOLERANCE if wanted_error is None else 0.0
         fits = [(loss, *self._fit(loss)) for loss in losses]
         for loss, offset, weights, _ in sorted(fits, key=lambda fit: -fit[-1]):
-            found = certify(
+            certificate = certify(
                 loss,
                 offset,
                 weights,
                 lambda low, high: (self.transform(low), self.transform(high)),  # all ascend
                 self.slopes,
                 cells=np.unique([0.0, *self.knots]),
-                target=max(wish or 0.0, (1 + tolerance) * lower),
+                target=max(wanted_error or 0.0, (1 + tolerance) * lower),
                 tolerance=tolerance,
-                limit=wish or math.inf,
+                limit=wanted_error or math.inf,
                 budget=self.budget // len(fits),
             )
-            upper = max(upper, found.upper)
-            lower = max(lower, found.lower)
+            upper = max(upper, certificate.upper)
+            lower = max(lower, certificate.lower)
         return upper
 
 

@@ -73,10 +73,10 @@ from regretless.market.losses.sums import check_floor, transformed
 
 Sum = TypeVar("Sum", PowerOfSum, ExponentialOfSum)
 
-MOST_MULTISETS = 50_000
+MAX_MULTISETS = 50_000
 SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
 ROUNDING = 1e-14  # relative error of a sum of monomials with large coefficients
-MOST_HALF_WIDTH = 200.0
+MAX_HALF_WIDTH = 200.0
 GRID = 2000  # half-widths at which Chebyshev errors are taken
 
 
@@ -97,9 +97,9 @@ class OfMultisets(CellBasis):
     def _list(self, sizes: range) -> None:
         """List how often each coordinate occurs in each multiset, by size, as sorted tuples."""
         self.size = sum(math.comb(self.outcomes + size - 1, size) for size in sizes)
-        if self.size > MOST_MULTISETS:
-            told = f"{self.size} monomials up to degree {sizes[-1]} exceed {MOST_MULTISETS}"
-            raise ValueError(f"{told}; allow a greater error, or a smaller degree or reach")
+        if self.size > MAX_MULTISETS:
+            fault = f"{self.size} monomials up to degree {sizes[-1]} exceed {MAX_MULTISETS}"
+            raise ValueError(f"{fault}; allow a greater error, or a smaller degree or reach")
         members = range(self.outcomes)
         tuples = [list(itertools.combinations_with_replacement(members, m)) for m in sizes]
         counts = [(np.array(rows)[..., None] == np.array(members)).sum(1) for rows in tuples]
@@ -119,8 +119,10 @@ class OfMultisets(CellBasis):
         direction, series = self._series(loss)
         products = self._multinomials * monomials(direction, self.counts)
         weights = series[..., self._sizes] * products
-        moved = np.where(self._signed, weights, 0.0)
-        return self.in_order(loss.offset + series[..., 0] - moved.sum(-1), weights + moved)
+        moved_weights = np.where(self._signed, weights, 0.0)
+        return self.in_order(
+            loss.offset + series[..., 0] - moved_weights.sum(-1), weights + moved_weights
+        )
 
     @abstractmethod
     def _series(self, loss: Loss) -> tuple[Array, Array]:
@@ -129,16 +131,18 @@ class OfMultisets(CellBasis):
     def inverse(self, points: Array) -> Array:
         """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
         size = self._sizes[0]  # the least; its multisets of one member are in the members' order
-        alone = (self._sizes == size) & (self.counts.max(-1) == size)
-        own = np.asarray(points)[..., alone]
-        levels = np.where(np.broadcast_to(self._signed, self.size)[alone], 2 * own - 1, own)
+        is_power_of_one = (self._sizes == size) & (self.counts.max(-1) == size)
+        of_powers = np.asarray(points)[..., is_power_of_one]
+        levels = np.where(
+            np.broadcast_to(self._signed, self.size)[is_power_of_one], 2 * of_powers - 1, of_powers
+        )
         root = levels if size == 1 else np.clip(levels, 0.0, 1.0) ** (1 / size)
         return np.clip(self.place(root), self.floor, 1.0)
 
     def support(self) -> Support:
         """Cut the transformed coordinates into cells."""
-        ends = sorted((np.array([self._low, self._high]) - self._origin) / self._unit)
-        return CellSupport(self, *ends)
+        interval = sorted((np.array([self._low, self._high]) - self._origin) / self._unit)
+        return CellSupport(self, *interval)
 
     def place(self, levels: Array) -> Array:
         inner = np.clip(self._origin + self._unit * levels, self._low, self._high)
@@ -148,19 +152,19 @@ class OfMultisets(CellBasis):
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
         bend = self.counts * (self.counts - 1.0) / np.where(self._signed, 2.0, 1.0)[..., None]
         below = (high - low) ** 2 / 8 @ bend.T
-        even = (self.counts % 2 == 0).all(-1)
-        return np.where(even | (low.min(1) >= 0)[:, None], 0.0, below), below
+        is_even = (self.counts % 2 == 0).all(-1)
+        return np.where(is_even | (low.min(1) >= 0)[:, None], 0.0, below), below
 
     def _inner(self, y: Array) -> Array:
         return transformed(y, np.asarray(self.power), np.asarray(self.floor))
 
     def _checked(self, loss: Loss, form: type[Sum]) -> Sum:
         """Return the loss if it has this form and g; ValueError otherwise."""
-        found = self.accept(loss, form)
-        if (found.power != self.power).any() or (found.floor != self.floor).any():
+        checked_loss = self.accept(loss, form)
+        if (checked_loss.power != self.power).any() or (checked_loss.floor != self.floor).any():
             function = "ln y" if self.power == 0 else f"y^{self.power:g}"
             raise ValueError(f"a sum of other functions than {function} above {self.floor:g}")
-        return found
+        return checked_loss
 
 
 class MonomialBasis(OfMultisets):
@@ -210,8 +214,10 @@ class MonomialBasis(OfMultisets):
         if ((beta % 1 != 0) | (beta < 1) | (beta > self.degree)).any():
             raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
         beta = beta[..., None, None]
-        rest = power.intercept[..., None] ** np.maximum(beta - orders, 0)
-        return power.weights, power.amplitude[..., None] * (comb(beta, orders) * rest)
+        powers_of_intercept = power.intercept[..., None] ** np.maximum(beta - orders, 0)
+        return power.weights, power.amplitude[..., None] * (
+            comb(beta, orders) * powers_of_intercept
+        )
 
 
 class ChebyshevExponentialBasis(OfMultisets):
@@ -235,8 +241,10 @@ class ChebyshevExponentialBasis(OfMultisets):
         self._signed = (self.counts % 2 == 1).any(-1) & (self._low < self._origin < self._high)
         self.lipschitz = self._lambda()
         if self.lipschitz * ROUNDING > self.error:
-            told = f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding"
-            raise ValueError(f"{told}; allow a greater error or a smaller reach")
+            fault = (
+                f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding"
+            )
+            raise ValueError(f"{fault}; allow a greater error or a smaller reach")
 
     @classmethod
     def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
@@ -248,8 +256,10 @@ class ChebyshevExponentialBasis(OfMultisets):
 
     def _series(self, loss: Loss) -> tuple[Array, Array]:
         family = self._checked(loss, ExponentialOfSum)
-        if (most := float(np.abs(family.weights).sum(-1).max())) > self.reach * (1 + SLACK):
-            raise ValueError(f"absolute weights add up to {most:.6g}, beyond reach {self.reach:g}")
+        if (greatest_sum := float(np.abs(family.weights).sum(-1).max())) > self.reach * (1 + SLACK):
+            raise ValueError(
+                f"absolute weights add up to {greatest_sum:.6g}, beyond reach {self.reach:g}"
+            )
         direction, series = self._exponential(family.weights)
         return direction, family.amplitude[..., None] * series
 
@@ -258,9 +268,9 @@ class ChebyshevExponentialBasis(OfMultisets):
         self._origin = (self._low + self._high) / 2
         self._unit = (self._high - self._low) / 2
         widest = self.reach * self._unit
-        if widest > MOST_HALF_WIDTH:
-            told = f"sums that range over {2 * widest:.3g} are too wide for a series"
-            raise ValueError(f"{told}; allow a smaller reach or a greater floor")
+        if widest > MAX_HALF_WIDTH:
+            fault = f"sums that range over {2 * widest:.3g} are too wide for a series"
+            raise ValueError(f"{fault}; allow a smaller reach or a greater floor")
         self._widths = widest * np.arange(1, GRID + 1) / GRID
         orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
         bessel = ive(orders, self._widths[:, None])
@@ -272,8 +282,8 @@ class ChebyshevExponentialBasis(OfMultisets):
 
     def _lambda(self) -> float:
         """Return the bound on sum |r_i| at the degree."""
-        even = (self.counts % 2 == 0).all(-1)
-        shares = np.bincount(self._sizes, self._multinomials * even, self.degree + 1)
+        is_even = (self.counts % 2 == 0).all(-1)
+        shares = np.bincount(self._sizes, self._multinomials * is_even, self.degree + 1)
         shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
         series = np.abs(self._scaled(self._widths)) / -np.expm1(-2 * self._widths)[:, None]
         totals = np.append(1.0, (series * (2 - shares))[:, 1:].sum(-1))  # 1: the limit at 0
@@ -287,8 +297,8 @@ class ChebyshevExponentialBasis(OfMultisets):
         total = np.abs(weights).sum(-1, keepdims=True)
         direction = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
         half_width = total[..., 0] * self._unit
-        top = self._origin * weights.sum(-1) + half_width
-        return direction, np.exp(top)[..., None] * self._scaled(half_width)
+        greatest_sum = self._origin * weights.sum(-1) + half_width
+        return direction, np.exp(greatest_sum)[..., None] * self._scaled(half_width)
 
     def _scaled(self, half_width: Array) -> Array:
         """Coefficients (..., k + 1) in u of the series of e^(H u), times e^-H."""
@@ -308,20 +318,22 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
     """
 
     def _choose(self, error: float) -> tuple[int, float]:
-        near, far = sorted(np.abs([self._low, self._high]).tolist())
-        self._unit = self._low if far > self._high else self._high
-        self._most = self.reach * far
+        nearest, farthest = sorted(np.abs([self._low, self._high]).tolist())
+        self._unit = self._low if farthest > self._high else self._high
+        self._most = self.reach * farthest
         if self._most > math.log(error / ROUNDING):  # e^C is about the largest coefficient
-            told = f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding"
-            raise ValueError(f"{told}; allow a greater error, a smaller reach or a greater floor")
+            fault = (
+                f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding"
+            )
+            raise ValueError(f"{fault}; allow a greater error, a smaller reach or a greater floor")
         width = self.reach * (self._high - self._low)
-        self.amplitude = math.exp(self.reach * near) / -math.expm1(-width)
+        self.amplitude = math.exp(self.reach * nearest) / -math.expm1(-width)
         for degree in itertools.count(1):
-            rest = self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
-            if rest <= error:
+            remainder = self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
+            if remainder <= error:
                 break
-        self.convex_image = degree == 1 and near == 0
-        return degree, rest
+        self.convex_image = degree == 1 and nearest == 0
+        return degree, remainder
 
     def _lambda(self) -> float:
         orders = np.arange(1, self.degree + 1)

@@ -47,16 +47,16 @@ MOST = 400
 REPAIRS = 30
 NEAR = 2  # times that new outcomes are tried around the worst ones
 BUDGET = 1_000_000  # evaluations that a certificate may take, about a second
-QUICK = 600  # functions that the quick variant looks at
+QUICK_FUNCTIONS = 600  # functions that the quick variant looks at
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
-MOST_WORKING = 1200
+MAX_WORKING_POINTS = 1200
 # Searches that are remembered, since runs of a study share populations; coefficients of the largest
-REMEMBERED = 24
-LARGEST = 500_000
+MAX_REMEMBERED = 24
+MAX_REMEMBERED_NUMBERS = 500_000
 # Default promise. The error enters regret, but a fine one takes minutes for many losses.
-FEW = 1000
-FINE = 0.04
-COARSE = 0.1
+MAX_FINE_FUNCTIONS = 1000
+FINE_ERROR = 0.04
+COARSE_ERROR = 0.1
 
 
 class Reduction(NamedTuple):
@@ -84,7 +84,7 @@ class ReducedBasis(Basis):
         The promise: greatest error on the sample and on unseen outcomes, by default a fine one for
         few losses. Bound on sum |r_i|.
     quick : bool
-        Fit to a sample of ``QUICK`` functions only.
+        Fit to a sample of ``QUICK_FUNCTIONS`` functions only.
     seed : int
         Of the samples.
     """
@@ -104,13 +104,15 @@ class ReducedBasis(Basis):
             raise TypeError("quick must be true or false")
         if error is None:
             distinct = sum(unique_losses(loss.as_stack())[0].offset.size for loss in losses)
-            error = FINE if distinct <= FEW else COARSE
+            error = FINE_ERROR if distinct <= MAX_FINE_FUNCTIONS else COARSE_ERROR
         if error <= 0 or cap <= 0:
             raise ValueError("error and cap must be positive")
         listed = ExactLossesBasis(losses)
-        if quick and listed.size > QUICK:
-            picked = stream(seed, "quick").choice(listed.size, QUICK, replace=False)
-            listed = listed.chosen(picked)
+        if quick and listed.size > QUICK_FUNCTIONS:
+            chosen_functions = stream(seed, "quick").choice(
+                listed.size, QUICK_FUNCTIONS, replace=False
+            )
+            listed = listed.chosen(chosen_functions)
         self.outcomes = listed.outcomes
         self.promise = error
         search = _searched(listed, error, cap, seed)
@@ -132,17 +134,17 @@ class ReducedBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the fitted coefficients, or the best on the sample for a loss not listed."""
         self.check_outcomes(loss)
-        many = loss.as_stack()
-        keys = [key for row in keys_of(many) for key in row]
+        stack = loss.as_stack()
+        keys = [key for row in keys_of(stack) for key in row]
         # once and for all: best coefficients are not unique
-        unlisted = [place for place, key in enumerate(keys) if key not in self._fits]
+        unlisted = [position for position, key in enumerate(keys) if key not in self._fits]
         if unlisted:
-            rows, actions = np.divmod(unlisted, many.actions)
-            distinct, at = np.unique(rows, return_inverse=True)
-            values = many[distinct].losses(self._sample)[:, at, actions].T
-            for one in tour(values):
-                if (key := keys[unlisted[one]]) not in self._fits:
-                    self._fits[key] = self._fit(np.ascontiguousarray(values[one]))
+            rows, actions = np.divmod(unlisted, stack.actions)
+            distinct, row_of_unlisted = np.unique(rows, return_inverse=True)
+            values = stack[distinct].losses(self._sample)[:, row_of_unlisted, actions].T
+            for index in tour(values):
+                if (key := keys[unlisted[index]]) not in self._fits:
+                    self._fits[key] = self._fit(np.ascontiguousarray(values[index]))
         offset, weights, _ = zip(*(self._fits[key] for key in keys), strict=True)
         return self.in_order(np.array(offset).reshape(loss.offset.shape), np.array(weights))
 
@@ -203,10 +205,10 @@ class SupNormFit:
     def __call__(self, values: Array) -> Fit:
         size = len(self.table)
         while True:
-            wanted = values[self.working]
-            free = np.full(len(wanted), np.inf)
-            lower = np.column_stack([wanted, -free]).ravel()
-            upper = np.column_stack([free, wanted]).ravel()
+            values_at_points = values[self.working]
+            no_limit = np.full(len(values_at_points), np.inf)
+            lower = np.column_stack([values_at_points, -no_limit]).ravel()
+            upper = np.column_stack([no_limit, values_at_points]).ravel()
             rows = np.arange(1, 1 + len(lower), dtype=np.int32)
             self._solver.changeRowsBounds(len(rows), rows, lower, upper)  # type: ignore[attr-defined]
             solution = fitted(self._solver)
@@ -215,9 +217,9 @@ class SupNormFit:
             offset, error = solution[-2:].tolist()
             errors = np.abs(values - offset - weights @ self.table)
             worst = int(errors.argmax())
-            enough = max(SLACK * error, error + self.precision)
-            full = worst in self.working or len(self.working) >= MOST_WORKING
-            if full or errors[worst] <= enough:
+            accepted_error = max(SLACK * error, error + self.precision)
+            cannot_grow = worst in self.working or len(self.working) >= MAX_WORKING_POINTS
+            if cannot_grow or errors[worst] <= accepted_error:
                 return Fit(offset, weights, float(errors[worst]))
             self.working.append(worst)
             self._require(worst)
@@ -234,13 +236,13 @@ def tour(table: Array) -> Indices:
     """Order rows (N, M) so that neighbours are alike: programs then start from a near solution."""
     features = np.ascontiguousarray(table[:, :: max(table.shape[1] // 40, 1)])
     squares = (features**2).sum(axis=1)
-    left = np.zeros(len(features))
+    distance_penalty = np.zeros(len(features))
     order = np.empty(len(features), dtype=np.intp)
-    here = 0
+    row = 0
     for step in range(len(features)):
-        order[step] = here
-        left[here] = np.inf
-        here = int((squares - 2 * features @ features[here] + left).argmin())
+        order[step] = row
+        distance_penalty[row] = np.inf
+        row = int((squares - 2 * features @ features[row] + distance_penalty).argmin())
     return order
 
 
@@ -268,20 +270,20 @@ _remembered: dict[tuple[object, ...], _Found] = {}
 def _searched(listed: ExactLossesBasis, error: float, cap: float, seed: int) -> _Found:
     """Search, or remember what was found for the same functions, promise and seed."""
     key = listed.identity, error, cap, seed
-    if found := _remembered.get(key):
-        return found
+    if remembered := _remembered.get(key):
+        return remembered
     search = _Search(listed, error=error, cap=cap, seed=seed)
     weights = search.weights[:, np.argsort(search.chosen)]
     search.chosen.sort()
-    chosen = search.values[search.chosen]
+    table = search.values[search.chosen]
     unseen = float(search.unseen.max())
     fits = search.offset, weights, search.sampled
-    found = _Found(search.chosen, search.sample, *fits, unseen, chosen, search.working)
-    if weights.size <= LARGEST:
-        if len(_remembered) == REMEMBERED:
+    remembered = _Found(search.chosen, search.sample, *fits, unseen, table, search.working)
+    if weights.size <= MAX_REMEMBERED_NUMBERS:
+        if len(_remembered) == MAX_REMEMBERED:
             _remembered.pop(next(iter(_remembered)), None)
-        _remembered[key] = found
-    return found
+        _remembered[key] = remembered
+    return remembered
 
 
 class _Search:
@@ -299,8 +301,8 @@ class _Search:
         self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
         self.values = np.ascontiguousarray(listed.transform(self.sample).T)
         losses = self._losses()
-        sparse = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
-        order = qr(sparse.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
+        thinned = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
+        order = qr(thinned.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
         self.chosen: list[int] = order.tolist()
         self.working = list(range(0, SAMPLE, SAMPLE // 60))
         self._tour = tour(losses)
@@ -315,12 +317,14 @@ class _Search:
         self._worst = np.zeros_like(everyone)  # of the unseen outcomes
         self._refit(everyone)
         self._mend()
-        for near in range(NEAR):  # new unseen outcomes around those where errors are greatest
+        for round_number in range(
+            NEAR
+        ):  # new unseen outcomes around those where errors are greatest
             worst = np.unique(self._others[self._worst], axis=0)
-            rng = stream(seed + 2 + near, "near the worst")
-            picked = worst[rng.integers(len(worst), size=UNSEEN // 2)]
-            spread = rng.choice([0.01, 0.05], (len(picked), 1))
-            self._others = np.clip(picked + spread * rng.normal(size=picked.shape), 0.0, 1.0)
+            rng = stream(seed + 2 + round_number, "near the worst")
+            centres = worst[rng.integers(len(worst), size=UNSEEN // 2)]
+            spread = rng.choice([0.01, 0.05], (len(centres), 1))
+            self._others = np.clip(centres + spread * rng.normal(size=centres.shape), 0.0, 1.0)
             self._check(everyone)
             self._mend()
 
@@ -340,19 +344,21 @@ class _Search:
         """Add functions until all are within ``error``; ValueError if it takes more than MOST."""
         while True:
             fit = self.fitter()
-            fresh = np.isinf(self.errors)
-            for row in self._tour[fresh[self._tour]]:
+            is_refitted = np.isinf(self.errors)
+            for row in self._tour[is_refitted[self._tour]]:
                 self.errors[row] = fit(self._losses([row])[0]).error
             # which misses most: others are refitted only where old errors leave doubt
-            while not fresh[row := int(self.errors.argmax())]:
+            while not is_refitted[row := int(self.errors.argmax())]:
                 self.errors[row] = min(self.errors[row], fit(self._losses([row])[0]).error)
-                fresh[row] = True
-            most = self.errors[row]
+                is_refitted[row] = True
+            greatest = self.errors[row]
             count = len(self.chosen)
-            if most <= error:
+            if greatest <= error:
                 return
             if count >= MOST or row in self.chosen:
-                raise ValueError(f"{count} functions leave an error of {most:.3g}, not {error:.3g}")
+                raise ValueError(
+                    f"{count} functions leave an error of {greatest:.3g}, not {error:.3g}"
+                )
             self.chosen.append(row)
 
     def _mend(self) -> None:

@@ -23,12 +23,12 @@ from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
-WALKS = 12  # from nature's answers, at most
+MAX_WALKS = 12  # from nature's answers, at most
 # the shortest steps of these walks, and when they shrink again
-NEAR = 1e-3
-TURN = 20
+SHORTEST_STEP = 1e-3
+STEPS_THAT_GROW = 20
 OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of the box
-MOST_POINTS = 64  # of a lattice in the box
+MAX_LATTICE_POINTS = 64  # of a lattice in the box
 
 
 class CubeSolver(HullSolver):
@@ -55,22 +55,22 @@ class CubeSolver(HullSolver):
     def worst(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
         mean = mass @ fields
-        least = mean.min() if self.simplex else np.minimum(mean, 0.0).sum()
-        return float(mass @ (points * fields).sum(1) - least)
+        least_pull = mean.min() if self.simplex else np.minimum(mean, 0.0).sum()
+        return float(mass @ (points * fields).sum(1) - least_pull)
 
     @property
     def origin(self) -> Solution:
         return Solution(self._mean[None])
 
     def single(self, point: Array) -> Solution:
-        inside = np.array(point, dtype=np.float64)
+        nearest = np.array(point, dtype=np.float64)
         if self.simplex:
-            project(inside, self.simplex)
+            project(nearest, self.simplex)
         else:  # as ``project``, which a run that plays no game need not compile
-            inside = np.where(inside <= 0.0, 0.0, np.minimum(inside, 1.0))
+            nearest = np.where(nearest <= 0.0, 0.0, np.minimum(nearest, 1.0))
         if self.off_ties:
-            keep_off(inside, OFF_CENTRE, self.simplex)
-        return self._spelled(Solution(inside[None], unchanged=True))
+            keep_off(nearest, OFF_CENTRE, self.simplex)
+        return self._spelled(Solution(nearest[None], unchanged=True))
 
     def _spelled(self, solution: Solution) -> Solution:
         return solution
@@ -80,38 +80,39 @@ class CubeSolver(HullSolver):
         tolerance = game.tolerance
         points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
         mass, answer = self.best(points, fields)
-        known = self._last[~np.isnan(self._last[:, 0])]
-        for _ in range(WALKS):
+        last_points = self._last[~np.isnan(self._last[:, 0])]
+        for _ in range(MAX_WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
-            # from nature's answer short steps to the end of its own cell first
-            grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
-            nearer = self._explore(game, answer, np.append(grow, grow[::-1]))
-            points = np.vstack([points, known, nearer[0]])
-            fields = np.vstack([fields, game.fields(known), nearer[1]])
+            # From nature's answer short steps to the end of its own cell first.
+            growing_steps = np.geomspace(min(SHORTEST_STEP, tolerance), 0.1, STEPS_THAT_GROW)
+            steps = np.append(growing_steps, growing_steps[::-1])
+            points_of_walk, fields_of_walk = self._explore(game, answer, steps)
+            points = np.vstack([points, last_points, points_of_walk])
+            fields = np.vstack([fields, game.fields(last_points), fields_of_walk])
             mass, answer = self.best(points, fields)
-            known = known[:0]  # once
-        heavy = mass > LIGHTEST
-        mass = mass[heavy] / mass[heavy].sum()
-        points = points[heavy]
-        fields = fields[heavy]
-        found = self._spelled(Solution(points, mass))
-        if found.points is not points:  # off by rounding
-            fields = game.fields(found.points)
-        return replace(found, certificate=self.worst(mass, found.points, fields))
+            last_points = last_points[:0]  # once
+        has_weight = mass > LIGHTEST
+        mass = mass[has_weight] / mass[has_weight].sum()
+        points = points[has_weight]
+        fields = fields[has_weight]
+        solution = self._spelled(Solution(points, mass))
+        if solution.points is not points:  # off by rounding
+            fields = game.fields(solution.points)
+        return replace(solution, certificate=self.worst(mass, solution.points, fields))
 
     def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
         points, fields = walked(
             game.rows, game.table, origin, steps=steps, inset=game.inset, simplex=self.simplex
         )
-        kept = undominated(points, fields)
-        return points[kept], fields[kept]
+        undominated_points = undominated(points, fields)
+        return points[undominated_points], fields[undominated_points]
 
     def choices(self, game: Game) -> Solution:
         """Return points of a walk, and the corners of the simplex or a lattice in the box."""
         visited, _ = self._explore(game, game.start.points[0], steps_for(game.tolerance))
-        levels = np.linspace(0, 1, int(MOST_POINTS ** (1 / self.size)))
+        levels = np.linspace(0, 1, int(MAX_LATTICE_POINTS ** (1 / self.size)))
         lattice = np.eye(self.size) if self.simplex else grid_points(levels, self.size)
         if not self.simplex and len(levels) == 1:
             lattice = lattice[:0]
@@ -140,8 +141,8 @@ class Box(CubeSolver):
     simplex = False
 
     def __init__(self, size: int, *, off_ties: bool = False) -> None:
-        unlike = (np.arange(1, size + 1) * GOLDEN) % 1 - 0.5  # equal numbers would tie
-        centre = np.asarray(0.5 + OFF_CENTRE * unlike * off_ties, dtype=np.float64)
+        unequal_offsets = (np.arange(1, size + 1) * GOLDEN) % 1 - 0.5  # equal numbers would tie
+        centre = np.asarray(0.5 + OFF_CENTRE * unequal_offsets * off_ties, dtype=np.float64)
         super().__init__(centre, off_ties=off_ties)
 
 
@@ -170,10 +171,10 @@ class Simplex(CubeSolver):
         ensembles = tuple(Ensemble(self._places[p > 0], p[p > 0]) for p in points)
         return replace(solution, points=points, ensembles=ensembles)
 
-    def check(self, truth: Array) -> None:
-        super().check(truth)
-        if abs(truth.sum() - 1) > 1e-9:
-            told = f"y = {brief(truth.tolist())}"
+    def check(self, statistics: Array) -> None:
+        super().check(statistics)
+        if abs(statistics.sum() - 1) > 1e-9:
+            told = f"y = {brief(statistics.tolist())}"
             raise ParameterError(f"{told}: update needs numbers that sum to 1")
 
 

@@ -189,17 +189,17 @@ def undominated(points: Array, fields: Array) -> Integers:
     for t in range(len(points)):
         for i in range(points.shape[1]):
             payments[t] += fields[t, i] * points[t, i]
-        place = count
+        slot = count
         for c in range(count):
             equal = True
             for i in range(points.shape[1]):
                 equal = equal and fields[kept[c], i] == fields[t, i]
             if equal:
-                place = c if payments[t] < payments[kept[c]] else -1
+                slot = c if payments[t] < payments[kept[c]] else -1
                 break
-        if place >= 0:
-            kept[place] = t
-            count = max(count, place + 1)
+        if slot >= 0:
+            kept[slot] = t
+            count = max(count, slot + 1)
     return kept[:count]
 
 
@@ -223,17 +223,17 @@ def walked(
 ) -> tuple[Array, Array]:
     """Walk against h from ``origin``, at most ``inset`` off the sides; points and fields (T, n)."""
     points, fields = np.empty((2, len(steps), table.shape[1]))
-    points[0] = here = origin
+    points[0] = point = origin
     if not rows.custom:
         _walk(rows.arrays, table, steps, inset, simplex, room_for(rows.arrays), points, fields)
         return points, fields
     for t, step in enumerate(steps):  # response rules that are not compiled
-        points[t] = here
+        points[t] = point
         if inset > 0.0:
             keep_off(points[t], inset, simplex)
         fields[t] = field_at(rows, table, points[t])
-        here = np.empty_like(points[t])
-        _step_into(points[t], fields[t], step, simplex, here)
+        point = np.empty_like(points[t])
+        _step_into(points[t], fields[t], step, simplex, point)
     return points, fields
 
 
@@ -264,9 +264,9 @@ class Game:
     def field(self, point: Array) -> Array:
         """Compute h (n,) at a point (n,)."""
         lines = self.rows.shape[0]
-        found = field_at(self.rows, self.table[:lines], point)
+        field_of_losses = field_at(self.rows, self.table[:lines], point)
         cells = self.table[lines:, 0]
-        return np.asarray(found + pulls(cells, point)) if len(cells) else found
+        return np.asarray(field_of_losses + pulls(cells, point)) if len(cells) else field_of_losses
 
     def fields(self, points: Array) -> Array:
         """Compute h (m, n) at points (m, n)."""
@@ -323,11 +323,11 @@ class HullSolver(Checkpointable, ABC):
     def _play(self, game: Game) -> Solution:
         """Return a mixture with its certificate."""
 
-    def check(self, truth: Array) -> None:
-        """Raise ParameterError unless ``truth`` (n,) is a possible s(y)."""
-        if truth.shape != (self.size,) or not ((truth >= 0) & (truth <= 1)).all():
-            told = f"y = {brief(truth.tolist())}"
-            raise ParameterError(f"{told}: update needs {self.size} numbers in [0, 1]")
+    def check(self, statistics: Array) -> None:
+        """Raise ParameterError unless ``statistics`` (n,) are a possible s(y)."""
+        if statistics.shape != (self.size,) or not ((statistics >= 0) & (statistics <= 1)).all():
+            fault = f"y = {brief(statistics.tolist())}"
+            raise ParameterError(f"{fault}: update needs {self.size} numbers in [0, 1]")
 
     def solve(
         self, rows: LossTable, table: Array, *, tolerance: float, candidate: Solution | None = None
@@ -338,21 +338,30 @@ class HullSolver(Checkpointable, ABC):
         certificate alone is within the tolerance, and the point to start from where it is not.
         """
         start = candidate or self.origin
-        inset = INSET * tolerance if self.off_ties else 0.0
+        inset = 0.0
+        if self.off_ties:
+            inset = INSET * tolerance
         game = Game(rows, table, tolerance, start, inset)
-        worst = np.inf
+        worst_of_candidate = np.inf
         if candidate is not None:
-            worst = self.worst(start.mass, start.points, game.fields(start.points))
-        solved = replace(start, certificate=worst) if worst <= tolerance else self._play(game)
-        return solved if self.objective is None else self._preferred(self.objective, game, solved)
+            worst_of_candidate = self.worst(start.mass, start.points, game.fields(start.points))
+        if worst_of_candidate <= tolerance:
+            solved = replace(start, certificate=worst_of_candidate)
+        else:
+            solved = self._play(game)
+        if self.objective is None:
+            return solved
+        return self._preferred(self.objective, game, solved)
 
     def _preferred(self, objective: Objective, game: Game, solved: Solution) -> Solution:
         """Return the mixture with the least objective of those as good as the solved game's."""
         offered = self.choices(game)
-        whole = np.vstack([solved.points, offered.points])
-        points, first = np.unique(whole, axis=0, return_index=True)
-        known = (*(solved.ensembles or ()), *(offered.ensembles or ()))
-        ensembles = tuple(known[j] for j in first) if known else None
+        all_points = np.vstack([solved.points, offered.points])
+        points, first_index = np.unique(all_points, axis=0, return_index=True)
+        all_ensembles = (*(solved.ensembles or ()), *(offered.ensembles or ()))
+        ensembles = None
+        if all_ensembles:
+            ensembles = tuple(all_ensembles[j] for j in first_index)
         fields = game.fields(points)
         # within rounding of the limit no program could be sure of it
         limit = max(game.tolerance, (solved.certificate or 0.0) + LIGHTEST)
@@ -360,13 +369,15 @@ class HullSolver(Checkpointable, ABC):
         mass = self.best_within(values, points, fields, limit=limit)
         if mass is None:
             return solved
-        heavy = np.flatnonzero(mass > LIGHTEST)
-        mass = mass[heavy] / mass[heavy].sum()
-        reached = self.worst(mass, points[heavy], fields[heavy])
-        kept = ensembles and tuple(ensembles[j] for j in heavy)
-        return (
-            Solution(points[heavy], mass, reached, kept) if reached <= limit + LIGHTEST else solved
-        )
+        weighted = np.flatnonzero(mass > LIGHTEST)
+        mass = mass[weighted] / mass[weighted].sum()
+        worst_case = self.worst(mass, points[weighted], fields[weighted])
+        if worst_case > limit + LIGHTEST:
+            return solved
+        kept_ensembles = None
+        if ensembles is not None:
+            kept_ensembles = tuple(ensembles[j] for j in weighted)
+        return Solution(points[weighted], mass, worst_case, kept_ensembles)
 
 
 @compiled()

@@ -49,17 +49,17 @@ from regretless.market.records import Ensemble
 
 NEGLIGIBLE = 1e-12  # outcomes with less weight are dropped
 CANDIDATES = 128
-CLOSE = 1e-9  # how much nearer an outcome must bring an ensemble
-STEPS = 200
-MOST = 10_000
+MIN_IMPROVEMENT = 1e-9  # how much nearer an outcome must bring an ensemble
+MAX_OUTCOMES_ADDED = 200
+MAX_NNLS_STEPS = 10_000
 # shares of the tolerance: of the mixture, and of its certificate
-AIM = 0.1
-ENOUGH = 0.2
+SHARE_OF_MIXTURE = 0.1
+SHARE_OF_CERTIFICATE = 0.2
 # nature's answers that are predicted, and linear programs in a round
-ANSWERS = 12
-TURNS = 40
+MAX_ANSWERS = 12
+MAX_PROGRAMS = 40
 OFF_TIES = 1e-6  # how far a single point is kept off ties
-CORNERS = 64  # outcomes that an objective may choose
+MAX_CORNERS = 64  # outcomes that an objective may choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +77,10 @@ class WeightedOutcomes(Ensemble):
     def of(cls, outcomes: Array, images: Array, weights: Array) -> Self:
         """Take the outcomes with weight, and of them at most n + 1; read only."""
         kept = np.flatnonzero(weights > NEGLIGIBLE)
-        light = fewest(images[kept], weights[kept])
-        kept = kept[light > 0]
-        light = light[light > 0]
-        parts = outcomes[kept], light / light.sum(), images[kept]
+        light_weights = fewest(images[kept], weights[kept])
+        kept = kept[light_weights > 0]
+        light_weights = light_weights[light_weights > 0]
+        parts = outcomes[kept], light_weights / light_weights.sum(), images[kept]
         for array in parts:
             array.flags.writeable = False
         return cls(*parts)
@@ -91,38 +91,45 @@ def fewest(images: Array, weights: Array) -> Array:
     if len(images) <= images.shape[1] + 1:
         return weights
     table = np.column_stack([images, np.ones(len(images))])
-    free = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :]
-    left = weights.copy()
-    while free.shape[1]:
-        along = free[:, 0] if free[:, 0].max() >= -free[:, 0].min() else -free[:, 0]
-        ratio = np.where(along > 0, left / np.where(along > 0, along, 1.0), np.inf)
-        gone = int(ratio.argmin())
-        left = np.maximum(left - ratio[gone] * along, 0.0)
-        left[gone] = 0.0
-        # turn the vectors so that the first alone moves this outcome, and drop that one
-        mirror = free[gone].copy()
+    null_vectors = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :]
+    remaining = weights.copy()
+    while null_vectors.shape[1]:
+        direction = null_vectors[:, 0]
+        if direction.max() < -direction.min():
+            direction = -direction
+        ratio = np.where(direction > 0, remaining / np.where(direction > 0, direction, 1.0), np.inf)
+        dropped = int(ratio.argmin())
+        remaining = np.maximum(remaining - ratio[dropped] * direction, 0.0)
+        remaining[dropped] = 0.0
+        # Turn the vectors so that the first alone moves this outcome, and drop that one.
+        mirror = null_vectors[dropped].copy()
         mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
         square = float(mirror @ mirror)
-        turned = free - np.outer(free @ mirror, 2 * mirror / square) if square > 0 else free
-        free = np.ascontiguousarray(turned[:, 1:])
-        free[gone] = 0.0
-    return left
+        turned = null_vectors
+        if square > 0:
+            turned = null_vectors - np.outer(null_vectors @ mirror, 2 * mirror / square)
+        null_vectors = np.ascontiguousarray(turned[:, 1:])
+        null_vectors[dropped] = 0.0
+    return remaining
 
 
 def candidates(support: Support) -> tuple[Array, Array]:
     """Outcomes (K, d) and images (K, n) that are best in some direction, in fixed order."""
     rng = stream(0, "supports", "candidates")
-    found = [support.best(h) for h in rng.standard_normal((CANDIDATES, support.size))]
-    images = np.array([vertex.image for vertex in found])
-    first = np.sort(np.unique(images, axis=0, return_index=True)[1])
-    return np.array([found[i].outcome for i in first]), images[first]
+    vertices = [support.best(h) for h in rng.standard_normal((CANDIDATES, support.size))]
+    images = np.array([vertex.image for vertex in vertices])
+    distinct = np.sort(np.unique(images, axis=0, return_index=True)[1])
+    return np.array([vertices[i].outcome for i in distinct]), images[distinct]
 
 
 def mean_of(parts: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
     """Mix them into one."""
-    weights = np.concatenate([m * part.weights for m, part in zip(mass, parts, strict=True)])
+    weights = []
+    for share, part in zip(mass, parts, strict=True):
+        weights.append(share * part.weights)
     outcomes = np.concatenate([part.outcomes for part in parts])
-    return WeightedOutcomes.of(outcomes, np.concatenate([part.images for part in parts]), weights)
+    images = np.concatenate([part.images for part in parts])
+    return WeightedOutcomes.of(outcomes, images, np.concatenate(weights))
 
 
 def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -> WeightedOutcomes:
@@ -130,13 +137,13 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
     outcomes = start.outcomes
     images = start.images
     aim = np.append(np.zeros(len(target)), 1.0)
-    for _ in range(STEPS):
+    for _ in range(MAX_OUTCOMES_ADDED):
         table = np.vstack([(images - target).T, np.ones(len(images))])
-        weights = scipy.optimize.nnls(table, aim, maxiter=MOST)[0]
+        weights = scipy.optimize.nnls(table, aim, maxiter=MAX_NNLS_STEPS)[0]
         weights /= weights.sum()
-        rest = target - weights @ images
-        vertex = support.best(rest)
-        if rest @ (vertex.image - weights @ images) <= CLOSE:
+        gap = target - weights @ images
+        vertex = support.best(gap)
+        if gap @ (vertex.image - weights @ images) <= MIN_IMPROVEMENT:
             break
         kept = weights > 0
         outcomes = np.vstack([outcomes[kept], vertex.outcome])
@@ -164,11 +171,11 @@ class Image(HullSolver):
         self.off_ties = off_ties
         self.size = support.size
         self._outcomes, self._images = candidates(support)
-        even = np.full(len(self._images), 1 / len(self._images))
-        self._mean = WeightedOutcomes.of(self._outcomes, self._images, even)
+        even_weights = np.full(len(self._images), 1 / len(self._images))
+        self._mean = WeightedOutcomes.of(self._outcomes, self._images, even_weights)
         self._atoms: tuple[WeightedOutcomes, ...] = ()
-        unlike = 0.25 + 0.5 * (np.arange(1, len(even) + 1) * GOLDEN % 1)
-        self._unlike = unlike / unlike.sum()
+        unequal_weights = 0.25 + 0.5 * (np.arange(1, len(even_weights) + 1) * GOLDEN % 1)
+        self._unlike = unequal_weights / unequal_weights.sum()
         self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unlike)
 
     @property
@@ -186,68 +193,68 @@ class Image(HullSolver):
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
 
     def _play(self, game: Game) -> Solution:
-        points, fields, spell, outcomes, images = self._walk(game)
-        own = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
-        points = np.vstack([own, points])
-        fields = np.vstack([game.fields(own), fields])
-        spell = [*(partial(replace, atom) for atom in self._atoms), *spell]
-        most = len(points) + ANSWERS
-        aim = AIM * game.tolerance
+        points, fields, ensemble_makers, outcomes, images = self._walk(game)
+        last_points = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
+        points = np.vstack([last_points, points])
+        fields = np.vstack([game.fields(last_points), fields])
+        ensemble_makers = [*(partial(replace, atom) for atom in self._atoms), *ensemble_makers]
+        max_points = len(points) + MAX_ANSWERS
+        aim = SHARE_OF_MIXTURE * game.tolerance
         best = np.inf
         mass = np.empty(0)
-        for _ in range(TURNS):
+        for _ in range(MAX_PROGRAMS):
             payments = (points * fields).sum(1)
             trial, distribution = best_mixture(payments, fields @ images.T, simplex=True)
             payment = float(trial @ payments)
             field = trial @ fields
             vertex = self.support.best(-field)
             worst = -float(field @ vertex.image)
-            listed = -float((images @ field).min())
+            worst_listed = -float((images @ field).min())
             if payment + worst < best:
                 best = payment + worst
                 mass = trial
-            new_point = payment + listed > aim / 2 and len(points) < most
-            new_outcome = worst > listed + aim / 10
+            new_point = payment + worst_listed > aim / 2 and len(points) < max_points
+            new_outcome = worst > worst_listed + aim / 10
             if best <= aim or not (new_point or new_outcome):
                 break
             if new_point:
                 answer = WeightedOutcomes.of(outcomes, images, distribution)
                 answer = self._kept_off(answer, game.inset)
-                spell.append(partial(replace, answer))
+                ensemble_makers.append(partial(replace, answer))
                 points = np.vstack([points, answer.point])
                 fields = np.vstack([fields, game.field(answer.point)])
             if new_outcome:
                 outcomes = np.vstack([outcomes, vertex.outcome])
                 images = np.vstack([images, vertex.image])
-        chosen = np.flatnonzero(mass > LIGHTEST)
-        mass = mass[chosen] / mass[chosen].sum()
+        weighted = np.flatnonzero(mass > LIGHTEST)
+        mass = mass[weighted] / mass[weighted].sum()
         # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
         # another prediction.
-        points = points[chosen]
-        fields = fields[chosen]
-        certificate = self.worst(mass, points, fields, ENOUGH * game.tolerance)
-        return Solution(points, mass, certificate, tuple(spell[j]() for j in chosen))
+        points = points[weighted]
+        fields = fields[weighted]
+        certificate = self.worst(mass, points, fields, SHARE_OF_CERTIFICATE * game.tolerance)
+        return Solution(points, mass, certificate, tuple(ensemble_makers[j]() for j in weighted))
 
-    def _kept_off(self, spelled: WeightedOutcomes, inset: float) -> WeightedOutcomes:
+    def _kept_off(self, ensemble: WeightedOutcomes, inset: float) -> WeightedOutcomes:
         """Move a prediction towards the inner one, by a share of the way."""
         if inset == 0.0:
-            return spelled
-        return mean_of((spelled, self._inner), np.array([1 - inset, inset]))
+            return ensemble
+        return mean_of((ensemble, self._inner), np.array([1 - inset, inset]))
 
     def _walk(self, game: Game) -> Walked:
         """Return undominated predictions of a walk, their fields and ensembles.
 
         And the outcomes from which it made them, with their images.
         """
-        known = [*_spelled(game.start), *self._atoms]
-        first = known[0]
-        outcomes = np.vstack([*(some.outcomes for some in known), self._outcomes])
-        images = np.vstack([*(some.images for some in known), self._images])
+        known_ensembles = [*_spelled(game.start), *self._atoms]
+        start = known_ensembles[0]
+        outcomes = np.vstack([*(ensemble.outcomes for ensemble in known_ensembles), self._outcomes])
+        images = np.vstack([*(ensemble.images for ensemble in known_ensembles), self._images])
         pull = np.append(np.zeros(len(images) - len(self._unlike)), self._unlike)
-        point = first.point
+        point = start.point
         share = np.zeros(len(images))
-        met = set(range(len(first.weights)))
-        share[: len(met)] = first.weights
+        used_outcomes = set(range(len(start.weights)))
+        share[: len(used_outcomes)] = start.weights
         points, fields = np.empty((2, len(WALK), self.size))
         shares = np.empty((len(WALK), len(images)))
         for t, step in enumerate(WALK):
@@ -258,23 +265,26 @@ class Image(HullSolver):
             shares[t] = share
             fields[t] = game.field(point)
             best = int(values(images, fields[t]).argmin())
-            met.add(best)
+            used_outcomes.add(best)
             point = point + step * (images[best] - point)
             share = (1 - step) * share
             share[best] += step
         kept = undominated(points, fields)
-        listed = sorted(met)
-        spell = [partial(WeightedOutcomes.of, outcomes, images, shares[t]) for t in kept]
-        return points[kept], fields[kept], spell, outcomes[listed], images[listed]
+        used = sorted(used_outcomes)
+        ensemble_makers = [partial(WeightedOutcomes.of, outcomes, images, shares[t]) for t in kept]
+        return points[kept], fields[kept], ensemble_makers, outcomes[used], images[used]
 
     def choices(self, game: Game) -> Solution:
-        points, _, spell, *_ = self._walk(game)
-        corners = [
-            self._kept_off(WeightedOutcomes(y[None], np.ones(1), s[None]), game.inset)
-            for y, s in zip(self._outcomes[:CORNERS], self._images[:CORNERS], strict=True)
-        ]
+        points, _, ensemble_makers, *_ = self._walk(game)
+        corners = []
+        for outcome, image in zip(
+            self._outcomes[:MAX_CORNERS], self._images[:MAX_CORNERS], strict=True
+        ):
+            alone = WeightedOutcomes(outcome[None], np.ones(1), image[None])
+            corners.append(self._kept_off(alone, game.inset))
         points = np.vstack([points, [corner.point for corner in corners]])
-        return Solution(points, ensembles=(*(own() for own in spell), *corners))
+        ensembles = [make_ensemble() for make_ensemble in ensemble_makers]
+        return Solution(points, ensembles=(*ensembles, *corners))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
@@ -282,7 +292,7 @@ class Image(HullSolver):
         payments = (points * fields).sum(1)
         images = self._images
         aim = limit
-        for _ in range(TURNS):
+        for _ in range(MAX_PROGRAMS):
             mass = cheapest(values, payments, fields @ images.T, limit=aim, box=False)
             if mass is None:
                 return None
@@ -302,12 +312,12 @@ class Image(HullSolver):
         self._mean = mean_of(self._atoms, solution.mass)
 
     def state(self) -> dict[str, Any]:
-        known = [self._mean, *self._atoms]
+        ensembles = [self._mean, *self._atoms]
         return {
-            "sizes": np.array([len(some.weights) for some in known]),
-            "outcomes": np.vstack([some.outcomes for some in known]),
-            "weights": np.concatenate([some.weights for some in known]),
-            "images": np.vstack([some.images for some in known]),
+            "sizes": np.array([len(ensemble.weights) for ensemble in ensembles]),
+            "outcomes": np.vstack([ensemble.outcomes for ensemble in ensembles]),
+            "weights": np.concatenate([ensemble.weights for ensemble in ensembles]),
+            "images": np.vstack([ensemble.images for ensemble in ensembles]),
         }
 
     def restore(self, state: dict[str, Any]) -> None:

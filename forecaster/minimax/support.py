@@ -25,12 +25,12 @@ from regretless.market.losses.basis import Basis, Support, Vertex
 ROUNDING = 1e-12  # of s(y), which is in [0, 1]
 PRECISION = 3e-4  # gap per unit of |h|_1 at which cells are not split any more
 # rounds of splitting, and children in one of them
-SPLITS = 8
-WIDEST = 512
+MAX_SPLITS = 8
+MAX_CHILDREN = 512
 # of a grid, and in its table of s
-MOST_POINTS = 20_000
-MOST_NUMBERS = 600_000
-LARGEST_LIST = 8_000_000  # numbers in the s of listed outcomes
+MAX_GRID_POINTS = 20_000
+MAX_GRID_NUMBERS = 600_000
+MAX_LISTED_NUMBERS = 8_000_000  # numbers in the s of listed outcomes
 
 
 def values(images: Array, direction: Array) -> Array:
@@ -51,15 +51,15 @@ class ListedSupport(Support):
     def __init__(self, basis: Basis, places: Array) -> None:
         self.outcomes = basis.outcomes
         self.size = basis.size
-        if len(places) * self.size > LARGEST_LIST:
-            told = f"{len(places)} x {self.size} numbers are too many"
-            raise ValueError(f"{told}; use a coarser basis")
+        if len(places) * self.size > MAX_LISTED_NUMBERS:
+            fault = f"{len(places)} x {self.size} numbers are too many"
+            raise ValueError(f"{fault}; use a coarser basis")
         self._places = places
         self._images = np.ascontiguousarray(basis.transform(places))
 
     def best(self, direction: Array) -> Vertex:
-        top = int(values(self._images, direction).argmax())
-        return Vertex(self._places[top], self._images[top])
+        best_index = int(values(self._images, direction).argmax())
+        return Vertex(self._places[best_index], self._images[best_index])
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
         """Return the greatest value of the list: there is none between."""
@@ -95,8 +95,8 @@ class SeparableSupport(Support):
         return float(self._parts(direction).max(1).sum() + slack)
 
     def _parts(self, direction: Array) -> Array:
-        own = direction.reshape(self.outcomes, -1)
-        return np.asarray(np.einsum("gdm,dm->dg", self._images, own))
+        direction_of_coordinates = direction.reshape(self.outcomes, -1)
+        return np.asarray(np.einsum("gdm,dm->dg", self._images, direction_of_coordinates))
 
 
 class CellBasis(Basis):
@@ -118,13 +118,13 @@ class CellSupport(ListedSupport):
     """
 
     def __init__(self, basis: CellBasis, low: float, high: float, power: int = 1) -> None:
-        points = min(MOST_POINTS, MOST_NUMBERS // basis.size) ** (1 / basis.outcomes)
+        points = min(MAX_GRID_POINTS, MAX_GRID_NUMBERS // basis.size) ** (1 / basis.outcomes)
         levels = np.linspace(low, high, max(int(points + 1e-9), 2)) ** power
         super().__init__(basis, basis.place(grid_points(levels, basis.outcomes)))
         self._basis = basis
         self._shape = (len(levels),) * self.outcomes
         self._low, self._high = (
-            grid_points(own, self.outcomes) for own in (levels[:-1], levels[1:])
+            grid_points(corner_levels, self.outcomes) for corner_levels in (levels[:-1], levels[1:])
         )
         above, below = basis.errors(self._low, self._high)
         self._above = _shared(above)
@@ -136,17 +136,19 @@ class CellSupport(ListedSupport):
         scores = values(self._images, direction)
         grid = scores.reshape(self._shape)
         for axis in range(self.outcomes):  # the greatest value at a corner of every cell
-            ends = [np.take(grid, range(s, grid.shape[axis] - 1 + s), axis) for s in (0, 1)]
-            grid = np.maximum(*ends)
+            cells = grid.shape[axis] - 1
+            at_lower_ends = np.take(grid, range(cells), axis)
+            at_upper_ends = np.take(grid, range(1, cells + 1), axis)
+            grid = np.maximum(at_lower_ends, at_upper_ends)
         value = grid.ravel() + excess(direction, self._above, self._below)
         low = self._low
         high = self._high
-        reached = float(scores.max())
+        attained = float(scores.max())
         closeness = PRECISION * float(np.abs(direction).sum())
-        few = max(WIDEST // len(self._corners) ** 2, 1)
-        for _ in range(SPLITS):
+        n_split = max(MAX_CHILDREN // len(self._corners) ** 2, 1)
+        for _ in range(MAX_SPLITS):
             order = np.argsort(-value, kind="stable")
-            worst = order[:few][value[order[:few]] > max(reached + closeness, enough)]
+            worst = order[:n_split][value[order[:n_split]] > max(attained + closeness, enough)]
             if not len(worst):
                 break
             half = (high[worst] - low[worst])[:, None] / 2
@@ -157,13 +159,13 @@ class CellSupport(ListedSupport):
             scores = values(self._basis.transform(places), direction)
             best = scores.reshape(len(start), -1).max(1)
             inside = best + excess(direction, *self._basis.errors(start, end))
-            reached = max(reached, float(best.max()))
-            kept = np.flatnonzero(value > reached)
+            attained = max(attained, float(best.max()))
+            kept = np.flatnonzero(value > attained)
             kept = kept[~np.isin(kept, worst)]
             value = np.concatenate([value[kept], inside])
             low = np.vstack([low[kept], start])
             high = np.vstack([high[kept], end])
-        return max(float(value.max(initial=-np.inf)), reached)
+        return max(float(value.max(initial=-np.inf)), attained)
 
 
 def _shared(table: Array) -> Array:

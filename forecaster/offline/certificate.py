@@ -78,33 +78,38 @@ def certify(
     """
     swap = measure == "decision_swap"
     rule = decision_swap_regret if swap else omniprediction_regret
-    instead = np.take_along_axis(table, comparators.T, axis=1)  # (m, A + C)
-    gains = table[:, :, None] - instead[:, None, :]
+    losses_of_comparators = np.take_along_axis(table, comparators.T, axis=1)  # (m, A + C)
+    gains = table[:, :, None] - losses_of_comparators[:, None, :]
     weights = play
     charges = _charges(play.shape[1], len(comparators))
     if not swap:
         gains = (play[:, :, None] * gains).sum(1, keepdims=True)
         weights = np.ones((len(play), 1))
         charges = np.full((1, 1), math.log(len(comparators)))
-    wanted = math.log(len(RATES) / kappa)
-    bound = min(_bound(gains, weights, charges, rate=rate, wanted=wanted) for rate in RATES)
+    log_target = math.log(len(RATES) / kappa)
+    bound = min(_bound(gains, weights, charges, rate=rate, log_target=log_target) for rate in RATES)
     return Certificate(rule(table, play, comparators), bound, len(table))
 
 
-def _bound(gains: Array, weights: Array, charges: Array, *, rate: float, wanted: float) -> float:
+def _bound(
+    gains: Array, weights: Array, charges: Array, *, rate: float, log_target: float
+) -> float:
     """Find the least u that a bet at this rate refutes, for gains (m, A, A + C)."""
     low = 0.0
     high = 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
         bets = np.einsum("ia,iac->ac", weights, np.log1p(rate * (middle - gains)))
-        low, high = (low, middle) if (bets - charges).min(1).sum() >= wanted else (middle, high)
+        if (bets - charges).min(1).sum() >= log_target:
+            high = middle
+        else:
+            low = middle
     return high
 
 
 def _charges(actions: int, comparators: int) -> Array:
     if actions == 1:
         return np.full((1, comparators), math.log(comparators))
-    found = np.full((actions, comparators), math.log(actions) + math.log(comparators - 1))
-    np.fill_diagonal(found[:, :actions], -math.log1p(-1 / actions))
-    return found
+    charges = np.full((actions, comparators), math.log(actions) + math.log(comparators - 1))
+    np.fill_diagonal(charges[:, :actions], -math.log1p(-1 / actions))
+    return charges

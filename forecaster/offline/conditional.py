@@ -93,8 +93,8 @@ class Sample:
         """Weights (m,) of some rows, 0 for others, and these on the support, sparse (m, S)."""
         weights = np.zeros(len(self.outcomes))
         weights[rows] = self.weights[rows]
-        given = self.outcomes[:, :1], weights[:, None]
-        return weights, onto(self.points, np.arange(len(weights))[:, None], *given)
+        places = np.arange(len(weights))[:, None]
+        return weights, onto(self.points, places, self.outcomes[:, :1], weights[:, None])
 
 
 def support(outcomes: Array, weights: Array) -> Array:
@@ -115,16 +115,17 @@ def onto(points: Array, places: Indices, values: Array, mass: Array) -> Any:
     knots = points[:, 0]
     if points.shape[1] > 1 or len(knots) == 1:
         return _sparse(places % len(knots), mass, len(knots))
-    given = values.clip(knots[0], knots[-1])
-    above = np.searchsorted(knots, given).clip(1, len(knots) - 1)
-    up = (given - knots[above - 1]) / (knots[above] - knots[above - 1])
-    beside = np.hstack([above - 1, above]), np.hstack([mass * (1 - up), mass * up])
-    return _sparse(*beside, len(knots))
+    within = values.clip(knots[0], knots[-1])
+    upper = np.searchsorted(knots, within).clip(1, len(knots) - 1)
+    share_of_upper = (within - knots[upper - 1]) / (knots[upper] - knots[upper - 1])
+    neighbours = np.hstack([upper - 1, upper])
+    mass_of_neighbours = np.hstack([mass * (1 - share_of_upper), mass * share_of_upper])
+    return _sparse(neighbours, mass_of_neighbours, len(knots))
 
 
 def _sparse(places: Indices, values: Array, columns: int) -> Any:
-    ends = np.arange(0, places.size + 1, places.shape[1])
-    return sparse.csr_matrix((values.ravel(), places.ravel(), ends), (len(places), columns))
+    row_starts = np.arange(0, places.size + 1, places.shape[1])
+    return sparse.csr_matrix((values.ravel(), places.ravel(), row_starts), (len(places), columns))
 
 
 class Member(ABC):
@@ -139,11 +140,13 @@ class Member(ABC):
         return _in_parts(self.weights, features, table)
 
 
-def _in_parts(weigh: Callable[[Array], Array], given: Array, table: Array) -> Array:
-    found = np.empty((len(given), table.shape[1]))
-    for i in range(0, len(given), CHUNK):
-        found[i : i + CHUNK] = weigh(given[i : i + CHUNK]) @ table
-    return found
+def _in_parts(weigh: Callable[[Array], Array], rows: Array, table: Array) -> Array:
+    """Return weigh(rows) @ table (m, q), so many rows at a time as fit into memory."""
+    expected = np.empty((len(rows), table.shape[1]))
+    for start in range(0, len(rows), CHUNK):
+        part = slice(start, start + CHUNK)
+        expected[part] = weigh(rows[part]) @ table
+    return expected
 
 
 def cross_fitted(grow: Callable[[Sample, Indices], Member], sample: Sample) -> tuple[Member, Array]:
@@ -172,22 +175,22 @@ class Leaves(Member):
     """
 
     def __init__(self, sample: Sample, rows: Indices) -> None:
-        many = len(rows) > MOST_ROWS
+        is_subsampled = len(rows) > MOST_ROWS
         forest = ExtraTreesRegressor(
             sample.trees,
             min_samples_leaf=min(2, max(1, len(rows) // 4)),
-            bootstrap=many,
-            max_samples=MOST_ROWS if many else None,
+            bootstrap=is_subsampled,
+            max_samples=MOST_ROWS if is_subsampled else None,
             random_state=sample.seed(),
         )
-        features, outcomes, own = sample.part(rows)
+        features, outcomes, row_weights = sample.part(rows)
         target = np.concatenate([outcomes, rankdata(outcomes, axis=0)], axis=1)
-        forest.fit(features, StandardScaler().fit_transform(target), own)
+        forest.fit(features, StandardScaler().fit_transform(target), row_weights)
         weights, onto = sample.counted(rows)
-        inside = _leaves(forest, sample.features).T.tocsr()
-        mass = np.maximum(inside @ weights, FLOOR) * sample.trees
+        is_in_leaf = _leaves(forest, sample.features).T.tocsr()
+        mass = np.maximum(is_in_leaf @ weights, FLOOR) * sample.trees
         self.forest = forest
-        self.shares: Any = sparse.csr_matrix(sparse.diags(1 / mass) @ inside @ onto)
+        self.shares: Any = sparse.csr_matrix(sparse.diags(1 / mass) @ is_in_leaf @ onto)
 
     def weights(self, features: Array) -> Array:
         return np.asarray((_leaves(self.forest, features) @ self.shares).toarray())
@@ -219,39 +222,50 @@ class Around(Member):
         """Learn a forecast and its errors by cross-fitting, and what is expected so (m, q)."""
         forecasts = np.full(sample.outcomes.shape, np.nan)
         for rows, tested in sample.folds:
-            made = make(sample, rows).predict(sample.features[tested])
-            forecasts[tested] = made.reshape(len(tested), -1)
-        missed = sample.outcomes - forecasts
-        known = np.flatnonzero(np.isfinite(missed[:, 0]))
-        if len(known) > MOST_NEIGHBOURS:
-            known = sample.rng.choice(known, MOST_NEIGHBOURS, replace=False)
-        known = known[np.argsort(missed[known, 0], kind="stable")]
-        own = forecasts[known], missed[known], sample.weights[known]
-        scale = np.sqrt(StandardScaler().fit(own[0], sample_weight=own[2]).var_)
-        width = (WIDTH if len(scale) == 1 else WIDTH_OF_ROWS) * np.maximum(scale, LEAST_SPREAD)
-        model = make(sample, np.arange(len(missed)))
-        found = cls(model, *own, width, known, sample.points)
+            predicted = make(sample, rows).predict(sample.features[tested])
+            forecasts[tested] = predicted.reshape(len(tested), -1)
+        errors = sample.outcomes - forecasts
+        forecast_rows = np.flatnonzero(np.isfinite(errors[:, 0]))
+        if len(forecast_rows) > MOST_NEIGHBOURS:
+            forecast_rows = sample.rng.choice(forecast_rows, MOST_NEIGHBOURS, replace=False)
+        order = np.argsort(errors[forecast_rows, 0], kind="stable")
+        forecast_rows = forecast_rows[order]
+        known_forecasts = forecasts[forecast_rows]
+        mass = sample.weights[forecast_rows]
+        scale = np.sqrt(StandardScaler().fit(known_forecasts, sample_weight=mass).var_)
+        width_in_deviations = WIDTH if len(scale) == 1 else WIDTH_OF_ROWS
+        member = cls(
+            model=make(sample, np.arange(len(errors))),
+            forecasts=known_forecasts,
+            missed=errors[forecast_rows],
+            mass=mass,
+            width=width_in_deviations * np.maximum(scale, LEAST_SPREAD),
+            places=forecast_rows,
+            points=sample.points,
+        )
         expected = np.full(sample.truth.shape, np.nan)
         for rows, tested in sample.folds:
-            if (seen := np.isin(known, rows)).any():
-                near = partial(found.at, seen=seen)
-                expected[tested] = _in_parts(near, forecasts[tested], sample.table)
+            is_seen = np.isin(forecast_rows, rows)
+            if is_seen.any():
+                weigh = partial(member.at, seen=is_seen)
+                expected[tested] = _in_parts(weigh, forecasts[tested], sample.table)
             else:  # the first fold of a time split: nobody was forecast before
                 expected[tested] = np.average(sample.truth[rows], 0, sample.weights[rows])
-        return found, expected
+        return member, expected
 
     def weights(self, features: Array) -> Array:
         return self.at(np.reshape(self.model.predict(features), (len(features), -1)))
 
-    def at(self, here: Array, seen: Any = slice(None)) -> Array:
+    def at(self, forecasts: Array, seen: Any = slice(None)) -> Array:
         """Weights (m, S) where forecasts are (m, d), by those of the rows that are seen."""
-        apart = cdist(here / self.width, self.forecasts[seen] / self.width, "sqeuclidean")
-        near = (np.exp(-0.5 * apart) + FLOOR) * self.mass[seen]
-        near /= near.sum(1, keepdims=True)
-        values = here[:, :1] + self.missed[seen, 0]
-        places = self.places[seen]
-        places = np.broadcast_to(places, near.shape)
-        return np.asarray(onto(self.points, places, values, near).toarray())
+        squared_distances = cdist(
+            forecasts / self.width, self.forecasts[seen] / self.width, "sqeuclidean"
+        )
+        row_weights = (np.exp(-0.5 * squared_distances) + FLOOR) * self.mass[seen]
+        row_weights /= row_weights.sum(1, keepdims=True)
+        outcomes = forecasts[:, :1] + self.missed[seen, 0]
+        places = np.broadcast_to(self.places[seen], row_weights.shape)
+        return np.asarray(onto(self.points, places, outcomes, row_weights).toarray())
 
 
 def ridge(sample: Sample, rows: Indices) -> Any:
@@ -284,6 +298,15 @@ MEMBERS: dict[str, Callable[[Sample], tuple[Member, Array]]] = {
 MIXED = {"auto": tuple(MEMBERS), "ridge": ("marginal", "ridge")}
 
 
+def _centred_losses(tables: Sequence[Array]) -> Array:
+    """Return losses less each loss's mean over actions, side by side: (m, q) of (m, K, A)."""
+    centred = []
+    for table in tables:
+        less_mean = table - table.mean(-1, keepdims=True)
+        centred.append(less_mean.reshape(len(table), -1))
+    return np.concatenate(centred, axis=1)
+
+
 class ConditionalDistribution:
     """A mixture of members, with shares (B,) that add up to 1, on points (S, d) of the outcome.
 
@@ -296,30 +319,41 @@ class ConditionalDistribution:
         self.listed = listed
         self.rounds = len(outcomes)
         self.points = support(outcomes, rows.weights)
-        table, truth = (
-            # less each loss's mean over actions, side by side
-            np.concatenate([(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in tables], 1)
-            for tables in (listed.values(self.points), listed.values(outcomes))
-        )
-        if (functions := table.shape[1]) > MOST_FUNCTIONS:
-            kept = np.sort(rng.choice(np.arange(functions), MOST_FUNCTIONS, replace=False))
-            table = table[:, kept]
-            truth = truth[:, kept]
+        table = _centred_losses(listed.values(self.points))
+        truth = _centred_losses(listed.values(outcomes))
+        n_functions = table.shape[1]
+        if n_functions > MOST_FUNCTIONS:
+            chosen = rng.choice(np.arange(n_functions), MOST_FUNCTIONS, replace=False)
+            kept_functions = np.sort(chosen)
+            table = table[:, kept_functions]
+            truth = truth[:, kept_functions]
         folds = list(folds_of(estimator.cv, rows, int(rng.integers(2**31))))
-        own = rows.seen, outcomes, rows.weights, folds, estimator.trees, rng
-        sample = Sample(*own, self.points, table, truth)
-
+        sample = Sample(
+            features=rows.seen,
+            outcomes=outcomes,
+            weights=rows.weights,
+            folds=folds,
+            trees=estimator.trees,
+            rng=rng,
+            points=self.points,
+            table=table,
+            truth=truth,
+        )
         names = MIXED[estimator.base] if rows.seen.shape[1] else ("marginal",)
-        made = {name: MEMBERS[name](sample) for name in names}
-        mixed = shares_of([expected for _, expected in made.values()], truth, rows.weights)
-        chosen = mixed >= LEAST_SHARE
-        self.members = {name: made[name][0] for name in np.array(names)[chosen].tolist()}
-        self.shares = mixed[chosen] / mixed[chosen].sum()
+        members = {}
+        expectations = []
+        for name in names:
+            members[name], expected = MEMBERS[name](sample)
+            expectations.append(expected)
+        shares = shares_of(expectations, truth, rows.weights)
+        is_kept = shares >= LEAST_SHARE
+        self.members = {name: members[name] for name in np.array(names)[is_kept].tolist()}
+        self.shares = shares[is_kept] / shares[is_kept].sum()
 
     def expected(self, seen: Array, table: Array) -> Array:
         """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
-        parts = zip(self.shares, self.members.values(), strict=True)
-        return np.asarray(sum(v * member.expected(seen, table) for v, member in parts))
+        members = zip(self.shares, self.members.values(), strict=True)
+        return np.asarray(sum(share * member.expected(seen, table) for share, member in members))
 
     def mean(self, seen: Array) -> Array:
         """Return the mean prediction (m, n) of s(y)."""
@@ -336,14 +370,17 @@ class ConditionalDistribution:
 
     def quantiles(self, seen: Array, levels: Sequence[float]) -> Array:
         """Return quantiles (m, d, levels), by the distribution function at ``STEPS`` values."""
-        found = []
+        quantiles = []
         for column in self.points.T:
-            steps = np.quantile(column, np.linspace(0, 1, STEPS), method="higher")
-            values = np.unique(column if len(np.unique(column)) <= STEPS else steps)
-            below = self.expected(seen, (column[:, None] <= values).astype(np.float64))
-            place = (below[:, None] < np.array(levels)[:, None] - ROUNDING).sum(2)
-            found.append(values[place.clip(max=len(values) - 1)])
-        return np.stack(found, axis=1)
+            values = np.unique(column)
+            if len(values) > STEPS:
+                values = np.unique(np.quantile(column, np.linspace(0, 1, STEPS), method="higher"))
+            is_at_most = (column[:, None] <= values).astype(np.float64)
+            distribution_function = self.expected(seen, is_at_most)
+            is_below_level = distribution_function[:, None] < np.array(levels)[:, None] - ROUNDING
+            first_above = is_below_level.sum(2)
+            quantiles.append(values[first_above.clip(max=len(values) - 1)])
+        return np.stack(quantiles, axis=1)
 
     def alternatives(self, loss: Loss, seen: Array) -> Indices:
         """Return the actions (B, m) of comparators: what each member would do by itself."""
@@ -355,9 +392,13 @@ class ConditionalDistribution:
 def folds_of(cv: Any, rows: Rows, seed: int) -> Any:
     """Split rows for cross-fitting; the rows of a group stay in one fold."""
     if isinstance(cv, int | np.integer):
-        most = len(np.unique(np.arange(len(rows.seen)) if rows.groups is None else rows.groups))
-        kind = KFold if rows.groups is None else GroupKFold
-        cv = kind(min(int(cv), most), shuffle=True, random_state=seed)
+        if rows.groups is None:
+            kind = KFold
+            n_units = len(rows.seen)
+        else:
+            kind = GroupKFold
+            n_units = len(np.unique(rows.groups))
+        cv = kind(min(int(cv), n_units), shuffle=True, random_state=seed)
     return check_cv(cv).split(rows.seen, rows.outcomes, rows.groups)
 
 
@@ -365,10 +406,14 @@ def shares_of(expected: Sequence[Array], truth: Array, weights: Array) -> Array:
     """Mix members: v (B,), from what they expected of functions with values (m, q)."""
     tested = np.isfinite(expected[0]).all(1)
     root = np.sqrt(weights[tested])[:, None]
-    residuals = np.array([(root * (own[tested] - truth[tested])).ravel() for own in expected])
+    residuals_of_members = []
+    for expected_of_member in expected:
+        errors = expected_of_member[tested] - truth[tested]
+        residuals_of_members.append((root * errors).ravel())
+    residuals = np.array(residuals_of_members)
     gram = residuals @ residuals.T
     values, vectors = np.linalg.eigh(gram / max(gram.trace(), 1e-300))
-    half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    system = np.vstack([half, np.ones((1, len(expected)))])
+    root_of_gram = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    system = np.vstack([root_of_gram, np.ones((1, len(expected)))])
     solution, _ = nnls(system, np.append(np.zeros(len(expected)), 1.0))
     return np.asarray(solution / solution.sum())

@@ -55,12 +55,13 @@ def radius(net: Array) -> float:
 
 def snap(points: ArrayLike, net: Array) -> Indices:
     """Return the index (T,) of the nearest point of a net for points (T, m); UserError outside."""
-    given = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
-    if given.shape[1] != net.shape[1] or not ((given >= 0) & (given <= 1)).all():
+    actions = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
+    if actions.shape[1] != net.shape[1] or not ((actions >= 0) & (actions <= 1)).all():
         raise UserError(f"a policy must suggest points of [0, 1]^{net.shape[1]}; clip its output")
     cells = round(1 / (2 * radius(net)))  # per axis
-    place = np.minimum(np.floor(given * cells), cells - 1).astype(np.intp)
-    return np.asarray(np.ravel_multi_index(tuple(place.T), (cells,) * net.shape[1]), dtype=np.intp)
+    cell_of_action = np.minimum(np.floor(actions * cells), cells - 1).astype(np.intp)
+    shape = (cells,) * net.shape[1]
+    return np.asarray(np.ravel_multi_index(tuple(cell_of_action.T), shape), dtype=np.intp)
 
 
 def theorem_theta(*, size: int, lipschitz: float, rounds: int, dimension: int = 1) -> float:
@@ -82,14 +83,21 @@ class ContinuousLoss(ABC):
     def check(self, seed: int = 0) -> None:
         """Compare the declared constant and range with a sample; UserError where they are wrong."""
         rng = stream(seed, "net", "check")
-        far = rng.random((SAMPLE // 2, self.dimension))
-        near = np.clip(far + rng.uniform(-0.01, 0.01, far.shape), 0.0, 1.0)
-        values = self.on(np.concatenate([far, near])).losses(rng.random((16, self.outcomes)))
-        if not ((values >= -ROUNDING) & (values <= 1 + ROUNDING)).all():
+        actions = rng.random((SAMPLE // 2, self.dimension))
+        neighbours = np.clip(actions + rng.uniform(-0.01, 0.01, actions.shape), 0.0, 1.0)
+        outcomes = rng.random((16, self.outcomes))
+        losses = self.on(np.concatenate([actions, neighbours])).losses(outcomes)
+        if not ((losses >= -ROUNDING) & (losses <= 1 + ROUNDING)).all():
             raise UserError(f"{type(self).__name__}: its values leave [0, 1]; scale the loss")
-        here, there = np.split(values, 2, axis=1)
-        for other, changed in ((near, there), (np.roll(far, 1, axis=0), np.roll(here, 1, axis=1))):
-            slopes = (np.abs(here - changed) - ROUNDING) / np.abs(far - other).max(1)
+        losses_of_actions, losses_of_neighbours = np.split(losses, 2, axis=1)
+        next_actions = np.roll(actions, 1, axis=0)
+        losses_of_next = np.roll(losses_of_actions, 1, axis=1)
+        for others, losses_of_others in (
+            (neighbours, losses_of_neighbours),
+            (next_actions, losses_of_next),
+        ):
+            changes = np.abs(losses_of_actions - losses_of_others) - ROUNDING
+            slopes = changes / np.abs(actions - others).max(1)
             if slopes.max() > self.constant:
                 raise UserError(
                     f"{type(self).__name__}: constant = {self.constant:g}, but between two actions "

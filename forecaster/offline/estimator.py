@@ -187,16 +187,28 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         with refused_in_one_line():
             self._validate_params()
         rule_of(self.weights, 1)  # refused even where a distribution needs no weights
-        own: Any = {"multi_output": True, "ensure_min_samples": 1 if self.base == "none" else 2}
+        has_no_features = X is None or (isinstance(X, list) and not X)
+        table = X
+        if has_no_features:
+            table = np.empty((*np.shape(y)[:1], 0))
         with refused_in_one_line():
-            blank = X is None or (isinstance(X, list) and not X)
-            given = np.empty((*np.shape(y)[:1], 0)) if blank else X
-            features, y = validate_data(self, given, y, **FEATURES, **own)
-            own = {"dtype": np.float64, "ensure_non_negative": True}
-            weights = _check_sample_weight(sample_weight, features, **own)
-            named = None if groups is None else column_or_1d(groups)
-            check_consistent_length(features, named)
-        if not weights.any() or (named is not None and (named == named[0]).all()):
+            features, y = validate_data(
+                self,
+                table,
+                y,
+                **FEATURES,
+                multi_output=True,
+                ensure_min_samples=1 if self.base == "none" else 2,
+            )
+            weights = _check_sample_weight(
+                sample_weight, features, dtype=np.float64, ensure_non_negative=True
+            )
+            group_of_row = None
+            if groups is not None:
+                group_of_row = column_or_1d(groups)
+            check_consistent_length(features, group_of_row)
+        is_one_group = group_of_row is not None and (group_of_row == group_of_row[0]).all()
+        if not weights.any() or is_one_group:
             raise UserError("all rows have weight 0 or are in one group; give others, or leave out")
         outcomes = tables.checked_outcomes(y)
         self.ends_ = tables.ends_of(self.ends, outcomes)
@@ -204,40 +216,45 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         listed = Listed(self, outcomes)
         self.basis_ = listed.basis
         self.net_ = listed.net
-        rows = Rows(listed.seen(self.policies, given, features), outcomes, weights, named)
+        seen = listed.seen(self.policies, table, features)
+        rows = Rows(seen, outcomes, weights, group_of_row)
 
         # learn without the rows that are held out, certify, and learn again from all
         learned: Any = OnlineToBatch if self.base == "none" else ConditionalDistribution
-        held = self._held_out(rows)
-        self.fitted_: Any = learned(self, listed, rows[~held])
+        is_held_out = self._held_out(rows)
+        self.fitted_: Any = learned(self, listed, rows[~is_held_out])
         self.certified_fit_ = self.fitted_
-        self.held_ = rows[held] if held.any() else None
-        certified = self._certified(listed.singles, "decision_swap", self.kappa)
-        self.certified_on_holdout_ = max((one.total for one in certified), default=None)
+        self.held_ = None
+        if is_held_out.any():
+            self.held_ = rows[is_held_out]
+        certificates = self._certified(listed.singles, "decision_swap", self.kappa)
+        self.certified_on_holdout_ = None
+        if certificates:
+            self.certified_on_holdout_ = max(certificate.total for certificate in certificates)
         self.bound_ = self.certified_on_holdout_
         if self.base == "none":
             self.bound_ = self.fitted_.worst()
-        elif self.refit and held.any():
+        elif self.refit and is_held_out.any():
             self.fitted_ = learned(self, listed, rows)
         return self
 
     def _held_out(self, rows: Rows) -> Mask:
         count = len(rows.seen)
         share = self.holdout
-        plain = rows.exchangeable and isinstance(self.cv, Integral)
+        is_exchangeable = rows.exchangeable and isinstance(self.cv, Integral)
+        n_held_out = 0
         if share != "auto":
-            held = max(min(round(float(share) * count), count - 2), 0)
-        else:
-            most = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD))
-            held = most if plain and self.base != "none" and count >= ENOUGH else 0
-        if held and not plain:
+            n_held_out = max(min(round(float(share) * count), count - 2), 0)
+        elif is_exchangeable and self.base != "none" and count >= ENOUGH:
+            n_held_out = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD))
+        if n_held_out and not is_exchangeable:
             raise UserError(
                 f"holdout = {share!r}: groups, sample_weight and time splits say that rows are not "
                 "alike, and no certificate holds; leave one of them out"
             )
-        chosen = np.zeros(count, dtype=bool)
-        chosen[self._stream("holdout").choice(count, held, replace=False)] = True
-        return chosen
+        is_held_out = np.zeros(count, dtype=bool)
+        is_held_out[self._stream("holdout").choice(count, n_held_out, replace=False)] = True
+        return is_held_out
 
     def _stream(self, name: str) -> np.random.Generator:
         return stream(self.random_state or 0, "omniprediction", name)
@@ -262,18 +279,18 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         return self._in_units(fit.outcomes(seen))
 
     def _distribution(self, X: Any) -> tuple[Any, Array]:
-        asked = self._asked(X)
+        fit, seen = self._asked(X)
         if self.base == "none":
             raise UserError("base = 'none' has no distribution of outcomes; fit with base='auto'")
-        return asked
+        return fit, seen
 
     def _outcomes(self, y: Any, *, rows: int) -> Array:
         """Return outcomes (m, d) in [0, 1], one for each row; UserError where they do not fit."""
-        given = tables.checked_outcomes(y)
-        if given.shape != (rows, len(self.ends_)):
-            told = f"y has shape {given.shape}, X has {rows} rows"
-            raise UserError(f"{told}; give {len(self.ends_)} outcomes for each row")
-        return scaled(given, self.ends_)
+        outcomes = tables.checked_outcomes(y)
+        if outcomes.shape != (rows, len(self.ends_)):
+            fault = f"y has shape {outcomes.shape}, X has {rows} rows"
+            raise UserError(f"{fault}; give {len(self.ends_)} outcomes for each row")
+        return scaled(outcomes, self.ends_)
 
     def _in_units(self, values: Array) -> Array:
         low, high = self.ends_.T.reshape(2, -1, *[1] * (values.ndim - 2))
@@ -281,9 +298,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def predict_quantiles(self, X: Any, levels: Sequence[float] = LEVELS) -> Array:
         """Return quantiles (m, d, levels) of outcomes in their own units; not without a base."""
-        asked = _checked_levels(levels)
+        checked_levels = _checked_levels(levels)
         fit, seen = self._distribution(X)
-        return self._in_units(fit.quantiles(seen, asked))
+        return self._in_units(fit.quantiles(seen, checked_levels))
 
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
         """Return the mixed strategy (m, A) of a single loss's best response, ties to the lowest.
@@ -312,22 +329,24 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         ``y_0_q10``, in its own units (with a base); of each listed loss ``loss0``, and so on, or of
         each one ``loss0_0`` of a stack, ``_action``, drawn, and ``_expected_loss``.
         """
-        asked = _checked_levels(levels)
-        (fit, seen), columns = self._asked(X), dict[str, Any]()
+        checked_levels = _checked_levels(levels)
+        fit, seen = self._asked(X)
+        columns: dict[str, Any] = {}
         if self.base != "none":
-            means = fit.outcomes(seen)
-            quantiles = self.predict_quantiles(X, asked)
-            for j, mean in enumerate(self._in_units(means).T):
-                columns[f"y_{j}"] = mean
-                own = {f"y_{j}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(asked)}
-                columns |= own
-        for s, loss in enumerate(tables.as_list(self.losses)):
-            singles: dict[str, AnyLoss] = {f"loss{s}": loss}
+            means = self._in_units(fit.outcomes(seen))
+            quantiles = self.predict_quantiles(X, checked_levels)
+            for coordinate, mean in enumerate(means.T):
+                columns[f"y_{coordinate}"] = mean
+                for index, level in enumerate(checked_levels):
+                    name = f"y_{coordinate}_q{100 * level:g}"
+                    columns[name] = quantiles[:, coordinate, index]
+        for position, loss in enumerate(tables.as_list(self.losses)):
+            singles: dict[str, AnyLoss] = {f"loss{position}": loss}
             if isinstance(loss, Loss) and loss.stack:
-                singles = {f"loss{s}_{k}": loss[k] for k in range(len(loss))}
-            for name, one in singles.items():
-                strategies, expected = fit.play(one, seen)
-                columns[f"{name}_action"] = list(self._drawn(one, strategies))
+                singles = {f"loss{position}_{row}": loss[row] for row in range(len(loss))}
+            for name, single in singles.items():
+                strategies, expected = fit.play(single, seen)
+                columns[f"{name}_action"] = list(self._drawn(single, strategies))
                 columns[f"{name}_expected_loss"] = expected
         return pd.DataFrame(columns, index=getattr(X, "index", None))
 
@@ -345,9 +364,11 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             weights = _check_sample_weight(sample_weight, seen, ensure_non_negative=True)
         if not weights.any():
             raise UserError("sample_weight: all rows have weight 0; give others, or leave it out")
-        singles = fit.listed.singles
-        each = [(fit.play(own, seen)[0] * own.losses(outcomes)).sum(1) for own in singles]
-        return -float(np.average(np.mean(each, axis=0), weights=weights))
+        losses_of_rows = []
+        for loss in fit.listed.singles:
+            strategies, _expected = fit.play(loss, seen)
+            losses_of_rows.append((strategies * loss.losses(outcomes)).sum(1))
+        return -float(np.average(np.mean(losses_of_rows, axis=0), weights=weights))
 
     # regret and bounds
 
@@ -381,11 +402,18 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
     ) -> list[Certificate]:
         """Certify losses all at once; none where no rows were held out."""
-        if (held := self.held_) is None:
+        held_out = self.held_
+        if held_out is None:
             return []
-        own: Any = {"measure": measure, "kappa": kappa / len(losses)}
-        known = self.certified_fit_, held.seen
-        return [certify(*self._compared(*known, loss, held.outcomes), **own) for loss in losses]
+        certificates = []
+        for loss in losses:
+            table, play, comparators = self._compared(
+                self.certified_fit_, held_out.seen, loss, held_out.outcomes
+            )
+            certificates.append(
+                certify(table, play, comparators, measure=measure, kappa=kappa / len(losses))
+            )
+        return certificates
 
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
         """Certify a loss's regret on fresh examples from held-out rows; None where there are none.
@@ -398,7 +426,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         check_name("measure", measure, MEASURES)
         finite = self.fitted_.listed.finite(loss)
         singles = self.fitted_.listed.singles
-        kappa = self.kappa / (len(singles) if any(same(finite, own) for own in singles) else 1)
+        kappa = self.kappa
+        if any(same(finite, listed_loss) for listed_loss in singles):
+            kappa = self.kappa / len(singles)
         return next(iter(self._certified([finite], measure, kappa)), None)
 
     def bound(
@@ -450,7 +480,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
 def _checked_levels(levels: Any) -> list[float]:
     """Return levels of quantiles; UserError unless they are numbers between 0 and 1."""
-    found = numbers("levels", levels)
-    if found.ndim != 1 or not ((found > 0) & (found < 1)).all():
+    checked = numbers("levels", levels)
+    if checked.ndim != 1 or not ((checked > 0) & (checked < 1)).all():
         raise UserError(f"levels = {brief(levels)}: give numbers between 0 and 1")
-    return [float(level) for level in found]
+    return [float(level) for level in checked]

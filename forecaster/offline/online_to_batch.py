@@ -63,10 +63,10 @@ from regretless.market.losses import Loss
 from regretless.market.records import Decision, Mixture
 from regretless.market.regret.ledger import Ledger
 
-CHUNK = 1024  # rows whose losses are computed at once
-MOST_MEGABYTES = 2048.0
-MOST_ROWS = 10**18
-SAME = 1e-12  # linear forms closer than this are equal
+ROWS_AT_ONCE = 1024  # rows whose losses are computed at once
+MAX_MEGABYTES = 2048.0
+MAX_ROWS = 10**18
+EQUAL_FORMS = 1e-12  # linear forms closer than this are equal
 MEASURES = ("omniprediction", "decision_swap")
 EVENTS = {"coordinates": VectorEvents, "losses": GainEvents}
 
@@ -84,8 +84,12 @@ def errors(
     """Return what fresh examples, and the choice of kept rounds, add to the measured regret."""
     choices = actions if measure == "decision_swap" else 1
     logarithm = math.log(2 * losses / kappa) + choices * math.log(actions + policies)
-    left = 0.0 if kept == rounds else 1 - (kept - 1) / rounds
-    return math.sqrt(2 * logarithm / rounds), math.sqrt(2 * left * logarithm / kept)
+    share_left_out = 0.0
+    if kept != rounds:
+        share_left_out = 1 - (kept - 1) / rounds
+    sampling = math.sqrt(2 * logarithm / rounds)
+    choice_of_rounds = math.sqrt(2 * share_left_out * logarithm / kept)
+    return sampling, choice_of_rounds
 
 
 def player_of(
@@ -121,9 +125,10 @@ class OnlineToBatch:
         player = self._fresh()
         rounds = self.rounds
         self.kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
-        if (size := self.kept * _bytes(player.state()) / 2**20) > MOST_MEGABYTES:
-            told = f"rounds_kept = {self.kept}: they take {size:,.0f} MiB"
-            raise UserError(f"{told}; keep fewer, or use events='losses'")
+        megabytes = self.kept * _bytes(player.state()) / 2**20
+        if megabytes > MAX_MEGABYTES:
+            fault = f"rounds_kept = {self.kept}: they take {megabytes:,.0f} MiB"
+            raise UserError(f"{fault}; keep fewer, or use events='losses'")
         rng = stream(estimator.random_state or 0, "omniprediction")
         order = rng.permutation(rounds)
         times = np.sort(rng.choice(rounds, self.kept, replace=False))
@@ -134,25 +139,31 @@ class OnlineToBatch:
         """Play all rounds; keep their regret, and the states before some of them."""
         listed = self.listed
         states = []
-        nobody = np.empty(0, dtype=np.intp)
-        own: Any = {"policies": self.policies, "measures": MEASURES}
-        ledgers = [Ledger(*offset.shape, **own) for offset, _ in listed.forms]
-        asked = self._suggestions(rows.seen)
-        kept = set(times)
-        for t, suggestions in enumerate(asked):
-            if t % CHUNK == 0:
-                part = rows.outcomes[t : t + CHUNK]
-                truths = listed.basis.transform(part)
-                values = listed.values(part)
-            if t in kept:
+        no_agents = np.empty(0, dtype=np.intp)
+        ledgers = [
+            Ledger(*offset.shape, policies=self.policies, measures=MEASURES)
+            for offset, _weights in listed.forms
+        ]
+        kept_rounds = set(times)
+        for t, suggestions in enumerate(self._suggestions(rows.seen)):
+            row_of_chunk = t % ROWS_AT_ONCE
+            if row_of_chunk == 0:
+                outcomes = rows.outcomes[t : t + ROWS_AT_ONCE]
+                statistics = listed.basis.transform(outcomes)
+                losses = listed.values(outcomes)
+            if t in kept_rounds:
                 states.append(player.state())
             mixture = player.mixture(suggestions)
-            for ledger, form, table in zip(ledgers, listed.forms, values, strict=True):
-                played = Decision(strategy(*form, mixture), nobody)
-                ledger.add(played, table[t % CHUNK], suggestions)
-            player.update(truths[t % CHUNK])
+            for ledger, (offset, weights), losses_of_stack in zip(
+                ledgers, listed.forms, losses, strict=True
+            ):
+                played = Decision(strategy(offset, weights, mixture), no_agents)
+                ledger.add(played, losses_of_stack[row_of_chunk], suggestions)
+            player.update(statistics[row_of_chunk])
         self.states: Any = _stacked(states)
-        self.online: Any = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
+        self.online: Any = []
+        for ledger in ledgers:
+            self.online.append({measure: ledger.regret(measure) for measure in MEASURES})
 
     def _fresh(self) -> UnbiasedPrediction:
         return player_of(self.listed, self.kinds, rounds=self.rounds, policies=self.policies)
@@ -163,7 +174,7 @@ class OnlineToBatch:
         check_like(_at(self.states, 0), self._player.state())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: own for name, own in vars(self).items() if not name.startswith("_")}
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -175,10 +186,10 @@ class OnlineToBatch:
     def at(self, suggestions: tuple[int, ...]) -> Mixture:
         """Return all kept rounds' mixtures as one, solved once for each tuple."""
         if suggestions not in self._solved:
-            solved = [self.in_round(i, suggestions) for i in range(self.kept)]
-            points = np.concatenate([mixture.points for mixture in solved])
-            mass = np.concatenate([mixture.weights for mixture in solved]) / len(solved)
-            self._solved[suggestions] = Mixture(points, mass)
+            mixtures = [self.in_round(index, suggestions) for index in range(self.kept)]
+            points = np.concatenate([mixture.points for mixture in mixtures])
+            weights = np.concatenate([mixture.weights for mixture in mixtures]) / len(mixtures)
+            self._solved[suggestions] = Mixture(points, weights)
         return self._solved[suggestions]
 
     def in_round(self, index: int, suggestions: tuple[int, ...]) -> Mixture:
@@ -187,25 +198,30 @@ class OnlineToBatch:
         return self._player.mixture(suggestions)
 
     def mixtures(self, seen: Array) -> tuple[Indices, list[Mixture]]:
-        """Return the prediction for each row: its place (m,) in a list of mixtures."""
+        """Return a list of mixtures, and which of them (m,) each row is predicted by, first."""
         if not self.policies:
             return np.zeros(len(seen), dtype=np.intp), [self.at(())]
-        distinct, place = np.unique(self._suggestions(seen), axis=0, return_inverse=True)
-        return place.ravel(), [self.at(tuple(row)) for row in distinct.tolist()]
+        distinct, mixture_of_row = np.unique(self._suggestions(seen), axis=0, return_inverse=True)
+        return mixture_of_row.ravel(), [self.at(tuple(row)) for row in distinct.tolist()]
 
     def mean(self, seen: Array) -> Array:
         """Return the mean prediction (m, n) of s(y)."""
-        place, mixtures = self.mixtures(seen)
-        return np.array([mixture.mean for mixture in mixtures])[place]
+        mixture_of_row, mixtures = self.mixtures(seen)
+        return np.array([mixture.mean for mixture in mixtures])[mixture_of_row]
 
     def play(self, loss: AnyLoss, seen: Array) -> tuple[Array, Array]:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
         offset, weights, *_ = self._choice(self.listed.finite(loss))
-        place, mixtures = self.mixtures(seen)
-        form = offset[None], weights[None]
-        strategies = np.array([strategy(*form, mixture)[0] for mixture in mixtures])
-        means = [m.weights @ (form[0] + m.points @ weights.T).min(1) for m in mixtures]
-        return strategies[place] / strategies.sum(1)[place, None], np.array(means)[place]
+        mixture_of_row, mixtures = self.mixtures(seen)
+        strategies = np.array(
+            [strategy(offset[None], weights[None], mixture)[0] for mixture in mixtures]
+        )
+        expected_losses_of_mixtures = []
+        for mixture in mixtures:
+            least_loss = (offset[None] + mixture.points @ weights.T).min(1)
+            expected_losses_of_mixtures.append(mixture.weights @ least_loss)
+        probabilities = strategies[mixture_of_row] / strategies.sum(1)[mixture_of_row, None]
+        return probabilities, np.array(expected_losses_of_mixtures)[mixture_of_row]
 
     def alternatives(self, loss: Loss, seen: Array) -> Indices:
         """Return no comparators (0, m) but constants and policies."""
@@ -222,58 +238,85 @@ class OnlineToBatch:
             offset, weights = listed.basis.coefficients(loss)
         except ValueError as reason:
             raise UserError(f"the fitted basis does not serve this loss: {reason}") from reason
-        best = np.inf
-        s = 0
-        k = 0
-        for stack, form in enumerate(listed.forms):
-            if form[0].shape[1] == loss.actions:
-                own = {"kept_offset": form[0], "kept_weights": form[1]}
-                cover = nearest(offset[None], weights[None], **own)
-                if cover.radius[0] < best:
-                    best = float(cover.radius[0])
-                    s = stack
-                    k = int(cover.representative_of[0])
-        if best > max(self.gamma, SAME):
+        least_distance = np.inf
+        stack = 0
+        row = 0
+        for index, (listed_offset, listed_weights) in enumerate(listed.forms):
+            if listed_offset.shape[1] == loss.actions:
+                cover = nearest(
+                    offset[None],
+                    weights[None],
+                    kept_offset=listed_offset,
+                    kept_weights=listed_weights,
+                )
+                if cover.radius[0] < least_distance:
+                    least_distance = float(cover.radius[0])
+                    stack = index
+                    row = int(cover.representative_of[0])
+        if least_distance > max(self.gamma, EQUAL_FORMS):
             return offset, weights, None, np.inf
-        other = listed.stacks[s][k]
-        apart = 0.0
-        if not same(loss, other):
-            apart = best + sum(listed.basis.certified_error(x.as_stack()) for x in (loss, other))
-        return listed.forms[s][0][k], listed.forms[s][1][k], (s, k), apart
+        nearest_loss = listed.stacks[stack][row]
+        distance = 0.0
+        if not same(loss, nearest_loss):
+            errors_of_basis = [
+                listed.basis.certified_error(single.as_stack()) for single in (loss, nearest_loss)
+            ]
+            distance = least_distance + sum(errors_of_basis)
+        listed_offset, listed_weights = listed.forms[stack]
+        return listed_offset[row], listed_weights[row], (stack, row), distance
 
     def bound(self, loss: AnyLoss, measure: Measure) -> BatchBound | None:
         """Bound a loss's regret on fresh examples; None where it plays as no listed one."""
-        *_, place, apart = self._choice(self.listed.finite(loss))
-        if place is None:
+        *_, listed_place, distance = self._choice(self.listed.finite(loss))
+        if listed_place is None:
             return None
-        steepest = loss.constant if isinstance(loss, ContinuousLoss) else self.listed.steepest
-        return self._bound(place, measure, apart=apart, steepest=steepest)
+        steepest = self.listed.steepest
+        if isinstance(loss, ContinuousLoss):
+            steepest = loss.constant
+        return self._bound(listed_place, measure, distance=distance, steepest=steepest)
 
     def worst(self) -> float:
         """Bound the decision swap regret on fresh examples of all listed losses."""
         measure: Measure = "decision_swap"
-        places = [(s, int(own[measure].argmax())) for s, own in enumerate(self.online)]
-        own: Any = {"apart": 0.0, "steepest": self.listed.steepest}
-        return max(self._bound(place, measure, **own).total for place in places)
+        totals = []
+        for stack, regrets in enumerate(self.online):
+            worst_row = int(regrets[measure].argmax())
+            bound = self._bound(
+                (stack, worst_row), measure, distance=0.0, steepest=self.listed.steepest
+            )
+            totals.append(bound.total)
+        return max(totals)
 
     def _bound(
-        self, place: tuple[int, int], measure: Measure, *, apart: float, steepest: float
+        self, listed_place: tuple[int, int], measure: Measure, *, distance: float, steepest: float
     ) -> BatchBound:
-        (stack, row), listed = place, self.listed
-        sizes: Any = {"losses": len(listed.singles), "actions": listed.stacks[stack].actions}
-        sizes |= {"policies": self.policies, "rounds": self.rounds, "kept": self.kept}
-        sampling, kept = errors(measure, kappa=self.kappa, **sizes)
-        net = 0.0 if listed.net is None else steepest * radius(listed.net)
-        return BatchBound(float(self.online[stack][measure][row]), sampling, kept, 2 * apart, net)
+        """Bound the regret of a loss that plays as a listed one: by its stack, and row in it."""
+        stack, row = listed_place
+        listed = self.listed
+        sampling, choice_of_rounds = errors(
+            measure,
+            losses=len(listed.singles),
+            actions=listed.stacks[stack].actions,
+            policies=self.policies,
+            kappa=self.kappa,
+            rounds=self.rounds,
+            kept=self.kept,
+        )
+        net = 0.0
+        if listed.net is not None:
+            net = steepest * radius(listed.net)
+        online = float(self.online[stack][measure][row])
+        return BatchBound(online, sampling, choice_of_rounds, 2 * distance, net)
 
 
 def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
     """Mixed strategies (K, A) of best responses to a mixture; offset (K, A), weights (K, A, n)."""
-    found = np.zeros(offset.shape)
-    every = np.arange(len(offset))
-    for point, weight in zip(mixture.points, mixture.weights, strict=True):
-        found[every, best_response(expected_losses(offset, weights, point))] += weight
-    return found
+    strategies = np.zeros(offset.shape)
+    every_loss = np.arange(len(offset))
+    for point, probability in zip(mixture.points, mixture.weights, strict=True):
+        actions = best_response(expected_losses(offset, weights, point))
+        strategies[every_loss, actions] += probability
+    return strategies
 
 
 def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
@@ -285,27 +328,38 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     check_probability("regret", regret)
     policies = len(estimator.policies)
     kinds = (estimator.events, estimator.weights)
-    own: Any = {"losses": len(listed.singles), "policies": policies, "kappa": estimator.kappa}
 
-    def most(rounds: int) -> float:
+    def bound_after(rounds: int) -> float:
         player = player_of(listed, kinds, rounds=rounds, policies=policies)
-        totals = []
         bound = player.beforehand(rounds)
-        for stack, (_, weights) in zip(listed.stacks, listed.forms, strict=True):
-            size = {"actions": stack.actions, "rounds": rounds, "kept": rounds}
+        totals = []
+        for stack, (_offset, weights) in zip(listed.stacks, listed.forms, strict=True):
             online = float(bound.a_priori(weights, policies=policies).max())
-            sampling = errors("decision_swap", **own, **size)[0]
+            sampling, _choice_of_rounds = errors(
+                "decision_swap",
+                losses=len(listed.singles),
+                actions=stack.actions,
+                policies=policies,
+                kappa=estimator.kappa,
+                rounds=rounds,
+                kept=rounds,
+            )
             totals.append(online + 2 * listed.basis.certified_error(stack) + sampling)
         return max(totals)
 
     low = 0
     high = 1
-    while most(high) > regret:
+    while bound_after(high) > regret:
         low = high
         high = 2 * high
-        if high > MOST_ROWS:
+        if high > MAX_ROWS:
             raise UserError(f"regret = {regret}: below the error of the basis; lower delta")
-    return bisect_left(range(high), True, lo=low + 1, key=lambda rounds: most(rounds) <= regret)  # noqa: FBT003
+    return bisect_left(
+        range(high),
+        True,  # noqa: FBT003
+        lo=low + 1,
+        key=lambda rounds: bound_after(rounds) <= regret,
+    )
 
 
 def _bytes(tree: Any) -> int:
@@ -314,12 +368,14 @@ def _bytes(tree: Any) -> int:
 
 def _stacked(states: Sequence[Any]) -> Any:
     """Put trees of the same shape side by side: arrays and numbers get a first axis."""
-    first = states[0]
-    if isinstance(first, dict):
-        return {key: _stacked([state[key] for state in states]) for key in first}
-    if isinstance(first, np.ndarray):
+    first_state = states[0]
+    if isinstance(first_state, dict):
+        return {key: _stacked([state[key] for state in states]) for key in first_state}
+    if isinstance(first_state, np.ndarray):
         return np.array(states)
-    return first if all(state == first for state in states) else np.array(states)
+    if all(state == first_state for state in states):
+        return first_state
+    return np.array(states)
 
 
 def _at(tree: Any, index: int) -> Any:

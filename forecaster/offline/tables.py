@@ -26,8 +26,8 @@ from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis, checked_basis
 from regretless.market.records import Context
 
-FEW = 24  # losses' actions that are a basis themselves
-COARSE = 0.25  # net on which the size of a basis is found out
+MAX_EXACT_LOSSES = 24  # losses' actions that are a basis themselves
+COARSE_NET = 0.25  # net on which the size of a basis is found out
 ROUNDING = 1e-9
 
 AnyLoss = Loss | ContinuousLoss
@@ -43,8 +43,10 @@ class Rows:
     groups: Any = None  # (m,)
 
     def __getitem__(self, rows: Any) -> "Rows":
-        own: Any = [None if one is None else one[rows] for one in vars(self).values()]
-        return Rows(*own)
+        groups = None
+        if self.groups is not None:
+            groups = self.groups[rows]
+        return Rows(self.seen[rows], self.outcomes[rows], self.weights[rows], groups)
 
     @property
     def exchangeable(self) -> bool:
@@ -59,21 +61,22 @@ def checked_outcomes(y: Any) -> Array:
     return np.asarray(table).reshape(len(table), -1)
 
 
-def ends_of(given: Any, outcomes: Array) -> Array:
-    """Return the numbers (d, 2) that become 0 and 1: ``given``, the estimator's ``ends``.
+def ends_of(ends: Any, outcomes: Array) -> Array:
+    """Return the numbers (d, 2) that become 0 and 1, of the estimator's ``ends``.
 
     None takes the least and the greatest outcome, and 0 and 1 for a column in [0, 1].
     """
-    if given is not None:
-        pairs = numbers("ends", given)
+    if ends is not None:
+        pairs = numbers("ends", ends)
         if pairs.shape != (outcomes.shape[1], 2) or (pairs[:, 0] == pairs[:, 1]).any():
-            raise UserError(f"ends = {brief(given)}: give a low and a high for each outcome")
+            raise UserError(f"ends = {brief(ends)}: give a low and a high for each outcome")
         return pairs
     low = outcomes.min(0)
     high = outcomes.max(0)
-    inside = (low >= 0) & (high <= 1)
-    low = np.where(inside, 0.0, low)
-    return np.stack([low, np.where(inside | (high == low), low + 1.0, high)], axis=1)
+    is_in_unit_interval = (low >= 0) & (high <= 1)
+    low = np.where(is_in_unit_interval, 0.0, low)
+    high = np.where(is_in_unit_interval | (high == low), low + 1.0, high)
+    return np.stack([low, high], axis=1)
 
 
 def scaled(outcomes: Array, ends: Array) -> Array:
@@ -112,29 +115,37 @@ class Listed:
         self.outcomes = outcomes.shape[1]
         for loss in losses:
             if loss.outcomes != outcomes.shape[1]:
-                told = f"y has {outcomes.shape[1]} outcomes, a loss has {loss.outcomes}"
-                raise UserError(f"{told}; use as many")
-        moving = [loss for loss in losses if isinstance(loss, ContinuousLoss)]
+                fault = f"y has {outcomes.shape[1]} outcomes, a loss has {loss.outcomes}"
+                raise UserError(f"{fault}; use as many")
+        continuous = [loss for loss in losses if isinstance(loss, ContinuousLoss)]
         finite: Any = losses
 
         def basis_of(finite: Any) -> Basis:
-            return estimator.basis or default_basis(finite, error=estimator.delta, listed=FEW)
+            return estimator.basis or default_basis(
+                finite, error=estimator.delta, listed=MAX_EXACT_LOSSES
+            )
 
         self.net: Array | None = None
-        if moving:  # the theorem's theta where none is given; constants are checked
-            dimension = moving[0].dimension
+        if continuous:  # the theorem's theta where none is given; constants are checked
+            dimension = continuous[0].dimension
             theta = estimator.theta
-            if any(loss.dimension != dimension for loss in moving):
+            if any(loss.dimension != dimension for loss in continuous):
                 raise UserError("losses have actions of several dimensions; fit them apart")
-            for loss in moving:
+            for loss in continuous:
                 loss.check(estimator.random_state or 0)
             if theta is None:
-                basis = basis_of([own.on(nets.theta_net(COARSE, dimension)) for own in moving])
-                size: Any = {"size": basis.size, "lipschitz": basis.lipschitz}
-                theta = nets.theorem_theta(**size, rounds=len(outcomes), dimension=dimension)
-            net = self.net = nets.theta_net(theta, dimension)
-            finite = [loss.on(net) for loss in moving]
-        self.steepest = max((loss.constant for loss in moving), default=0.0)
+                coarse_net = nets.theta_net(COARSE_NET, dimension)
+                basis = basis_of([loss.on(coarse_net) for loss in continuous])
+                theta = nets.theorem_theta(
+                    size=basis.size,
+                    lipschitz=basis.lipschitz,
+                    rounds=len(outcomes),
+                    dimension=dimension,
+                )
+            net = nets.theta_net(theta, dimension)
+            self.net = net
+            finite = [loss.on(net) for loss in continuous]
+        self.steepest = max((loss.constant for loss in continuous), default=0.0)
         self.basis = basis_of(finite)
         self.stacks = [unique_losses(loss if loss.stack else loss.as_stack())[0] for loss in finite]
         try:
@@ -142,7 +153,9 @@ class Listed:
         except ValueError as reason:
             kind = type(self.basis).__name__
             raise UserError(f"basis {kind}: {reason}; leave basis out") from reason
-        self.forms = [(np.ascontiguousarray(own), np.ascontiguousarray(w)) for own, w in forms]
+        self.forms = []
+        for offset, weights in forms:
+            self.forms.append((np.ascontiguousarray(offset), np.ascontiguousarray(weights)))
 
     @property
     def singles(self) -> list[Loss]:
@@ -152,7 +165,9 @@ class Listed:
     def values(self, outcomes: Array) -> list[Array]:
         """Losses (m, K, A) of each stack at outcomes (m, d); UserError where one leaves [0, 1]."""
         tables = [stack.losses(outcomes) for stack in self.stacks]
-        if not all(((t >= -ROUNDING) & (t <= 1 + ROUNDING)).all() for t in tables):
+        for table in tables:
+            if ((table >= -ROUNDING) & (table <= 1 + ROUNDING)).all():
+                continue
             raise UserError("losses leave [0, 1] at these outcomes; use loss.normalised()")
         return tables
 
@@ -168,24 +183,26 @@ class Listed:
         rows: Any = features
         columns: list[Any] = [features]
         if hasattr(X, "columns"):
-            titles = tuple(map(str, X.columns))
-            rows = [Context(titles, row) for row in features]
+            column_names = tuple(map(str, X.columns))
+            rows = [Context(column_names, row) for row in features]
         for policy in policies:
-            asked = hasattr(policy, "predict")
-            answers = policy.predict(X) if asked else [policy(row) for row in rows]
+            if hasattr(policy, "predict"):
+                answers = policy.predict(X)
+            else:
+                answers = [policy(row) for row in rows]
             if self.net is not None:
                 columns.append(nets.snap(answers, self.net)[:, None])
                 continue
             name = getattr(policy, "__name__", type(policy).__name__)
             try:
-                numbers = np.asarray(answers, dtype=np.float64).reshape(len(features), 1)
+                suggestions = np.asarray(answers, dtype=np.float64).reshape(len(features), 1)
             except (TypeError, ValueError) as error:
                 raise UserError(f"policy {name}: give one action per row") from error
-            fine = (numbers >= 0) & (numbers < max(actions)) & (numbers % 1 == 0)
-            if not fine.all():
-                told = f"policy {name} suggests {numbers[~fine][0]:g}"
-                raise UserError(f"{told}; actions are 0 to {max(actions) - 1}")
-            columns.append(numbers)
+            is_action = (suggestions >= 0) & (suggestions < max(actions)) & (suggestions % 1 == 0)
+            if not is_action.all():
+                fault = f"policy {name} suggests {suggestions[~is_action][0]:g}"
+                raise UserError(f"{fault}; actions are 0 to {max(actions) - 1}")
+            columns.append(suggestions)
         return np.hstack(columns)
 
     def finite(self, loss: AnyLoss) -> Loss:
@@ -194,8 +211,8 @@ class Listed:
             raise UserError(f"loss = {brief(loss)}: give a single loss of market.losses")
         if isinstance(loss, ContinuousLoss):
             if self.net is None or loss.dimension != self.net.shape[1]:
-                told = "the fitted losses have no such continuous actions"
-                raise UserError(f"{told}; fit again with it")
+                fault = "the fitted losses have no such continuous actions"
+                raise UserError(f"{fault}; fit again with it")
             self._check_outcomes(loss)
             return loss.on(self.net)
         if loss.stack:
@@ -205,8 +222,8 @@ class Listed:
 
     def _check_outcomes(self, loss: AnyLoss) -> None:
         if loss.outcomes != self.outcomes:
-            told = f"loss is of {loss.outcomes} outcomes, the fitted ones are of {self.outcomes}"
-            raise UserError(f"{told}; give one of as many")
+            fault = f"loss is of {loss.outcomes} outcomes, the fitted ones are of {self.outcomes}"
+            raise UserError(f"{fault}; give one of as many")
 
 
 def check_policies(policies: Any) -> None:
@@ -214,10 +231,10 @@ def check_policies(policies: Any) -> None:
     if not isinstance(policies, list | tuple):
         raise UserError(f"policies = {brief(policies)}: give a list of them")
     for policy in policies:
-        asked = getattr(policy, "predict", policy)
-        if isinstance(policy, type) or not callable(asked):
-            cure = "give a function of a row, or an object with predict"
-            raise UserError(f"policies holds {brief(policy)}: {cure}")
+        method = getattr(policy, "predict", policy)
+        if isinstance(policy, type) or not callable(method):
+            hint = "give a function of a row, or an object with predict"
+            raise UserError(f"policies holds {brief(policy)}: {hint}")
 
 
 def as_list(losses: Any) -> list[AnyLoss]:
