@@ -166,6 +166,13 @@ class Reference(Checkpointable):
             if beyond or (doubtful and surprising):
                 self.disproved_at = self.time
 
+    def may_convince(self, surprise: float) -> bool:
+        """Whether the bets could count against the model after a round with this s_t / m_t.
+
+        Where forecasters take turns the round is judged later, and the answer is always True.
+        """
+        return self.turns > 1 or self.bets.would_convince(surprise)
+
     def described(self) -> dict[str, object]:
         """Return what a run's manifest says of it; ``kept`` is 1 before it has learned a round."""
         kept = self.unchanged_rounds / self.time if self.time else 1.0

@@ -106,11 +106,16 @@ class SwitchTest:
         """Return the R that is cause for doubt, at which a surprise is enough."""
         return np.asarray(self.width * DOUBTFUL_ROOTS * np.sqrt(1.0 + squares))
 
+    @property
+    def harmless(self) -> float:
+        """The R up to which nothing is rejected, whatever V is: M(R, V) <= exp(eta_1 R)."""
+        return self.evidence / float(RATES[0])
+
     def rejects(self, regret: Array, squares: Array, *, hint: bool = False) -> bool:
         """Whether some R is above its limit at V; with ``hint``, whether one is doubtful."""
         if hint:
             return bool((regret > self.hint(squares)).any())
-        large = regret > self.evidence / RATES[0]  # as M(R, V) <= exp(eta_1 R)
+        large = regret > self.harmless
         if not large.any():
             return False
         return bool((log_mixture(regret[large], squares[large]) > self.evidence).any())
@@ -160,7 +165,19 @@ class Bets(Checkpointable):
 
     def add(self, surprise: float, *, turn: int = 0) -> bool:
         """Settle a round's bets at s_t / m_t; whether the turn's mean wealth exceeds its level."""
+        self.wealth[turn] = self._wealth_after(surprise, turn)
+        return self._convinces(self.wealth[turn])
+
+    def would_convince(self, surprise: float, *, turn: int = 0) -> bool:
+        """Whether ``add`` would return True; no bet is settled."""
+        return self._convinces(self._wealth_after(surprise, turn))
+
+    def _wealth_after(self, surprise: float, turn: int) -> Array:
+        """Return the logarithms (J,) of a turn's wealths once a round's bets are settled."""
         counted = min(surprise, GREATEST_SURPRISE)
-        self.wealth[turn] += np.log1p(BET_SHARES * counted)
-        log_mean = np.logaddexp.reduce(self.wealth[turn]) - math.log(len(BET_SHARES))
+        return np.asarray(self.wealth[turn] + np.log1p(BET_SHARES * counted))
+
+    def _convinces(self, log_wealth: Array) -> bool:
+        """Whether the mean of wealths, given by their logarithms (J,), exceeds its level."""
+        log_mean = np.logaddexp.reduce(log_wealth) - math.log(len(BET_SHARES))
         return bool(log_mean > self.evidence)

@@ -288,6 +288,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
         ``surprise`` is s_t / m_t, in the terms of ``switch_test``.
         """
+        assert self.reference is not None  # noqa: S101 - it is trusted
         assert self.trust is not None  # noqa: S101 - a reference that is trusted has a test
         rows = self.events.rows
         cost = -float((played.bias * rows.weights).sum())
@@ -296,10 +297,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         surprise = 0.0
         if greatest_shortfall > ROUNDING:
             surprise = cost / greatest_shortfall
+        is_doubtful = False  # which matters only beside bets that convince
+        if self.reference.may_convince(surprise):
+            is_doubtful = self.events.exceeds(active_events, self.trust, hint=True)
         return {
             "surprise": surprise,
             "beyond": self.events.exceeds(active_events, self.trust),
-            "doubtful": self.events.exceeds(active_events, self.trust, hint=True),
+            "doubtful": is_doubtful,
         }
 
     def learn_outcome(self, outcome: ArrayLike) -> None:

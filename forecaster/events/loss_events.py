@@ -135,6 +135,11 @@ class Gains:
         greatest = (chance * np.minimum(self.scale, 1.0)[:, None])[:, :, None]
         return np.asarray(np.clip(np.minimum(gain, regret), -greatest, greatest))
 
+    def chance_or_one(self, played: Played) -> Array:
+        """Return the chance of every played action (K, A, 1); 1 where it is 0."""
+        chance = played.seen[self.rows].reshape(*self.shape[:2], 1)
+        return np.where(chance > 0, chance, 1.0)
+
     def folded(self, weights: Array, suggested: Indices) -> Array:
         """Turn weights (K A C,) into coordinates' (R, n): sum_c w_c (r(c) - r(a)) / scale."""
         coefficients = self.group.weights  # (K, A, n)
@@ -155,6 +160,16 @@ class Gains:
 
         ``losses`` counts the losses that share a kind of test, as the switch test counts.
         """
+        tests = {"single": trust}
+        if self.fixed:
+            tests["assignments"] = replace(trust, tests=losses * self.fixed ** self.shape[1])
+        if self.models:
+            tests["to models"] = replace(trust, tests=losses * self.models)
+        if not hint:
+            # No single regret, and no sum of regrets over actions, is above this one sum.
+            greatest_sums = np.maximum(self.gain.max(2), 0.0).sum(1)
+            if greatest_sums.max() <= min(test.harmless for test in tests.values()):
+                return False
         regret = np.where(np.isfinite(self.gain), self.gain, 0.0)
         if trust.rejects(regret, self.squares, hint=hint):
             return True
@@ -169,12 +184,11 @@ class Gains:
             squares = np.take_along_axis(self.played_squares, best, 2)[:, :, 0]
             total = np.maximum(gain, 0.0).sum(1)
             total_squares = np.where(gain > 0, squares, 0.0).sum(1)
-            assignments = replace(trust, tests=losses * self.fixed ** self.shape[1])
-            rejected = assignments.rejects(total, total_squares)
+            rejected = tests["assignments"].rejects(total, total_squares)
         if self.models:
-            to_models = replace(trust, tests=losses * self.models)
             models = slice(self.fixed, None)
-            rejected |= to_models.rejects(common[:, models], common_squares[:, models])
+            of_models = tests["to models"]
+            rejected |= of_models.rejects(common[:, models], common_squares[:, models])
         return rejected
 
 
@@ -290,15 +304,25 @@ class GainEvents(EventSet):
             tables.append(member.folded(group_weights, suggested))
         return np.concatenate(tables)
 
+    def gains_of_round(self, active: list[Indices], played: Played) -> list[Array]:
+        """Return what a round adds to the gains of every group, (K, A, C) each."""
+        return [
+            member.of_round(suggested, played)
+            for member, suggested in zip(self.members, active, strict=True)
+        ]
+
     def charge(self, active: list[Indices], played: Played) -> None:
-        for member, suggested in zip(self.members, active, strict=True):
-            gain = member.of_round(suggested, played)
+        self._add_gains(self.gains_of_round(active, played), played)
+
+    def _add_gains(self, gains: list[Array], played: Played) -> None:
+        """Add the gains of a round, (K, A, C) of every group, to all sums."""
+        for member, gain in zip(self.members, gains, strict=True):
+            squares = gain**2
             member.gain += gain
-            member.variation += gain**2 if self.rule.squared else np.abs(gain)
-            member.squares += gain**2
+            member.variation += squares if self.rule.squared else np.abs(gain)
+            member.squares += squares
             if played.losses is not None:  # the switch test goes on
-                chance = played.seen[member.rows].reshape(*member.shape[:2], 1)
-                member.played_squares += gain**2 / np.where(chance > 0, chance, 1.0)
+                member.played_squares += squares / member.chance_or_one(played)
         self.views[0].occupancy[:] += played.seen
 
     @property
@@ -328,9 +352,10 @@ class GainEvents(EventSet):
     def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound it by sum_a max_c of the gains' bounds; of gains, while a reference is trusted."""
         member = self.members[self.rows.place(group)]
-        gains = bound.bias_at(member.variation)
         if bound.inputs.trusted:
             gains = np.maximum(member.gain, 0.0) + ROUNDING
+        else:
+            gains = bound.bias_at(member.variation)
         return np.asarray(member.scale * gains[:, :, : member.fixed].max(2).sum(1))
 
     def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
@@ -403,19 +428,21 @@ class Assignments(GainEvents):
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains in expectation, and to the assignments as they are charged."""
-        super().charge(active, played)
+        gains = self.gains_of_round(active, played)
+        self._add_gains(gains, played)
+        charged = played
         if self.drawn:
             self.unseen += played.drawn is None
-            played = played.drawn or played
-        for member, suggested, part in zip(self.members, active, self._parts, strict=True):
+            charged = played.drawn or played
+        if charged.bias is not played.bias:  # what was drawn is not the whole mixture
+            gains = self.gains_of_round(active, charged)
+        for member, gain, part in zip(self.members, gains, self._parts, strict=True):
             weighed_gain, squares, gain_before_games = part
-            gain = member.of_round(suggested, played)
-            if played.losses is not None:  # no game yet: it is known, and not weighed
+            if charged.losses is not None:  # no game yet: it is known, and not weighed
                 gain_before_games += gain
                 continue
-            chance = played.seen[member.rows].reshape(*member.shape[:2], 1)
             weighed_gain += gain
-            squares += gain**2 / np.where(chance > 0, chance, 1.0)
+            squares += gain**2 / member.chance_or_one(charged)
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""
