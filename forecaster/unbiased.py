@@ -137,6 +137,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._start: float | None = None
         self._spent = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
+        self._suggestions: Indices | None = None  # of the models to every loss in it (K, M)
         self._drawn: int | None = None
         self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
         self.instances = (self,)
@@ -173,6 +174,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         suggestions = None
         if self.models:
             suggestions = self.events.rows.best_responses(self.points)
+        self._suggestions = suggestions
         active_events = self.events.active(x, suggestions)
         if self.trusting and not self.solver.preferring and reference_solution is not None:
             solution = reference_solution
@@ -230,7 +232,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             raise UserError("no round is open; call mixture or predict first")
         rows = self.events.rows
         if any(listed is group for listed in self.events.groups):
-            return rows.best_responses(self.points)[rows.losses(group)]
+            if self._suggestions is None:
+                return rows.best_responses(self.points)[rows.losses(group)]
+            return self._suggestions[rows.losses(group)]
         apart = ProtectedLosses(group.offset, group.weights)
         return LossTable([apart]).best_responses(self.points)
 

@@ -152,8 +152,9 @@ class Aggregate(Model):
         self._choice.add((prediction - statistics) * (prediction - means))
         outcome = self._outcome
         self._outcome = None
+        feedback = RoundFeedback(statistics, outcome)
         for model in self.members.values():
-            model.observe(RoundFeedback(statistics, outcome))
+            model.observe(feedback)
 
 
 # the models that come with the forecaster, as data that a scenario file could write

@@ -171,7 +171,8 @@ class LeastSquares(Model):
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
-        gram = self._gram + self.ridge * np.eye(len(row))
+        gram = self._gram.copy()
+        gram.flat[:: len(row) + 1] += self.ridge
         return np.asarray(0.5 + np.linalg.solve(gram, row) @ self._cross)
 
     def _row(self) -> Array:
