@@ -191,7 +191,7 @@ def test_a_certificate_is_the_worst_over_assignments() -> None:
         tried = np.linspace(0, 1, 2001)
         refuted = tried[np.log1p(rate * (tried[:, None] - gained)).sum(1) >= need]
         worst = max(worst, refuted.min() if len(refuted) else 1.0)
-    bound = certificate._bound(gains, play, charges, rate=rate, wanted=wanted)
+    bound = certificate._bound(gains, play, charges, rate=rate, log_target=wanted)
     assert bound == pytest.approx(worst, abs=1e-3)
 
 
