@@ -114,7 +114,7 @@ def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
     viewer.page.select_option("#speed", "0")
     viewer.button("Play").click()
     viewer.shows("#count", r"^\d[\d,]+")
-    viewer.shows("#verdict", r"^After \d+ rounds: 12 crowd followed the forecast")
+    viewer.shows("#verdict", r"^After [\d,]+ rounds: 12 crowd followed the forecast")
     viewer.button("Pause").click()
     expect(viewer.button("Play")).to_be_visible()
     stood = int(viewer.page.inner_text("#count").split(" ")[0].replace(",", ""))
@@ -128,7 +128,7 @@ def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
     (session,) = live.sessions.values()
     session.model.step = Mock(side_effect=ArithmeticError("no rain today"))  # type: ignore[method-assign]
     viewer.button("Play").click()
-    viewer.shows("#fault", r"^round \d+: ArithmeticError: no rain today$")
+    viewer.shows("#fault", r"^round [\d,]+: ArithmeticError: no rain today$")
     expect(viewer.button("Play")).to_be_visible()
     viewer.button("Restart").click()
     viewer.shows("#fault", "^$")
@@ -174,9 +174,9 @@ def test_players_are_replaced_while_it_plays(viewer: Viewer) -> None:
     for role, name in {"adversary": "anti-forecast", "forecaster": "running-mean"}.items():
         page.select_option(f"#{role}", name)
         viewer.button(f"Replace the {role}").click()
-        viewer.shows("#replaced", rf"before round \d+, {role}: {name}")
+        viewer.shows("#replaced", rf"before round [\d,]+, {role}: {name}")
         expect(page.locator(f"#{role}")).to_have_value(name)
-    viewer.shows("#promises", r"no guarantee, since the forecaster was replaced before round \d+")
+    viewer.shows("#promises", r"no guarantee, since the forecaster was replaced before round [\d,]+")
     expect(viewer.button("Pause")).to_be_visible()
     chart.scroll_into_view_if_needed()  # what is off it is not drawn
     expect(chart.locator(".shapelayer path")).to_have_count(2)
