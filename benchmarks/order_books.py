@@ -51,10 +51,10 @@ class Stream:
         acts, trades = menus(self.traders, 1), []
         still, zero = np.zeros(self.traders, dtype=np.int64), np.zeros(1, dtype=np.int64)
         for units, ticks, order in zip(self.units, self.ticks, self.arrivals, strict=True):
-            state[rules.accounts + matching.TURN :: rules.wide] = 0
+            state[rules.accounts_begin + matching.LOTS_TRADED :: rules.account_width] = 0
             orders = np.stack([units, ticks, still], axis=1)
             tape, count = np.zeros((2 * self.traders, 6), np.int64), np.zeros(2, np.int64)
-            sent = matching.Sent(acts, orders, order, still, zero)
+            sent = matching.Submissions(acts, orders, order, still, zero)
             matching.play(state, rules, matching.Tape(tape, count), sent, zero)
             trades.append(tape[: count[0]])
         _, buyer, seller, price, lots, _ = np.concatenate(trades).T
@@ -109,8 +109,8 @@ class Round:
         rules, state = fresh(traders)
         orders = np.stack([self.units, self.ticks, 0 * self.ticks], axis=-1).reshape(-1, 3)
         changes, zero = np.zeros((traders, actions, 2), np.int64), np.zeros(1, np.int64)
-        sent = matching.Sent(menus(traders, actions), orders, self.order, self.played, zero)
-        matching.again(state, rules, sent, zero, changes)
+        sent = matching.Submissions(menus(traders, actions), orders, self.order, self.played, zero)
+        matching.write_alternatives(state, rules, sent, zero, changes)
         return changes / [2.0, 1.0]
 
     def plain(self) -> Array:
@@ -131,19 +131,19 @@ class Round:
 def fresh(traders: int) -> tuple[matching.Rules, matching.IntArray]:
     """Return the rules and the state of traders with plenty of everything, and no orders."""
     places, state = matching.empty(traders, 1, 1, TOP)
-    rules = matching.Rules(1, 0, 0, 1, batch=False, number=0, **places)
-    own = state[rules.accounts :].reshape(traders, -1)
+    rules = matching.Rules(1, 0, 0, 1, is_batch=False, round_index=0, **places)
+    own = state[rules.accounts_begin :].reshape(traders, -1)
     own[:, [matching.CASH, matching.FIRST_HOLDING]] = PLENTY // 2
-    own[:, [matching.MOST, matching.HOLD]] = PLENTY
+    own[:, [matching.MAX_LOTS, matching.MAX_HOLDING]] = PLENTY
     return rules, state
 
 
 def menus(traders: int, actions: int) -> matching.IntArray:
-    """Return actions of one resting order each (N, K, 5), as ``matching.Sent`` has them."""
-    acts = np.zeros((traders, actions, matching.ENTRIES), dtype=np.int64)
+    """Return actions of one resting order each (N, K, 5), as ``matching.Submissions`` has them."""
+    acts = np.zeros((traders, actions, matching.ACTION_WIDTH), dtype=np.int64)
     acts[..., matching.BEGIN] = np.arange(traders * actions).reshape(traders, actions)
-    acts[..., matching.END], acts[..., matching.RESTS] = acts[..., matching.BEGIN] + 1, 1
-    acts[..., matching.SAME] = np.arange(actions)
+    acts[..., matching.END], acts[..., matching.RESTS_ON_BOOK] = acts[..., matching.BEGIN] + 1, 1
+    acts[..., matching.FIRST_EQUAL] = np.arange(actions)
     return acts
 
 

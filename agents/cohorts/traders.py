@@ -43,20 +43,21 @@ class Trader(ScriptedCrowd):
     def state(self) -> dict[str, Any]:
         return {}
 
-    def worth(self, f: Array) -> Array:
-        """Return what a unit of each order's good is worth (N, A, m), at fundamentals f (N,)."""
+    def value_of_units(self, fundamentals: Array) -> Array:
+        """Return what a unit of each order's good is worth (N, A, m), given fundamentals (N,)."""
         good_of_order = self.orders.asset.astype(np.intp)
-        private_value = np.take_along_axis(self.orders.worth, good_of_order, axis=2)
-        return np.asarray(private_value + (self.orders.common * f)[:, None, None])
+        private_value = np.take_along_axis(self.orders.private_value, good_of_order, axis=2)
+        return np.asarray(private_value + (self.orders.common_weight * fundamentals)[:, None, None])
 
-    def safe(self, worth: Array) -> Mask:
-        """Return which actions (N, A) send orders, none of which could lose at ``worth``."""
+    def cannot_lose(self, value_of_units: Array) -> Mask:
+        """Return which actions (N, A) send orders, none of which could lose at values (N, A, m)."""
         units = self.orders.units
-        cannot_lose = (np.sign(units) * (worth - self.orders.limit) >= 0) | (units == 0)
-        return np.asarray(cannot_lose.all(2) & self.sends)
+        gains_at_limit = np.sign(units) * (value_of_units - self.orders.limit) >= 0
+        is_harmless = gains_at_limit | (units == 0)
+        return np.asarray(is_harmless.all(2) & self.sends_orders)
 
     @property
-    def sends(self) -> Mask:
+    def sends_orders(self) -> Mask:
         """Which actions send an order (N, A)."""
         return np.asarray((self.orders.units != 0).any(2))
 
@@ -89,11 +90,11 @@ class ZeroIntelligence(Trader):
         self, loss: Any, rng: np.random.Generator, *, constrained: bool | Array = True
     ) -> None:
         super().__init__(loss, rng)
-        value_of_units = self.worth(np.full(len(loss), NEUTRAL_FUNDAMENTAL))
+        value_of_units = self.value_of_units(np.full(len(loss), NEUTRAL_FUNDAMENTAL))
         is_constrained = np.reshape(constrained, (-1, 1))
-        allowed = np.where(is_constrained, self.safe(value_of_units), self.sends)
+        allowed = np.where(is_constrained, self.cannot_lose(value_of_units), self.sends_orders)
         has_order = allowed.any(1, keepdims=True)
-        allowed = np.where(has_order, allowed, ~self.sends)
+        allowed = np.where(has_order, allowed, ~self.sends_orders)
         if not allowed.any(1).all():
             raise UserError("zero-intelligence: every order of some agent loses; add no order")
         self._fixed_strategy = allowed / allowed.sum(1, keepdims=True)
@@ -116,40 +117,40 @@ class Informed(Trader):
         Of orders that gain equally the one with the more aggressive limit is sent.
         """
         orders = self.orders
-        value_of_units = self.worth(self.signals(contexts))
-        price = self.reference(orders.units, orders.asset.astype(np.intp))
+        value_of_units = self.value_of_units(self.signals(contexts))
+        price = self.price_to_compare(orders.units, orders.asset.astype(np.intp))
         gain = (orders.units * (value_of_units - price)).sum(2)
-        is_candidate = self.fits(value_of_units) & (gain > 0)
+        is_candidate = self.candidates(value_of_units) & (gain > 0)
         aggressiveness = (np.sign(orders.units) * orders.limit).sum(2)
         score = np.where(is_candidate, gain + AGGRESSIVENESS_WEIGHT * aggressiveness, 0.0)
-        idle_score = np.where(self.sends, -np.inf, 0.0)
+        idle_score = np.where(self.sends_orders, -np.inf, 0.0)
         has_candidate = is_candidate.any(1)
         return np.asarray(np.where(has_candidate, score.argmax(1), idle_score.argmax(1)))
 
-    def reference(self, units: Array, asset: Array) -> Array:
+    def price_to_compare(self, units: Array, asset: Array) -> Array:
         """Return the price that each order is compared with (N, A, m).
 
         ``units`` and ``asset`` (N, A, m) are the orders' units and goods.
         """
         return np.asarray(self.quotes.mid[asset])
 
-    def fits(self, worth: Array) -> Mask:
+    def candidates(self, value_of_units: Array) -> Mask:
         """Return which actions (N, A) come into question, where units are worth (N, A, m)."""
-        return self.safe(worth)
+        return self.cannot_lose(value_of_units)
 
 
 @register.agent("sniper")
 class Sniper(Informed):
     """Trades on its signal with the quotes that it sees, before they are withdrawn."""
 
-    def reference(self, units: Array, asset: Array) -> Array:
+    def price_to_compare(self, units: Array, asset: Array) -> Array:
         """Return the best quote of the other side, out of reach where there is none (N, A, m)."""
         ask = np.nan_to_num(self.quotes.ask, nan=2.0)
         bid = np.nan_to_num(self.quotes.bid, nan=-1.0)
         return np.asarray(np.where(units > 0, ask[asset], bid[asset]))
 
-    def fits(self, worth: Array) -> Mask:
-        return np.asarray(self.sends)
+    def candidates(self, value_of_units: Array) -> Mask:
+        return np.asarray(self.sends_orders)
 
 
 @register.agent("linear-insider")

@@ -37,7 +37,7 @@ from regretless.market.markets.order_book_matching import (
     BID,
     IntArray,
     Rules,
-    Sent,
+    Submissions,
     Tape,
 )
 
@@ -49,6 +49,7 @@ ALLOWED_WORDS = {
     "centre": ("fixed", "news"),
     "outcome": ("price", "value", ""),
 }
+# By who took the trade: nobody (0), the buyer (1), the seller (-1, the last).
 AGGRESSORS = np.array(["", "buyer", "seller"], dtype=object)
 
 
@@ -91,7 +92,7 @@ class OrderBook(Exchange):
     what they began with (``refresh``), a new day begins, and the book is empty.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("book_and_accounts", "price", "rounds", "sums")
     utility_is_expected = True  # what orders gain at a forecast price
     column_labels: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
 
@@ -123,21 +124,24 @@ class OrderBook(Exchange):
         self.ticks = ticks
         self.lots = lots
         self.expires = expires
-        self._fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
-        self._batch = matching == "batch"
-        self._news = centre == "news"
+        self._maker_fee = _fee_per_lot("maker_fee", maker_fee, lots)
+        self._taker_fee = _fee_per_lot("taker_fee", taker_fee, lots)
+        self._is_batch = matching == "batch"
+        self._centre_follows_news = centre == "news"
         self._latency = self.accounts.each("latency", latency or {})
         losses = [_checked_orders(cohort, ticks, lots) for cohort in cohorts]
         self._losses = losses
-        self._acts, self._orders = _menu(losses, ticks, lots)
-        self._slots = max(_slots(loss, lots) for loss in losses)
-        self._worth = np.concatenate([loss.worth[:, 0] for loss in losses])
-        self._common = np.concatenate([loss.common for loss in losses])
-        unit_limits = np.concatenate([loss.most for loss in losses])
+        self._action_table, self._order_table = _menu(losses, ticks, lots)
+        self._slots_per_agent = max(_max_open_orders(loss, lots) for loss in losses)
+        self._private_value = np.concatenate([loss.private_value[:, 0] for loss in losses])
+        self._common_weight = np.concatenate([loss.common_weight for loss in losses])
+        unit_limits = np.concatenate([loss.max_units for loss in losses])
         hold_limits = self.accounts.each("hold", {} if hold is None else hold, UNLIMITED_LOTS)
         self._unit_limits = _in_lots(unit_limits, lots)
         self._hold_limits = _in_lots(hold_limits, lots)
-        self._says_value = outcome == "value" or (not outcome and bool(self._common.any()))
+        self._outcome_is_fundamental = outcome == "value" or (
+            not outcome and bool(self._common_weight.any())
+        )
         if not (self.accounts.goods * lots % 1 == 0).all():
             raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
         self.price = np.full(self.goods, ticks, dtype=np.int64)  # of the last trades, in half ticks
@@ -150,51 +154,54 @@ class OrderBook(Exchange):
             self._empty()
             self.restock()
         self._open_round(fundamental, decisions)
-        self._state_before = self.open.copy()
+        self._book_and_accounts_before = self.book_and_accounts.copy()
         self._price_before = self.price.copy()
-        owned_before = self._owned.copy()
+        accounts_before = self._account_table.copy()
 
         rules = self._rules()
-        max_trades = self.agents * self._slots + len(self._orders)
+        # Each trade fills at least one order whole: one that was on the book or one that was sent.
+        max_trades = self.agents * self._slots_per_agent + len(self._order_table)
         tape = Tape(
-            trades=np.zeros((max_trades, 6), dtype=np.int64), counts=np.zeros(2, dtype=np.int64)
+            trades=np.zeros((max_trades, kernels.TRADE_WIDTH), dtype=np.int64),
+            counts=np.zeros(2, dtype=np.int64),
         )
-        kernels.play(self.open, rules, tape, self._sent, self.price)
-        n_trades, n_refused = tape.counts.tolist()
-        self._tape = tape.trades[:n_trades]
-        if not self._batch:
-            self.price[self._tape[:, 0]] = self._tape[:, 3]  # of several trades the last
-        kernels.expire(self.open, rules, 0)
-        self._quotes = self.book()
+        kernels.play(self.book_and_accounts, rules, tape, self._submissions, self.price)
+        self._trades = tape.trades[: tape.counts[kernels.N_TRADES]]
+        if not self._is_batch:  # a good that traded several times keeps its last price
+            traded_goods = self._trades[:, kernels.TRADE_GOOD]
+            self.price[traded_goods] = self._trades[:, kernels.TRADE_PRICE]
+        kernels.drop_unrested(self.book_and_accounts, rules)
+        self._quotes = self.book()  # before old orders expire
         if self.expires:
-            kernels.expire(self.open, rules, self.expires)
-        self._settle(owned_before, fundamental, n_refused)
-        return fundamental if self._says_value else self._quotes.mid
+            kernels.expire(self.book_and_accounts, rules, self.expires)
+        self._settle(accounts_before, fundamental, int(tape.counts[kernels.N_REFUSED]))
+        if self._outcome_is_fundamental:
+            return fundamental
+        return self._quotes.mid
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every action of every agent would have lost, by clearing again."""
-        changes = np.zeros((*self._acts.shape[:2], 1 + self.goods), dtype=np.int64)
-        kernels.again(
-            self._state_before.copy(),
+        changes = np.zeros((*self._action_table.shape[:2], 1 + self.goods), dtype=np.int64)
+        kernels.write_alternatives(
+            self._book_and_accounts_before.copy(),
             self._rules(rounds_ahead=-1),
-            self._sent,
+            self._submissions,
             self._price_before,
             changes,
         )
         cash = changes[..., 0] * UNIT
         goods = changes[..., 1:] / self.lots
-        return self.losses_of(cash + (goods * self._value[:, None]).sum(2))
+        return self.losses_of(cash + (goods * self._value_of_goods[:, None]).sum(2))
 
     def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
-        good, buyer, seller, price, lots, aggressor = self._tape.T
         trades = {
-            "sequence": np.arange(len(good)),
-            "good": good,
-            "buyer": buyer + 1,
-            "seller": seller + 1,
-            "price": price / (2 * self.ticks),
-            "quantity": lots / self.lots,
-            "aggressor": AGGRESSORS[aggressor],
+            "sequence": np.arange(len(self._trades)),
+            "good": self._trades[:, kernels.TRADE_GOOD],
+            "buyer": self._trades[:, kernels.TRADE_BUYER] + 1,
+            "seller": self._trades[:, kernels.TRADE_SELLER] + 1,
+            "price": self._trades[:, kernels.TRADE_PRICE] / (2 * self.ticks),
+            "quantity": self._trades[:, kernels.TRADE_LOTS] / self.lots,
+            "aggressor": AGGRESSORS[self._trades[:, kernels.TRADE_TAKER]],
         }
         view = self._quotes
         quotes = {
@@ -215,7 +222,9 @@ class OrderBook(Exchange):
 
     def book(self) -> View:
         """Return what is on the book, in arrays that cannot be written."""
-        orders = self.open[: self._begins["queues"]].reshape(-1, kernels.WIDTH)
+        orders = self.book_and_accounts[: self._begins["queues_begin"]].reshape(
+            -1, kernels.ORDER_WIDTH
+        )
         order_cells = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
         depth = np.zeros((2, self.goods, self.ticks + 1))  # lots by side, good and tick
         np.add.at(depth, tuple(order_cells.T), orders[:, kernels.LOTS])
@@ -231,14 +240,14 @@ class OrderBook(Exchange):
             last=read_only(self.price / (2 * self.ticks)),
         )
 
-    def affordable(self, place: int) -> Mask:
+    def affordable(self, cohort_index: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
-        loss = self._losses[place]
-        fee = max(*self._fees, 0) * UNIT * self.lots  # of a unit
-        cost = np.where(loss.units > 0, loss.units * (loss.limit + fee), 0.0).sum(2)
+        loss = self._losses[cohort_index]
+        fee_per_unit = max(self._maker_fee, self._taker_fee, 0) * UNIT * self.lots
+        cost = np.where(loss.units > 0, loss.units * (loss.limit + fee_per_unit), 0.0).sum(2)
         is_good = np.eye(self.goods)[loss.asset.astype(np.intp)]
         sold = (np.maximum(-loss.units, 0)[..., None] * is_good).sum(2)
-        return self.covered(place, cost, sold)
+        return self.covered(cohort_index, cost, sold)
 
     def described(self) -> dict[str, Any]:
         """Describe trades and gains; with days, values and holds also the share of possible gains.
@@ -254,15 +263,17 @@ class OrderBook(Exchange):
             "gains_from_trade": gains / rounds,
             "spread": spreads / n_spreads if n_spreads else None,
         }
-        if not self.refresh or self._common.any() or self._hold_limits.max() >= UNLIMITED_LOTS:
+        values_change = bool(self._common_weight.any())
+        holds_are_unlimited = self._hold_limits.max() >= UNLIMITED_LOTS
+        if not self.refresh or values_change or holds_are_unlimited:
             return figures
         possible_gains = 0.0
         room = self._hold_limits / self.lots
-        for worth, stock in zip(self._worth.T, self._initial_goods.T, strict=True):
-            ranked = np.argsort(-worth)
+        for private_value, stock in zip(self._private_value.T, self._initial_goods.T, strict=True):
+            ranked = np.argsort(-private_value)
             allotted_so_far = np.minimum(np.cumsum(room[ranked]), stock.sum())
             allotted = np.diff(allotted_so_far, prepend=0.0)
-            possible_gains += float(allotted @ worth[ranked] - stock @ worth)
+            possible_gains += float(allotted @ private_value[ranked] - stock @ private_value)
         days = max(-(-self.rounds // self.refresh), 1)  # rounded up
         possible_gains *= days
         if possible_gains > 0:
@@ -271,7 +282,7 @@ class OrderBook(Exchange):
 
     def summary(self) -> str:
         figures = self.described()
-        kind = "a batch auction" if self._batch else "an order book"
+        kind = "a batch auction" if self._is_batch else "an order book"
         spread = "no spread"
         if figures["spread"] is not None:
             spread = f"a mean spread of {figures['spread']:.4g}"
@@ -285,53 +296,66 @@ class OrderBook(Exchange):
         return f"Market: {kind}; {trades}, {spread}, {gains}{refused}"
 
     @property
-    def _owned(self) -> IntArray:
+    def _account_table(self) -> IntArray:
         """What each agent owns (N, FIRST_HOLDING + HOLDING_WIDTH d), as part of the state."""
-        return self.open[self._begins["accounts"] :].reshape(self.agents, -1)
+        return self.book_and_accounts[self._begins["accounts_begin"] :].reshape(self.agents, -1)
 
     def _rules(self, rounds_ahead: int = 0) -> Rules:
         """Return the rules of the round that begins, or of the one that has ended (-1)."""
-        maker_fee, taker_fee = self._fees
         return Rules(
-            half=round(1 / UNIT) // (2 * self.ticks * self.lots),
-            maker=maker_fee,
-            taker=taker_fee,
-            slots=self._slots,
-            batch=self._batch,
-            number=self.rounds + rounds_ahead,
+            half_tick_cash=round(1 / UNIT) // (2 * self.ticks * self.lots),
+            maker_fee=self._maker_fee,
+            taker_fee=self._taker_fee,
+            slots_per_agent=self._slots_per_agent,
+            is_batch=self._is_batch,
+            round_index=self.rounds + rounds_ahead,
             **self._begins,
         )
 
     def _empty(self) -> None:
-        """Take everything off the book; ``open`` is its state (``order_book_matching.Rules``)."""
-        self._begins, self.open = kernels.empty(self.agents, self._slots, self.goods, self.ticks)
-        self._owned[:, kernels.MOST] = self._unit_limits
-        self._owned[:, kernels.HOLD] = self._hold_limits
+        """Take everything off the book; what is left is laid out by ``Rules``."""
+        self._begins, self.book_and_accounts = kernels.empty(
+            self.agents, self._slots_per_agent, self.goods, self.ticks
+        )
+        self._account_table[:, kernels.MAX_LOTS] = self._unit_limits
+        self._account_table[:, kernels.MAX_HOLDING] = self._hold_limits
 
     def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
         """Note who arrives when and does what, what goods are worth, and what agents own."""
         self.arrivals = np.lexsort((self.rng.random(self.agents), self._latency))
-        shift = np.rint((fundamental - 0.5) * self.ticks * self._news).astype(np.int64)
+        tick_shift = np.zeros(self.goods, dtype=np.int64)
+        if self._centre_follows_news:
+            tick_shift = np.rint((fundamental - 0.5) * self.ticks).astype(np.int64)
         actions = self.acted(decisions).astype(np.int64)
-        self._sent = Sent(self._acts, self._orders, self.arrivals, actions, shift)
-        self._value = self._worth + self._common[:, None] * fundamental
-        self._owned[:, kernels.TURN] = 0
-        self._owned[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
-        self._owned[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] = np.rint(
+        self._submissions = Submissions(
+            action_table=self._action_table,
+            order_table=self._order_table,
+            arrival_order=self.arrivals,
+            actions=actions,
+            tick_shift=tick_shift,
+        )
+        self._value_of_goods = self._private_value + self._common_weight[:, None] * fundamental
+        self._account_table[:, kernels.LOTS_TRADED] = 0
+        self._account_table[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
+        self._account_table[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] = np.rint(
             self.accounts.goods[:-1] * self.lots
         )
 
-    def _settle(self, owned_before: IntArray, fundamental: Array, refused: int) -> None:
+    def _settle(self, accounts_before: IntArray, fundamental: Array, refused: int) -> None:
         """Move what was traded between accounts, and add the round to the sums."""
-        change = self._owned - owned_before
+        change = self._account_table - accounts_before
         bought = change[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] / self.lots
         self.accounts.move(change[:, kernels.CASH] * UNIT, bought)
         spread = self._quotes.ask - self._quotes.bid
         has_spread = ~np.isnan(spread)
-        gains = (bought * self._value).sum()
-        self.sums += (len(self._tape), refused, gains, spread[has_spread].sum(), has_spread.sum())
-        volume = np.bincount(self._tape[:, 0], self._tape[:, 4], self.goods) / self.lots
-        self.last = {"fundamental": fundamental, "volume": volume}
+        gains = (bought * self._value_of_goods).sum()
+        self.sums += (len(self._trades), refused, gains, spread[has_spread].sum(), has_spread.sum())
+        volume = np.bincount(
+            self._trades[:, kernels.TRADE_GOOD],
+            weights=self._trades[:, kernels.TRADE_LOTS],
+            minlength=self.goods,
+        )
+        self.last = {"fundamental": fundamental, "volume": volume / self.lots}
         self.rounds = self.rounds + 1
 
 
@@ -350,7 +374,7 @@ def _in_lots(units: Array, lots: int) -> IntArray:
     return np.floor(np.minimum(units * lots, UNLIMITED_LOTS)).astype(np.int64)
 
 
-def _fee(key: str, fee: float, lots: int) -> int:
+def _fee_per_lot(key: str, fee: float, lots: int) -> int:
     """Return a fee for a lot in units of the accounts."""
     is_allowed = isinstance(fee, int | float) and not isinstance(fee, bool) and abs(fee) <= MAX_FEE
     check_key(key, fee, is_allowed, f"a number from -{MAX_FEE:g} to {MAX_FEE:g}")
@@ -382,7 +406,7 @@ def _checked_orders(cohort: Cohort, ticks: int, lots: int) -> Orders:
 
 
 def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[IntArray, IntArray]:
-    """Return all agents' actions and orders, as ``order_book_matching.Sent`` has them."""
+    """Return all agents' actions and orders, as ``order_book_matching.Submissions`` has them."""
     max_actions = max(loss.actions for loss in losses)
     actions_of_cohorts = []
     orders_of_cohorts = []
@@ -393,7 +417,9 @@ def _menu(losses: Sequence[Orders], ticks: int, lots: int) -> tuple[IntArray, In
         ends = n_orders + np.cumsum(orders_per_action).reshape(orders_per_action.shape)
         begins = ends - orders_per_action
         first_equal = _first_equal_actions(loss, is_sent)
-        actions = np.stack([begins, ends, loss.keeps, loss.rests, first_equal], -1)
+        actions = np.stack(
+            [begins, ends, loss.keeps_open_orders, loss.rests_on_book, first_equal], -1
+        )
         missing_actions = max_actions - loss.actions
         padding = ((0, 0), (0, missing_actions), (0, 0))
         actions_of_cohorts.append(np.pad(actions, padding, constant_values=-1))
@@ -410,23 +436,23 @@ def _first_equal_actions(loss: Orders, is_sent: Mask) -> Indices:
     sent_orders = np.stack([loss.units, loss.limit, loss.asset], -1) * is_sent[..., None]
     what_actions_do = np.concatenate(
         [
-            sent_orders.reshape(*loss.keeps.shape, -1),
-            loss.keeps[..., None],
-            loss.rests[..., None],
+            sent_orders.reshape(*loss.keeps_open_orders.shape, -1),
+            loss.keeps_open_orders[..., None],
+            loss.rests_on_book[..., None],
         ],
         axis=2,
     )
     first_equal = []
     for actions in what_actions_do:  # of one agent (A, ...); all agents at once take much memory
-        are_equal = (actions[:, None] == actions).all(2)
-        first_equal.append(are_equal.argmax(1))
+        do_the_same = (actions[:, None] == actions).all(2)
+        first_equal.append(do_the_same.argmax(1))
     return np.stack(first_equal)
 
 
-def _slots(loss: Orders, lots: int) -> int:
+def _max_open_orders(loss: Orders, lots: int) -> int:
     """Return how many open orders an agent may have: no more than it may have lots in them."""
     orders_sent = int(loss.units.shape[-1])
-    may_add = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
+    may_add = ((loss.keeps_open_orders[..., None] > 0) & (loss.units != 0)).any()
     if not may_add:
         return orders_sent
-    return max(orders_sent, min(MAX_SLOTS_OF_ADDING, int(loss.most.max() * lots)))
+    return max(orders_sent, min(MAX_SLOTS_OF_ADDING, int(loss.max_units.max() * lots)))

@@ -233,10 +233,10 @@ class Beside:
         self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
         fees = [fee * market.lots / 2**22 for fee in market._fees]
         owners = [
-            Owner(*owned(market, i), float(loss.most[at]), int(market._hold_limits[i]) * lot)
+            Owner(*owned(market, i), float(loss.max_units[at]), int(market._hold_limits[i]) * lot)
             for i, (loss, at) in enumerate(self.losses)
         ]
-        rules = *fees, market._batch, 1 / market.ticks, lot
+        rules = *fees, market._is_batch, 1 / market.ticks, lot
         self.book = PlainBook(owners, *rules, [0.5] * market.goods, [])
 
     def sent(self, actions: Any, number: int, shift: Any) -> Callable[[int], Any]:
@@ -251,8 +251,8 @@ class Beside:
                 units, good = float(loss.units[at, action, j]), int(loss.asset[at, action, j])
                 limit = min(max(float(loss.limit[at, action, j]) + shift[good], 0.0), 1.0)
                 one = Order(agent, good, int(np.sign(units)), limit, abs(units), number, kept=False)
-                orders.append(replace(one, kept=bool(loss.rests[at, action])))
-            return orders, bool(loss.keeps[at, action])
+                orders.append(replace(one, kept=bool(loss.rests_on_book[at, action])))
+            return orders, bool(loss.keeps_open_orders[at, action])
 
         return of
 
@@ -267,11 +267,17 @@ class Beside:
             book.orders = []
         model.step()
         f = model.rounds_frame().iloc[-1].filter(like="fundamental").to_numpy(float)
-        shift = [round((x - 0.5) * market.ticks) * market._news / market.ticks for x in f]
+        shift = [
+            round((x - 0.5) * market.ticks) * market._centre_follows_news / market.ticks for x in f
+        ]
         arrivals, gains = market.arrivals.tolist(), []
         actions = np.concatenate([model.last_actions(i) for i in range(len(model.game.cohorts))])
         for i, (loss, at) in enumerate(self.losses):
-            before, worth, own = book.owners[i], loss.worth[at, 0] + loss.common[at] * f, []
+            before, worth, own = (
+                book.owners[i],
+                loss.private_value[at, 0] + loss.common_weight[at] * f,
+                [],
+            )
             for a in range(loss.actions if actions[i] >= 0 else 0):
                 played = actions.copy()
                 played[i] = a
@@ -426,7 +432,7 @@ def test_followers_choose_price_and_side_by_the_forecast() -> None:
         heard = model.forecasts_frame().iloc[-1].filter(regex="^p").to_numpy(float)
         for agent, action in enumerate(model.last_actions(0)):
             units, limit = loss.units[agent, action, 0], loss.limit[agent, action, 0]
-            edge = loss.worth[agent, 0, 0] - heard[0]
+            edge = loss.private_value[agent, 0, 0] - heard[0]
             assert units * edge >= 0 or abs(edge) < 1 / 8  # a tick: limits are that far apart
             seen.add((float(units), float(limit)))
     assert {side for side, _ in seen} >= {-1.0, 1.0}
