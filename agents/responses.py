@@ -39,12 +39,12 @@ from regretless.market.best_response import (
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import (
+    answer_as_numbers,
+    answer_as_strategies,
     is_ours,
     name_of,
-    numbers_of,
     read_only,
-    readonly_for_user,
-    strategies_of,
+    readonly_unless_ours,
 )
 from regretless.market.losses import Loss
 from regretless.market.records import Forecast, one_hot
@@ -218,7 +218,7 @@ class Checked(Response):
         table_shape = loss.offset.shape
         expected = f"return losses of shape {table_shape}"
         answer = predict(forecast, loss, coefficients)
-        table = numbers_of(predict, answer, expected).astype(np.float64, copy=False)
+        table = answer_as_numbers(predict, answer, expected).astype(np.float64, copy=False)
         if table.shape != table_shape:
             raise UserError(f"{name_of(predict)} returned {brief(answer)}; {expected}")
         return table
@@ -227,8 +227,8 @@ class Checked(Response):
         """Return the mixed strategy (K, A); UserError where it is none, or exceeds its gap."""
         play_rule = self.rule.play
         declared_gap = self.gap(predicted.shape[1])
-        answer = play_rule(readonly_for_user(play_rule, predicted))
-        strategy = strategies_of(play_rule, answer, predicted.shape)
+        answer = play_rule(readonly_unless_ours(play_rule, predicted))
+        strategy = answer_as_strategies(play_rule, answer, predicted.shape)
         expected_losses_of_play = (strategy * predicted).sum(1)
         excess = (expected_losses_of_play - predicted.min(1)).max()
         if excess > declared_gap + GAP_ROUNDING:

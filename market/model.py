@@ -72,7 +72,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     game : Game
         The players.
     guarantees : sequence of Guarantee
-        One per cohort; where the draw has a say in the outcome (``Game.flaw``) few of them stand.
+        One per cohort; where the draw has a say in the outcome few of them stand
+        (``Game.why_no_guarantee``).
     seed : int
         Root seed, for Mesa's own generator; the game has streams of its own.
     rounds : int
@@ -225,8 +226,12 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
         model.agents_frame()[["agent", "cohort", "decision_swap_regret", "bound"]]
         """
-        exploited = [self.exploited(index) for index in range(len(self.game.cohorts))]
-        table = final_tables.agents_table(self.game, self.guarantees, exploited, rounds=self.rounds)
+        exploitability = [
+            self.exploitability_columns(index) for index in range(len(self.game.cohorts))
+        ]
+        table = final_tables.agents_table(
+            self.game, self.guarantees, exploitability, rounds=self.rounds
+        )
         return self.journal.marked(final_tables.with_traits(table, self.traits))
 
     def rounds_frame(self) -> pd.DataFrame:
@@ -371,7 +376,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self._has_replaced_players = True
         if {"adversary", "market"} & set(players):
             self.tracker = None
-            self.journal.face()
+            self.journal.log_leader_and_market()
         self._cache.clear()
 
     def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> "MarketModel":
@@ -400,7 +405,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def measured(self, cohort: int, measure: str) -> Array:
         """Return a measure of a cohort's rows (K,); NaN where not kept, or not played yet."""
         if measure in tracker.MEASURES:
-            return self.exploited(cohort)[measure]
+            return self.exploitability_columns(cohort)[measure]
         key = cohort, measure
         if key not in self._cache:
             ledger = self.game.cohorts[cohort].ledger
@@ -408,12 +413,12 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 values: Array | None = ledger.mean_loss()
             else:
                 values = ledger.regret(measure)
-            is_awaited = self.game.awaited(cohort)
+            is_awaited = self.game.rows_yet_to_enter(cohort)
             known_values = np.nan if values is None else values
             self._cache[key] = read_only(np.where(is_awaited, np.nan, known_values))
         return self._cache[key]
 
-    def exploited(self, cohort: int) -> dict[str, Array]:
+    def exploitability_columns(self, cohort: int) -> dict[str, Array]:
         """Return exploitability of a cohort's rows (K,) by column; NaN where none is followed."""
         if self.tracker is not None:
             return self.tracker.measured(cohort)

@@ -371,44 +371,51 @@ def checked_suggestion(policy: Policy, x: object, actions: int) -> int:
 class Deviations:
     """Who of a cohort deviates, and to what.
 
-    ``rows`` has by the row of each its place among the cohort's N agents, and the policy that it
-    plays: a call from what it sees to an action.
+    Attributes
+    ----------
+    agent_and_policy_of_row : mapping
+        By each deviating row its agent's index among the cohort's N, and the policy that it plays:
+        a call from what it sees to an action.
+    n_actions : int
+        A.
     """
 
-    rows: Mapping[int, tuple[int, Policy]]
-    actions: int  # A
+    agent_and_policy_of_row: Mapping[int, tuple[int, Policy]]
+    n_actions: int
 
     def _policy_actions(self, context: Context) -> list[int]:
-        """Return the action that each deviating row's policy says, in the order of ``rows``."""
+        """Return the action that each deviating row's policy says, in the order of the mapping."""
         actions = []
-        for agent, policy in self.rows.values():
-            actions.append(checked_suggestion(policy, context.of(agent), self.actions))
+        for agent, policy in self.agent_and_policy_of_row.values():
+            actions.append(checked_suggestion(policy, context.of(agent), self.n_actions))
         return actions
 
-    def decision(self, decided: Decision, context: Context) -> Decision:
-        """Put the deviations in the place of what the rows would have done."""
-        if not self.rows:
-            return decided
-        rows = list(self.rows)
-        agents = [agent for agent, _policy in self.rows.values()]
-        actions = self._policy_actions(context)
-        return decided.changed(
-            actions=_replaced(decided.actions, agents, actions),
+    def apply(self, decision: Decision, context: Context) -> Decision:
+        """Return a decision with the deviations in the place of what the rows would have done."""
+        if not self.agent_and_policy_of_row:
+            return decision
+        rows = list(self.agent_and_policy_of_row)
+        agents = [agent for agent, _policy in self.agent_and_policy_of_row.values()]
+        policy_actions = self._policy_actions(context)
+        pure_strategies = np.eye(self.n_actions)[policy_actions]
+        return decision.changed(
+            actions=_copy_with(decision.actions, agents, policy_actions),
             # What a deviating row expected is not what it acts on.
-            predicted=_replaced(decided.predicted, rows, np.nan),
-            strategy=_replaced(decided.strategy, rows, np.eye(self.actions)[actions]),
-            choices=_replaced(decided.choices, rows, actions),
+            predicted=_copy_with(decision.predicted, rows, np.nan),
+            strategy=_copy_with(decision.strategy, rows, pure_strategies),
+            choices=_copy_with(decision.choices, rows, policy_actions),
         )
 
-    def strategy(self, strategy: Array, context: Context) -> Array:
-        """Put the deviations into a mixed strategy (K, A)."""
-        if not self.rows:
+    def apply_to_strategy(self, strategy: Array, context: Context) -> Array:
+        """Return a mixed strategy (K, A) with that of the policies in the deviating rows."""
+        if not self.agent_and_policy_of_row:
             return strategy
-        pure_strategies = np.eye(self.actions)[self._policy_actions(context)]
-        return np.asarray(_replaced(strategy, list(self.rows), pure_strategies))
+        pure_strategies = np.eye(self.n_actions)[self._policy_actions(context)]
+        rows = list(self.agent_and_policy_of_row)
+        return np.asarray(_copy_with(strategy, rows, pure_strategies))
 
 
-def _replaced(array: Any, indices: list[int], values: Any) -> Any:
+def _copy_with(array: Any, indices: list[int], values: Any) -> Any:
     """Return a copy of an array with other values at some indices; None in place of no array."""
     if array is None:
         return None

@@ -80,7 +80,9 @@ def divisible(spec: ScenarioSpec, game: Game) -> tuple[list[int], dict[str, str]
     for sight in sorted(sight_of(game.adversary) & {"play", "draw"}):
         why["adversary"] = f"it sees '{sight}', which takes all agents in every round"
     adds_up = market is None or type(market).clear is Settling.clear
-    if market is not None and (market.personal or market.accounts is not None or not adds_up):
+    if market is not None and (
+        market.has_personal_losses or market.accounts is not None or not adds_up
+    ):
         why["market"] = f"{type(market).__name__} clears agent by agent"
     if why:
         return [], why

@@ -30,7 +30,7 @@ def annotate(
 ) -> None:
     """Give a model its notes and warnings; ``rows`` (T, d) and ``shares`` are as in ``Table``."""
     game, own, data, strange = model.game, spec.adversary, spec.data, list[str]()
-    if spec.game is None and not game.personal:  # there losses say it all, or not enough
+    if spec.game is None and not game.has_personal_losses:  # there losses say it all, or not enough
         if rows is not None and len(rows) >= POINTS:  # in few one action may be best by chance
             outcomes = rows[_places(len(rows), ROWS)]
         else:

@@ -175,7 +175,9 @@ def losses(market: Any, before: Any, outcome: Any, decisions: Any) -> Any:
     return market.losses(decisions)
 
 
-PERSONAL = [kind for kind in of_kind(register.market, Market) if register.market[kind].personal]
+PERSONAL = [
+    kind for kind in of_kind(register.market, Market) if register.market[kind].has_personal_losses
+]
 
 
 @pytest.mark.parametrize("kind", PERSONAL)

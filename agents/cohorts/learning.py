@@ -17,7 +17,7 @@ from regretless.agents.cohorts.parts import make_part, rows_for_same_rounding
 from regretless.agents.learners.base import RowLearner
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.own_code import is_ours, readonly_for_user, strategies_of
+from regretless.market.core.own_code import answer_as_strategies, is_ours, readonly_unless_ours
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy, one_hot
@@ -115,7 +115,7 @@ class LearnerCohort(Cohort, Checkpointable):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         strategy = self.learner.play()
         if not is_ours(self.learner.rule_class):
-            strategy = strategies_of(self.learner.play, strategy, self.ledger.count.shape)
+            strategy = answer_as_strategies(self.learner.play, strategy, self.ledger.count.shape)
         if not self.learner.bandit:
             uniforms = self.rng.random(len(self.row_of))
             return Decision(strategy, draw_rows(strategy, uniforms, self.row_of))
@@ -134,5 +134,6 @@ class LearnerCohort(Cohort, Checkpointable):
             played_by_row = decision.actions[self._first_agent_of_row]
         learn_round = self.learner.learn
         learn_round(
-            readonly_for_user(learn_round, losses), readonly_for_user(learn_round, played_by_row)
+            readonly_unless_ours(learn_round, losses),
+            readonly_unless_ours(learn_round, played_by_row),
         )

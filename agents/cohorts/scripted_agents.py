@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import SUM_TOLERANCE, name_of, numbers_of, read_only
+from regretless.market.core.own_code import SUM_TOLERANCE, answer_as_numbers, name_of, read_only
 from regretless.market.game.network import DelayedForecasts
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -304,7 +304,7 @@ class ScriptedCohort(Cohort, Checkpointable):
             f"return an action from 0 to {n_actions - 1} or {n_actions} probabilities that sum to 1"
         )
         raw_answer = agent.act(forecast, context)
-        answer = numbers_of(agent.act, raw_answer, expected)
+        answer = answer_as_numbers(agent.act, raw_answer, expected)
         if answer.ndim == 0:
             is_whole = np.isfinite(answer) and answer == int(answer)
             if not is_whole or not 0 <= answer < n_actions:
@@ -340,7 +340,7 @@ class CrowdCohort(ScriptedCohort):
             "probabilities whose rows sum to 1"
         )
         raw_answer = crowd.act_many(self._forecasts_heard(forecast), context)
-        answer = numbers_of(crowd.act_many, raw_answer, expected)
+        answer = answer_as_numbers(crowd.act_many, raw_answer, expected)
         strategy = _crowd_strategy(answer, n_agents, n_actions)
         if strategy is None:
             raise UserError(f"{name_of(crowd.act_many)} returned {brief(raw_answer)}; {expected}")

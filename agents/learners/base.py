@@ -34,7 +34,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of, numbers_of, readonly_for_user
+from regretless.market.core.own_code import answer_as_numbers, name_of, readonly_unless_ours
 
 Actions = Indices
 
@@ -138,9 +138,9 @@ class RowLearner(Checkpointable):
         self.rounds += 1
         expected = f"return mixed strategies of shape {self.strategy.shape}"
         answer = self.step(
-            readonly_for_user(self.step, round_losses), readonly_for_user(self.step, actions)
+            readonly_unless_ours(self.step, round_losses), readonly_unless_ours(self.step, actions)
         )
-        strategy = numbers_of(self.step, answer, expected).astype(np.float64, copy=False)
+        strategy = answer_as_numbers(self.step, answer, expected).astype(np.float64, copy=False)
         if strategy.shape != self.strategy.shape:
             raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {expected}")
         self.strategy = strategy

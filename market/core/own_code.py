@@ -8,9 +8,10 @@ out from the traceback, so that a round without a fault costs nothing. Code is t
 belongs neither to this project nor to Python nor to an installed package; a package from which
 something was registered is the user's as well (``user_packages``).
 
-**Arrays are protected.** A user's method receives read-only views (``readonly_for_user``), and its
-answer is checked (``numbers_of``, ``strategies_of``). The project's own methods receive the arrays
-themselves: a kernel would otherwise be compiled twice, for writable and for read-only arrays.
+**Arrays are protected.** A user's method receives read-only views (``readonly_unless_ours``), and
+its answer is checked (``answer_as_numbers``, ``answer_as_strategies``). The project's own methods
+receive the arrays themselves: a kernel would otherwise be compiled twice, for writable and for
+read-only arrays.
 """
 
 import sysconfig
@@ -178,9 +179,11 @@ def frozen(array: Any) -> NDArray[Any]:
     return copied
 
 
-def readonly_for_user(method: Any, array: NumberArray) -> NumberArray:
-    """Return the array itself for a method of ours, a read-only view for a user's method."""
-    return array if is_ours(method) else read_only(array)
+def readonly_unless_ours(method: Any, array: NumberArray) -> NumberArray:
+    """Return an array as a method receives it: a user's own method cannot write into it."""
+    if is_ours(method):
+        return array
+    return read_only(array)
 
 
 def copy_for_user(maker: Any, value: Any) -> Any:
@@ -197,7 +200,7 @@ def copy_for_user(maker: Any, value: Any) -> Any:
     return value
 
 
-def numbers_of(method: Any, answer: Any, expected: str) -> NDArray[Any]:
+def answer_as_numbers(method: Any, answer: Any, expected: str) -> NDArray[Any]:
     """Return a method's answer as an array; UserError, which says ``expected``, if no numbers."""
     try:
         array = np.asarray(answer)
@@ -208,10 +211,13 @@ def numbers_of(method: Any, answer: Any, expected: str) -> NDArray[Any]:
     return array
 
 
-def strategies_of(method: Any, answer: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a method's answer as mixed strategies of a shape (K, A); UserError if it is none."""
+def answer_as_strategies(method: Any, answer: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a method's answer as mixed strategies of a shape (K, A); UserError if it is none.
+
+    The method is named in the error.
+    """
     expected = f"return probabilities of shape {shape} whose rows sum to 1"
-    strategies = numbers_of(method, answer, expected).astype(np.float64, copy=False)
+    strategies = answer_as_numbers(method, answer, expected).astype(np.float64, copy=False)
     if strategies.shape != shape:
         raise UserError(f"{name_of(method)} returned {brief(strategies)}; {expected}")
     sums_to_one = np.abs(strategies.sum(axis=1) - 1) <= SUM_TOLERANCE

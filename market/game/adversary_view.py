@@ -60,21 +60,25 @@ def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
         adversary.meet(tuple(followers))
 
 
-def announcement(sees: frozenset[str], view: GameView, offered: Round) -> AdversaryView:
-    """Return the view of a round that an adversary gets which declared what it ``sees``."""
-    context = offered.context
-    mixtures = offered.mixtures
-    shown_facts: dict[str, Any] = {}
+def make_adversary_view(
+    declared_sights: frozenset[str], view: GameView, current: Round
+) -> AdversaryView:
+    """Return what an adversary that declared these sights is shown of a round before it commits."""
+    context = current.context
+    mixtures = current.mixtures
+    # Each property is a function, so that nothing is worked out that the adversary does not read.
+    makers: dict[str, Any] = {}
     if view.moved is not None:
-        shown_facts["moved"] = lambda: view.moved
-    if "play" in sees:
-        shown_facts["play"] = lambda: strategies_of_play(view, mixtures, context)
-        shown_facts["rollout"] = lambda: Rollout(view, context)
-    if "draw" in sees and offered.forecasts:
-        drawn_alone = tuple(certain_of_drawn(forecast) for forecast in offered.forecasts)
-        shown_facts["drawn"] = lambda: offered.forecasts
-        shown_facts["induced"] = lambda: strategies_of_play(view, drawn_alone, context)
-    return AdversaryView(mixtures if "mixture" in sees else None, **shown_facts)
+        makers["moved"] = lambda: view.moved
+    if "play" in declared_sights:
+        makers["play"] = lambda: strategies_of_play(view, mixtures, context)
+        makers["rollout"] = lambda: Rollout(view, context)
+    if "draw" in declared_sights and current.forecasts:
+        drawn_alone = tuple(certain_of_drawn(forecast) for forecast in current.forecasts)
+        makers["drawn"] = lambda: current.forecasts
+        makers["induced"] = lambda: strategies_of_play(view, drawn_alone, context)
+    shown_mixtures = mixtures if "mixture" in declared_sights else None
+    return AdversaryView(shown_mixtures, **makers)
 
 
 def certain_of_drawn(forecast: Forecast) -> Mixture:

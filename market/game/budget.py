@@ -39,9 +39,9 @@ from regretless.market.records import Decision, one_hot
 class Unlimited(Checkpointable):
     """Agents may choose every action, whatever it costs."""
 
-    limits: ClassVar[bool] = False
+    restricts: ClassVar[bool] = False
 
-    def limited(
+    def restrict(
         self, decision: Decision, affordable: Mask | None, present_rows: Mask | None
     ) -> Decision:
         """Return what agents do among the actions that they can pay for.
@@ -62,13 +62,13 @@ class Unlimited(Checkpointable):
         """
         return decision
 
-    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
+    def charged_losses(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
         """Return the losses (K, A) that the ledger charges."""
         return losses
 
-    def promised(self, promise: Guarantee) -> Guarantee:
-        """Return what is left of a promise."""
-        return promise
+    def with_limited_rounds(self, guarantee: Guarantee) -> Guarantee:
+        """Return what is left of a guarantee once the rounds in which actions slept are added."""
+        return guarantee
 
 
 UNLIMITED = Unlimited()
@@ -77,18 +77,18 @@ UNLIMITED = Unlimited()
 class BudgetConstraint(Unlimited):
     """What the agents of a cohort do within what their accounts can pay for.
 
-    ``rng`` draws again for who drew an action that sleeps; ``scarce`` (N,) counts the rounds in
-    which some action of an agent slept. UserError if agents share rows, or are told what they
-    played alone: their estimates of what they did not play take every action to be possible.
+    ``rng`` draws again for who drew an action that sleeps; ``limited_rounds`` (N,) counts the
+    rounds in which some action of an agent slept. UserError if agents share rows, or are told what
+    they played alone: their estimates of what they did not play take every action to be possible.
     """
 
     REMEMBERED = ("scarce", "rng")
-    limits = True
+    restricts = True
 
     def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:
         self.cohort = cohort
         self.rng = rng
-        self.scarce = np.zeros(len(cohort.row_of))
+        self.limited_rounds = np.zeros(len(cohort.row_of))
         key = f"cohort.{cohort.name}.budget_constraint"
         if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
             raise UserError(f"{key}: its agents share rows of the ledger; drop it or enters")
@@ -96,37 +96,56 @@ class BudgetConstraint(Unlimited):
             hint = "choose a learner that is told all losses"
             raise UserError(f"{key}: {cohort.rule} takes every action to be possible; {hint}")
 
-    def limited(
+    def restrict(
         self, decision: Decision, affordable: Mask | None, present_rows: Mask | None
     ) -> Decision:
         if affordable is None:
             return decision
-        if present_rows is not None:
+        if present_rows is not None:  # who is absent plays nothing and needs no restriction
             affordable = affordable | ~present_rows[:, None]
-        is_limited = np.asarray(~affordable.all(1))
-        if not is_limited.any():
+        is_restricted = np.asarray(~affordable.all(1))
+        if not is_restricted.any():
             return decision
-        self._check(affordable.any(1), "can afford no action; give it one that costs nothing")
-        self.scarce += is_limited
+        self._check_agents(
+            affordable.any(1), "can afford no action; give it one that costs nothing"
+        )
+        self.limited_rounds += is_restricted
         best_affordable = None
         if decision.predicted is not None:
             best_affordable = best_response(np.where(affordable, decision.predicted, np.inf))
         if decision.choices is not None and best_affordable is not None:
-            strategy = None
-            choices = best_affordable
-            actions = best_affordable
+            restricted = decision.changed(
+                strategy=None, choices=best_affordable, actions=best_affordable
+            )
         else:
-            choices = None
-            affordable_strategy = self._affordable_strategy(decision, affordable, best_affordable)
-            actions = self._redrawn(decision.actions, affordable_strategy, affordable)
-            pure_strategy = one_hot(actions, affordable_strategy.shape[1])
-            strategy = np.where(is_limited[:, None], pure_strategy, decision.probabilities)
-        expected_losses = decision.predicted
-        if expected_losses is not None:
-            expected_losses = _with_sleeping_as_played(expected_losses, actions, affordable)
-        return decision.changed(
-            strategy=strategy, choices=choices, actions=actions, predicted=expected_losses
+            restricted = self._restrict_strategy(
+                decision, affordable, is_restricted, best_affordable
+            )
+        if decision.predicted is None:
+            return restricted
+        # The ledger charges a sleeping action what was played; so much is expected of it, too.
+        expected_losses = _replace_sleeping_by_played(
+            decision.predicted, restricted.actions, affordable
         )
+        return restricted.changed(predicted=expected_losses)
+
+    def _restrict_strategy(
+        self,
+        decision: Decision,
+        affordable: Mask,
+        is_restricted: Mask,
+        best_affordable: Indices | None,
+    ) -> Decision:
+        """Return mixed play among affordable actions (N, A), where some are too dear (N,).
+
+        An agent for whom some action sleeps is charged for the action that it drew, since the
+        others count as what was played; the other agents are charged their strategy.
+        """
+        affordable_strategy = self._affordable_strategy(decision, affordable, best_affordable)
+        actions = self._redraw_sleeping(decision.actions, affordable_strategy, affordable)
+        drawn_strategy = one_hot(actions, affordable_strategy.shape[1])
+        strategy = np.where(is_restricted[:, None], drawn_strategy, decision.probabilities)
+        return decision.changed(strategy=strategy, choices=None, actions=actions)
 
     def _affordable_strategy(
         self, decision: Decision, affordable: Mask, best_affordable: Indices | None
@@ -141,12 +160,12 @@ class BudgetConstraint(Unlimited):
             has_no_weight = ~weights.any(1)
             weights[has_no_weight] = one_hot(best_affordable[has_no_weight], weights.shape[1])
         total_weight = weights.sum(1, keepdims=True)
-        self._check(
+        self._check_agents(
             total_weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable"
         )
         return np.asarray(weights / total_weight)
 
-    def _redrawn(self, actions: Indices, strategy: Array, affordable: Mask) -> Indices:
+    def _redraw_sleeping(self, actions: Indices, strategy: Array, affordable: Mask) -> Indices:
         """Return the agents' actions (N,); who drew one that sleeps draws again by ``strategy``."""
         must_redraw = ~np.take_along_axis(affordable, actions[:, None], axis=1)[:, 0]
         redrawn = np.array(actions)
@@ -155,33 +174,39 @@ class BudgetConstraint(Unlimited):
         )
         return redrawn
 
-    def charged(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
+    def charged_losses(self, losses: Array, decision: Decision, affordable: Mask | None) -> Array:
         if affordable is None:
             return losses
-        return _with_sleeping_as_played(losses, decision.actions, affordable)
+        return _replace_sleeping_by_played(losses, decision.actions, affordable)
 
-    def promised(self, promise: Guarantee) -> Guarantee:
+    def with_limited_rounds(self, guarantee: Guarantee) -> Guarantee:
         def add_limited_rounds(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
             if bound is None:
                 return None
-            ledger = self.cohort.ledger
-            return lambda: bound() + 2 * self.scarce / np.maximum(ledger.rounds, 1)
+
+            def weaker_bound() -> Array:
+                # B + 2 N / T of the module's proof: a round in which something slept adds two gaps
+                # between losses in [0, 1].
+                rounds = np.maximum(self.cohort.ledger.rounds, 1)
+                return bound() + 2 * self.limited_rounds / rounds
+
+            return weaker_bound
 
         return replace(
-            promise,
-            bound=add_limited_rounds(promise.bound),
-            to_models=add_limited_rounds(promise.to_models),
-            from_variation=add_limited_rounds(promise.from_variation),
-            contextual=add_limited_rounds(promise.contextual),
-            window=None,
+            guarantee,
+            bound=add_limited_rounds(guarantee.bound),
+            to_models=add_limited_rounds(guarantee.to_models),
+            from_variation=add_limited_rounds(guarantee.from_variation),
+            contextual=add_limited_rounds(guarantee.contextual),
+            window=None,  # rounds are not counted by window
         )
 
-    def _check(self, is_valid: Any, fault: str) -> None:
+    def _check_agents(self, is_valid: Any, fault: str) -> None:
         if not is_valid.all():
             raise UserError(f"agent {int(is_valid.argmin()) + 1} of {self.cohort.name} {fault}")
 
 
-def _with_sleeping_as_played(table: Array, actions: Indices, affordable: Mask) -> Array:
+def _replace_sleeping_by_played(table: Array, actions: Indices, affordable: Mask) -> Array:
     """Return a table (N, A) in which what sleeps is worth what was played (N,)."""
     value_of_played = np.take_along_axis(table, np.maximum(actions, 0)[:, None], axis=1)
     return np.where(affordable, table, value_of_played)

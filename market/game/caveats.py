@@ -46,17 +46,18 @@ from regretless.market.game.round import Game
 def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
     """Return what stands of promises, given who sees or answers draws and can afford everything."""
     promises = list(guarantees)
-    if game.flaw:
-        throughout = all(seat.attendance.throughout for seat in game.seats)
-        has_price_impact_bound = throughout and not (game.breaks_the_rule or game.personal)
-        for cohort_index, no_promise in enumerate(unpromised(game.cohorts, game.flaw)):
+    if game.why_no_guarantee:
+        everybody_stays = all(seat.attendance.throughout for seat in game.seats)
+        only_actions_move_outcomes = not (game.adversary_sees_draw or game.has_personal_losses)
+        no_promises = unpromised(game.cohorts, game.why_no_guarantee)
+        for cohort_index, no_promise in enumerate(no_promises):
             weakened = None
-            if has_price_impact_bound:
+            if everybody_stays and only_actions_move_outcomes:
                 weakened = _with_price_impact(game, cohort_index, promises[cohort_index])
             promises[cohort_index] = weakened or no_promise
     within_budgets = []
     for promise, seat in zip(promises, game.seats, strict=True):
-        within_budgets.append(seat.budget.promised(promise))
+        within_budgets.append(seat.budget.with_limited_rounds(promise))
     return tuple(within_budgets)
 
 

@@ -59,7 +59,7 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
         strategy = None
         if cohort.foreseeable and (present_rows is None or present_rows.any()):
             planned = cohort.strategy(mixtures[cohort.block], context)
-            planned = seat.deviations.strategy(planned, context)
+            planned = seat.deviations.apply_to_strategy(planned, context)
             if present_rows is not None:
                 planned = np.where(present_rows[:, None], planned, 0.0)
             strategy = read_only(planned)

@@ -15,7 +15,8 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
     answers_at_once   y depends on actions of its own round, hence on the draw: nothing is promised
                       but to agents who draw for themselves (``market.game.caveats``)
     otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
-    personal          what an agent loses is no function of y alone: ledger, learners and logs work
+    has_personal_losses
+                      what an agent loses is no function of y alone: ledger, learners and logs work
                       on ``losses``. Followers hear the forecast of y all the same, and respond by
                       ``expected_losses``, or by their utility where the market says that it is
                       what they may expect (``utility_is_expected``); otherwise they are refused
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
-from regretless.market.core.own_code import is_ours, name_of, numbers_of, read_only
+from regretless.market.core.own_code import answer_as_numbers, is_ours, name_of, read_only
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
@@ -65,7 +66,8 @@ class Market(Checkpointable, ABC):
     supports_multiplicity: ClassVar[bool] = False
     column_labels: ClassVar[Mapping[str, str]] = {}  # what the names of ``last`` mean in words
     by_cohort: ClassVar[bool] = False  # whether the numbers of ``last`` are the cohorts', in order
-    personal: ClassVar[bool] = False  # whether the class writes ``losses``
+    # Whether what an agent loses is no function of the outcome alone: the class writes ``losses``.
+    has_personal_losses: ClassVar[bool] = False
     # Whether a cohort's utility at a forecast outcome is what its agents may expect to lose there,
     # although they are charged ``losses``: as where actions are orders at a forecast price.
     utility_is_expected: ClassVar[bool] = False
@@ -74,7 +76,7 @@ class Market(Checkpointable, ABC):
     def __init_subclass__(cls) -> None:
         """Note whether the class has losses of each agent's own."""
         super().__init_subclass__()
-        cls.personal = cls.losses is not Market.losses
+        cls.has_personal_losses = cls.losses is not Market.losses
 
     def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:
         goods = {cohort.loss.outcomes for cohort in cohorts}
@@ -84,7 +86,12 @@ class Market(Checkpointable, ABC):
         self.rng = rng
         self.goods = goods.pop()
         self.last: dict[str, Array] = {}  # columns of ``rounds``, of the last clearing
-        for cohort in self.cohorts if self.personal else ():
+        if self.has_personal_losses:
+            self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Raise UserError unless every agent has a row of its cohort's ledger for itself."""
+        for cohort in self.cohorts:
             has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
             if not has_own_rows or cohort.multiplicity is not None:
                 fault = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
@@ -95,17 +102,21 @@ class Market(Checkpointable, ABC):
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Return the outcome (d,) in [0, 1] of a fundamental (d,); who is absent has action -1."""
 
-    def foreseen(self, fundamentals: Array) -> Array | None:
-        """Return what fundamentals (m, d) come to in the next round; None if actions move it."""
+    def next_outcomes(self, fundamentals: Array) -> Array | None:
+        """Return the outcomes (m, d) of fundamentals (m, d), were one drawn in the next round.
+
+        None if the actions of that round move its outcome. The market is left as it was.
+        """
         if self.answers_at_once:
             return None
         state = self.state()
-        last_columns = self.last
+        columns_of_last_round = self.last  # shown in tables, and no part of the state
+        nobody_acts = [None] * len(self.cohorts)  # as this round's actions move nothing
         outcomes = []
         for fundamental in fundamentals:
-            outcomes.append(self.clear(fundamental, [None] * len(self.cohorts)))
+            outcomes.append(self.clear(fundamental, nobody_acts))
             self.restore(state)
-        self.last = last_columns
+        self.last = columns_of_last_round
         return np.array(outcomes)
 
     def affordable(self, cohort_index: int) -> Mask | None:
@@ -135,7 +146,7 @@ class Market(Checkpointable, ABC):
         It knows neither accounts nor losses of each agent's own: there welfare is what agents
         expect at a prediction.
         """
-        return self.accounts is None and not self.personal
+        return self.accounts is None and not self.has_personal_losses
 
     def expected_losses(self, cohort_index: int, outcome: Array) -> Array | None:
         """Return what agents of a cohort may expect to lose in the next round, if it is known.
@@ -271,13 +282,13 @@ def at_ends(loss: Loss) -> tuple[Array, Array]:
 def checked_outcome(market: Market, fundamental: Array, answer: object) -> Array:
     """Return what a market that was asked to clear answered; UserError if it is no outcome (d,)."""
     expected = f"return {len(fundamental)} numbers in [0, 1]"
-    outcome = numbers_of(market.clear, answer, expected).astype(np.float64)
+    outcome = answer_as_numbers(market.clear, answer, expected).astype(np.float64)
     if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {expected}")
     return read_only(outcome)
 
 
-def readonly_decisions(method: object, decisions: Decisions) -> Decisions:
+def decisions_readonly_unless_ours(method: object, decisions: Decisions) -> Decisions:
     """Return what a method is handed: the decisions if it is ours, else read-only ones."""
     if is_ours(method):
         return decisions
@@ -300,31 +311,38 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
 
     UserError unless they are numbers in [0, 1] for all who are here; it is 0 for all others.
     """
-    if not market.personal:
+    if not market.has_personal_losses:
         return (None,) * len(decisions)
-    answer = market.losses(readonly_decisions(market.losses, decisions))
-    count = len(market.cohorts)
-    method_name = name_of(market.losses)
-    tables = list[Array | None]()
-    if not isinstance(answer, list | tuple) or len(answer) != count:
-        expected = f"return a list with an array, or None, for each of {count} cohorts"
-        raise UserError(f"{method_name} returned {brief(answer)}; {expected}")
-    for cohort, decision, answered in zip(market.cohorts, decisions, answer, strict=True):
-        table = None
-        if answered is not None and decision is not None:
-            shape = cohort.ledger.count.shape
-            expected = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
-            table = np.array(
-                numbers_of(market.losses, answered, expected), dtype=np.float64, order="C"
-            )
-            if table.shape != shape:
-                raise UserError(f"{method_name} returned an array {table.shape}; {expected}")
-            if decision.present is not None:
-                table[~decision.present] = 0.0
-            for bad_loss in table[~((table >= 0) & (table <= 1))][:1]:
-                raise UserError(f"{method_name} returned {bad_loss}; {expected}")
-        tables.append(table)
+    answer = market.losses(decisions_readonly_unless_ours(market.losses, decisions))
+    n_cohorts = len(market.cohorts)
+    if not isinstance(answer, list | tuple) or len(answer) != n_cohorts:
+        expected = f"return a list with an array, or None, for each of {n_cohorts} cohorts"
+        raise UserError(f"{name_of(market.losses)} returned {brief(answer)}; {expected}")
+    tables: list[Array | None] = []
+    for cohort, decision, cohort_answer in zip(market.cohorts, decisions, answer, strict=True):
+        if decision is None or cohort_answer is None:
+            tables.append(None)
+        else:
+            tables.append(_checked_losses(market, cohort, decision, cohort_answer))
     return tuple(tables)
+
+
+def _checked_losses(market: Market, cohort: Cohort, decision: Decision, answer: object) -> Array:
+    """Return a cohort's losses (N, A) as an array of its own, 0 for agents who are absent."""
+    n_agents, n_actions = cohort.ledger.count.shape
+    shape = (n_agents, n_actions)
+    expected = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
+    numbers = answer_as_numbers(market.losses, answer, expected)
+    losses = np.array(numbers, dtype=np.float64, order="C")
+    if losses.shape != shape:
+        raise UserError(f"{name_of(market.losses)} returned an array {losses.shape}; {expected}")
+    if decision.present is not None:
+        losses[~decision.present] = 0.0
+    is_valid = (losses >= 0) & (losses <= 1)
+    if not is_valid.all():
+        first_invalid = losses[~is_valid][0]
+        raise UserError(f"{name_of(market.losses)} returned {first_invalid}; {expected}")
+    return losses
 
 
 def expected_in_market(market: Market, cohort_index: int, outcome: Array) -> Array:
@@ -336,7 +354,7 @@ def expected_in_market(market: Market, cohort_index: int, outcome: Array) -> Arr
     shape = cohort.ledger.count.shape
     expected = f"for cohort.{cohort.name} return an array {shape} of numbers"
     answer = market.expected_losses(cohort_index, outcome)
-    table = numbers_of(market.expected_losses, answer, expected).astype(np.float64)
+    table = answer_as_numbers(market.expected_losses, answer, expected).astype(np.float64)
     if table.shape != shape or not np.isfinite(table).all():
         raise UserError(f"{name_of(market.expected_losses)} returned {brief(answer)}; {expected}")
     return table
@@ -349,7 +367,7 @@ def tell_followers(market: Market | None, cohorts: Sequence[Cohort]) -> None:
     is known before the round.
     """
     followers = [cohort_index for cohort_index, cohort in enumerate(cohorts) if not cohort.unguided]
-    if market is None or not market.personal or market.utility_is_expected:
+    if market is None or not market.has_personal_losses or market.utility_is_expected:
         for cohort_index in followers:
             cohorts[cohort_index].market_losses = None
         return
@@ -368,9 +386,9 @@ def check_leader(adversary: Adversary, market: Market) -> None:
     One that ``minds_market`` may plan where the market is settled before the round.
     """
     planning_sights = sorted(sight_of(adversary) & PLANNING_SIGHTS)
-    minds = adversary.minds_market and not market.answers_at_once and not market.personal
+    minds = adversary.minds_market and not market.answers_at_once and not market.has_personal_losses
     if planning_sights and not minds:
-        affected = "losses" if market.personal else "outcomes"
+        affected = "losses" if market.has_personal_losses else "outcomes"
         raise UserError(
             f"market: the adversary sees {', '.join(planning_sights)} and plans with {affected} "
             "that the market would move; choose plan, cma or exp3, where feedback is lagged "

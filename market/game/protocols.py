@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of, readonly_for_user
+from regretless.market.core.own_code import name_of, readonly_unless_ours
 from regretless.market.losses import Loss
 from regretless.market.records import (
     AdversaryView,
@@ -91,7 +91,7 @@ class Forecaster(ABC):
 
         By default ``update`` is called with the statistics, read-only where it is a user's own.
         """
-        self.update(readonly_for_user(self.update, feedback.statistics))
+        self.update(readonly_unless_ours(self.update, feedback.statistics))
 
     @property
     def points(self) -> Array:

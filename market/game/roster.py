@@ -106,4 +106,6 @@ def replace_players(
         if seat.cohort.block in new_forecasters:
             seat.comparison = NOT_COMPARED
             promises[cohort_index] = Guarantee(note=f"{seat.cohort.name}: {reason}")
-    return unpromised(game.cohorts, game.flaw) if game.flaw else tuple(promises)
+    if game.why_no_guarantee:
+        return unpromised(game.cohorts, game.why_no_guarantee)
+    return tuple(promises)

@@ -26,9 +26,15 @@ import numpy as np
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import is_ours, name_of, readonly_for_user
+from regretless.market.core.own_code import is_ours, name_of, readonly_unless_ours
 from regretless.market.core.randomness import stream
-from regretless.market.game.adversary_view import announcement, introduce, sight_of, summed, teach
+from regretless.market.game.adversary_view import (
+    introduce,
+    make_adversary_view,
+    sight_of,
+    summed,
+    teach,
+)
 from regretless.market.game.lookahead import GameView
 from regretless.market.game.market import (
     NO_GUARANTEE_AT_ONCE,
@@ -36,8 +42,8 @@ from regretless.market.game.market import (
     Market,
     check_leader,
     checked_outcome,
+    decisions_readonly_unless_ours,
     personal_losses,
-    readonly_decisions,
     tell_followers,
 )
 from regretless.market.game.network import DelayedForecasts, Network
@@ -103,8 +109,8 @@ class Block:
         observe = self.forecaster.observe
         observe(
             RoundFeedback(
-                statistics=readonly_for_user(observe, statistics),
-                outcome=readonly_for_user(observe, outcome),
+                statistics=readonly_unless_ours(observe, statistics),
+                outcome=readonly_unless_ours(observe, outcome),
                 drawn=forecast.index,
             )
         )
@@ -160,45 +166,53 @@ class Game:
         return tuple(seat.cohort for seat in self.seats)
 
     @property
-    def breaks_the_rule(self) -> bool:
-        """Whether the adversary sees the draw before it commits; then nothing is guaranteed."""
+    def adversary_sees_draw(self) -> bool:
+        """Whether the adversary sees the drawn forecast before it commits, against the rule."""
         return "draw" in sight_of(self.adversary)
 
     @property
-    def flaw(self) -> str:
-        """Why nothing is guaranteed; empty where outcomes, settled before the draw, say it all."""
-        if self.breaks_the_rule:
+    def why_no_guarantee(self) -> str:
+        """Why the theorem covers nobody here; empty where it does.
+
+        It needs an outcome that is settled before the forecast is drawn, and losses that are
+        functions of the outcome.
+        """
+        if self.adversary_sees_draw:
             return "no guarantee, since the adversary sees the drawn forecast before it commits"
-        if self.personal:
+        if self.has_personal_losses:
             return NO_GUARANTEE_PERSONAL
-        answers = self.market is not None and self.market.answers_at_once
-        return NO_GUARANTEE_AT_ONCE if answers else ""
+        if self.market is not None and self.market.answers_at_once:
+            return NO_GUARANTEE_AT_ONCE
+        return ""
 
     @property
-    def personal(self) -> bool:
+    def has_personal_losses(self) -> bool:
         """Whether agents have losses of their own, which are no functions of the outcome."""
-        return self.market is not None and self.market.personal
+        return self.market is not None and self.market.has_personal_losses
 
     @property
     def view(self) -> GameView:
         """Who takes part in the next round."""
-        moved = None if self.market is None else self.market.foreseen
-        return GameView(self.blocks, self.seats, self.history.rounds, moved)
+        outcomes_after_market = None if self.market is None else self.market.next_outcomes
+        return GameView(
+            self.blocks, self.seats, rounds=self.history.rounds, moved=outcomes_after_market
+        )
 
-    def answer(self, market: Market, begun: Round) -> object:
+    def ask_market_to_clear(self, market: Market, current: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
-        return market.clear(begun.outcome, readonly_decisions(market.clear, begun.decisions))
+        decisions = decisions_readonly_unless_ours(market.clear, current.decisions)
+        return market.clear(current.outcome, decisions)
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
         return summed(self.adversary.payoff, self.cohorts, played)
 
-    def awaited(self, cohort_index: int) -> Mask:
+    def rows_yet_to_enter(self, cohort_index: int) -> Mask:
         """Return which rows of a cohort enter late and have not played yet (K,)."""
         seat = self.seats[cohort_index]
         entered = seat.attendance.entered
-        is_awaited = (entered > 0) & (entered >= self.history.rounds)
-        return np.broadcast_to(is_awaited, seat.rows)
+        has_not_entered = (entered > 0) & (entered >= self.history.rounds)
+        return np.broadcast_to(has_not_entered, seat.rows)
 
     def players(self) -> dict[str, Any]:
         """Return everything that has a memory of its own, by name, for checkpoints."""
@@ -221,10 +235,10 @@ class Game:
 
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
-    offered = offer(game)
-    drawn = commit_and_draw(game, offered)
-    decided = decide(game, drawn)
-    return finish(game, decided)
+    round_with_mixtures = offer(game)
+    round_with_outcome = commit_and_draw(game, round_with_mixtures)
+    round_with_decisions = decide(game, round_with_outcome)
+    return finish(game, round_with_decisions)
 
 
 def offer(game: Game) -> Round:
@@ -237,26 +251,34 @@ def offer(game: Game) -> Round:
     return Round(game.history.rounds, context, mixtures)
 
 
-def commit_and_draw(game: Game, offered: Round) -> Round:
+def commit_and_draw(game: Game, current: Round) -> Round:
     """Return the round with the adversary's distribution, the drawn forecasts and the outcome.
 
     The forecasts are drawn after the adversary has committed; one that breaks the rule sees them
     before. UserError if the adversary returns no distribution over its outcomes.
     """
-    forecasts_in_advance: tuple[Forecast, ...] = ()
-    if game.breaks_the_rule:
-        forecasts_in_advance = _draw_forecasts(game, offered)
-    known = replace(offered, forecasts=forecasts_in_advance)
-    view = announcement(sight_of(game.adversary), game.view, known)
-    distribution = game.adversary.commit(offered.context, game.history, view)
-    _check_distribution(game.adversary, distribution)
-    forecasts = forecasts_in_advance or _draw_forecasts(game, offered)
+    if game.adversary_sees_draw:
+        forecasts = _draw_forecasts(game, current)
+        current = replace(current, forecasts=forecasts)
+        distribution = _ask_to_commit(game, current)
+    else:
+        distribution = _ask_to_commit(game, current)
+        forecasts = _draw_forecasts(game, current)
     outcome = distribution.draw(game.outcome_stream)
-    return replace(offered, forecasts=forecasts, distribution=distribution, outcome=outcome)
+    return replace(current, forecasts=forecasts, distribution=distribution, outcome=outcome)
 
 
-def _draw_forecasts(game: Game, offered: Round) -> tuple[Forecast, ...]:
-    return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
+def _ask_to_commit(game: Game, current: Round) -> OutcomeDistribution:
+    """Return the adversary's distribution, given what it declared to see of the round so far."""
+    declared_sights = sight_of(game.adversary)
+    adversary_view = make_adversary_view(declared_sights, game.view, current)
+    distribution = game.adversary.commit(current.context, game.history, adversary_view)
+    _check_distribution(game.adversary, distribution)
+    return distribution
+
+
+def _draw_forecasts(game: Game, current: Round) -> tuple[Forecast, ...]:
+    return tuple(mixture.draw(game.forecast_stream) for mixture in current.mixtures)
 
 
 def _check_distribution(adversary: Adversary, distribution: object) -> None:
@@ -282,7 +304,7 @@ def decide(game: Game, drawn: Round) -> Round:
     for cohort_index, seat in enumerate(game.seats):
         context = seat.signal.seen(drawn.context, drawn.outcome)
         affordable = None
-        if seat.budget.limits and game.market is not None:
+        if seat.budget.restricts and game.market is not None:
             affordable = game.market.affordable(cohort_index)
         forecast = drawn.forecasts[seat.cohort.block]
         decision = seat.decide(forecast, context, round_index=drawn.number, affordable=affordable)
@@ -302,15 +324,18 @@ def finish(game: Game, decided: Round) -> Round:
     outcome = decided.outcome
     market_losses: Sequence[Array | None] = [None] * len(game.seats)
     if game.market is not None:  # it may move the outcome, or say who lost what
-        outcome = checked_outcome(game.market, outcome, game.answer(game.market, decided))
+        answer = game.ask_market_to_clear(game.market, decided)
+        outcome = checked_outcome(game.market, outcome, answer)
         market_losses = personal_losses(game.market, decided.decisions)
     losses: list[Array | None] = []
     for index, seat in enumerate(game.seats):
-        losses.append(
-            seat.charge(
-                decided.decisions[index], market_losses[index], outcome, decided.affordable[index]
-            )
+        charged_losses = seat.charge(
+            decided.decisions[index],
+            market_losses[index],
+            outcome=outcome,
+            affordable=decided.affordable[index],
         )
+        losses.append(charged_losses)
     played = replace(decided, outcome=outcome, losses=tuple(losses))
     for index, seat in enumerate(game.seats):
         seat.record(

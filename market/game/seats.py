@@ -217,8 +217,8 @@ class Seat:
             return None
         self.cohort.attend(present_rows, affordable)
         decision = self.cohort.decide(forecast, context)
-        decision = self.deviations.decision(decision, context)
-        decision = self.budget.limited(decision, affordable, present_rows)
+        decision = self.deviations.apply(decision, context)
+        decision = self.budget.restrict(decision, affordable, present_rows)
         if present_rows is None:
             return decision
         return decision.masked(present_rows, self.cohort.row_of)
@@ -239,7 +239,7 @@ class Seat:
             return None
         if losses is None:
             losses = decision.losses(self.cohort.loss, outcome)
-        return self.budget.charged(losses, decision, affordable)
+        return self.budget.charged_losses(losses, decision, affordable)
 
     def record(
         self,

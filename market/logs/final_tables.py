@@ -40,15 +40,15 @@ AGENT_COLUMNS = (
 def agents_table(
     game: Game,
     guarantees: Sequence[Guarantee],
-    exploited: Sequence[Mapping[str, Array]],
+    exploitability: Sequence[Mapping[str, Array]],
     *,
     rounds: int,
 ) -> pd.DataFrame:
     """Make a row per agent: who it is, its regrets, and what it was promised.
 
     Agents who are there for a part of the ``rounds`` of the run are measured over their own
-    rounds, and not before the first. ``exploited`` has each cohort's rows by column. Agents with
-    multiplicity who share a row have one here, and ``count`` says how many it stands for.
+    rounds, and not before the first. ``exploitability`` has each cohort's rows by column. Agents
+    with multiplicity who share a row have one here, and ``count`` says how many it stands for.
     """
     has_multiplicity = any(cohort.multiplicity is not None for cohort in game.cohorts)
     has_models = any(seat.comparison.names for seat in game.seats)
@@ -58,7 +58,7 @@ def agents_table(
         seat = game.seats[index]
         guarantee = guarantees[index]
         row_of = cohort.row_of
-        has_come = ~game.awaited(index)
+        has_come = ~game.rows_yet_to_enter(index)
         table = _measured_agents(
             first_number,
             cohort,
@@ -66,7 +66,7 @@ def agents_table(
             has_come,
             first_correction=_first_correction(game, cohort),
         )
-        for name, values in exploited[index].items():
+        for name, values in exploitability[index].items():
             table[name] = values[row_of]
         if has_multiplicity:
             table[COUNT] = 1 if cohort.multiplicity is None else cohort.multiplicity

@@ -82,7 +82,7 @@ class Journal(Checkpointable):
             "accounts": self._account_rows,
             "states": partial(states, self._cohorts, self.logged),
         }
-        self.face()
+        self.log_leader_and_market()
 
     def _rounds_per_chunk(self) -> int:
         """Return after how many rounds a chunk has about ``CHUNK_ROWS`` rows per agent's table.
@@ -96,7 +96,7 @@ class Journal(Checkpointable):
         rounds = CHUNK_ROWS * rounds_between_rows // max(agents, 1)
         return max(1, min(CHUNK_ROUNDS, rounds))
 
-    def face(self) -> None:
+    def log_leader_and_market(self) -> None:
         """Log the game's leader and market as they are now; their columns begin a new chunk."""
         payoff: Any = self._game.adversary.payoff
         self._payoff = payoff

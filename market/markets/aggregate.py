@@ -73,8 +73,9 @@ class Settling(Market):
         Whether earlier rounds' load moves an outcome, or this round's too.
     adjustment : float
         In (0, 1]: weight of the newest load in the level; 1 for no memory.
-    tables : sequence of array (K, A, c)
-        What each cohort's actions add to the load, where that is not a head.
+    loads_of_actions : sequence of array (K, A, c)
+        What each cohort's actions add to the load; left out where the load counts who takes each
+        action.
 
     Attributes
     ----------
@@ -96,7 +97,7 @@ class Settling(Market):
         start: Array,
         feedback: str,
         adjustment: float,
-        tables: Sequence[Array] = (),
+        loads_of_actions: Sequence[Array] = (),
     ) -> None:
         check_word("feedback", feedback, FEEDBACKS)
         check_key("adjustment", adjustment, 0 < adjustment <= 1, "a number in (0, 1]")
@@ -108,25 +109,27 @@ class Settling(Market):
         self.rounds = 0
         self.clipped = 0
         self.outcomes = Moments(self.goods)
-        self.tables = list(tables)
+        self.loads_of_actions = list(loads_of_actions)
         self._actions = cohorts[0].loss.actions
 
     def aggregate(self, decisions: Decisions) -> Array:
         """Return what the actions of all agents come to.
 
-        With tables (2, 1 + c): how many agents are there, and the sum of what their actions have in
-        the tables, each as two numbers that add up to it (``market.numerics.exact_sum``). Without
-        tables (A,): how many take each action.
+        With ``loads_of_actions`` (2, 1 + c): how many agents are there, and the sum of their
+        actions' loads, each as two numbers that add up to it (``market.numerics.exact_sum``).
+        Without them (A,): how many take each action.
         """
-        if not self.tables:
+        if not self.loads_of_actions:
             counts = [takers.per_action(self._actions) for takers in self.taken(decisions)]
             return np.sum(counts, axis=0) if counts else np.zeros(self._actions)
-        sums = np.zeros((2, 1 + self.tables[0].shape[2]))
-        for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):
+        sums = np.zeros((2, 1 + self.loads_of_actions[0].shape[2]))
+        for cohort, loads, decision in zip(
+            self.cohorts, self.loads_of_actions, decisions, strict=True
+        ):
             if decision is not None:
                 takers = taken_actions(cohort, decision.actions, decision.counts)
                 sums[0, 0] += takers.agents
-                sums[:, 1:] += takers.total(table)
+                sums[:, 1:] += takers.total(loads)
         return sums
 
     @abstractmethod
@@ -143,8 +146,10 @@ class Settling(Market):
         """
         part = copy(self)
         part.cohorts = tuple(cohorts)
-        if self.tables:
-            part.tables = [self.tables[index][part_rows] for index, part_rows in rows.items()]
+        if self.loads_of_actions:
+            part.loads_of_actions = []
+            for cohort_index, part_rows in rows.items():
+                part.loads_of_actions.append(self.loads_of_actions[cohort_index][part_rows])
         return part
 
     @property
@@ -158,13 +163,16 @@ class Settling(Market):
         self.level = (1 - self.adjustment) * level_before + self.adjustment * load
         return self.level if self.answers_at_once else level_before
 
-    def swayed(self, loads: Array, reach: Array | float) -> Array:
-        """Return by how much an agent can move each coordinate of the outcome (K, d).
+    def impact_of_one_agent(
+        self, loads_of_actions: Array, *, outcome_per_load: Array | float
+    ) -> Array:
+        """Return by how much an agent of each row can move each coordinate of the outcome (K, d).
 
-        ``loads`` (K, A, d) are those of its actions, and a unit of load moves an outcome by
-        ``reach``, a number or (d,).
+        ``loads_of_actions`` (K, A, d) are those of its actions, and a unit of load moves an outcome
+        by ``outcome_per_load``, a number or (d,).
         """
-        return np.asarray(self.adjustment * reach * np.ptp(loads, axis=1))
+        largest_change = np.ptp(loads_of_actions, axis=1)
+        return np.asarray(self.adjustment * outcome_per_load * largest_change)
 
     def within_cube(self, moved: Array) -> Array:
         """Return the outcome within [0, 1], and count whether it had left."""

@@ -91,13 +91,13 @@ class Exchange(Market):
         goods_lacking = self._initial_goods - self.accounts.goods[:-1]
         self.accounts.move(cash_lacking, goods_lacking)
 
-    def covered(self, place: int, cost: Array, sold: Array) -> Mask:
+    def covered(self, cohort_index: int, cost: Array, sold: Array) -> Mask:
         """Return which actions (N, A) the agents of a cohort can pay for and deliver.
 
         ``cost`` (N, A) is their cash, and ``sold`` (N, A, d) their units of each good; the cohort
-        is named by its ``place`` among all.
+        is named by its index.
         """
-        agent_rows = self.accounts.places[self.cohorts[place].name]
+        agent_rows = self.accounts.places[self.cohorts[cohort_index].name]
         cash = self.accounts.cash
         goods = self.accounts.goods
         if self.restores:
@@ -197,13 +197,13 @@ class CallAuction(Exchange):
         ticks = np.vstack([np.rint(limits * TICKS_PER_UNIT), tick_of_outside])
         return orders.astype(np.int64), ticks.astype(np.int64)
 
-    def affordable(self, place: int) -> Mask:
+    def affordable(self, cohort_index: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
-        row_of_agent = self.cohorts[place].row_of
-        units = self._units[place]
-        cost = (np.maximum(units, 0) * self._limits[place]).sum(2)
+        row_of_agent = self.cohorts[cohort_index].row_of
+        units = self._units[cohort_index]
+        cost = (np.maximum(units, 0) * self._limits[cohort_index]).sum(2)
         sold = np.maximum(-units, 0)
-        return self.covered(place, cost[row_of_agent], sold[row_of_agent])
+        return self.covered(cohort_index, cost[row_of_agent], sold[row_of_agent])
 
     def described(self) -> dict[str, Any]:
         rounds = max(self.rounds, 1)

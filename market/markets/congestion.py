@@ -87,8 +87,8 @@ class AttendanceMarket(Settling):
         self.last = {"fundamental": fundamental, "share": share}
         return self.within_cube(self.always + (1 - self.always.sum()) * settled + shift)
 
-    def price_impact(self, place: int) -> Array:
-        n_rows = len(self.cohorts[place].loss)
+    def price_impact(self, cohort_index: int) -> Array:
+        n_rows = len(self.cohorts[cohort_index].loss)
         modelled_share = 1 - self.always.sum()
         impact = self.adjustment * modelled_share / self.agents
         return np.full((n_rows, self.goods), impact)
@@ -114,8 +114,16 @@ def _checked_shares(key: str, shares: float | list[float], size: int) -> Array:
 class Routes(Settling):
     """Travel times that grow with traffic.
 
-    ``toll`` is the share of the delay caused to others that a driver is charged, ``start`` the
-    flows before the first round.
+    Parameters
+    ----------
+    free : list of float
+        What each road takes without traffic, in the unit of outcomes.
+    load : list of float
+        How much longer each road takes with all drivers on it.
+    toll : float
+        The share of the delay caused to others that a driver is charged.
+    start : list of float, optional
+        Flows before the first round; 0 by default.
     """
 
     REMEMBERED = ("flows", "times")
@@ -138,41 +146,48 @@ class Routes(Settling):
         feedback: str = "same-round",
         adjustment: float = 1.0,
     ) -> None:
-        n_roads = cohorts[0].loss.outcomes
+        n_roads = cohorts[0].loss.outcomes  # an outcome has the travel time of each road
         if start is None:
             start = [0.0] * n_roads
-        self.free = _checked_numbers("free", free, n_roads)
-        self.load = _checked_numbers("load", load, n_roads)
+        self.free_times = _checked_numbers("free", free, n_roads)
+        self.time_per_flow = _checked_numbers("load", load, n_roads)
         start_flows = _checked_numbers("start", start, n_roads)
         check_key("toll", toll, toll >= 0, "a number of at least 0")
-        road_use = [slopes(cohort.loss) for cohort in cohorts]  # of each action, (K, A, d)
+        # A route that has a road loses 1 for each unit of the road's travel time, others nothing.
+        roads_of_routes = [slopes(cohort.loss) for cohort in cohorts]  # (K, A, d)
         super().__init__(
             cohorts,
             rng,
             start=start_flows,
             feedback=feedback,
             adjustment=adjustment,
-            tables=road_use,
+            loads_of_actions=roads_of_routes,
         )
         self.toll = toll
         self.noise = noise
-        self.flows = Moments(n_roads)
-        self.times = Moments(1)
+        self.flows = Moments(n_roads)  # of the roads, over the rounds
+        self.times = Moments(1)  # of the mean travel time
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         drivers, *flows = load.sum(0)
         flow = np.array(flows) / max(drivers, 1)
-        settled = self.settle(flow)
-        mean_time = (settled * (self.free + self.load * settled)).sum()
+        settled_flow = self.settle(flow)
+        travel_times = self.free_times + self.time_per_flow * settled_flow
+        mean_time = (settled_flow * travel_times).sum()
         time = np.array([mean_time])
         self.flows.add(flow)
         self.times.add(time)
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
         shift = self.noise * (fundamental - 0.5)
-        return self.within_cube(self.free + (1 + self.toll) * self.load * settled + shift)
+        return self.within_cube(
+            self.free_times + (1 + self.toll) * self.time_per_flow * settled_flow + shift
+        )
 
-    def price_impact(self, place: int) -> Array:
-        return self.swayed(self.tables[place], (1 + self.toll) * self.load / self.agents)
+    def price_impact(self, cohort_index: int) -> Array:
+        charge_per_flow = (1 + self.toll) * self.time_per_flow
+        return self.impact_of_one_agent(
+            self.loads_of_actions[cohort_index], outcome_per_load=charge_per_flow / self.agents
+        )
 
     def described(self) -> dict[str, Any]:
         return {

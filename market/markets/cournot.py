@@ -57,7 +57,7 @@ class Cournot(Settling):
             start=start_quantities,
             feedback=feedback,
             adjustment=adjustment,
-            tables=quantities_sold,
+            loads_of_actions=quantities_sold,
         )
         self.slope = slope
         self.noise = noise
@@ -73,8 +73,10 @@ class Cournot(Settling):
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
 
-    def price_impact(self, place: int) -> Array:
-        return self.swayed(self.tables[place], self.slope)
+    def price_impact(self, cohort_index: int) -> Array:
+        return self.impact_of_one_agent(
+            self.loads_of_actions[cohort_index], outcome_per_load=self.slope
+        )
 
     def described(self) -> dict[str, Any]:
         return {**super().described(), "quantity": self.supplied.mean.tolist()}

@@ -163,7 +163,7 @@ class Prices(Settling):
             start=np.full(n_goods, 1 / n_goods),
             feedback=feedback,
             adjustment=adjustment,
-            tables=[exposure(cohort.loss) for cohort in cohorts],
+            loads_of_actions=[exposure(cohort.loss) for cohort in cohorts],
         )
         self.impact = impact
         self.tally = Tally(self.goods)
@@ -177,8 +177,11 @@ class Prices(Settling):
         self.last = {"fundamental": fundamental, "demand": demand, "price": price}
         return outcome
 
-    def price_impact(self, place: int) -> Array:
-        return self.swayed(self.tables[place], abs(self.impact) / self.agents)
+    def price_impact(self, cohort_index: int) -> Array:
+        return self.impact_of_one_agent(
+            self.loads_of_actions[cohort_index],
+            outcome_per_load=abs(self.impact) / self.agents,
+        )
 
     def described(self) -> dict[str, Any]:
         return {

@@ -191,7 +191,7 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
             raise UserError(f"branch: agent.{number}: there are {ends[-1]} agents; give one")
         cohort, seat = cohorts[place], branch.game.seats[place]
         agent, where = number - 1 - int(ends[place]) + len(cohort.row_of), f"cohort.{cohort.name}"
-        if seat.budget.limits:
+        if seat.budget.restricts:
             why = f"branch: {where} lives within its means, which a policy may exceed"
             raise UserError(f"{why}; drop budget_constraint")
         row, actions = int(cohort.row_of[agent]), cohort.loss.actions

@@ -88,7 +88,7 @@ def gives_own_losses(spec: PricesSpec | MarketSpec | None) -> bool:
     if spec is None or spec.kind not in register.market:
         return False
     maker = register.market[spec.kind]
-    return isinstance(maker, type) and issubclass(maker, Market) and maker.personal
+    return isinstance(maker, type) and issubclass(maker, Market) and maker.has_personal_losses
 
 
 def _branch(table: Any) -> str:

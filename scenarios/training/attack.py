@@ -91,7 +91,7 @@ def attacks(
     UserError if no plan could go by the scenario's adversary, or there is no such cohort.
     """
     model = scenario.build()
-    if model.game.personal:
+    if model.game.has_personal_losses:
         why = "agents have losses of their own, against which no value of commitment is known"
         raise UserError(f"train: in this [market] {why}; take another market")
     names = [one.name for one in model.game.cohorts]

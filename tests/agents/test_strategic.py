@@ -99,7 +99,7 @@ def test_declared_sight_is_enforced(name: str) -> None:
         return inner(context, history, announced)
 
     player.commit = watched
-    assert ("draw" in player.sees) == game.breaks_the_rule == (name == "draw-seer")
+    assert ("draw" in player.sees) == game.adversary_sees_draw == (name == "draw-seer")
     for _ in range(3):
         before = generator_state(game.forecast_stream)
         play_round(game)
@@ -286,7 +286,7 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
 
     for member in game.adversary.members:
         member.adversary.commit = partial(noted, member.adversary)
-    assert game.breaks_the_rule
+    assert game.adversary_sees_draw
     for _ in range(3):
         play_round(game)
     usual = {"blocks", "play", "rollout"}

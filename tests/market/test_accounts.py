@@ -144,10 +144,10 @@ def test_regret_counts_what_could_be_afforded_and_bounds_pay_for_what_slept(resp
     assert table["decision_swap_regret"].to_numpy() == pytest.approx(best, abs=1e-12)
     if response == "best-response":
         slept, promised = np.sum(~awake.all(2), axis=0), model.guarantees[0].bound()
-        assert (model.game.seats[0].budget.scarce == slept).all()
+        assert (model.game.seats[0].budget.limited_rounds == slept).all()
         assert slept.min() > 0
         free = replace(model.guarantees[0], bound=lambda: np.zeros(6))
-        added = model.game.seats[0].budget.promised(free).bound()
+        added = model.game.seats[0].budget.with_limited_rounds(free).bound()
         assert added == pytest.approx(2 * slept / 120)
         assert (promised > added).all()
         assert table["bound"].to_numpy() == pytest.approx(promised)
@@ -159,7 +159,7 @@ def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
     means, rng = tolls("hedge", count=1, cash=0.25).game.seats[0].budget, np.random.default_rng(0)
     distribution, can = np.array([[0.2, 0.3, 0.5]]), np.array([[True, True, False]])
     decided = [Decision(distribution, rng.choice(3, 1, p=distribution[0])) for _ in range(4000)]
-    drawn = [means.limited(decision, can, None).actions[0] for decision in decided]
+    drawn = [means.restrict(decision, can, None).actions[0] for decision in decided]
     assert np.mean(drawn) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
 
 

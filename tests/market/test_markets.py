@@ -52,7 +52,7 @@ def test_what_is_settled_before_is_foreseen(name: str) -> None:
 
     def asking(*given: Any) -> OutcomeDistribution:
         distribution = commit(*given)
-        foreseen.append((distribution.points, market.foreseen(distribution.points)))
+        foreseen.append((distribution.points, market.next_outcomes(distribution.points)))
         return distribution
 
     adversary.commit = asking  # type: ignore[method-assign]

@@ -231,7 +231,7 @@ class Beside:
         self.model, self.market = model, model.game.market
         market, lot = self.market, 1 / self.market.lots
         self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
-        fees = [fee * market.lots / 2**22 for fee in market._fees]
+        fees = [fee * market.lots / 2**22 for fee in (market._maker_fee, market._taker_fee)]
         owners = [
             Owner(*owned(market, i), float(loss.max_units[at]), int(market._hold_limits[i]) * lot)
             for i, (loss, at) in enumerate(self.losses)
