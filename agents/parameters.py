@@ -5,9 +5,9 @@ They are those of ``market.core.validation``, which has them all and says what e
 
 from regretless.market.core.validation import (
     FINITE,
+    IN_UNIT_INTERVAL,
     NOT_NEGATIVE,
     POSITIVE,
-    SHARE,
     Rule,
     check_int,
     check_range,
@@ -18,9 +18,9 @@ from regretless.market.core.validation import (
 
 __all__ = [
     "FINITE",
+    "IN_UNIT_INTERVAL",
     "NOT_NEGATIVE",
     "POSITIVE",
-    "SHARE",
     "Rule",
     "check_int",
     "check_range",

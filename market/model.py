@@ -142,9 +142,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self._has_replaced_players = False
         self._cache: dict[tuple[int, str], Array] = {}  # of measures, until the next round
         cohort_sizes = [len(cohort.row_of) for cohort in game.cohorts]
-        self._first_agents = np.cumsum([0, *cohort_sizes])  # number before each cohort's first
+        self._agents_before = np.cumsum([0, *cohort_sizes])  # the agents of earlier cohorts
         self._views: list[AgentView] = []
-        if self._first_agents[-1] <= MAX_VIEWS:
+        if self._agents_before[-1] <= MAX_VIEWS:
             for index, size in enumerate(cohort_sizes):
                 self._views += [AgentView(self, index, number) for number in range(size)]
         for first, cohort in numbered(game.cohorts):
@@ -160,10 +160,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         for cohort_index in range(len(self.game.cohorts)):
             regrets.append(self.measured(cohort_index, "decision_swap"))
             regrets.append(self.measured(cohort_index, "swap"))
-        known_regrets = np.concatenate(regrets)
-        known_regrets = known_regrets[~np.isnan(known_regrets)]
-        if self.played and len(known_regrets):
-            text += f", worst regret so far {max(known_regrets.max(), 0.0):.4f}"
+        regrets_of_rows = np.concatenate(regrets)
+        measured_regrets = regrets_of_rows[
+            ~np.isnan(regrets_of_rows)
+        ]  # one that is not kept is NaN
+        if self.played and len(measured_regrets):
+            # Where only policies are comparators all of them may have been worse: no regret.
+            worst_regret = max(measured_regrets.max(), 0.0)
+            text += f", worst regret so far {worst_regret:.4f}"
         return f"{text}>"
 
     # Playing.
@@ -347,7 +351,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if len(spare) < count:
             hint = f"keep it by build(spare={{'{cohort}': {count}}})"
             raise UserError(f"cohort.{cohort} has {len(spare)} spare agents to be added; {hint}")
-        added = [self._admit(names.index(cohort), self.played) for _ in range(count)]
+        added = [self._admit_next_spare(names.index(cohort), self.played) for _ in range(count)]
         self._cache.clear()
         return added
 
@@ -404,7 +408,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def measured(self, cohort: int, measure: str) -> Array:
         """Return a measure of a cohort's rows (K,); NaN where not kept, or not played yet."""
-        if measure in tracker.MEASURES:
+        if measure in tracker.MEASURES:  # those of exploitability; the ledger has the others
             return self.exploitability_columns(cohort)[measure]
         key = cohort, measure
         if key not in self._cache:
@@ -413,9 +417,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 values: Array | None = ledger.mean_loss()
             else:
                 values = ledger.regret(measure)
-            is_awaited = self.game.rows_yet_to_enter(cohort)
-            known_values = np.nan if values is None else values
-            self._cache[key] = read_only(np.where(is_awaited, np.nan, known_values))
+            has_not_entered = self.game.rows_yet_to_enter(cohort)
+            if values is None:
+                values = np.full(len(has_not_entered), np.nan)
+            self._cache[key] = read_only(np.where(has_not_entered, np.nan, values))
         return self._cache[key]
 
     def exploitability_columns(self, cohort: int) -> dict[str, Array]:
@@ -456,7 +461,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def keep_spare(self, cohort: int, count: int) -> None:
         """Keep the last agents of a cohort, who never enter by themselves, to be added."""
-        last = int(self._first_agents[cohort + 1])
+        last = int(self._agents_before[cohort + 1])
         numbers = range(last - count + 1, last + 1)
         self._spare_agents[cohort] = [self.view(number) for number in numbers]
         for view in self._spare_agents[cohort]:
@@ -495,12 +500,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Continue from a checkpoint."""
         for name, player in self.game.players().items():
             player.restore(state["players"][name])
-        for change, cohort, agent, round_index in state["changed"]:
+        # ``_admit_next_spare`` and ``dismiss`` note each change of the roster again, as in the run.
+        for change, cohort_index, agent_index, round_index in state["changed"]:
             if change == "added":
-                self._admit(cohort, round_index)
+                self._admit_next_spare(cohort_index, round_index)
             else:
-                self.dismiss(cohort, agent, round_index)
-                self.deregister_agent(self.view(int(self._first_agents[cohort]) + agent + 1))
+                self.dismiss(cohort_index, agent_index, round_index)
+                number = int(self._agents_before[cohort_index]) + agent_index + 1  # from 1
+                self.deregister_agent(self.view(number))  # a view that leaves does so by itself
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])
@@ -523,7 +530,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Refuse to be copied or pickled: parts of a game hold one another's arrays."""
         raise UserError("a market is not copied; take branch()")
 
-    def _admit(self, cohort: int, round_index: int) -> AgentView:
+    def _admit_next_spare(self, cohort: int, round_index: int) -> AgentView:
         """Let the next spare agent of a cohort take part from a round on, without a promise."""
         view = self._spare_agents[cohort].pop(0)
         number = view.unique_id

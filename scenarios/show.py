@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.counted import COUNT, with_counts
+from regretless.market.logs.counted import COUNT_COLUMN, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.reading import regret_curves
 from regretless.scenarios.report import market_figures  # noqa: F401 - and run_figures: registered
@@ -51,7 +51,7 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
         tables["regret_curves"] = regret_curves([log], agents)
         cohort = log["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
         keys = [log["round"], cohort, log["action"].rename("which")]
-        heads = with_counts(log, agents).get(COUNT, pd.Series(1, log.index))
+        heads = with_counts(log, agents).get(COUNT_COLUMN, pd.Series(1, log.index))
         counts = heads.groupby(keys, sort=False).sum()  # of agents who chose each action
         tables["actions"] = counts.rename("value").reset_index()
     filled = {own: table for own, table in tables.items() if len(table)}

@@ -292,18 +292,18 @@ class Confined(Checkpointable, Adversary):
     ) -> None:
         self.adversary = adversary
         self.space = space
-        self._support = support
+        self._support_without_own = support  # for an adversary that has none
         self.outcomes = adversary.outcomes
         self.sees = sight_of(adversary)
         self.payoff = payoff if adversary.payoff is None else adversary.payoff
         if adversary.support is not None:
-            adversary.support = space.confined(adversary.support)
+            adversary.support = space.move_inside(adversary.support)
 
     @property
     def support(self) -> Array | None:  # type: ignore[override]
         """The outcomes that the adversary chooses among, where there is such a list."""
         if self.adversary.support is None:
-            return self._support
+            return self._support_without_own
         return self.adversary.support
 
     @property
@@ -324,16 +324,18 @@ class Confined(Checkpointable, Adversary):
         return self.adversary.context(history)
 
     def reachable(self, outcomes: Array) -> Array:
-        return self.space.confined(outcomes)
+        return self.space.move_inside(outcomes)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         distribution = self.adversary.commit(context, history, announced)
-        points = distribution.points
-        # Outcomes of the support lie in the space; moving them again could change their last bit.
-        is_listed = np.zeros(len(points), dtype=bool)
+        committed_outcomes = distribution.points  # (m, d)
+        outcomes_in_space = self.space.move_inside(committed_outcomes)
         if self.support is not None:
-            is_listed = (points[:, None] == self.support).all(2).any(1)
-        moved = np.where(is_listed[:, None], points, self.space.confined(points))
-        return OutcomeDistribution(moved, distribution.weights)
+            # The support lies in the space; moving it again could change the last bit of a number.
+            is_in_support = (committed_outcomes[:, None] == self.support).all(2).any(1)
+            outcomes_in_space = np.where(
+                is_in_support[:, None], committed_outcomes, outcomes_in_space
+            )
+        return OutcomeDistribution(outcomes_in_space, distribution.weights)

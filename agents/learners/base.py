@@ -130,15 +130,17 @@ class RowLearner(Checkpointable):
         """
         self._check_started()
         round_losses = np.ascontiguousarray(losses, dtype=np.float64)
-        has_actions = not self.bandit or len(actions) == self.rows
-        if round_losses.shape != self.strategy.shape or not has_actions:
+        lacks_actions = self.bandit and len(actions) != self.rows
+        if round_losses.shape != self.strategy.shape or lacks_actions:
             raise ValueError(
                 f"losses have shape {round_losses.shape}; the rows are {self.strategy.shape}"
             )
         self.rounds += 1
         expected = f"return mixed strategies of shape {self.strategy.shape}"
+        # ``step`` may be a user's own: then what it is given is read-only, and its answer checked.
         answer = self.step(
-            readonly_unless_ours(self.step, round_losses), readonly_unless_ours(self.step, actions)
+            readonly_unless_ours(self.step, round_losses),
+            readonly_unless_ours(self.step, actions),
         )
         strategy = answer_as_numbers(self.step, answer, expected).astype(np.float64, copy=False)
         if strategy.shape != self.strategy.shape:

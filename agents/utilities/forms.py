@@ -14,8 +14,8 @@ both: a table (A, d) with an exponent (N,) is N agents who share the table. Coor
 ``y_min`` count as ``y_min``, which keeps logarithms and negative powers finite.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,8 +32,6 @@ from regretless.agents.parameters import (
 from regretless.market import losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import ParameterError
-
-LossForm = TypeVar("LossForm", bound=losses.Loss)
 
 MAX_OUTCOMES = 1_000_000  # coordinates of an outcome; an array of them must fit into memory
 MIN_CURVATURE = 1e-6  # nearer to 0 it drowns in rounding; its limit is another utility here
@@ -53,7 +51,8 @@ def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside C
     array([0.75, 0.25])
     """
     value_table = table("weights", weights)
-    return _normalised_loss(lambda: losses.Linear(-value_table), hint="lower the weights")
+    with _explained(hint="lower the weights"):
+        return losses.Linear(-value_table).normalised()
 
 
 def CES(  # noqa: N802 - the economist's name
@@ -80,9 +79,8 @@ def CES(  # noqa: N802 - the economist's name
         require("rho", power, power > 0, hint)
         require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
         value_table = table("weights", weights, [power])
-        return _normalised_loss(
-            lambda: losses.SeparablePower(-value_table, power), hint="lower the weights"
-        )
+        with _explained(hint="lower the weights"):
+            return losses.SeparablePower(-value_table, exponent=power).normalised()
     degree = numbers("v", v, POSITIVE)
     shares = table("weights", weights, [power, degree])
     is_curved = np.abs(power) >= MIN_CURVATURE
@@ -97,10 +95,12 @@ def CES(  # noqa: N802 - the economist's name
     nearest_integer = np.round(outer_power)  # 0.6 / 0.2 is not quite 3
     is_integer = np.abs(outer_power - nearest_integer) < INTEGER_ROUNDING
     outer_power = np.where(is_integer, nearest_integer, outer_power)
-    return _normalised_loss(
-        lambda: losses.PowerOfSum(shares, outer_power, power, floor, amplitude=np.array(-1.0)),
-        hint="make each action's weights sum to 1, raise y_min or take rho further from 0",
-    )
+    with _explained(
+        hint="make each action's weights sum to 1, raise y_min or take rho further from 0"
+    ):
+        return losses.PowerOfSum(
+            shares, exponent=outer_power, power=power, floor=floor, amplitude=np.array(-1.0)
+        ).normalised()
 
 
 def CobbDouglas(  # noqa: N802
@@ -125,12 +125,17 @@ def CobbDouglas(  # noqa: N802
         raise ParameterError(
             f"A has shape {productivity.shape}; give one number, or one for each action"
         )
-    productivity_of_agent = productivity[..., 0] if productivity.ndim else productivity
-    exponents = table("alpha", alpha, [productivity_of_agent], rule=NOT_NEGATIVE)
-    return _normalised_loss(
-        lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-productivity),
-        hint="lower A",
-    )
+    one_per_agent = productivity
+    if productivity.ndim:
+        one_per_agent = productivity[..., 0]  # without the axis of actions: it stacks agents alone
+    exponents = table("alpha", alpha, [one_per_agent], rule=NOT_NEGATIVE)
+    with _explained(hint="lower A"):
+        return losses.ExponentialOfSum(
+            exponents,
+            power=np.array(0.0),  # for the logarithm of each outcome
+            floor=floor,
+            amplitude=-productivity,
+        ).normalised()
 
 
 def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
@@ -146,9 +151,8 @@ def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
     requirements = table("a", a, rule=NOT_NEGATIVE)
     needs_some_good = requirements.max(-1, keepdims=True) > 0
     require("a", requirements, needs_some_good, "each action must need some good")
-    return _normalised_loss(
-        lambda: losses.MinimumOfRatios(requirements), hint="raise the smallest positive a"
-    )
+    with _explained(hint="raise the smallest positive a"):
+        return losses.MinimumOfRatios(requirements).normalised()
 
 
 def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSum:  # noqa: N802
@@ -163,10 +167,8 @@ def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSu
     """
     gamma = numbers("risk_aversion", risk_aversion, RISK_AVERSE)
     exponents = -gamma[..., None, None] * table("weights", weights, [gamma])
-    return _normalised_loss(
-        lambda: losses.ExponentialOfSum(exponents, amplitude=np.array(1.0)),
-        hint="lower risk_aversion",
-    )
+    with _explained(hint="lower risk_aversion"):
+        return losses.ExponentialOfSum(exponents, amplitude=np.array(1.0)).normalised()
 
 
 def MeanVariance(  # noqa: N802
@@ -186,16 +188,14 @@ def MeanVariance(  # noqa: N802
     gamma = numbers("risk_aversion", risk_aversion, RISK_AVERSE)
     reference_return = numbers("reference", reference)
     holdings = table("weights", weights, [gamma, reference_return])
-    return _normalised_loss(
-        lambda: losses.PowerOfSum(
+    with _explained(hint="lower the weights"):
+        return losses.PowerOfSum(
             holdings,
-            np.array(2.0),
+            exponent=np.array(2.0),
             intercept=-(reference_return + 1 / gamma)[..., None],
             amplitude=gamma[..., None] / 2,
             offset=-(reference_return + 1 / (2 * gamma))[..., None],
-        ),
-        hint="lower the weights",
-    )
+        ).normalised()
 
 
 def Newsvendor(  # noqa: N802
@@ -227,21 +227,21 @@ def Newsvendor(  # noqa: N802
     require("underage", underage_cost, costs_something, "must be positive where overage is 0")
     n_outcomes = check_int("outcomes", outcomes, least=1, below=MAX_OUTCOMES)
     demand_coordinate = check_int("coordinate", coordinate, least=0, below=n_outcomes)
-    # As a function of demand the cost falls with slope -overage up to the order, where its slope
-    # jumps by overage + underage.
-    kink_size = underage_cost[..., None] + overage_cost[..., None]
-    slope_size = overage_cost[..., None]
-    return _normalised_loss(
-        lambda: losses.Convex1D(
-            kinks=np.broadcast_to(kink_size, order_sizes.shape)[..., None],
-            knots=order_sizes[..., None],
-            slope=-slope_size,
-            offset=slope_size * order_sizes,
+    # The cost of an order is overage * order at demand 0, falls with slope -overage as demand grows
+    # up to the order, and has a slope that is larger by overage + underage from there on.
+    slope_below_order = -overage_cost[..., None]  # (..., A or 1)
+    cost_at_no_demand = overage_cost[..., None] * order_sizes  # (..., A)
+    slope_change = underage_cost[..., None] + overage_cost[..., None]
+    slope_change_of_order = np.broadcast_to(slope_change, order_sizes.shape)
+    with _explained(hint="lower underage, overage or orders"):
+        return losses.Convex1D(
+            kinks=slope_change_of_order[..., None],  # one kink of each action (..., A, 1)
+            knots=order_sizes[..., None],  # where it is
+            slope=slope_below_order,
+            offset=cost_at_no_demand,
             coordinate=demand_coordinate,
             dimension=n_outcomes,
-        ),
-        hint="lower underage, overage or orders",
-    )
+        ).normalised()
 
 
 def LpTarget(  # noqa: N802
@@ -267,10 +267,8 @@ def LpTarget(  # noqa: N802
             f"weights have shape {importance.shape}, targets {target_table.shape}; "
             "give one weight for each good"
         ) from None
-    return _normalised_loss(
-        lambda: losses.SeparablePower(importance, power, centre=target_table),
-        hint="lower p or the targets",
-    )
+    with _explained(hint="lower p or the targets"):
+        return losses.SeparablePower(importance, exponent=power, centre=target_table).normalised()
 
 
 def _checked_floor(y_min: float) -> Array:
@@ -282,14 +280,12 @@ def _checked_floor(y_min: float) -> Array:
     return floor
 
 
-def _normalised_loss(make_loss: Callable[[], LossForm], *, hint: str) -> LossForm:
-    """Make a loss and map it onto [0, 1].
-
-    ParameterError, with the hint, where it is no loss, or too large for a number.
-    """
+@contextmanager
+def _explained(*, hint: str) -> Iterator[None]:
+    """Turn numbers that are too large, or make no loss, into a ParameterError with a hint."""
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
-            return make_loss().normalised()
+            yield
     except FloatingPointError:
         raise ParameterError(f"the utility overflows; {hint}") from None
     except ValueError as error:

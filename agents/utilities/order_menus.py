@@ -18,7 +18,7 @@ units (below 0 for a sale, 0 for no order), limit and good of each order.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import POSITIVE, SHARE, numbers, require
+from regretless.agents.parameters import IN_UNIT_INTERVAL, POSITIVE, numbers, require
 from regretless.agents.utilities.populations import Population
 from regretless.agents.utilities.units import order_units
 from regretless.market import register
@@ -34,7 +34,7 @@ def bidder_population(
 
     ``low`` and ``high`` are the shares of the value that the first and the last action bid.
     """
-    max_value = population.each("value", value, SHARE)
+    max_value = population.each("value", value, IN_UNIT_INTERVAL)
     if population.goods != 1 or not 0 <= low < high:
         raise ValueError("a bidder bids for one good: give one outcome, and 0 <= low < high")
     shares_of_value = np.linspace(low, high, population.actions)
@@ -213,8 +213,8 @@ def _order_population(
 
     The other parameters are those at the top of the file. ValueError where one is out of range.
     """
-    private_value = population.each("value", value, SHARE)
-    common_weight = population.each("common", common, SHARE)
+    private_value = population.each("value", value, IN_UNIT_INTERVAL)
+    common_weight = population.each("common", common, IN_UNIT_INTERVAL)
     units = population.repeated(orders[..., 0])
     limit = population.repeated(orders[..., 1])
     asset = population.repeated(orders[..., 2])

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import (
     FINITE,
+    IN_UNIT_INTERVAL,
     NOT_NEGATIVE,
     POSITIVE,
-    SHARE,
     Rule,
     numbers,
     require,
@@ -250,13 +250,15 @@ def newsvendor_population(
     orders: ArrayLike | None = None,
 ) -> Loss:
     """Sellers who order before they know demand; orders (A,) are evenly spaced by default."""
-    order_sizes = np.linspace(0, 1, population.actions)
+    order_sizes = np.linspace(0, 1, population.actions)  # the same menu for all
     if orders is not None:
-        order_sizes = population.row("orders", orders, population.actions, SHARE)
+        order_sizes = population.row("orders", orders, population.actions, IN_UNIT_INTERVAL)
+    underage_per_agent = population.each("underage", underage)
+    overage_per_agent = population.each("overage", overage)
     return forms.Newsvendor(
         order_sizes,
-        underage=population.each("underage", underage),
-        overage=population.each("overage", overage),
+        underage=underage_per_agent,
+        overage=overage_per_agent,
         coordinate=coordinate,
         outcomes=population.goods,
     )

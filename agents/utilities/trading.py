@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.fixed_plans import buyer_losses
-from regretless.agents.parameters import NOT_NEGATIVE, POSITIVE, SHARE, check_int
+from regretless.agents.parameters import IN_UNIT_INTERVAL, NOT_NEGATIVE, POSITIVE, check_int
 from regretless.agents.utilities.populations import Population
 from regretless.agents.utilities.units import (
     bettor_units,
@@ -65,25 +65,31 @@ def trader_population(
 ) -> Trade:
     """Buyers and sellers with limit orders at what a unit is worth to them.
 
-    Action 0 stays out; action 1 + k d + g trades (k + 1) / levels of ``size``, below 0 for sellers,
-    of good g. Values for the single goods are uniform within ``spread`` of the agent's.
+    Action 0 stays out; action 1 + k d + g trades (k + 1) / K of ``size``, below 0 for sellers, of
+    good g, with K = (A - 1) / d. Values for the single goods are uniform within ``spread`` of the
+    agent's.
     """
-    levels, remainder = divmod(population.actions - 1, population.goods)
-    if remainder or not levels:
+    n_actions_that_trade = population.actions - 1
+    sizes_per_good, remainder = divmod(n_actions_that_trade, population.goods)
+    if remainder or not sizes_per_good:
         raise ValueError(
             f"{population.actions} actions for {population.goods} goods; give one to stay out and "
             "the same number for each good"
         )
-    value_per_agent = population.each("value", value, SHARE)
+    value_per_agent = population.each("value", value, IN_UNIT_INTERVAL)
     size_per_agent = population.each("size", size)
     deviations = population.rng.uniform(-1.0, 1.0, (population.count, population.goods))
-    good_values = value_per_agent[:, None] + spread * deviations
-    limit = np.rint(np.clip(good_values, 0.0, 1.0) * TICKS_PER_UNIT) / TICKS_PER_UNIT
-    traded_fractions = np.arange(1, levels + 1) / levels
-    trades = np.kron(traded_fractions[:, None], np.eye(population.goods))
-    fractions = np.vstack([np.zeros(population.goods), trades])  # (A, d) of the size
-    quantity = size_per_agent[:, None, None] * fractions
-    return Trade(quantity, np.repeat(limit[:, None], len(fractions), axis=1))
+    value_of_good = value_per_agent[:, None] + spread * deviations  # (N, d)
+    limit = np.rint(np.clip(value_of_good, 0.0, 1.0) * TICKS_PER_UNIT) / TICKS_PER_UNIT
+    fractions_of_size = np.arange(1, sizes_per_good + 1) / sizes_per_good
+    # A block of d rows for each fraction: it is traded of one good after the other.
+    trades = np.kron(fractions_of_size[:, None], np.eye(population.goods))
+    no_trade = np.zeros(population.goods)
+    fractions_of_actions = np.vstack([no_trade, trades])  # (A, d)
+    return Trade(
+        quantity=size_per_agent[:, None, None] * fractions_of_actions,
+        limit=np.repeat(limit[:, None], population.actions, axis=1),  # the same for all actions
+    )
 
 
 @register.utility("firm", units=firm_units)
@@ -224,7 +230,7 @@ def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
             f"{population.actions} arms and {population.goods} outcomes; an offer is an "
             f"allocation and a price: give outcomes = {2 * population.actions}"
         )
-    value_per_agent = population.each("value", value, SHARE)
+    value_per_agent = population.each("value", value, IN_UNIT_INTERVAL)
     weights, offset = buyer_losses(value_per_agent, population.actions)
     # A loss is (1 - gain) / 2, so that the gain is 1 - 2 losses.
     return Linear(

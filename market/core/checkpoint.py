@@ -169,7 +169,7 @@ class ForeignState(dict[str, Any]):
     """The state of an object of a user's own class: any table, which may change its form."""
 
 
-def memory(holder: "Memory") -> dict[str, Any]:
+def memory(holder: "HasMemory") -> dict[str, Any]:
     """Return the state of an object, as ``ForeignState`` unless its class is this project's."""
     state: dict[str, Any] = holder.state()
     package = type(holder).__module__.partition(".")[0]
@@ -266,19 +266,22 @@ class Checkpointable:
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; nothing in it changes with this object."""
-        return {name.lstrip("_"): _recorded(getattr(self, name)) for name in self._remembered()}
+        return {
+            name.lstrip("_"): _copy_for_checkpoint(getattr(self, name))
+            for name in self._remembered()
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint; KeyError, TypeError or ValueError if it does not fit."""
         for name in self._remembered():
             current = getattr(self, name)
-            value = _restored(current, state[name.lstrip("_")], in_place=self.IN_PLACE)
+            value = _value_after_restore(current, state[name.lstrip("_")], in_place=self.IN_PLACE)
             if value is not current:
                 setattr(self, name, value)
 
 
 @runtime_checkable
-class Memory(Protocol):
+class HasMemory(Protocol):
     """An object with a memory of its own: a ``Checkpointable``, or one of a user's."""
 
     def state(self) -> dict[str, Any]:
@@ -288,7 +291,7 @@ class Memory(Protocol):
         """Continue from it."""
 
 
-OBJECTS_WITH_MEMORY = np.random.Generator | Memory  # they are restored in place, never replaced
+RESTORED_IN_PLACE = np.random.Generator | HasMemory  # they take their state back and stay
 
 
 def remembers(value: Any) -> bool:
@@ -299,10 +302,10 @@ def remembers(value: Any) -> bool:
         return True
     if isinstance(value, Checkpointable):
         return value.resumable
-    return isinstance(value, Memory)
+    return isinstance(value, HasMemory)
 
 
-def _recorded(value: Any) -> Any:
+def _copy_for_checkpoint(value: Any) -> Any:
     """Return a value of an attribute as a checkpoint holds it, copied."""
     if isinstance(value, np.ndarray):
         return value.copy()
@@ -311,41 +314,43 @@ def _recorded(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple) and all(isinstance(e, PLAIN_VALUES) for e in value):
-        return [_recorded(element) for element in value]
+        return [_copy_for_checkpoint(element) for element in value]
     if isinstance(value, dict | list | tuple):
-        return {key: _recorded(element) for key, element in _by_key(value).items()}
+        return {key: _copy_for_checkpoint(element) for key, element in _by_key(value).items()}
     if isinstance(value, PLAIN_VALUES):
         return value
     return memory(value)
 
 
-def _restored(current: Any, saved: Any, *, in_place: bool) -> Any:
+def _value_after_restore(current: Any, saved: Any, *, in_place: bool) -> Any:
     """Return what an attribute is from now on, given its present value and the saved one.
 
-    That is ``current`` itself where it could be put back in place.
+    That is ``current`` itself where it could be put back as it is: generators and objects with a
+    memory, containers of these alone, and with ``in_place`` arrays, into which the saved numbers
+    are then written.
     """
     if isinstance(current, np.random.Generator):
         restore_generator(current, saved)
         return current
-    if isinstance(current, Memory):
+    if isinstance(current, HasMemory):
         current.restore(saved)
         return current
     if isinstance(current, dict | list | tuple):
-        return _restored_container(current, saved, in_place=in_place)
+        return _container_after_restore(current, saved, in_place=in_place)
     if in_place and isinstance(current, np.ndarray) and isinstance(saved, np.ndarray):
         if current.shape != saved.shape:
             raise ValueError(f"the state is of shape {saved.shape}; here it is {current.shape}")
         np.copyto(current, saved, casting="same_kind")
         return current
-    return _recorded(saved)
+    return _copy_for_checkpoint(saved)
 
 
-def _restored_container(current: Any, saved: Any, *, in_place: bool) -> Any:
+def _container_after_restore(current: Any, saved: Any, *, in_place: bool) -> Any:
     """Return a restored dict, list or tuple: the current one if all its elements are the same."""
     current_elements = _by_key(current)
     saved_elements = _by_key(saved)
     has_same_keys = current_elements.keys() == saved_elements.keys()
-    holds_objects = any(isinstance(e, OBJECTS_WITH_MEMORY) for e in current_elements.values())
+    holds_objects = any(isinstance(e, RESTORED_IN_PLACE) for e in current_elements.values())
     if holds_objects and not has_same_keys:
         raise ValueError(
             f"the state is of {list(saved_elements)}; here are {list(current_elements)}"
@@ -353,7 +358,9 @@ def _restored_container(current: Any, saved: Any, *, in_place: bool) -> Any:
     restored_elements = {}
     for key, saved_element in saved_elements.items():
         current_element = current_elements.get(key)
-        restored_elements[key] = _restored(current_element, saved_element, in_place=in_place)
+        restored_elements[key] = _value_after_restore(
+            current_element, saved_element, in_place=in_place
+        )
     if has_same_keys:
         is_unchanged = all(
             restored_elements[key] is current_elements[key] for key in saved_elements

@@ -36,7 +36,7 @@ ROUNDING = 1e-9  # by which what was computed may lie beyond [0, 1]
 MODERATE = Rule(lambda values: np.abs(values) <= LARGEST, f"give numbers of at most {LARGEST:g}")
 POSITIVE = Rule(lambda values: values > 0, "must be positive")
 NOT_NEGATIVE = Rule(lambda values: values >= 0, "must be at least 0")
-SHARE = Rule(lambda values: (values >= 0) & (values <= 1), "give numbers in [0, 1]")
+IN_UNIT_INTERVAL = Rule(lambda values: (values >= 0) & (values <= 1), "give numbers in [0, 1]")
 
 
 def numbers(name: str, value: Any, rule: Rule = FINITE) -> Array:

@@ -73,8 +73,9 @@ class Rollout:
     """Plays copies of forecasters and cohorts against imagined outcomes, in a round's context."""
 
     def __init__(self, view: GameView, context: Context) -> None:
-        self._view, self._context = view, context
-        self._reached: dict[str, list[Any]] = {}  # by player, what ``_within`` yields
+        self._view = view
+        self._context = context
+        self._reachable_parts: dict[str, list[Any]] = {}  # by player, what ``_parts_within`` yields
 
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Strategies]:
         """Return the mixed strategies of the rounds to come if one outcome happens in all of them.
@@ -85,10 +86,14 @@ class Rollout:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")
         imagined_outcome = np.asarray(outcome, dtype=np.float64)
         view = self._cloned(seed)
+        # What follows from the outcome alone is computed once: it is the same in all rounds.
         statistics = [block.basis.transform(imagined_outcome) for block in view.blocks]
-        foreseeable = [seat for seat in view.seats if seat.cohort.foreseeable]
-        learning = [seat for seat in foreseeable if seat.cohort.has_memory]
-        losses = [seat.cohort.loss.losses(imagined_outcome) for seat in learning]
+        learning_seats = []
+        losses_of_learning_seats = []
+        for seat in view.seats:
+            if seat.cohort.foreseeable and seat.cohort.has_memory:
+                learning_seats.append(seat)
+                losses_of_learning_seats.append(seat.cohort.loss.losses(imagined_outcome))
         forecast_stream = stream(seed, "rehearsal", "forecast")
         strategies: list[Strategies] = []
         while True:
@@ -97,11 +102,11 @@ class Rollout:
             if len(strategies) == rounds:
                 return strategies
             forecasts = [mixture.draw(forecast_stream) for mixture in mixtures]
-            for seat, losses_of_actions in zip(learning, losses, strict=True):
+            for seat, losses in zip(learning_seats, losses_of_learning_seats, strict=True):
                 cohort = seat.cohort
                 if seat.is_present(view.rounds):
                     decision = cohort.decide(forecasts[cohort.block], self._context)
-                    cohort.learn(decision, losses_of_actions, imagined_outcome)
+                    cohort.learn(decision, losses, imagined_outcome)
             for index, block in enumerate(view.blocks):
                 block.tell(forecasts[index], imagined_outcome, statistics[index])
             view = replace(view, rounds=view.rounds + 1)
@@ -109,55 +114,72 @@ class Rollout:
     def _cloned(self, seed: int) -> GameView:
         """Copy forecasters and foreseeable cohorts that change, with fresh random streams."""
         view = self._view
-        relays = {id(block.relay): copy.copy(block.relay) for block in view.blocks}
-        blocks, seats = [], []
+        # A copied cohort reads the copied relay of its block, with which its forecaster goes on.
+        copied_relays = {id(block.relay): copy.copy(block.relay) for block in view.blocks}
+        blocks = []
         for block in view.blocks:
-            forecaster = self._copied(block.forecaster, seed, f"block {block.name}", {})
-            blocks.append(replace(block, forecaster=forecaster, relay=relays[id(block.relay)]))
+            name = f"block {block.name}"
+            forecaster = self._copy_player(block.forecaster, name, seed=seed, substitutes={})
+            relay = copied_relays[id(block.relay)]
+            blocks.append(replace(block, forecaster=forecaster, relay=relay))
+        seats = []
         for seat in view.seats:
             cohort = seat.cohort
             hears_late = view.blocks[cohort.block].relay is not None
             if cohort.foreseeable and (cohort.has_memory or hears_late):
-                known = {id(part): part for part in cohort.fixed_parts()} | relays
-                cohort = self._copied(cohort, seed, f"cohort {cohort.name}", known)
+                shared_parts = {id(part): part for part in cohort.fixed_parts()}
+                cohort = self._copy_player(
+                    cohort,
+                    f"cohort {cohort.name}",
+                    seed=seed,
+                    substitutes=shared_parts | copied_relays,
+                )
             seats.append(replace(seat, cohort=cohort))
         return replace(view, blocks=blocks, seats=seats)
 
-    def _copied(self, thing: Any, seed: int, name: str, known: dict[int, Any]) -> Any:
-        """Copy a thing; what is ``known`` (by id) is put in as it is given.
+    def _copy_player(
+        self, player: Any, name: str, *, seed: int, substitutes: dict[int, Any]
+    ) -> Any:
+        """Return a deep copy of a player, with fresh streams in the place of its generators.
 
-        The true players do not change while a round is looked ahead of: what a copy of them would
-        reach is looked up once for all imagined outcomes.
+        ``substitutes`` has, by the id of an object that the player holds, what the copy holds in
+        its place. The true players do not change while a round is looked ahead of: what a copy of
+        them would reach is looked up once for all imagined outcomes.
         """
-        if name not in self._reached:
-            self._reached[name] = list(_within(thing, set(known)))
-        memo = dict(known)
-        for part in self._reached[name]:
+        if name not in self._reachable_parts:
+            self._reachable_parts[name] = list(_parts_within(player, set(substitutes)))
+        memo = dict(substitutes)  # of ``copy.deepcopy``, which takes what is in it for copied
+        for part in self._reachable_parts[name]:
             memo[id(part)] = part
-        not_fixed = [part for part in self._reached[name] if not isinstance(part, Fixed)]
+        not_fixed = [part for part in self._reachable_parts[name] if not isinstance(part, Fixed)]
         for number, part in enumerate(not_fixed):  # the number names a generator's fresh stream
             if isinstance(part, np.random.Generator):
                 memo[id(part)] = stream(seed, "rehearsal", name, str(number))
         try:
-            return copy.deepcopy(thing, memo)
+            return copy.deepcopy(player, memo)
         except (TypeError, AttributeError) as error:
-            cure = "give it __deepcopy__"
-            raise UserError(f"{name} cannot be rolled out: {error}; {cure}") from error
+            hint = "give it __deepcopy__"
+            raise UserError(f"{name} cannot be rolled out: {error}; {hint}") from error
 
 
-def _within(thing: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield every generator, every basis and what is fixed that a copy of a thing would reach."""
-    if id(thing) in seen or isinstance(thing, str | bytes | np.ndarray | type | ModuleType):
+def _parts_within(holder: Any, visited: set[int]) -> Iterator[Any]:
+    """Yield every generator, basis and fixed object that a deep copy of a holder would reach.
+
+    ``visited`` are ids of objects that are not looked into; those that are visited are added.
+    """
+    no_parts = str | bytes | np.ndarray | type | ModuleType
+    if id(holder) in visited or isinstance(holder, no_parts):
         return
-    seen.add(id(thing))
-    parts: Any = [getattr(thing, "__dict__", None)]
-    is_shared = isinstance(thing, Basis) or (isinstance(thing, Fixed) and thing.is_fixed)
-    if isinstance(thing, np.random.Generator) or is_shared:
-        yield thing
+    visited.add(id(holder))
+    is_shared = isinstance(holder, Basis) or (isinstance(holder, Fixed) and holder.is_fixed)
+    if isinstance(holder, np.random.Generator) or is_shared:
+        yield holder
         return
-    if isinstance(thing, dict):
-        parts = [*thing.keys(), *thing.values()]
-    elif isinstance(thing, list | tuple | set | frozenset):
-        parts = thing
+    if isinstance(holder, dict):
+        parts: Any = [*holder.keys(), *holder.values()]
+    elif isinstance(holder, list | tuple | set | frozenset):
+        parts = holder
+    else:
+        parts = [getattr(holder, "__dict__", None)]
     for part in parts:
-        yield from _within(part, seen)
+        yield from _parts_within(part, visited)

@@ -20,7 +20,7 @@ import pandas as pd
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Cohort, numbered
-from regretless.market.logs.counted import COUNT
+from regretless.market.logs.counted import COUNT_COLUMN
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def gains(trunk: Any, branch: Any) -> pd.DataFrame:
             "loss_gain": loss - branch_loss,
         }
         if cohort.multiplicity is not None:
-            columns[COUNT] = cohort.multiplicity
+            columns[COUNT_COLUMN] = cohort.multiplicity
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-COUNT = "count"
+COUNT_COLUMN = "count"  # of the agents table: how many agents a row stands for
 
 
 def agents_in(rows: pd.DataFrame) -> int:
     """Return how many agents the rows of an agents table stand for."""
-    return int(rows[COUNT].fillna(1).sum()) if COUNT in rows else len(rows)
+    return int(rows[COUNT_COLUMN].fillna(1).sum()) if COUNT_COLUMN in rows else len(rows)
 
 
 def mean_of(rows: pd.DataFrame, column: str) -> float:
     """Return the mean of a column over the agents that have a value; NaN if none has."""
     with_value = rows.dropna(subset=column)
-    if COUNT not in rows or with_value.empty:
+    if COUNT_COLUMN not in rows or with_value.empty:
         return float(rows[column].mean())
-    return float(np.average(with_value[column], weights=with_value[COUNT].fillna(1)))
+    return float(np.average(with_value[column], weights=with_value[COUNT_COLUMN].fillna(1)))
 
 
 def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> pd.DataFrame:
@@ -35,9 +35,9 @@ def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> p
     """
     values = rows[list(columns)]
     keys = [rows[key] if isinstance(key, str) else key for key in by]
-    if COUNT not in rows:
+    if COUNT_COLUMN not in rows:
         return values.groupby(keys, sort=False).mean()
-    counts = rows[COUNT].fillna(1)
+    counts = rows[COUNT_COLUMN].fillna(1)
     sums = values.mul(counts, axis=0).groupby(keys, sort=False).sum()
     agents_with_value = values.notna().mul(counts, axis=0).groupby(keys, sort=False).sum()
     return sums / agents_with_value
@@ -45,7 +45,7 @@ def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> p
 
 def with_counts(rows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """Return a table that has a column ``agent`` with the counts of the agents table, if any."""
-    if COUNT not in agents:
+    if COUNT_COLUMN not in agents:
         return rows
-    count_of_agent = agents.set_index("agent")[COUNT]
-    return rows.assign(**{COUNT: rows["agent"].map(count_of_agent)})
+    count_of_agent = agents.set_index("agent")[COUNT_COLUMN]
+    return rows.assign(**{COUNT_COLUMN: rows["agent"].map(count_of_agent)})

@@ -12,10 +12,11 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantee import Guarantee
+from regretless.market.game.network import Network
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game
 from regretless.market.game.seats import Seat
-from regretless.market.logs.counted import COUNT
+from regretless.market.logs.counted import COUNT_COLUMN
 from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES
 
@@ -32,7 +33,7 @@ AGENT_COLUMNS = (
     *("mean_loss", "loss_scale", "loss_offset", *(f"{name}_regret" for name in MEASURES)),
     *("bound_from_bias", "bound_from_variation", "bound", "contextual_swap_bound", "guarantee"),
     *("first_correction", "trusted", "exploitability", "exploitability_exact", "leader_surplus"),
-    *("surplus_cap", COUNT, "regret_to_models", "regret_to_models_bound", "distance"),
+    *("surplus_cap", COUNT_COLUMN, "regret_to_models", "regret_to_models_bound", "distance"),
     *("entered", "left", "logged"),
 )
 
@@ -54,11 +55,10 @@ def agents_table(
     has_models = any(seat.comparison.names for seat in game.seats)
     somebody_moves = not all(seat.attendance.throughout for seat in game.seats)
     parts = []
-    for index, (first_number, cohort) in enumerate(numbered(game.cohorts)):
-        seat = game.seats[index]
-        guarantee = guarantees[index]
-        row_of = cohort.row_of
-        has_come = ~game.rows_yet_to_enter(index)
+    for cohort_index, (first_number, cohort) in enumerate(numbered(game.cohorts)):
+        seat = game.seats[cohort_index]
+        guarantee = guarantees[cohort_index]
+        has_come = ~game.rows_yet_to_enter(cohort_index)
         table = _measured_agents(
             first_number,
             cohort,
@@ -66,26 +66,43 @@ def agents_table(
             has_come,
             first_correction=_first_correction(game, cohort),
         )
-        for name, values in exploitability[index].items():
-            table[name] = values[row_of]
+        for name, value_of_row in exploitability[cohort_index].items():
+            table[name] = value_of_row[cohort.row_of]
         if has_multiplicity:
-            table[COUNT] = 1 if cohort.multiplicity is None else cohort.multiplicity
+            table[COUNT_COLUMN] = 1 if cohort.multiplicity is None else cohort.multiplicity
         if has_models:
-            model_losses = seat.comparison.mean_loss(cohort.ledger.rounds)  # (K, M)
-            regret = None
-            if model_losses.shape[1]:
-                regret = cohort.ledger.mean_loss() - model_losses.min(1)
-            table["regret_to_models"] = _per_agent(cohort, regret, has_come)
-            bound = _bound_per_agent(guarantee.to_models, cohort, guarantee)
-            table["regret_to_models_bound"] = bound
+            _add_regret_to_models(table, seat, guarantee, has_come)
         if game.network is not None:
-            hops = game.network.distance[first_number - 1 : first_number - 1 + len(row_of)]
-            hears = (hops >= 0) & (cohort.kind != "learner")
-            table["distance"] = pd.Series(hops, dtype="Int64").where(hears)
+            table["distance"] = _distance_of_agents(game.network, first_number, cohort)
         if somebody_moves:
             _add_stays(table, seat, rounds)
         parts.append(table)
     return pd.concat(parts, ignore_index=True)
+
+
+def _add_regret_to_models(
+    table: pd.DataFrame, seat: Seat, guarantee: Guarantee, has_come: Mask
+) -> None:
+    """Add each agent's regret to the best model, and its bound, to its cohort's table in place."""
+    cohort = seat.cohort
+    mean_loss_of_models = seat.comparison.mean_loss(cohort.ledger.rounds)  # (rows, models)
+    regret = None
+    if mean_loss_of_models.shape[1]:
+        regret = cohort.ledger.mean_loss() - mean_loss_of_models.min(1)
+    table["regret_to_models"] = _per_agent(cohort, regret, has_come)
+    bound = _bound_per_agent(guarantee.to_models, cohort, guarantee)
+    table["regret_to_models_bound"] = bound
+
+
+def _distance_of_agents(network: Network, first_number: int, cohort: Cohort) -> "pd.Series[Any]":
+    """Return how many edges each agent of a cohort is away from the forecaster.
+
+    Empty for who is not connected to it, and for learners, who listen to no forecast.
+    """
+    first_index = first_number - 1  # agents are numbered from 1
+    distance = network.distance[first_index : first_index + len(cohort.row_of)]
+    hears_forecast = (distance >= 0) & (cohort.kind != "learner")
+    return pd.Series(distance, dtype="Int64").where(hears_forecast)
 
 
 def _add_stays(table: pd.DataFrame, seat: Seat, rounds: int) -> None:

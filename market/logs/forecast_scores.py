@@ -35,7 +35,7 @@ from regretless.market.records import MAX_RECENT, ForecastRecord
 WINDOW = 64  # errors that a distribution is made of
 FEWEST_ERRORS = 16  # without so many earlier rounds a round has no distribution
 PIT_BINS = 10  # of the histogram of probability integral transforms
-PROBABILITY_BINS = 10  # tenths
+PROBABILITY_BINS = 10
 INTERVALS = {"coverage_50": (0.25, 0.75), "coverage_90": (0.05, 0.95)}
 BROADCAST = "broadcast"
 
@@ -66,7 +66,7 @@ def scores_table(
     Returns
     -------
     frame
-        A row per block, source and outcome, a row per tenth of its probabilities, and a row per
+        A row per block, source and outcome, a row per bin of its probabilities, and a row per
         cohort and action taken.
     """
     rows: list[Row] = []
@@ -106,7 +106,7 @@ def _outcome_rows(block: str, record: ForecastRecord, outcomes: Array) -> Iterat
 
 
 def score_series(outcome: Array, label: Array) -> Iterator[Row]:
-    """Yield the scores of a forecast (T,) of one outcome (T,), then a row per tenth.
+    """Yield the scores of a forecast (T,) of one outcome (T,), then a row per bin of probability.
 
     With at most ``FEWEST_ERRORS`` rounds there are only the scores of the label.
     """
@@ -120,17 +120,17 @@ def score_series(outcome: Array, label: Array) -> Iterator[Row]:
     if len(error) <= FEWEST_ERRORS:
         yield scores
         return
-    members = error_ensembles(label, error)
+    ensembles = error_ensembles(label, error)
     scored_outcome = outcome[FEWEST_ERRORS:]
-    crps, transform = ensemble_scores(members, scored_outcome)
+    crps, transform = ensemble_scores(ensembles, scored_outcome)
     scores["crps"] = crps.mean()
     for name, (low, high) in INTERVALS.items():
         scores[name] = ((low <= transform) & (transform <= high)).mean()
     histogram, _ = np.histogram(transform, PIT_BINS, (0.0, 1.0))
-    for i, share in enumerate(histogram / len(transform)):
-        scores[f"pit_{i}"] = share
+    for bin_index, share in enumerate(histogram / len(transform)):
+        scores[f"pit_{bin_index}"] = share
     yield scores
-    yield from reliability(members, scored_outcome)
+    yield from reliability(ensembles, scored_outcome)
 
 
 def error_ensembles(label: Array, error: Array) -> Array:
@@ -144,35 +144,37 @@ def error_ensembles(label: Array, error: Array) -> Array:
     return np.where(error_rounds >= 0, members, np.nan)
 
 
-def reliability(members: Array, outcome: Array) -> Iterator[Row]:
-    """Yield, by tenths of the probability, how often outcomes (T,) were above their median.
+def reliability(ensembles: Array, outcome: Array) -> Iterator[Row]:
+    """Yield a row per bin of the probability that an outcome is above the median of all.
 
-    ``members`` (T, m) are ensembles, NaN for members that are not there.
+    ``ensembles`` (T, m) are the forecasts of outcomes (T,), NaN for members that are not there.
     """
     median = np.median(outcome)
-    probability = (members > median).sum(1) / (~np.isnan(members)).sum(1)
-    upper_ends = np.arange(1, PROBABILITY_BINS) / PROBABILITY_BINS
-    tenth_of_round = np.searchsorted(upper_ends, probability)
-    for tenth in np.unique(tenth_of_round):
-        in_tenth = tenth_of_round == tenth
+    member_is_above = ensembles > median  # (T, m), false for NaN
+    probability = member_is_above.sum(1) / (~np.isnan(ensembles)).sum(1)
+    inner_edges = np.arange(1, PROBABILITY_BINS) / PROBABILITY_BINS
+    bin_of_round = np.searchsorted(inner_edges, probability)
+    for bin_index in np.unique(bin_of_round):
+        is_in_bin = bin_of_round == bin_index
         yield {
             "kind": "probability",
-            "share": in_tenth.mean(),
-            "predicted": probability[in_tenth].mean(),
-            "observed": (outcome[in_tenth] > median).mean(),
+            "share": is_in_bin.mean(),
+            "predicted": probability[is_in_bin].mean(),
+            "observed": (outcome[is_in_bin] > median).mean(),
         }
 
 
-def ensemble_scores(members: Array, outcome: Array) -> tuple[Array, Array]:
+def ensemble_scores(ensembles: Array, outcome: Array) -> tuple[Array, Array]:
     """Return the CRPS (T,) and the probability integral transforms (T,) of ensembles.
 
-    ``members`` (T, m) are equally likely, NaN for those that are not there; ``outcome`` is (T,).
+    The members of ``ensembles`` (T, m) are equally likely, NaN for those that are not there;
+    ``outcome`` is (T,).
 
     >>> crps, transform = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
     >>> crps.round(4), transform
     (array([0.2222]), array([0.5]))
     """
-    ordered = np.sort(members, axis=1)  # NaN last
+    ordered = np.sort(ensembles, axis=1)  # NaN last
     count = (~np.isnan(ordered)).sum(1)
     rank = np.arange(ordered.shape[1])
     # E|X - X'| / 2, by ranks of the ordered members.

@@ -17,6 +17,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
+from regretless.market.game.protocols import Payoff
 from regretless.market.game.round import Game
 from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.sampling import Logged
@@ -97,18 +98,26 @@ class Journal(Checkpointable):
         return max(1, min(CHUNK_ROUNDS, rounds))
 
     def log_leader_and_market(self) -> None:
-        """Log the game's leader and market as they are now; their columns begin a new chunk."""
-        payoff: Any = self._game.adversary.payoff
-        self._payoff = payoff
+        """Log the game's leader and market as they are now; they may just have been replaced.
+
+        UserError if the leader's payoff does not fit a cohort.
+        """
+        self._payoff = self._game.adversary.payoff
         self._market = self._game.market
-        if payoff is not None:
-            for cohort in self._cohorts:
-                try:
-                    payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
-                except ValueError as error:
-                    place = f"the adversary's payoff, cohort.{cohort.name}"
-                    raise UserError(f"{place}: {error}") from error
-        self.flush()
+        if self._payoff is not None:
+            self._try_payoff(self._payoff)
+        self.flush()  # a chunk has columns of one leader and one market
+
+    def _try_payoff(self, payoff: Payoff) -> None:
+        """Raise UserError if a payoff cannot be computed of the agents of some cohort."""
+        for cohort in self._cohorts:
+            first_loss = cohort.loss[:1]
+            some_outcome = np.zeros((1, cohort.loss.outcomes))
+            try:
+                payoff.values(first_loss, some_outcome)
+            except ValueError as error:
+                location = f"the adversary's payoff, cohort.{cohort.name}"
+                raise UserError(f"{location}: {error}") from error
 
     def part(self, game: Game, agents: Mapping[int, slice]) -> "Journal":
         """Return the journal of a part of the cohorts.

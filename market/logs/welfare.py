@@ -27,7 +27,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.logs.counted import COUNT
+from regretless.market.logs.counted import COUNT_COLUMN
 
 ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its loss as about -1e-17
 
@@ -75,14 +75,20 @@ def welfare(agents: pd.DataFrame) -> Array:
 
 def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
     """Return welfare per round and its inequality, of those who played: a row per cohort."""
+    multiplicity = agents[COUNT_COLUMN].to_numpy() if COUNT_COLUMN in agents else 1
+    table = pd.DataFrame({"welfare": welfare(agents), "multiplicity": multiplicity})
     rows = []
-    multiplicity = agents[COUNT].to_numpy() if COUNT in agents else 1
-    table = pd.DataFrame({"welfare": welfare(agents), COUNT: multiplicity})
-    for cohort, members in table.groupby(agents["cohort"].to_numpy(), sort=False):
-        utilities, counts = members.dropna().to_numpy(dtype=np.float64).T
-        mean = np.average(utilities, weights=counts) if len(utilities) else np.nan
-        inequality = gini(utilities, counts), mean_difference(utilities, counts)
-        rows.append((cohort, mean, *inequality))
+    for cohort, agents_of_cohort in table.groupby(agents["cohort"].to_numpy(), sort=False):
+        who_played = agents_of_cohort.dropna()
+        utilities = who_played["welfare"].to_numpy(dtype=np.float64)
+        counts = who_played["multiplicity"].to_numpy(dtype=np.float64)
+        row = {
+            "cohort": cohort,
+            "welfare_mean": np.average(utilities, weights=counts) if len(utilities) else np.nan,
+            "welfare_gini": gini(utilities, counts),
+            "welfare_mean_difference": mean_difference(utilities, counts),
+        }
+        rows.append(row)
     columns = ["cohort", "welfare_mean", "welfare_gini", "welfare_mean_difference"]
     return pd.DataFrame(rows, columns=columns)
 

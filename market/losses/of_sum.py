@@ -65,8 +65,8 @@ class OfSum(Loss):
         # Where g is y itself the map goes into weights and a constant.
         return self._with_shifted_sum(self.weights @ low, self.weights * side)
 
-    def sum_range(self) -> Range:
-        """Return the least and greatest S over the cube, each (..., A)."""
+    def range_of_sum(self) -> Range:
+        """Return the least and greatest S over all outcomes of the cube, each (..., A)."""
         corner = self._spread(np.zeros(self.outcomes))
         return self._sum_between(corner, corner + 1.0)
 
@@ -157,19 +157,23 @@ class PowerOfSum(OfSum):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        low, high = self.sum_range()
-        beta = self.exponent[..., None]
-        if ((beta != np.round(beta)) & (low < 0)).any():
+        least_sum, greatest_sum = self.range_of_sum()  # (..., A)
+        exponent = self.exponent[..., None]  # (..., 1), against the axis of actions
+        is_integer = exponent == np.round(exponent)
+        if (~is_integer & (least_sum < 0)).any():
             raise ValueError("the sum can be negative, where only an integer exponent is defined")
-        if ((beta <= 0) & (low <= 0) & (high >= 0)).any():
+        can_be_zero = (least_sum <= 0) & (greatest_sum >= 0)
+        if ((exponent <= 0) & can_be_zero).any():
             raise ValueError("the sum can be 0, where the exponent must be positive")
 
     def lipschitz(self) -> Array:
-        low, high = self.sum_range()
-        beta = self.exponent[..., None]
+        least_sum, greatest_sum = self.range_of_sum()
+        exponent = self.exponent[..., None]
         with np.errstate(divide="ignore"):
-            outer = np.abs(beta) * np.maximum(np.abs(low) ** (beta - 1), np.abs(high) ** (beta - 1))
-        return self._slope_bound(outer)
+            power_at_least = np.abs(least_sum) ** (exponent - 1)
+            power_at_greatest = np.abs(greatest_sum) ** (exponent - 1)
+            steepest = np.abs(exponent) * np.maximum(power_at_least, power_at_greatest)
+        return self._slope_bound(steepest)
 
     def _with_shifted_sum(self, shift: Array, weights: Array) -> OfSum:
         return replace(self, weights=weights, intercept=self.intercept + shift)
@@ -177,10 +181,10 @@ class PowerOfSum(OfSum):
     def _outer(self, total: Array) -> Array:
         if (self.exponent == 2).all():
             return np.asarray(np.square(total))
-        beta = self.exponent[..., None]
-        # Where beta is no integer, a sum below 0 is a rounding error of 0.
-        lower_limit = np.where(beta == np.round(beta), -np.inf, 0.0)
-        return to_power(np.maximum(total, lower_limit), beta)
+        exponent = self.exponent[..., None]
+        # Where the exponent is no integer, a sum below 0 is a rounding error of 0.
+        lower_limit = np.where(exponent == np.round(exponent), -np.inf, 0.0)
+        return to_power(np.maximum(total, lower_limit), exponent)
 
     def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self._sum_between(low, high)
@@ -189,9 +193,9 @@ class PowerOfSum(OfSum):
         )
 
     def _outer_derivatives(self, least: Array, greatest: Array) -> Range:
-        beta = self.exponent[..., None]
-        at_least = beta * least ** (beta - 1)
-        at_greatest = beta * greatest ** (beta - 1)
+        exponent = self.exponent[..., None]
+        at_least = exponent * least ** (exponent - 1)
+        at_greatest = exponent * greatest ** (exponent - 1)
         return _range_of_power(least, greatest, at_least, at_greatest)
 
 
@@ -222,7 +226,8 @@ class ExponentialOfSum(OfSum):
     amplitude: Array = default(-1.0)
 
     def lipschitz(self) -> Array:
-        return self._slope_bound(np.exp(self.sum_range()[1]))
+        _, greatest_sum = self.range_of_sum()
+        return self._slope_bound(np.exp(greatest_sum))
 
     def _with_shifted_sum(self, shift: Array, weights: Array) -> OfSum:
         return replace(self, weights=weights, amplitude=self.amplitude * np.exp(shift))

@@ -51,7 +51,7 @@ class Box:
         """Map outcomes (..., d) of the cube into own units."""
         return np.asarray(self.low + (self.high - self.low) * np.asarray(u))
 
-    def confined(self, u: ArrayLike) -> Array:
+    def move_inside(self, u: ArrayLike) -> Array:
         """Move outcomes (..., d) of the cube into the space; here they are in it already."""
         return np.asarray(u, dtype=np.float64)
 
@@ -107,7 +107,7 @@ class Polytope(Box):
         self._levels = -facets[:, -1]
         self._centre = corners.mean(axis=0)
 
-    def confined(self, u: ArrayLike) -> Array:
+    def move_inside(self, u: ArrayLike) -> Array:
         """Draw outcomes (..., d) outside to the border, straight towards the vertices' mean."""
         from_centre = np.asarray(u, dtype=np.float64) - self._centre
         distance_to_facets = self._levels - self._normals @ self._centre

@@ -75,13 +75,15 @@ class SeparablePower(Loss):
 
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm; infinite where an exponent is below 1."""
+        # The slope of |y - centre| ** exponent is exponent * |y - centre| ** (exponent - 1): it is
+        # steepest at the greatest distance from the centre, or at the least for exponents below 1.
         slope_exponent = self.exponent[..., None, None] - 1
-        farthest = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
-        nearest = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
+        greatest_distance = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
+        least_distance = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)  # to [0, 1]
         with np.errstate(divide="ignore"):
-            at_farthest = farthest**slope_exponent
-            at_nearest = nearest**slope_exponent
-        steepest_power = np.where(slope_exponent >= 0, at_farthest, at_nearest)
+            at_greatest = greatest_distance**slope_exponent
+            at_least = least_distance**slope_exponent
+        steepest_power = np.where(slope_exponent >= 0, at_greatest, at_least)
         steepest_power = np.where(self.weights == 0, 0.0, steepest_power)
         slopes = np.abs(self.weights) * (slope_exponent + 1) * steepest_power
         return np.asarray(slopes.sum(-1).max(-1))

@@ -365,7 +365,7 @@ class Ledger(Checkpointable):
 
     def comparators(self) -> Array:
         """Return each benchmark policy's loss per played action (K, A, A + C or C), summed."""
-        return np.concatenate(self._comparator_tables(self.fixed, self.followed), axis=2)
+        return np.concatenate([self._sums_of_constants(self.fixed), self.followed], axis=2)
 
     def regret(self, measure: str) -> Array | None:
         """Return the regret per round of every row (K,).
@@ -376,14 +376,20 @@ class Ledger(Checkpointable):
             return None
         if measure == "contextual_swap":
             return self._contextual_swap_regret()
-        if measure in ("external", "swap"):
-            comparator_tables = [self.fixed, self.fixed[..., :0]]
+        if measure in ("external", "swap"):  # against fixed actions, whatever the benchmark class
+            sums_of_constants = self.fixed
+            sums_of_policies = self.followed[..., :0]
         else:
-            comparator_tables = self._comparator_tables(self.fixed, self.followed)
-        if not any(table.shape[2] for table in comparator_tables):
+            sums_of_constants = self._sums_of_constants(self.fixed)
+            sums_of_policies = self.followed
+        has_comparators = sums_of_constants.shape[2] + sums_of_policies.shape[2] > 0
+        if not has_comparators:
             return None
-        regrets = self._regret_to(*comparator_tables, swap=measure.endswith("swap"))
-        return regrets / self.rounds_of_rows
+        one_per_action = measure in ("swap", "decision_swap")
+        summed_regret = self._summed_regret(
+            sums_of_constants, sums_of_policies, one_per_action=one_per_action
+        )
+        return summed_regret / self.rounds_of_rows
 
     def bound_from_bias(self) -> Array | None:
         """Return the right-hand side of the module's inequality without the gap (K,).
@@ -392,12 +398,17 @@ class Ledger(Checkpointable):
         """
         if not self.expects:
             return None
-        comparator_tables = self._comparator_tables(self.surprise_fixed, self.surprise_followed)
-        if not any(table.shape[2] for table in comparator_tables):
+        surprise_of_constants = self._sums_of_constants(self.surprise_fixed)
+        surprise_of_policies = self.surprise_followed
+        has_comparators = surprise_of_constants.shape[2] + surprise_of_policies.shape[2] > 0
+        if not has_comparators:
             return None
         surprise_of_played = np.einsum("kaa->ka", self.surprise_fixed)
-        greatest = [table.max(2, initial=-np.inf) for table in comparator_tables]
-        excess = np.maximum(*greatest) - surprise_of_played
+        greatest_surprise = np.maximum(  # over the comparators (K, A)
+            surprise_of_constants.max(2, initial=-np.inf),
+            surprise_of_policies.max(2, initial=-np.inf),
+        )
+        excess = greatest_surprise - surprise_of_played
         return np.asarray(excess.sum(1) / self.rounds_of_rows)
 
     def _contextual_swap_regret(self) -> Array | None:
@@ -406,27 +417,35 @@ class Ledger(Checkpointable):
         Where the constant policies are in the benchmark class they add plain swap regret: a
         replacement that depends on a constant suggestion depends on the action alone.
         """
-        least = self.contextual.min(4, initial=np.inf).sum((2, 3))
-        regret_to_policies = self.played_losses.sum(1)[:, None] - least
-        columns = [regret_to_policies]
+        least_of_policies = self.contextual.min(4, initial=np.inf).sum((2, 3))  # (K, C)
+        regret_of_policies = self.played_losses.sum(1)[:, None] - least_of_policies
+        columns = [regret_of_policies]
         if self.constants:
-            columns.append(self._regret_to(self.fixed, self.fixed[..., :0], swap=True)[:, None])
+            no_policies = self.followed[..., :0]
+            swap_regret = self._summed_regret(self.fixed, no_policies, one_per_action=True)
+            columns.append(swap_regret[:, None])
         regrets = np.concatenate(columns, axis=1)
         if not regrets.shape[1]:
             return None
         return np.asarray(regrets.max(1) / self.rounds_of_rows)
 
-    def _comparator_tables(self, action_sums: Array, policy_sums: Array) -> list[Array]:
-        """Return sums over the benchmark class, of constants and of policies."""
-        return [action_sums if self.constants else action_sums[..., :0], policy_sums]
+    def _sums_of_constants(self, sums_by_action: Array) -> Array:
+        """Return sums (K, A, A), or (K, A, 0) where constants are not in the benchmark class."""
+        if self.constants:
+            return sums_by_action
+        return sums_by_action[..., :0]
 
-    def _regret_to(self, constant_sums: Array, policy_sums: Array, *, swap: bool) -> Array:
+    def _summed_regret(
+        self, constant_sums: Array, policy_sums: Array, *, one_per_action: bool
+    ) -> Array:
         """Return the loss (K,) above that of the best comparators, summed over rounds.
 
-        With ``swap`` a comparator is chosen for each action played, else one for all.
+        ``constant_sums`` (K, A, A or 0) and ``policy_sums`` (K, A, C or 0) are by action played and
+        comparator. With ``one_per_action`` a comparator is chosen for each action played, else one
+        for all.
         """
         regrets = np.empty(len(self.count))
-        actions_per_comparator = 1 if swap else self.count.shape[1]
+        actions_per_comparator = 1 if one_per_action else self.count.shape[1]
         over_rows(
             _write_regrets,
             len(regrets),

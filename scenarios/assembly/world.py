@@ -41,7 +41,7 @@ class MixedActions(Box):
     def __init__(self, actions: int) -> None:
         super().__init__(np.zeros(actions), np.ones(actions))
 
-    def confined(self, u: ArrayLike) -> Array:
+    def move_inside(self, u: ArrayLike) -> Array:
         """Return outcomes (..., d) as they are; UserError unless each sums to 1."""
         outcomes = np.asarray(u, dtype=np.float64)
         total = np.ravel(outcomes.sum(-1))

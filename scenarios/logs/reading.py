@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
-from regretless.market.logs.counted import COUNT, with_counts
+from regretless.market.logs.counted import COUNT_COLUMN, with_counts
 from regretless.scenarios.logs import run_directory
 
 SHORT = {"scores": "forecast_scores"}
@@ -114,7 +114,7 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     for part in parts:  # which may tell of the same rounds as those before
         counted = with_counts(part, agents)
         keys = [counted["agent"].map(cohort).rename("cohort"), counted["round"]]
-        regret, heads = leading_regret(counted), counted.get(COUNT, 1)
+        regret, heads = leading_regret(counted), counted.get(COUNT_COLUMN, 1)
         columns = {
             "sum": regret * heads,
             "count": regret.notna() * heads,

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from regretless.forecaster.unbiased import certificate_limit
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.logs.counted import COUNT, means_of, with_counts
+from regretless.market.logs.counted import COUNT_COLUMN, means_of, with_counts
 from regretless.scenarios import verdict as words
 from regretless.scenarios.logs.reading import leading_regret, thinned
 from regretless.scenarios.report import theme
@@ -210,7 +210,7 @@ def exploitability(run: Run) -> go.Figure | None:
 
 def _histograms(run: Run, values: pd.Series[float], word: str) -> go.Figure | None:
     """Draw a histogram per cohort, headed by how many agents it shows and the worst of them."""
-    rows = run.agents[["cohort"]].assign(value=values, count=run.agents.get(COUNT, 1))
+    rows = run.agents[["cohort"]].assign(value=values, count=run.agents.get(COUNT_COLUMN, 1))
     groups = {n: own for n, own in rows.groupby("cohort", sort=False) if own["value"].notna().any()}
     several = any(len(own["value"].dropna().unique()) > 1 for own in groups.values())
     if not several or not (values > 0).any():  # which the table tells in full

@@ -13,7 +13,7 @@ from worlds import Raw
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs.branch_gains import gains
-from regretless.market.logs.counted import COUNT, agents_in
+from regretless.market.logs.counted import COUNT_COLUMN, agents_in
 from regretless.market.logs.welfare import welfare_record
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
@@ -100,9 +100,9 @@ def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Raw) -> None:
     model.run(4)
     agents = model.agents_frame()
     crowd = agents[agents["cohort"] == "crowd"]
-    assert (len(crowd), int(crowd[COUNT].sum())) == (40, 10**9)
+    assert (len(crowd), int(crowd[COUNT_COLUMN].sum())) == (40, 10**9)
     assert agents_in(agents) == 10**9 + 3
-    assert (crowd[COUNT] > 10**9 / 40 * 0.99).all()
+    assert (crowd[COUNT_COLUMN] > 10**9 / 40 * 0.99).all()
     assert "1,000,000,003 agents" in repr(model)
     assert model.verdict_frame()["agents"].iloc[0] == 10**9
     assert model.game.market.last["demand"].sum() <= 1 + 1e-12

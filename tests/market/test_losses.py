@@ -402,16 +402,16 @@ def test_what_is_no_loss_or_no_space_is_refused() -> None:
 def test_a_polytope_keeps_what_is_inside_and_draws_the_rest_to_its_border() -> None:
     space, rng = Polytope(TRIANGLE), np.random.default_rng(3)
     inside = space.to_unit(rng.dirichlet(np.ones(3), 100) @ np.array(TRIANGLE))
-    assert space.confined(inside) == pytest.approx(inside, abs=1e-12)
+    assert space.move_inside(inside) == pytest.approx(inside, abs=1e-12)
     cube = rng.random((400, 2))
-    moved, outside = space.confined(cube), cube.sum(1) > 1
+    moved, outside = space.move_inside(cube), cube.sum(1) > 1
     assert 0.3 < outside.mean() < 0.7
     assert moved[outside].sum(1) == pytest.approx(1.0)  # the long side, in units of the cube
     assert moved[~outside] == pytest.approx(cube[~outside], abs=1e-12)
-    assert Polytope([[1.0], [3.0], [2.0]]).confined([[0.3]]) == pytest.approx(np.array([[0.3]]))
+    assert Polytope([[1.0], [3.0], [2.0]]).move_inside([[0.3]]) == pytest.approx(np.array([[0.3]]))
     simplex = Polytope(np.vstack([np.zeros(3), np.eye(3)]))
-    assert simplex.confined([0.2, 0.3, 0.4]) == pytest.approx([0.2, 0.3, 0.4])
-    assert simplex.confined([0.5, 0.5, 0.5]) == pytest.approx([1 / 3] * 3)
+    assert simplex.move_inside([0.2, 0.3, 0.4]) == pytest.approx([0.2, 0.3, 0.4])
+    assert simplex.move_inside([0.5, 0.5, 0.5]) == pytest.approx([1 / 3] * 3)
 
 
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:

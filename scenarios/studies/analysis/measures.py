@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from regretless.market.logs.alternatives import EVERYBODY
-from regretless.market.logs.counted import COUNT, means_of, with_counts
+from regretless.market.logs.counted import COUNT_COLUMN, means_of, with_counts
 from regretless.market.logs.welfare import cohort_welfare
 
 Range = tuple[float, float]
@@ -88,7 +88,7 @@ def text_of(value: Any) -> str:
 def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     """Sum up a run's agents table, one row per cohort with ``COHORTS``; NaN if not measured."""
     groups = agents.groupby("cohort", sort=False)
-    sizes = groups[COUNT].sum() if COUNT in agents else groups.size()
+    sizes = groups[COUNT_COLUMN].sum() if COUNT_COLUMN in agents else groups.size()
     table = losses_of(agents, ["cohort"]).assign(agents=sizes)
     table["exploitability_worst"] = groups["exploitability"].max()
     table[NORMALISED] = means_of(agents, ["cohort"], NORMALISED)

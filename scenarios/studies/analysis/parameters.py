@@ -21,7 +21,7 @@ from scipy.special import stdtr, stdtrit
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.logs.counted import COUNT
+from regretless.market.logs.counted import COUNT_COLUMN
 from regretless.market.regret.inference import CONFIDENCE_LEVEL
 from regretless.scenarios.studies.analysis.contrasts import alike
 from regretless.scenarios.studies.analysis.measures import (
@@ -145,7 +145,9 @@ def _terms(
 
 def _fitted(rows: pd.DataFrame, measure: str, terms: Mapping[str, Array]) -> list[list[Any]]:
     design = np.stack(list(terms.values()), axis=1)
-    weight = rows[COUNT].to_numpy(dtype=np.float64) if COUNT in rows else np.ones(len(rows))
+    weight = np.ones(len(rows))
+    if COUNT_COLUMN in rows:
+        weight = rows[COUNT_COLUMN].to_numpy(dtype=np.float64)
     target = rows[measure].to_numpy(dtype=np.float64)
     _, cluster = np.unique(rows["seed"], return_inverse=True)
     size = np.abs(design).max(0)
