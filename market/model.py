@@ -161,9 +161,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             regrets.append(self.measured(cohort_index, "decision_swap"))
             regrets.append(self.measured(cohort_index, "swap"))
         regrets_of_rows = np.concatenate(regrets)
-        measured_regrets = regrets_of_rows[
-            ~np.isnan(regrets_of_rows)
-        ]  # one that is not kept is NaN
+        is_measured = ~np.isnan(regrets_of_rows)  # a regret that is not kept is NaN
+        measured_regrets = regrets_of_rows[is_measured]
         if self.played and len(measured_regrets):
             # Where only policies are comparators all of them may have been worse: no regret.
             worst_regret = max(measured_regrets.max(), 0.0)

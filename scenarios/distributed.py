@@ -153,7 +153,8 @@ class Share:
             count = len(seat.cohort.row_of)
             mine = slice(*(count * end // recipe.of for end in (recipe.place, recipe.place + 1)))
             if mine.start < mine.stop:
-                kept = seat.cohort.company(), seat.attendance.watch(), seat.cohort.row_of[mine]
+                needed = seat.cohort.rows_of_every_part()
+                kept = needed, seat.attendance.watch(), seat.cohort.row_of[mine]
                 agents[at], self._rows[at] = mine, np.unique(np.concatenate(kept))
         self._cut(market, agents)
 

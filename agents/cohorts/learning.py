@@ -95,7 +95,7 @@ class LearnerCohort(Cohort, Checkpointable):
     def fixed_parts(self) -> tuple[object, ...]:
         return self.loss, self.ledger, self.row_of, self.policies
 
-    def company(self) -> Indices:
+    def rows_of_every_part(self) -> Indices:
         return rows_for_same_rounding(self.loss, distance=None)
 
     def part(self, rows: Indices, agents: slice) -> Self:

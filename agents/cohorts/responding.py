@@ -261,7 +261,7 @@ class RespondingCohort(Cohort, Checkpointable):
     def has_memory(self) -> bool:
         return not self.response.built_in  # a rule of the user's own may have one
 
-    def company(self) -> Indices:
+    def rows_of_every_part(self) -> Indices:
         return rows_for_same_rounding(self.loss, self.distance)
 
     def part(self, rows: Indices, agents: slice) -> Self:
@@ -359,10 +359,12 @@ class RespondingCohort(Cohort, Checkpointable):
             return self.delay_groups[0].expected(self.response, forecast)
         predicted = np.empty(self.ledger.count.shape)
         for group in self.delay_groups:
-            heard_forecast = forecast if group.distance == 0 else self.relay.heard(group.distance)
+            heard_forecast: Forecast | None = forecast
+            if group.distance > 0:
+                heard_forecast = self.relay.forecast_heard_at(group.distance)
             if self.market_losses is not None:
                 if heard_forecast is None:  # no forecast has come this far yet
-                    heard_forecast = self.relay.stand_in()
+                    heard_forecast = self.relay.running_mean_forecast()
                 predicted_by_all = self._predicted_in_market(heard_forecast, self.market_losses)
                 predicted[group.rows] = predicted_by_all[group.rows]
             elif heard_forecast is None:

@@ -291,9 +291,11 @@ class ScriptedCohort(Cohort, Checkpointable):
         distances, index_of_agent = np.unique(self.distance, return_inverse=True)
         forecasts = []
         for distance in distances:
-            heard_forecast = forecast if distance == 0 else self.relay.heard(int(distance))
+            heard_forecast: Forecast | None = forecast
+            if distance > 0:
+                heard_forecast = self.relay.forecast_heard_at(int(distance))
             if heard_forecast is None:  # no forecast has come this far yet
-                heard_forecast = self.relay.stand_in()
+                heard_forecast = self.relay.running_mean_forecast()
             forecasts.append(heard_forecast)
         return HeardForecasts(tuple(forecasts), read_only(index_of_agent))
 

@@ -266,10 +266,10 @@ class Checkpointable:
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; nothing in it changes with this object."""
-        return {
-            name.lstrip("_"): _copy_for_checkpoint(getattr(self, name))
-            for name in self._remembered()
-        }
+        state = {}
+        for name in self._remembered():
+            state[name.lstrip("_")] = _copy_for_checkpoint(getattr(self, name))
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint; KeyError, TypeError or ValueError if it does not fit."""

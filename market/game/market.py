@@ -207,15 +207,14 @@ class Market(Checkpointable, ABC):
             if decision is None:
                 chosen_by_cohort.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
             elif cohort.multiplicity is not None:
-                chosen_by_cohort.append(
-                    taken_actions(cohort, decision.actions, decision.counts).weighed(table)
-                )
+                taken = taken_actions(cohort, decision.actions, decision.counts)
+                chosen_by_cohort.append(taken.values_times_multiplicity(table))
             else:
                 chosen_by_cohort.append(table[cohort.row_of, decision.actions])
                 chosen_by_cohort[-1][decision.actions < 0] = 0.0
         return np.concatenate(chosen_by_cohort)
 
-    def acted(self, decisions: Decisions) -> Indices:
+    def actions_of_agents(self, decisions: Decisions) -> Indices:
         """Return the action of each agent of all cohorts (N,); -1 for who is absent."""
         actions_by_cohort = []
         for cohort, decision in zip(self.cohorts, decisions, strict=True):

@@ -40,7 +40,7 @@ class DelayedForecasts(Checkpointable):
         self.mean = np.full(basis.size, 0.5)
         self.rounds = 0
 
-    def add(self, forecast: Forecast, vector: Array) -> None:
+    def add(self, forecast: Forecast, statistics: Array) -> None:
         """Keep what was broadcast in a round, and add s(y) of its outcome (n,) to the mean."""
         broadcast = {"point": forecast.statistics}
         if forecast.label is not None:
@@ -53,9 +53,9 @@ class DelayedForecasts(Checkpointable):
         broadcasts = [broadcast, *self.past.values()][: self.depth]
         self.past = {str(rounds_ago): past for rounds_ago, past in enumerate(broadcasts)}
         self.rounds += 1
-        self.mean = self.mean + (vector - self.mean) / self.rounds
+        self.mean = self.mean + (statistics - self.mean) / self.rounds
 
-    def heard(self, distance: int) -> Forecast | None:
+    def forecast_heard_at(self, distance: int) -> Forecast | None:
         """Return the forecast that reaches a distance now; None where none has yet.
 
         ``distance`` is at least 1, in hops.
@@ -72,7 +72,7 @@ class DelayedForecasts(Checkpointable):
         mixture = Mixture(broadcast["point"][None], np.ones(1), labels=labels, ensembles=ensembles)
         return Forecast(mixture, 0)
 
-    def stand_in(self) -> Forecast:
+    def running_mean_forecast(self) -> Forecast:
         """Return the running mean as a forecast, with the label that goes with it."""
         points = self.mean[None].copy()
         return Forecast(Mixture(points, np.ones(1), labels=self.basis.inverse(points)), 0)
@@ -97,8 +97,10 @@ class Network:
             return [np.zeros(0, dtype=np.intp)] * len(self.distance)
         directed_edges = np.concatenate([self.edges, self.edges[:, ::-1]])
         directed_edges = directed_edges[np.lexsort((directed_edges[:, 1], directed_edges[:, 0]))]
-        first_edges = np.searchsorted(directed_edges[:, 0], np.arange(1, len(self.distance)))
-        return np.split(directed_edges[:, 1], first_edges)
+        sources = directed_edges[:, 0]
+        targets = directed_edges[:, 1]
+        first_edge_of_agent = np.searchsorted(sources, np.arange(1, len(self.distance)))
+        return np.split(targets, first_edge_of_agent)
 
     def relay(self, basis: Basis) -> DelayedForecasts:
         """Return the delayed forecasts of a block, back to the farthest agent that hears them."""

@@ -314,14 +314,14 @@ class Cohort(ABC):
         """Return the mixed strategy (K, A), over the draw, of a ``foreseeable`` cohort."""
         raise NotImplementedError(f"{type(self).__name__} is not foreseeable")
 
-    def company(self) -> Indices:
+    def rows_of_every_part(self) -> Indices:
         """Return the rows that every ``part`` needs, to compute as the whole does."""
         return np.arange(len(self.row_of))
 
     def part(self, rows: Indices, agents: slice) -> "Cohort":
         """Return some agents as a cohort that has played no round, to play elsewhere as here.
 
-        ``rows`` (k,) of the ledger, ascending, are theirs and those of ``company``.
+        ``rows`` (k,) of the ledger, ascending, are theirs and those of ``rows_of_every_part``.
         """
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 

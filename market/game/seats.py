@@ -60,7 +60,7 @@ class TakenActions:
             return len(self.rows)
         return float(self.multiplicity.sum())
 
-    def weighed(self, table: Array) -> Array:
+    def values_times_multiplicity(self, table: Array) -> Array:
         """Return the entries of a table (K, A, ...) at the actions, times multiplicity (n, ...)."""
         values = table[self.rows, self.actions]
         if self.multiplicity is None:

@@ -91,7 +91,7 @@ class Exchange(Market):
         goods_lacking = self._initial_goods - self.accounts.goods[:-1]
         self.accounts.move(cash_lacking, goods_lacking)
 
-    def covered(self, cohort_index: int, cost: Array, sold: Array) -> Mask:
+    def can_cover(self, cohort_index: int, cost: Array, sold: Array) -> Mask:
         """Return which actions (N, A) the agents of a cohort can pay for and deliver.
 
         ``cost`` (N, A) is their cash, and ``sold`` (N, A, d) their units of each good; the cohort
@@ -203,7 +203,7 @@ class CallAuction(Exchange):
         units = self._units[cohort_index]
         cost = (np.maximum(units, 0) * self._limits[cohort_index]).sum(2)
         sold = np.maximum(-units, 0)
-        return self.covered(cohort_index, cost[row_of_agent], sold[row_of_agent])
+        return self.can_cover(cohort_index, cost[row_of_agent], sold[row_of_agent])
 
     def described(self) -> dict[str, Any]:
         rounds = max(self.rounds, 1)

@@ -83,7 +83,7 @@ class Shops(Market):
             self._order_levels.append(np.tile(evenly_spaced, (len(cohort.loss), 1)))
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        is_present = self.acted(decisions) >= 0
+        is_present = self.actions_of_agents(decisions) >= 0
         cash = self.accounts.cash[:-1]
         stock_before = self.accounts.goods[:-1, 0]
         ordered = np.maximum(self.chosen(self._order_levels, decisions) - stock_before, 0.0)

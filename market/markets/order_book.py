@@ -247,7 +247,7 @@ class OrderBook(Exchange):
         cost = np.where(loss.units > 0, loss.units * (loss.limit + fee_per_unit), 0.0).sum(2)
         is_good = np.eye(self.goods)[loss.asset.astype(np.intp)]
         sold = (np.maximum(-loss.units, 0)[..., None] * is_good).sum(2)
-        return self.covered(cohort_index, cost, sold)
+        return self.can_cover(cohort_index, cost, sold)
 
     def described(self) -> dict[str, Any]:
         """Describe trades and gains; with days, values and holds also the share of possible gains.
@@ -326,7 +326,7 @@ class OrderBook(Exchange):
         tick_shift = np.zeros(self.goods, dtype=np.int64)
         if self._centre_follows_news:
             tick_shift = np.rint((fundamental - 0.5) * self.ticks).astype(np.int64)
-        actions = self.acted(decisions).astype(np.int64)
+        actions = self.actions_of_agents(decisions).astype(np.int64)
         self._submissions = Submissions(
             action_table=self._action_table,
             order_table=self._order_table,

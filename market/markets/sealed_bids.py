@@ -62,7 +62,7 @@ class SealedBids(Market):
                 reason = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
                 raise UserError(f'market: {reason}; use utility = "bidder"')
             self._shares.append(loss.limit[..., 0])
-            greatest_values.append(loss.worth[:, 0, 0])
+            greatest_values.append(loss.private_value[:, 0, 0])
         self._greatest_value = np.concatenate(greatest_values)
         max_actions = max(shares.shape[1] for shares in self._shares)
         self._all_shares = np.concatenate(
@@ -79,7 +79,7 @@ class SealedBids(Market):
         self._floor = self.reserve * float(fundamental[0])
         share_tables = [shares[..., None] for shares in self._shares]
         chosen_bids = self.chosen(share_tables, decisions)[:, 0] * self._scale
-        is_present = self.acted(decisions) >= 0
+        is_present = self.actions_of_agents(decisions) >= 0
 
         # The rival of a bidder is the k-th highest of the others: the one behind the last winner
         # for a winner, the last winner for the rest.
