@@ -96,3 +96,31 @@ def test_slow_tests_that_are_named_are_there() -> None:
     for name in (HOME / "tests/slow.txt").read_text(encoding="utf-8").split():
         file, _, function = name.partition("::")
         assert f"def {function}" in (HOME / file).read_text(encoding="utf-8"), name
+
+
+def _assigned_names() -> set[str]:
+    """Names that some class of the house assigns as attributes, declares, or defines."""
+    names = set()
+    for tree in TREES.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+            elif isinstance(node, ast.FunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+    return names
+
+
+def test_what_a_checkpoint_remembers_is_an_attribute() -> None:
+    attributes = _assigned_names()
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            targets_of_node = getattr(node, "targets", [getattr(node, "target", None)])
+            names = {target.id for target in targets_of_node if isinstance(target, ast.Name)}
+            value = getattr(node, "value", None)
+            if "REMEMBERED" not in names or value is None:
+                continue
+            texts = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+            for text in texts:
+                assert text in attributes, f"{module} remembers {text}, which nothing assigns"

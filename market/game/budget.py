@@ -82,7 +82,7 @@ class BudgetConstraint(Unlimited):
     they played alone: their estimates of what they did not play take every action to be possible.
     """
 
-    REMEMBERED = ("scarce", "rng")
+    REMEMBERED = ("limited_rounds", "rng")
     restricts = True
 
     def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:

@@ -176,7 +176,7 @@ def test_players_are_replaced_while_it_plays(viewer: Viewer) -> None:
         viewer.button(f"Replace the {role}").click()
         viewer.shows("#replaced", rf"before round [\d,]+, {role}: {name}")
         expect(page.locator(f"#{role}")).to_have_value(name)
-    viewer.shows("#promises", r"no guarantee, since the forecaster was replaced before round [\d,]+")
+    viewer.shows("#promises", r"since the forecaster was replaced before round [\d,]+")
     expect(viewer.button("Pause")).to_be_visible()
     chart.scroll_into_view_if_needed()  # what is off it is not drawn
     expect(chart.locator(".shapelayer path")).to_have_count(2)
