@@ -294,11 +294,11 @@ def _agent_rows(logged: Logged, ledger: Ledger, decision: Decision, losses: Arra
         "action": decision.actions[logged.agents],
         "loss": expected_losses[logged.row_of],
     }
-    for measure in LOGGED_MEASURES:
-        regret = ledger.regret(measure)
+    for measure, regret in ledger.regrets(LOGGED_MEASURES).items():
         if regret is None:
-            regret = np.full(len(ledger.count), np.nan)
-        columns[f"{measure}_regret"] = regret[logged.row_of]
+            columns[f"{measure}_regret"] = np.full(len(logged.ids), np.nan)
+        else:
+            columns[f"{measure}_regret"] = regret[logged.row_of]
     is_present = columns["action"] >= 0
     if is_present.all():
         return columns

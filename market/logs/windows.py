@@ -109,11 +109,11 @@ class Windows(Checkpointable):
         ledger = ledger_now.since(self._ledgers_before[cohort_index])
 
         values_per_row: dict[str, Array] = {"mean_loss": ledger.mean_loss()}
-        for measure in REGRETS:
-            regret = ledger.regret(measure)
+        for measure, regret in ledger.regrets(REGRETS).items():
             if regret is None:
-                regret = np.full(len(ledger.count), np.nan)
-            values_per_row[f"{measure}_regret"] = regret
+                values_per_row[f"{measure}_regret"] = np.full(len(ledger.count), np.nan)
+            else:
+                values_per_row[f"{measure}_regret"] = regret
         if self.has_bounds:
             guarantee = self.guarantees[cohort_index]
             rows = len(member.cohort.ledger.count)

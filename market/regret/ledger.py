@@ -155,37 +155,49 @@ def _least_sum(comparator_sums: Array, row: int, first_action: int, end_action: 
 
 @compiled(nogil=True)
 def _write_regrets(
-    fixed: Array, constant_sums: Array, policy_sums: Array, actions_per_comparator: int,
-    regrets: Array, first: int, last: int,
+    fixed: Array, followed: Array, constants: bool, regrets: Array,  # noqa: FBT001
+    first: int, last: int,
 ) -> None:  # fmt: skip
-    """Write the loss of a span of rows above that of their best comparators (compiled).
+    """Write all regrets of a span of rows but the contextual one, in one pass (compiled).
+
+    The loss suffered less that of the best comparators: of one for all rounds (external,
+    omniprediction), or of one for each action played (swap, decision swap).
 
     Parameters
     ----------
     fixed : array (K, A, A)
-        The ledger's sums, whose diagonal is the loss suffered with each action.
-    constant_sums : array (K, A, A), or (K, A, 0) to leave them out
-        Sums by action played and constant comparator.
-    policy_sums : array (K, A, C)
-        Sums by action played and policy.
-    actions_per_comparator : int
-        1 where a comparator is chosen for each action played, A for one comparator of all.
-    regrets : array (K,)
-        Written: sums over rounds, not averages.
+        Sums by row, action played and constant comparator; the diagonal is the loss suffered.
+    followed : array (K, A, C)
+        Sums by row, action played and policy.
+    constants : bool
+        Whether constants are in the benchmark class of omniprediction and decision swap regret.
+    regrets : array (4, K)
+        Written, in the order of ``MEASURES``: sums over rounds, not averages. Minus infinity where
+        there is no comparator.
     first, last : int
         Span of rows.
     """
+    n_actions = fixed.shape[1]
     for k in range(first, last):
-        regrets[k] = 0.0
-        for first_action in range(0, fixed.shape[1], actions_per_comparator):
-            end_action = first_action + actions_per_comparator
-            suffered = 0.0
-            for a in range(first_action, end_action):
-                suffered += fixed[k, a, a]
-            regrets[k] += suffered - min(
-                _least_sum(constant_sums, k, first_action, end_action),
-                _least_sum(policy_sums, k, first_action, end_action),
-            )
+        suffered = 0.0
+        swap = 0.0
+        decision_swap = 0.0
+        for a in range(n_actions):
+            suffered += fixed[k, a, a]
+            least_of_constants = _least_sum(fixed, k, a, a + 1)
+            least_of_benchmark = _least_sum(followed, k, a, a + 1)
+            if constants:
+                least_of_benchmark = min(least_of_benchmark, least_of_constants)
+            swap += fixed[k, a, a] - least_of_constants
+            decision_swap += fixed[k, a, a] - least_of_benchmark
+        least_of_constants = _least_sum(fixed, k, 0, n_actions)
+        least_of_benchmark = _least_sum(followed, k, 0, n_actions)
+        if constants:
+            least_of_benchmark = min(least_of_benchmark, least_of_constants)
+        regrets[0, k] = suffered - least_of_constants
+        regrets[1, k] = swap
+        regrets[2, k] = suffered - least_of_benchmark
+        regrets[3, k] = decision_swap
 
 
 class Ledger(Checkpointable):
@@ -372,24 +384,23 @@ class Ledger(Checkpointable):
 
         ``measure`` is one of ``MEASURES``; None where it is not kept or has no comparator.
         """
-        if measure not in self.measures:
-            return None
-        if measure == "contextual_swap":
-            return self._contextual_swap_regret()
-        if measure in ("external", "swap"):  # against fixed actions, whatever the benchmark class
-            sums_of_constants = self.fixed
-            sums_of_policies = self.followed[..., :0]
-        else:
-            sums_of_constants = self._sums_of_constants(self.fixed)
-            sums_of_policies = self.followed
-        has_comparators = sums_of_constants.shape[2] + sums_of_policies.shape[2] > 0
-        if not has_comparators:
-            return None
-        one_per_action = measure in ("swap", "decision_swap")
-        summed_regret = self._summed_regret(
-            sums_of_constants, sums_of_policies, one_per_action=one_per_action
-        )
-        return summed_regret / self.rounds_of_rows
+        return self.regrets([measure])[measure]
+
+    def regrets(self, measures: Sequence[str]) -> dict[str, Array | None]:
+        """Return the regrets per round of every row (K,), by measure, as ``regret`` does."""
+        has_benchmark = self.constants or self.followed.shape[2] > 0
+        regret_per_round = self._summed_regrets() / self.rounds_of_rows  # (4, K)
+        by_measure: dict[str, Array | None] = {}
+        for measure in measures:
+            if measure not in self.measures:
+                by_measure[measure] = None
+            elif measure == "contextual_swap":
+                by_measure[measure] = self._contextual_swap_regret()
+            elif measure in ("external", "swap") or has_benchmark:
+                by_measure[measure] = regret_per_round[MEASURES.index(measure)]
+            else:
+                by_measure[measure] = None
+        return by_measure
 
     def bound_from_bias(self) -> Array | None:
         """Return the right-hand side of the module's inequality without the gap (K,).
@@ -421,8 +432,7 @@ class Ledger(Checkpointable):
         regret_of_policies = self.played_losses.sum(1)[:, None] - least_of_policies
         columns = [regret_of_policies]
         if self.constants:
-            no_policies = self.followed[..., :0]
-            swap_regret = self._summed_regret(self.fixed, no_policies, one_per_action=True)
+            swap_regret = self._summed_regrets()[MEASURES.index("swap")]
             columns.append(swap_regret[:, None])
         regrets = np.concatenate(columns, axis=1)
         if not regrets.shape[1]:
@@ -435,24 +445,10 @@ class Ledger(Checkpointable):
             return sums_by_action
         return sums_by_action[..., :0]
 
-    def _summed_regret(
-        self, constant_sums: Array, policy_sums: Array, *, one_per_action: bool
-    ) -> Array:
-        """Return the loss (K,) above that of the best comparators, summed over rounds.
-
-        ``constant_sums`` (K, A, A or 0) and ``policy_sums`` (K, A, C or 0) are by action played and
-        comparator. With ``one_per_action`` a comparator is chosen for each action played, else one
-        for all.
-        """
-        regrets = np.empty(len(self.count))
-        actions_per_comparator = 1 if one_per_action else self.count.shape[1]
+    def _summed_regrets(self) -> Array:
+        """Return all regrets but the contextual one (4, K), summed over rounds, by measure."""
+        regrets = np.empty((4, len(self.count)))
         over_rows(
-            _write_regrets,
-            len(regrets),
-            self.fixed,
-            constant_sums,
-            policy_sums,
-            actions_per_comparator,
-            regrets,
+            _write_regrets, len(self.count), self.fixed, self.followed, self.constants, regrets
         )
         return regrets
