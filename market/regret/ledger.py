@@ -138,22 +138,6 @@ def _add_pure_play(
 
 
 @compiled(nogil=True)
-def _least_sum(comparator_sums: Array, row: int, first_action: int, end_action: int) -> float:
-    """Return the least sum of a row over its comparators (compiled); inf where it has none.
-
-    ``comparator_sums`` (K, A, C) are by row, action played and comparator; each comparator's are
-    added up over the actions from ``first_action`` to before ``end_action``.
-    """
-    least = np.inf
-    for comparator in range(comparator_sums.shape[2]):
-        sum_over_actions = 0.0
-        for action in range(first_action, end_action):
-            sum_over_actions += comparator_sums[row, action, comparator]
-        least = min(least, sum_over_actions)
-    return least
-
-
-@compiled(nogil=True)
 def _write_regrets(
     fixed: Array, followed: Array, constants: bool, regrets: Array,  # noqa: FBT001
     first: int, last: int,
@@ -178,25 +162,38 @@ def _write_regrets(
         Span of rows.
     """
     n_actions = fixed.shape[1]
+    n_policies = followed.shape[2]
     for k in range(first, last):
         suffered = 0.0
         swap = 0.0
         decision_swap = 0.0
-        for a in range(n_actions):
-            suffered += fixed[k, a, a]
-            least_of_constants = _least_sum(fixed, k, a, a + 1)
-            least_of_benchmark = _least_sum(followed, k, a, a + 1)
-            if constants:
-                least_of_benchmark = min(least_of_benchmark, least_of_constants)
-            swap += fixed[k, a, a] - least_of_constants
-            decision_swap += fixed[k, a, a] - least_of_benchmark
-        least_of_constants = _least_sum(fixed, k, 0, n_actions)
-        least_of_benchmark = _least_sum(followed, k, 0, n_actions)
-        if constants:
-            least_of_benchmark = min(least_of_benchmark, least_of_constants)
-        regrets[0, k] = suffered - least_of_constants
+        for action in range(n_actions):
+            suffered_with_action = fixed[k, action, action]
+            least_fixed = np.inf
+            for comparator in range(n_actions):
+                least_fixed = min(least_fixed, fixed[k, action, comparator])
+            least = least_fixed if constants else np.inf
+            for policy in range(n_policies):
+                least = min(least, followed[k, action, policy])
+            suffered += suffered_with_action
+            swap += suffered_with_action - least_fixed
+            decision_swap += suffered_with_action - least
+
+        least_fixed = np.inf
+        for comparator in range(n_actions):
+            total = 0.0
+            for action in range(n_actions):
+                total += fixed[k, action, comparator]
+            least_fixed = min(least_fixed, total)
+        least = least_fixed if constants else np.inf
+        for policy in range(n_policies):
+            total = 0.0
+            for action in range(n_actions):
+                total += followed[k, action, policy]
+            least = min(least, total)
+        regrets[0, k] = suffered - least_fixed
         regrets[1, k] = swap
-        regrets[2, k] = suffered - least_of_benchmark
+        regrets[2, k] = suffered - least
         regrets[3, k] = decision_swap
 
 
