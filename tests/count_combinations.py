@@ -15,6 +15,7 @@ from test_combinations import FEATURES, keys_of, played, reasons
 from regretless.market.core.errors import UserError
 
 PLAYS, REFUSED, OTHER_KEYS, FAILS = "play", "refused", "keys of another kind", "fail"
+PLAYS_WITH_REFERENCE = "play once a reference is named"
 MODEL_ALONE = "model alone"
 
 
@@ -28,6 +29,8 @@ def outcome_of(names: tuple[str, ...]) -> tuple[str, str]:
     except UserError as error:
         if MODEL_ALONE in names:
             return OTHER_KEYS, str(error)
+        if "needs a reference" in str(error) and outcome_of((*names, "reference"))[0] == PLAYS:
+            return PLAYS_WITH_REFERENCE, ""
         return REFUSED, str(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is counted
         return FAILS, repr(error)
