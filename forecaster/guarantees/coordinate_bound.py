@@ -15,7 +15,9 @@ r(a), B_{a, c_j = b}>. The A^2 events of a policy share T rounds: D A sqrt(3 T L
 
 **Simplex.** Where predictions and s(y) lie in the simplex, variations C_i of an event's coordinates
 add up to at most 2 n_T(E), so that sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)): with adaptive
-weights every l1 norm above may be replaced by sqrt(2) times the l2 norm.
+weights every l1 norm above may be replaced by sqrt(2) times the l2 norm. While a reference is
+trusted biases are within min(C, L(C) + 1), which is no multiple of sqrt(C), and so they count as
+their greatest multiple, v sqrt(C) with v the ``reach`` of the switch test.
 """
 
 import math
@@ -44,19 +46,26 @@ class CoordinateBound(RegretBound):
         actions = coefficients.shape[1]
         occupancy = rounds / actions  # biases are concave in occupancy: equal shares are worst
         bias = float(self.bias(occupancy))
-        factor = self._norm(spread, coefficients)
+        factor = self._norm(spread, coefficients, occupancy)
         if policies:  # biases of cells that share these rounds, relative to all in one
-            all_cells = actions * float(self.bias(occupancy / actions) / bias)
-            other_cells = (actions - 1) * float(self.bias(occupancy / (actions - 1)) / bias)
-            by_other_cells = factor * other_cells
-            by_centred_norm = self._norm(centred_norm, coefficients) * (1 + all_cells)
+            of_all_cells = occupancy / actions
+            of_other_cells = occupancy / (actions - 1)
+            all_cells = actions * float(self.bias(of_all_cells) / bias)
+            other_cells = (actions - 1) * float(self.bias(of_other_cells) / bias)
+            by_other_cells = self._norm(spread, coefficients, of_other_cells) * other_cells
+            greatest_centred_norm = np.maximum(
+                self._norm(centred_norm, coefficients, occupancy),
+                self._norm(centred_norm, coefficients, of_all_cells),
+            )
+            by_centred_norm = greatest_centred_norm * (1 + all_cells)
             factor = np.maximum(factor, np.minimum(by_other_cells, by_centred_norm))
         return np.asarray(factor * actions * bias / rounds)
 
     def contextual(self, coefficients: Array) -> Array | None:
         cells = coefficients.shape[1] ** 2  # a played action and a suggestion share the rounds
-        bias = float(self.bias(self.inputs.rounds / cells))
-        factor = self._norm(spread, coefficients)
+        occupancy = self.inputs.rounds / cells
+        bias = float(self.bias(occupancy))
+        factor = self._norm(spread, coefficients, occupancy)
         return np.asarray(factor * cells * bias / self.inputs.rounds)
 
     def event_bounds(self, occupancy: Array | float) -> tuple[Array, Array] | None:
@@ -66,9 +75,21 @@ class CoordinateBound(RegretBound):
         of_draws = drawn(variance_and_range, math.log(self.inputs.experts), 2.0)
         return expected, expected + of_draws
 
-    def _norm(self, norm: Callable[..., Array], coefficients: Array) -> Array:
-        """Take the norm that the hull allows."""
-        factor = norm(coefficients)
-        if self.hull == "simplex" and self.rule.rooted:
-            return np.asarray(np.minimum(factor, math.sqrt(2) * norm(coefficients, order=2)))
-        return factor
+    def _norm(self, norm: Callable[..., Array], coefficients: Array, occupancy: float) -> Array:
+        """Take the norm that the hull allows, relative to a bias on events of this occupancy."""
+        absolute = norm(coefficients)
+        if self.hull != "simplex" or not self.rule.rooted:
+            return absolute
+        euclidean = math.sqrt(2) * norm(coefficients, order=2)
+        return np.asarray(np.minimum(absolute, euclidean * self._root_over_bias(occupancy)))
+
+    def _root_over_bias(self, occupancy: float) -> float:
+        """Divide the multiple of sqrt(n_T(E)) that bounds biases at all variations by the bias.
+
+        It is 1 in the games, where the bound is a multiple of the root.
+        """
+        inputs = self.inputs
+        if not inputs.trusted or inputs.switch_test is None:
+            return 1.0
+        greatest_multiple = inputs.switch_test.reach(inputs.rounds)
+        return greatest_multiple * math.sqrt(occupancy) / float(self.bias(occupancy))

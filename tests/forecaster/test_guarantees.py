@@ -219,6 +219,27 @@ def test_in_the_simplex_the_euclidean_norm_counts_by_the_root_of_two() -> None:
     assert equal(bound.a_priori(wide), expected)
 
 
+def test_in_the_simplex_a_trusted_reference_may_spread_its_biases_over_coordinates() -> None:
+    """What it may cost is no multiple of a root: equal shares of variation cost more than that."""
+    coordinates = 50
+    rounds = 2000
+    gap = np.linspace(0.0, 0.1, 2)[None, :, None] * np.ones((1, 2, coordinates))
+    trust = SwitchTest(2000)
+    bound = CoordinateBound(
+        AdaptiveWeights(),
+        BoundInputs(2000, rounds, 0.0, switch_test=trust, trusted=True),
+        hull="simplex",
+    )
+    variation_of_coordinate = 2 * (rounds / 2) / coordinates
+    bias_of_coordinate = min(variation_of_coordinate, float(trust.limit(variation_of_coordinate)))
+    cost_of_rounds = 2 * coordinates * 0.1 * bias_of_coordinate
+    assert bound.a_priori(gap) * rounds >= cost_of_rounds
+    contextual = bound.contextual(gap)
+    variation_of_cell = 2 * (rounds / 4) / coordinates
+    bias_of_cell = min(variation_of_cell, float(trust.limit(variation_of_cell)))
+    assert contextual * rounds >= 4 * coordinates * 0.1 * bias_of_cell
+
+
 def test_contextual_swap_regret_counts_pairs_of_actions_and_suggestions() -> None:
     bound = CoordinateBound(AdaptiveWeights(), INPUTS)
     expected = WIDEST_GAP * ACTIONS * math.sqrt(3 * exponent() / ROUNDS)
