@@ -119,7 +119,8 @@ class RegretBound(ABC):
         until_now = rounds * self.a_priori(coefficients, policies=policies)
         if not joined:
             return np.asarray(until_now / rounds)
-        at_entry = self.with_inputs(rounds=joined)
+        # It may have come while the reference was trusted still, whose biases are other ones.
+        at_entry = replace(self.with_inputs(rounds=joined), holds_throughout=True)
         until_entry = joined * at_entry.a_priori(coefficients, policies=policies)
         return np.asarray((until_now + until_entry) / (rounds - joined))
 

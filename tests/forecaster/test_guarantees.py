@@ -379,6 +379,18 @@ def test_who_comes_late_meets_two_biases() -> None:
     assert equal(bound.over_stay(COEFFICIENTS, joined=80), expected)
 
 
+def test_who_came_while_a_reference_was_trusted_meets_its_limit() -> None:
+    """Second-order weights promise less than L(C) at entry where L(C) is wide."""
+    trust = SwitchTest(EXPERTS, width=3.0)
+    bound = CoordinateBound(SecondOrderWeights(), INPUTS).with_inputs(
+        log_start=0.0, switch_test=trust
+    )
+    at_entry = ACTIONS * float(trust.limit(80 / ACTIONS))
+    at_exit = ACTIONS * float(bound.bias(ROUNDS / ACTIONS))
+    expected = WIDEST_GAP * (at_exit + at_entry) / (ROUNDS - 80)
+    assert equal(bound.over_stay(COEFFICIENTS, joined=80), expected)
+
+
 # Statement 13: every task of one number
 
 
