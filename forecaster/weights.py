@@ -472,9 +472,10 @@ class ExponentialWeights(WeightRule):
     As (1 / rate) ln(mean of exp(rate R)) grows by at most the certificate and rate / 2 in a round,
     and never when the rate falls,
 
-        R <= ln N / rate + rate T / 2 + S;
+        R <= ln N / (last rate) + (sum of rates) / 2 + S,
 
-    after trust it starts at L(T) + 1 at most, in place of 0.
+    which is sqrt(2 T ln N) + S at the horizon, and 2 sqrt(T ln N) + S without one, as 1 / sqrt(t)
+    <= 2 sqrt(t) - 2 sqrt(t - 1); after trust it starts at L(T) + 1 at most, in place of 0.
     """
 
     name = "exponential"

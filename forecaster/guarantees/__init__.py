@@ -21,6 +21,24 @@ Method                  What it bounds                                      Stat
 ``draws.swap_draws``    what draws add to an expected regret                5
 ======================  ==================================================  ====================
 
+The other statements are beside what they are about:
+
+=========  =====================================================================================
+Statement  Where
+=========  =====================================================================================
+1          ``weights`` (``REMAINDER``, ``GROWTH``), in which 2, 3 and 8 have their budgets, too
+4          ``unbiased.tolerance_at`` for a round, ``unbiased.certificate_limit`` for their sum S
+9          ``switch_test.SwitchTest``; how many share alpha, ``EventSet.alarms``
+10         ``delayed`` and ``online.slots``; sums over turns, ``scenarios.assembly.theorems``,
+           over slots, ``online.omnipredictor``
+12         of stays known at both ends, ``events.stays`` and ``EventSet.over_stay``
+13         ``universal.CellBound``, of which ``a_priori`` is the displayed bound
+14         ``market.game.caveats``
+15, 16     ``market.exploitability``
+=========  =====================================================================================
+
+``tests/forecaster/test_guarantees.py`` has the formulas again, from the definitions.
+
 **Data-dependent** bounds put what is known in the place of what is possible. The inputs
 ``log_start`` and ``mean_log_variation`` are known (statement 2); an event's variation C so far
 stands for its occupancy, of which it is at most n_T(E): T x regret <= sum_a max_c sum_i
