@@ -59,7 +59,7 @@ def equal(found: object, expected: object) -> bool:
 
 def cost(rates: Array) -> Array:
     """Return psi = -eta - ln(1 - eta)."""
-    return -rates - np.log(1 - rates)
+    return np.asarray(-rates - np.log(1 - rates))
 
 
 def growth(*, rounds: int = ROUNDS, start: float = 1.0) -> float:
@@ -235,6 +235,7 @@ def test_in_the_simplex_a_trusted_reference_may_spread_its_biases_over_coordinat
     cost_of_rounds = 2 * coordinates * 0.1 * bias_of_coordinate
     assert bound.a_priori(gap) * rounds >= cost_of_rounds
     contextual = bound.contextual(gap)
+    assert contextual is not None
     variation_of_cell = 2 * (rounds / 4) / coordinates
     bias_of_cell = min(variation_of_cell, float(trust.limit(variation_of_cell)))
     assert contextual * rounds >= 4 * coordinates * 0.1 * bias_of_cell
@@ -271,7 +272,9 @@ def test_what_draws_add_is_where_bennetts_mixture_meets_its_level(variance: floa
 
 
 def test_an_event_adds_its_draws_to_its_bias() -> None:
-    expected, drawn = CoordinateBound(AdaptiveWeights(), INPUTS).event_bounds(np.array([40.0]))
+    of_event = CoordinateBound(AdaptiveWeights(), INPUTS).event_bounds(np.array([40.0]))
+    assert of_event is not None
+    expected, drawn = of_event
     assert equal(expected, math.sqrt(3 * 40.0 * exponent()))
     of_draws = greatest_martingale(40.0, math.log(EXPERTS))
     assert drawn - expected == pytest.approx(of_draws, abs=1e-4)
