@@ -98,12 +98,19 @@ class WeightRule(ABC):
     """Turns gains and variations into weights, and bounds the gains that this leaves.
 
     A rule of one's own is a subclass, in one file with its proof. Its object stands in place of a
-    name: ``DecisionSwap(losses, weights=MyWeights())``.
+    name wherever Python takes ``weights`` or a ``rule``, as in ``DecisionSwap(losses,
+    weights=MyWeights())`` and ``VectorEvents(groups, MyWeights())``; scenario files have the names
+    of ``RULES`` alone. ``tests/weight_rules.py`` checks any rule.
+
+    The proof is of these steps. An expert has gained G at variation C, and counts as R = G - z
+    sqrt(C). In a round the weighted mean of gains, weights normalised, is at most a certificate,
+    and S adds up the positive ones. The rule then claims R <= greatest(C, budget).
     """
 
-    name: ClassVar[str]  # as files have it
+    name: ClassVar[str]  # as files and representations have it
     squared: ClassVar[bool] = False  # whether variations add up squares, or sizes
-    rooted: ClassVar[bool] = False  # whether the greatest gain is a multiple of the root of a sum
+    # Whether ``greatest`` is a multiple of sqrt(C): some bounds are sharper then.
+    rooted: ClassVar[bool] = False
 
     def __init__(self, horizon: int | None = None) -> None:
         self.horizon = horizon  # of the run, where the rule has a use for it
@@ -114,20 +121,33 @@ class WeightRule(ABC):
     ) -> ExpertWeights:
         """Weigh experts by their gains and variations, arrays of one shape.
 
-        A gain of -inf has weight 0. With ``both_signs`` the gain of either sign is an expert.
+        The rule itself takes the band ``moment.band.zone``, z, off the gains. A gain of -inf has
+        weight 0. With ``both_signs`` the gain of either sign is an expert.
         """
 
     @abstractmethod
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        """Return ln Phi of experts; that of the mean may be the ``start`` of a budget."""
+        """Return ln Phi of experts; that of the mean is ``BoundInputs.log_start``.
+
+        A rule whose budget makes no use of it returns zeros.
+        """
 
     @abstractmethod
     def budget(self, inputs: BoundInputs) -> float:
-        """Return what ``greatest`` needs: by the rule's proof, in its own units."""
+        """Return what ``greatest`` needs: by the rule's proof, in its own units.
+
+        It counts N, the prior, T and S; and where ``inputs.switch_test`` is not None that the games
+        began late, with gains of at most ``switch_test.limit(T)`` + 1. The band is not counted:
+        ``guarantees`` adds z sqrt(C).
+        """
 
     @abstractmethod
     def greatest(self, variation: Array | float, budget: float) -> Array:
-        """Return the greatest R that the proof allows at each variation."""
+        """Return the greatest R that the proof allows at each variation.
+
+        It never falls in variations, and is concave: events that share rounds are bounded by equal
+        shares.
+        """
 
 
 @compiled(error_model="numpy")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from weight_rules import check_bound, check_weights
 
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import EventSet, Intervals
@@ -85,26 +86,12 @@ def test_events_weigh_and_resume(name: str, rule: str, zone: float) -> None:
 def test_no_gain_passes_what_a_rule_proves(
     name: str, trust: SwitchTest | None, zone: float
 ) -> None:
-    """Gains that push the leading expert as far as sum w g <= 0 lets them, from a head start."""
-    rule, count, rounds = rule_of(name), 12, 400
-    rng, band = np.random.default_rng(1), Band(zone)
-    gain, variation, begun = np.zeros(count), np.zeros(count), 0
-    if trust:  # all as far as a reference that is trusted still lets them, and a step beyond
-        variation[:], begun = 40.0, 40
-        gain[:] = trust.limit(variation) + 1.0
-    for t in range(begun + 1, begun + rounds + 1):
-        found = rule.weigh(gain, variation, Moment(t, count, band))
-        weights, _ = found.relative_to(found.largest_exponent)
-        assert (weights >= 0).all()
-        up = rng.random(count) < rng.choice([0.05, 0.5])
-        up[(gain / np.sqrt(variation + 1)).argmax()] = True
-        ahead, behind = max(weights @ up, 1e-300), max(weights @ ~up, 1e-300)
-        step = np.where(up, min(1, behind / ahead), -min(1, ahead / behind))
-        gain += step
-        variation += step**2 if rule.squared else np.abs(step)
-        stand = BoundInputs(count, t, 0.0, band, trust)
-        greatest = rule.greatest(variation, rule.budget(stand)) + zone * np.sqrt(variation)
-        assert (gain <= greatest + 1e-9).all()
+    check_bound(rule_of(name), trust=trust, zone=zone)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_weights_of_both_signs_and_of_any_scale_agree(name: str) -> None:
+    check_weights(rule_of(name))
 
 
 @pytest.mark.parametrize("name", RULES)

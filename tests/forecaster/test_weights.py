@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from weight_rules import check_bound, check_weights
 
 from regretless.forecaster import DecisionSwap
 from regretless.forecaster import weights as rules
 from regretless.forecaster.mixture_of_rates import COSTS, RATES
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import REMAINDER, SecondOrderWeights
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
@@ -140,16 +142,14 @@ def test_huge_biases_do_not_overflow(name: str) -> None:
 class RootRateExperts(rules.ExpertWeights):
     """Those of ``RootRateWeights``."""
 
-    gain: Array
-    rate: float
-    both_signs: bool
+    log_weights: tuple[Array, ...]  # of the gains, and where they have both signs of minus them
     largest_exponent: float
 
     def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
-        positive = prior * np.exp(self.rate * self.gain - exponent)
-        if not self.both_signs:
+        positive = prior * np.exp(self.log_weights[0] - exponent)
+        if len(self.log_weights) == 1:
             return positive, float(positive.sum())
-        negative = prior * np.exp(-self.rate * self.gain - exponent)
+        negative = prior * np.exp(self.log_weights[1] - exponent)
         return positive - negative, float((positive + negative).sum())
 
 
@@ -157,7 +157,7 @@ class RootRateWeights(rules.WeightRule):
     """Exponential weights of rate 1 / sqrt(t).
 
     ln(mean of exp(rate R)) / rate grows by at most the certificate and rate / 2 in a round, and
-    never when the rate falls: R <= sqrt(T) ln N + sqrt(T) + S.
+    never when the rate falls: R <= sqrt(T) ln N + sqrt(T) + S, and after trust L(T) + 1 more.
     """
 
     name = "root-rate"
@@ -166,18 +166,34 @@ class RootRateWeights(rules.WeightRule):
         self, gain: Array, variation: Array, moment: rules.Moment, *, both_signs: bool = False
     ) -> rules.ExpertWeights:
         rate = 1.0 / math.sqrt(moment.time)
-        greatest = np.abs(gain).max() if both_signs else gain.max()
-        return RootRateExperts(gain, rate, both_signs, rate * float(greatest))
+        noise = moment.band.zone * np.sqrt(variation)
+        log_weights = [rate * (gain - noise)]
+        if both_signs:
+            log_weights.append(rate * (-gain - noise))
+        return RootRateExperts(tuple(log_weights), float(np.max(log_weights)))
 
     def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
         return np.zeros(np.shape(gain))
 
     def budget(self, inputs: rules.BoundInputs) -> float:
+        greatest_start = 0.0
+        if inputs.switch_test is not None:
+            greatest_start = float(inputs.switch_test.limit(inputs.rounds)) + 1.0
         of_expert = math.log(inputs.experts) - math.log(inputs.prior)
-        return math.sqrt(inputs.rounds) * (of_expert + 1) + inputs.certificate_sum
+        of_rounds = math.sqrt(inputs.rounds) * (of_expert + 1)
+        return of_rounds + inputs.certificate_sum + greatest_start
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         return np.full_like(np.asarray(variation, dtype=np.float64), budget)
+
+
+@pytest.mark.parametrize("zone", [0.0, 0.5])
+@pytest.mark.parametrize("trust", [None, SwitchTest(12)])
+def test_a_rule_of_ones_own_is_checked_like_the_others(
+    trust: SwitchTest | None, zone: float
+) -> None:
+    check_weights(RootRateWeights())
+    check_bound(RootRateWeights(), trust=trust, zone=zone)
 
 
 def test_a_rule_of_ones_own_weighs_events_and_bounds_their_biases() -> None:
