@@ -77,14 +77,14 @@ def lowest(losses: Array, first: int, end: int, tie: float) -> int:
     reads rows of one length almost three times as fast.
     """
     best = first
-    least = losses[first]
+    least_loss = losses[first]
     for a in range(first + 1, end):  # without branches, which a processor would guess wrongly
-        is_lower = losses[a] < least
+        is_lower = losses[a] < least_loss
         best = a if is_lower else best
-        least = losses[a] if is_lower else least
+        least_loss = losses[a] if is_lower else least_loss
     if tie > 0.0:
         best = first
-        while losses[best] > least + tie:
+        while losses[best] > least_loss + tie:
             best += 1
     return best
 

@@ -191,8 +191,8 @@ class Game:
         return self.market is not None and self.market.has_personal_losses
 
     @property
-    def view(self) -> GameView:
-        """Who takes part in the next round."""
+    def view_of_next_round(self) -> GameView:
+        """Who takes part in the next round, and what a market would make of outcomes."""
         outcomes_after_market = None if self.market is None else self.market.next_outcomes
         return GameView(
             self.blocks, self.seats, rounds=self.history.rounds, moved=outcomes_after_market
@@ -271,7 +271,7 @@ def commit_and_draw(game: Game, current: Round) -> Round:
 def _ask_to_commit(game: Game, current: Round) -> OutcomeDistribution:
     """Return the adversary's distribution, given what it declared to see of the round so far."""
     declared_sights = sight_of(game.adversary)
-    adversary_view = make_adversary_view(declared_sights, game.view, current)
+    adversary_view = make_adversary_view(declared_sights, game.view_of_next_round, current)
     distribution = game.adversary.commit(current.context, game.history, adversary_view)
     _check_distribution(game.adversary, distribution)
     return distribution

@@ -227,14 +227,15 @@ def _join_cohorts(cohorts: Sequence[CohortLosses]) -> CohortLosses:
 
     A cohort that an alternative is not open to does as it did, which is its alternative 0.
     """
-    distinct = dict.fromkeys(
-        alternative for cohort in cohorts for alternative in cohort.alternatives
-    )
+    distinct: dict[Alternative, None] = {}  # in the order of their first cohort
+    for cohort in cohorts:
+        distinct |= dict.fromkeys(cohort.alternatives)
     alternatives = sorted(distinct, key=lambda alternative: KINDS.index(alternative.kind))
     losses = []
     all_series = []
     for cohort in cohorts:
         index_of = {alternative: j for j, alternative in enumerate(cohort.alternatives)}
+        # 0, what the agents did, stands in for an alternative that they did not have.
         indices = np.array([index_of.get(alternative, 0) for alternative in alternatives])
         losses.append(cohort.losses[indices])
         if cohort.series is not None:

@@ -6,7 +6,6 @@ cohort to which a theorem applies. Each column has the greatest value over the c
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,14 +67,16 @@ class BoundsLog(Checkpointable):
         the other two columns do not depend on agents, and are known here.
         """
         part_rows: dict[tuple[float, float], list[Array]] = {}
-        for cohort_indices, kept in parts:
-            for played, index_in_part, *values in kept:
-                key = played, float(cohort_indices[int(index_in_part)])
-                part_rows.setdefault(key, []).append(np.array(values[:2]))
+        for cohort_indices, part_table in parts:
+            for played, index_in_part, regret, bias_bound, *_ in part_table:
+                cohort_index = float(cohort_indices[int(index_in_part)])
+                rows_of_moment = part_rows.setdefault((played, cohort_index), [])
+                rows_of_moment.append(np.array([regret, bias_bound]))
         for row in self._kept:
-            same_moment = part_rows.get((row[0], row[1]))
-            if same_moment is not None:
-                row[KEYS : KEYS + 2] = np.fmax.reduce(same_moment)
+            played, cohort_index = row[:KEYS]
+            rows_of_same_moment = part_rows.get((played, cohort_index))
+            if rows_of_same_moment is not None:
+                row[KEYS : KEYS + 2] = np.fmax.reduce(rows_of_same_moment)
 
     def frame(self) -> pd.DataFrame:
         """Return a row per logged round and cohort."""
@@ -113,10 +114,13 @@ def _values_per_row(cohort: Cohort, guarantee: Guarantee) -> list[Array]:
     is_covered = ledger.played
     if guarantee.covers is not None:
         is_covered = is_covered & guarantee.covers
-    columns: list[Any] = [regret, bound_from_bias, bound_from_variation, bound]
-    return [
-        np.where(is_covered, np.nan if column is None else column, np.nan) for column in columns
-    ]
+    values_per_row = []
+    for values in (regret, bound_from_bias, bound_from_variation, bound):  # as in ``COLUMNS``
+        if values is None:
+            values_per_row.append(np.full(len(is_covered), np.nan))
+        else:
+            values_per_row.append(np.where(is_covered, values, np.nan))
+    return values_per_row
 
 
 def _greatest(values: Array) -> float:

@@ -111,9 +111,9 @@ def _add_stays(table: pd.DataFrame, seat: Seat, rounds: int) -> None:
     row_of = seat.cohort.row_of
     entered = stay.entered[row_of]
     left = np.minimum(stay.left, rounds)[row_of]
-    came = entered < left
-    table["entered"] = pd.Series(entered, dtype="Int64").where(came)
-    table["left"] = pd.Series(left, dtype="Int64").where(came)
+    was_present = entered < left
+    table["entered"] = pd.Series(entered, dtype="Int64").where(was_present)
+    table["left"] = pd.Series(left, dtype="Int64").where(was_present)
 
 
 def _first_correction(game: Game, cohort: Cohort) -> int | None:

@@ -5,7 +5,7 @@ sink the chunks stay in memory for the model's frames. docs/columns.md says what
 is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -129,8 +129,8 @@ class Journal(Checkpointable):
         for (cohort_index, agents_of_part), cohort in zip(
             agents.items(), game.cohorts, strict=True
         ):
-            whole = self.logged[cohort_index]
-            logged.append(whole.part(agents_of_part, cohort.row_of))
+            logged_of_cohort = self.logged[cohort_index]
+            logged.append(logged_of_cohort.part(agents_of_part, cohort.row_of))
         windows = None
         if self.windows is not None:
             windows = Windows(game.cohorts, logged, self.windows.spans)
@@ -209,8 +209,8 @@ class Journal(Checkpointable):
         if played.context.index is not None:
             index_name, index_value = played.context.index
             row[index_name] = index_value
-        row |= {f"y_{i}": value for i, value in enumerate(played.outcome)}
-        row |= {f"x_{i}": value for i, value in enumerate(played.context.shown)}
+        row |= _numbered("y", played.outcome)
+        row |= _numbered("x", played.context.shown)
         if self._market is not None:
             row |= self._market.columns()
         certificates = [
@@ -224,7 +224,7 @@ class Journal(Checkpointable):
             cohort_payoffs, agents = earned(self._payoff, self._cohorts, played)
             row["leader_payoff"] = per_agent(cohort_payoffs, agents)
             if len(cohort_payoffs) > 1:
-                row |= {f"leader_payoff_{i}": value for i, value in enumerate(cohort_payoffs)}
+                row |= _numbered("leader_payoff", cohort_payoffs)
         return {name: np.atleast_1d(value) for name, value in row.items()}
 
     def _forecast_rows(self, played: Round) -> Columns:
@@ -252,6 +252,11 @@ class Journal(Checkpointable):
         return {"agent": ids} | self._market.accounts.columns(ids - 1)
 
 
+def _numbered(name: str, values: Iterable[Any]) -> dict[str, Any]:
+    """Return values as columns ``name_0``, ``name_1`` and so on."""
+    return {f"{name}_{i}": value for i, value in enumerate(values)}
+
+
 def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
     """Put parts of a table together as a frame; text columns keep their type without rows.
 
@@ -276,9 +281,9 @@ def _atom_rows(block: str, forecast: Forecast, *, width: int, has_labels: bool) 
         "weight": mixture.weights,
         "drawn": atoms == forecast.index,
     }
-    columns |= {f"p_{i}": values for i, values in enumerate(coordinates)}
+    columns |= _numbered("p", coordinates)
     if has_labels and mixture.labels is not None:
-        columns |= {f"label_{i}": values for i, values in enumerate(mixture.labels.T)}
+        columns |= _numbered("label", mixture.labels.T)
     return columns
 
 

@@ -33,7 +33,7 @@ class Logged:
     ids : ndarray of int
         Their numbers in the tables (n,), as Mesa counts all agents from 1.
     agents : ndarray of int, or slice
-        Their places among the cohort's agents (n,); a slice for all.
+        Their indices among the cohort's agents (n,); a slice for all.
     rows : ndarray of int, or slice
         The k rows of the ledger that score them (k,); a slice for all.
     row_of : ndarray of int
@@ -95,10 +95,11 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
     if total < n_cohorts:
         reason = f"every one of {n_cohorts} cohorts is logged"
         raise UserError(f"log_agents = {total}: {reason}; give at least {n_cohorts}")
-    others = np.array(sizes) - 1
-    proportional = (total - n_cohorts) * others
-    further, remainders = np.divmod(proportional, max(others.sum(), 1))
-    n_left_over = total - n_cohorts - further.sum()
+    # One agent of each cohort is logged; of the others so many as is proportional.
+    n_others = np.array(sizes) - 1
+    numerators = (total - n_cohorts) * n_others
+    logged_others, remainders = np.divmod(numerators, max(n_others.sum(), 1))
+    n_left_over = total - n_cohorts - logged_others.sum()
     largest_remainders = np.argsort(-remainders, kind="stable")[:n_left_over]
-    further[largest_remainders] += 1
-    return [int(number) for number in 1 + further]
+    logged_others[largest_remainders] += 1
+    return [int(number) for number in 1 + logged_others]

@@ -38,7 +38,9 @@ def concatenate_columns(parts: Sequence[Columns]) -> Columns:
 
 def states(cohorts: Sequence[Cohort], logged: Sequence[Logged], played: Round) -> Columns:
     """Return what the logged agents show after a round; no columns where nobody shows anything."""
-    names = dict.fromkeys(name for cohort in cohorts for name in cohort.columns)
+    names: dict[str, None] = {}  # in the order of their first cohort
+    for cohort in cohorts:
+        names |= dict.fromkeys(cohort.columns)
     parts = []
     for cohort_index, cohort, decision, _ in present_cohorts(cohorts, played):
         if not cohort.columns:

@@ -65,7 +65,7 @@ class Windows(Checkpointable):
         guarantees: Sequence[Guarantee] = (),
     ) -> None:
         pairs = zip(cohorts, logged, strict=True)
-        self._members = [LoggedCohort(cohort, of_cohort) for cohort, of_cohort in pairs]
+        self._logged_cohorts = [LoggedCohort(cohort, of_cohort) for cohort, of_cohort in pairs]
         self.spans = tuple(spans)
         self.guarantees = tuple(guarantees) or (Guarantee(),) * len(cohorts)
         # Whether there is a column of bounds, which stays when guarantees are replaced.
@@ -85,7 +85,7 @@ class Windows(Checkpointable):
         """Take note of a round; return the columns of each cohort if a window ends with it."""
         parts = []
         if self._ledgers_before and self.spans[self._window_index][1] == round_index:
-            parts = [self._close_window(index) for index in range(len(self._members))]
+            parts = [self._close_window(index) for index in range(len(self._logged_cohorts))]
             self._window_index += 1
             self._ledgers_before = ()
         self._open_window(round_index + 1)
@@ -98,14 +98,18 @@ class Windows(Checkpointable):
             self._ledgers_before = self._copy_ledgers()
 
     def _copy_ledgers(self) -> tuple[Ledger, ...]:
-        return tuple(member.cohort.ledger.excerpt(member.logged.rows) for member in self._members)
+        copies = []
+        for logged_cohort in self._logged_cohorts:
+            logged_rows = logged_cohort.logged.rows
+            copies.append(logged_cohort.cohort.ledger.excerpt(logged_rows))
+        return tuple(copies)
 
     def _close_window(self, cohort_index: int) -> dict[str, NDArray[Any]]:
         """Read a cohort's columns of the window that ends, and remember its worst agent."""
-        member = self._members[cohort_index]
-        logged = member.logged
+        logged_cohort = self._logged_cohorts[cohort_index]
+        logged = logged_cohort.logged
         first, last = self.spans[self._window_index]
-        ledger_now = member.cohort.ledger.excerpt(logged.rows)
+        ledger_now = logged_cohort.cohort.ledger.excerpt(logged.rows)
         ledger = ledger_now.since(self._ledgers_before[cohort_index])
 
         values_per_row: dict[str, Array] = {"mean_loss": ledger.mean_loss()}
@@ -116,7 +120,7 @@ class Windows(Checkpointable):
                 values_per_row[f"{measure}_regret"] = regret
         if self.has_bounds:
             guarantee = self.guarantees[cohort_index]
-            rows = len(member.cohort.ledger.count)
+            rows = len(logged_cohort.cohort.ledger.count)
             bounds = _window_bounds(guarantee, first, last, rows=rows)
             values_per_row["bound"] = bounds[logged.rows]
 
@@ -129,7 +133,7 @@ class Windows(Checkpointable):
         }
         for name, values in values_per_row.items():
             columns[name] = values[logged.row_of][has_played]
-        self._remember_worst(member.cohort.name, columns)
+        self._remember_worst(logged_cohort.cohort.name, columns)
         return columns
 
     def _remember_worst(self, cohort_name: str, columns: dict[str, NDArray[Any]]) -> None:
@@ -151,10 +155,15 @@ class Windows(Checkpointable):
 
         Of equal regrets the earlier window counts, then the agent with the lower number.
         """
-        names = {name for part in parts for name in part}
-        for name in names:
-            candidates = [part[name] for part in parts if name in part]
-            self.worst[name] = max(candidates, key=lambda worst: (worst[0], -worst[2], -worst[1]))
+
+        def rank(worst: list[Any]) -> tuple[float, int, int]:
+            regret, agent, first_round, _last_round = worst
+            return regret, -first_round, -agent
+
+        cohort_names = set[str]().union(*parts)
+        for cohort_name in cohort_names:
+            candidates = [part[cohort_name] for part in parts if cohort_name in part]
+            self.worst[cohort_name] = max(candidates, key=rank)
 
     def restore(self, state: dict[str, Any]) -> None:
         # Only ledgers that are there can be restored into.

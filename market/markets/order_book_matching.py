@@ -267,7 +267,8 @@ def join_queue(state: IntArray, rules: Rules, slot: int) -> None:
     queue_ends = queue_at(rules, good, side, tick)
     best_price = rules.best_begin + 2 * good + side
     last_slot = state[queue_ends + 1]
-    state[order + NEXT], state[order + BEFORE] = -1, last_slot
+    state[order + NEXT] = -1
+    state[order + BEFORE] = last_slot
     if last_slot >= 0:
         state[last_slot * ORDER_WIDTH + NEXT] = slot
     else:
