@@ -86,7 +86,7 @@ class Polytope(Box):
     Examples
     --------
     >>> triangle = Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> triangle.confined([1.0, 1.0])  # the nearest point on the way to the middle
+    >>> triangle.move_inside([1.0, 1.0])  # the nearest point on the way to the middle
     array([0.5, 0.5])
     """
 
