@@ -561,7 +561,7 @@ def auction(
 ) -> None:
     """Clear a batch whose orders are all on the book.
 
-    ``arrival_order`` (N,) are agents as they arrived; ``last_prices`` (d,), in half ticks, is
+    ``arrivals`` (N,) are agents as they arrived; ``last_prices`` (d,), in half ticks, is
     written where something trades.
     """
     totals = np.zeros((rules.goods, 2, rules.top_tick + 1), dtype=np.int64)
