@@ -360,7 +360,7 @@ class RespondingCohort(Cohort, Checkpointable):
         predicted = np.empty(self.ledger.count.shape)
         for group in self.delay_groups:
             heard_forecast: Forecast | None = forecast
-            if group.distance > 0:
+            if group.distance != 0:  # who never hears one has a negative distance
                 heard_forecast = self.relay.forecast_heard_at(group.distance)
             if self.market_losses is not None:
                 if heard_forecast is None:  # no forecast has come this far yet
