@@ -68,7 +68,7 @@ def made(form: str, rng: Any, *shape: int, zeros: float = 0.1) -> Loss:
     power, floor = drawn([-1.0, 0.0, 0.5, 1.0, 2.0]), drawn([0.0, 0.125, 0.5])
     floor = np.where((power <= 0) & (floor == 0), 0.25, floor)
     inside = {"weights": table(FEW_EIGHTHS), "power": power, "floor": floor}
-    (low, high), margin = ExponentialOfSum(**inside).sum_range(), drawn(SHARES, actions)
+    (low, high), margin = ExponentialOfSum(**inside).range_of_sum(), drawn(SHARES, actions)
     match form:
         case "linear":
             return Linear(table(EIGHTHS), **offset)
