@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from regretless.forecaster.bases.convex import ConvexTable, distances, whole
+from regretless.forecaster.bases.convex import ConvexTable, distances, mirrored_table
 from regretless.market.core.arrays import Array
 from regretless.market.numerics.linear_program import Program, fitted, hand_over, new_highs
 
@@ -95,13 +95,13 @@ def _sweep(functions: Array, cap: float) -> ConvexTable:
     mirrored = np.concatenate([rows[-1:, :1] + slope, -slope, rows[-1:, :1:-1]], axis=1)
     rows[-1:] = (rows[-1:] + mirrored) / 2
 
-    values, rows_of_all = functions[:half].copy(), whole(functions[:half], rows).rows
+    values, rows_of_all = functions[:half].copy(), mirrored_table(functions[:half], rows).rows
     if size > 1:
         known = rows_of_all[:, 0] + functions[:, :1] * rows_of_all[:, 1]
         fit = _SupFit(rows_of_all[:, 2:], np.zeros(size - 1), 1.0)
         for g in range(half):
             values[g, 1:] = np.clip(fit(least[g] - known[g], most[g] - known[g]), 0.0, 1.0)
-    return whole(values, rows)
+    return mirrored_table(values, rows)
 
 
 class _SupFit:

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array, Indices, grid_points
 from regretless.market.losses import Loss
 
-Enclose = Callable[[Array, Array], tuple[Array, Array]]
+# From the lowest and highest corners of boxes (T, d) to the least and greatest values there.
+RangeOverBoxes = Callable[[Array, Array], tuple[Array, Array]]
 Pairs = NDArray[Any]  # (P,) records: which loss, a box's lowest and highest corner, the bound
 
 BUDGET = 100_000_000  # evaluations of (loss, action, box): about 20 s with 20 functions
@@ -53,8 +54,8 @@ def certify(
     loss: Loss,
     offset: Array,
     weights: Array,
-    enclose: Enclose,
-    slopes: Enclose,
+    enclose: RangeOverBoxes,
+    slopes: RangeOverBoxes,
     *,
     cells: Array | None = None,
     target: float = 0.0,
@@ -76,128 +77,149 @@ def certify(
     or after a ``budget`` of (loss, action, box).
     """
     if cells is None:
-        cells = np.linspace(0, 1, max(2, round(FIRST_BOXES ** (1 / loss.outcomes))) + 1) ** 2
+        boxes_per_side = max(2, round(FIRST_BOXES ** (1 / loss.outcomes)))
+        cells = np.linspace(0, 1, boxes_per_side + 1) ** 2
     search = _Search(loss, offset, weights, enclose, slopes)
-    grid = np.stack(
-        [grid_points(edges, loss.outcomes) for edges in (cells[:-1], cells[1:])], axis=1
-    )
-    owner, index = np.divmod(np.arange(len(search.parts) * len(grid)), len(grid))
-    pairs = search.pairs(owner, grid[index], search.first_order(owner, index, grid))
-    lower = 0.0
-    settled = 0.0
-    halves = 2**loss.outcomes
-    batch = max(1, MAX_NUMBERS // (max(weights.shape[-1], loss.actions) * halves * loss.outcomes))
+    low_corners = grid_points(cells[:-1], loss.outcomes)
+    high_corners = grid_points(cells[1:], loss.outcomes)
+    first_boxes = np.stack([low_corners, high_corners], axis=1)  # (boxes, 2, d)
+    n_pairs = len(search.losses) * len(first_boxes)
+    loss_index, box_index = np.divmod(np.arange(n_pairs), len(first_boxes))
+    first_bounds = search.first_order(loss_index, box_index, first_boxes)
+    pairs = search.pairs(loss_index, first_boxes[box_index], first_bounds)
+    lower = 0.0  # the greatest error at a midpoint so far
+    settled = 0.0  # the greatest bound of pairs that are good enough
+    n_children = 2**loss.outcomes  # of a box that is cut
+    # a child is bounded twice, and the box's own midpoint is looked at
+    evaluations_per_split = loss.actions * (1 + 2 * n_children)
+    numbers_per_split = max(weights.shape[-1], loss.actions) * n_children * loss.outcomes
+    max_splits_at_once = max(1, MAX_NUMBERS // numbers_per_split)
     while True:
         accepted = max(target, (1 + tolerance) * lower)
         is_open = pairs["bound"] > accepted
         settled = max(settled, float(pairs["bound"][~is_open].max(initial=0.0)))
         pairs = pairs[is_open]
-        affordable = (budget - search.evaluations) // (loss.actions * (1 + 2 * halves))
-        count = min(len(pairs), batch, affordable)
-        if count <= 0 or lower > limit:
+        affordable_splits = (budget - search.evaluations) // evaluations_per_split
+        n_splits = min(len(pairs), max_splits_at_once, affordable_splits)
+        if n_splits <= 0 or lower > limit:
             break
-        worst = np.argpartition(-pairs["bound"], count - 1)[:count]
-        error_met, children = search.split(pairs[worst], accepted)
-        lower = max(lower, error_met)
+        worst = np.argpartition(-pairs["bound"], n_splits - 1)[:n_splits]
+        midpoint_error, children = search.split(pairs[worst], accepted)
+        lower = max(lower, midpoint_error)
         pairs = np.concatenate([np.delete(pairs, worst), children])
     upper = max(settled, float(pairs["bound"].max(initial=0.0)))
     return ErrorCertificate(upper + ROUNDING, lower, search.evaluations)
 
 
 class _Search:
+    """Bounds the errors of K single losses over boxes, and counts what that took."""
+
     def __init__(
-        self, loss: Loss, offset: Array, weights: Array, enclose: Enclose, slopes: Enclose
+        self,
+        loss: Loss,
+        offset: Array,
+        weights: Array,
+        enclose: RangeOverBoxes,
+        slopes: RangeOverBoxes,
     ) -> None:
-        many = loss.as_stack()
-        self.parts = [many[k] for k in range(len(many))]
+        stack = loss.as_stack()
+        self.losses = [stack[k] for k in range(len(stack))]
         self.outcomes = loss.outcomes
         self.offset = offset.reshape(-1, loss.actions)
-        self.weights = weights.reshape(len(many), loss.actions, -1)
+        self.weights = weights.reshape(len(stack), loss.actions, -1)
         self.enclose = enclose
         self.slopes = slopes
         self.evaluations = 0
 
-    def pairs(self, owner: Indices, box: Array, bound: Array) -> Pairs:
-        fields = [("owner", np.intp), ("box", np.float64, (2, self.outcomes)), ("bound", float)]
-        table = np.empty(len(owner), dtype=fields)
-        table["owner"], table["box"], table["bound"] = owner, box, bound
-        return table
+    def pairs(self, loss_index: Indices, box: Array, bound: Array) -> Pairs:
+        """Put pairs of losses (P,) and boxes (P, 2, d) together with their bounds (P,)."""
+        fields = [("loss", np.intp), ("box", np.float64, (2, self.outcomes)), ("bound", float)]
+        pairs = np.empty(len(loss_index), dtype=fields)
+        pairs["loss"] = loss_index
+        pairs["box"] = box
+        pairs["bound"] = bound
+        return pairs
 
     def split(self, pairs: Pairs, enough: float) -> tuple[float, Pairs]:
-        """Return the greatest error at the boxes' midpoints, and the pairs of their parts."""
-        pairs = pairs[np.argsort(pairs["owner"], kind="stable")]
+        """Cut the boxes of pairs into 2^d each.
+
+        Returns the greatest error at the boxes' midpoints, and the pairs of the halved boxes. A
+        bound that is ``enough`` needs no second order.
+        """
+        pairs = pairs[np.argsort(pairs["loss"], kind="stable")]
         boxes, box_of_pair = np.unique(pairs["box"], axis=0, return_inverse=True)
         box_of_pair = box_of_pair.ravel()
-        middle = boxes.mean(1, keepdims=True)
-        error_met = self.first_order(pairs["owner"], box_of_pair, np.repeat(middle, 2, axis=1))
+        midpoints = boxes.mean(1, keepdims=True)  # (boxes, 1, d)
+        points = np.repeat(midpoints, 2, axis=1)  # boxes without extent
+        midpoint_errors = self.first_order(pairs["loss"], box_of_pair, points)
 
-        marks = np.concatenate([boxes[:, :1], middle, boxes[:, 1:]], axis=1)
-        halves = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))
-        marks_of_halves = halves[:, None] + np.array([[0], [1]])  # of the marks: (2^d, 2, d)
-        halved_boxes = marks[:, marks_of_halves, np.arange(self.outcomes)].reshape(
-            -1, 2, self.outcomes
-        )
-        owner = np.repeat(pairs["owner"], len(halves))
-        index = (box_of_pair[:, None] * len(halves) + np.arange(len(halves))).ravel()
-        bound = self.first_order(owner, index, halved_boxes)
+        # Along each axis a child goes from the box's low end to its middle, or from there to the
+        # high end: marks 0 to 1, or 1 to 2.
+        marks = np.concatenate([boxes[:, :1], midpoints, boxes[:, 1:]], axis=1)
+        halves = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))  # (2^d, d)
+        marks_of_children = halves[:, None] + np.array([[0], [1]])  # (2^d, 2, d)
+        children = marks[:, marks_of_children, np.arange(self.outcomes)]
+        children = children.reshape(-1, 2, self.outcomes)
+        n_halves = len(halves)
+        loss_index = np.repeat(pairs["loss"], n_halves)
+        child_index = (box_of_pair[:, None] * n_halves + np.arange(n_halves)).ravel()
+        bound = self.first_order(loss_index, child_index, children)
         undecided = np.flatnonzero(bound > enough)
         if undecided.size:
-            used_boxes, box_of_pair = np.unique(index[undecided], return_inverse=True)
+            used_children, box_of_undecided = np.unique(child_index[undecided], return_inverse=True)
             second_order = self._second_order(
-                owner[undecided], box_of_pair, halved_boxes[used_boxes]
+                loss_index[undecided], box_of_undecided, children[used_children]
             )
             bound[undecided] = np.minimum(bound[undecided], second_order)
-        return float(error_met.max()), self.pairs(owner, halved_boxes[index], bound)
+        pairs_of_children = self.pairs(loss_index, children[child_index], bound)
+        return float(midpoint_errors.max()), pairs_of_children
 
-    def first_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
-        """Bound the error of each owner (ascending) in the box with each index, worst action."""
+    def first_order(self, loss_index: Indices, box_index: Indices, boxes: Array) -> Array:
+        """Bound the greatest error of any action of losses (P,), ascending, each in its box."""
         low = boxes[:, 0]
         high = boxes[:, 1]
-        middle, radius = _middle_and_radius(self.enclose(low, high))
-        bound = np.empty(len(owner))
-        for k, part in self._runs(owner):
-            box_of_owner = index[part]
-            centre, width = _middle_and_radius(
-                self.parts[k].enclosure(low[box_of_owner], high[box_of_owner])
-            )
-            centre -= self.offset[k] + middle[box_of_owner] @ self.weights[k].T
-            width += radius[box_of_owner] @ np.abs(self.weights[k]).T
-            bound[part] = (np.abs(centre) + width).max(-1)
+        middle, radius = _middle_and_radius(self.enclose(low, high))  # (boxes, n)
+        bound = np.empty(len(loss_index))
+        for k, pairs_of_loss in self._pairs_by_loss(loss_index):
+            box = box_index[pairs_of_loss]
+            range_of_loss = self.losses[k].enclosure(low[box], high[box])
+            centre, width = _middle_and_radius(range_of_loss)  # (pairs, A)
+            centre -= self.offset[k] + middle[box] @ self.weights[k].T
+            width += radius[box] @ np.abs(self.weights[k]).T
+            bound[pairs_of_loss] = (np.abs(centre) + width).max(-1)
         return bound
 
-    def _second_order(self, owner: Indices, index: Indices, boxes: Array) -> Array:
+    def _second_order(self, loss_index: Indices, box_index: Indices, boxes: Array) -> Array:
         """Bound the same by the error at the midpoint and the slope of the error."""
         low = boxes[:, 0]
         high = boxes[:, 1]
-        point = (low + high) / 2
-        half = (high - low) / 2
-        middle, radius = _middle_and_radius(self.slopes(low, high))
-        values = self.enclose(point, point)[0]
-        bound = np.empty(len(owner))
-        for k, part in self._runs(owner):
-            box_of_owner = index[part]
-            form = self.weights[k].T
-            slope, width = _middle_and_radius(
-                self.parts[k].slopes(low[box_of_owner], high[box_of_owner])
-            )
-            slope = np.abs(slope.swapaxes(1, 2) - middle[box_of_owner] @ form)
-            width = width.swapaxes(1, 2) + radius[box_of_owner] @ np.abs(form)
-            drift = (half[box_of_owner, :, None] * (slope + width)).sum(1)
-            error = (
-                self.parts[k].losses(point[box_of_owner])
-                - self.offset[k]
-                - values[box_of_owner] @ form
-            )
-            bound[part] = (np.abs(error) + drift).max(-1)
+        midpoint = (low + high) / 2
+        half_side = (high - low) / 2
+        middle, radius = _middle_and_radius(self.slopes(low, high))  # (boxes, d, n)
+        values = self.enclose(midpoint, midpoint)[0]
+        bound = np.empty(len(loss_index))
+        for k, pairs_of_loss in self._pairs_by_loss(loss_index):
+            box = box_index[pairs_of_loss]
+            weights = self.weights[k].T  # (n, A)
+            slopes_of_loss = self.losses[k].slopes(low[box], high[box])
+            slope, width = _middle_and_radius(slopes_of_loss)  # (pairs, A, d)
+            slope = np.abs(slope.swapaxes(1, 2) - middle[box] @ weights)
+            width = width.swapaxes(1, 2) + radius[box] @ np.abs(weights)
+            drift = (half_side[box, :, None] * (slope + width)).sum(1)
+            losses = self.losses[k].losses(midpoint[box])
+            error = losses - self.offset[k] - values[box] @ weights
+            bound[pairs_of_loss] = (np.abs(error) + drift).max(-1)
         return bound
 
-    def _runs(self, owner: Indices) -> Iterator[tuple[int, slice]]:
-        """Yield every owner with its stretch of pairs, and count them."""
-        self.evaluations += len(owner) * self.offset.shape[1]
-        starts = np.flatnonzero(np.diff(owner, prepend=-1))
-        for first, last in itertools.pairwise([*starts.tolist(), len(owner)]):
-            yield int(owner[first]), slice(first, last)
+    def _pairs_by_loss(self, loss_index: Indices) -> Iterator[tuple[int, slice]]:
+        """Yield every loss with its stretch of pairs, and count the evaluations."""
+        self.evaluations += len(loss_index) * self.offset.shape[1]
+        starts = np.flatnonzero(np.diff(loss_index, prepend=-1))
+        for first, end in itertools.pairwise([*starts.tolist(), len(loss_index)]):
+            yield int(loss_index[first]), slice(first, end)
 
 
 def _middle_and_radius(ends: tuple[Array, Array]) -> tuple[Array, Array]:
-    return (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+    """Write ranges from their lowest to their highest ends as middle +- radius."""
+    lowest, highest = ends
+    return (lowest + highest) / 2, (highest - lowest) / 2

@@ -115,8 +115,8 @@ class ConvexBasis(Basis):
         outcomes[..., self.coordinate] = levels
         return outcomes
 
-    def _own(self, y: ArrayLike) -> Array:
-        """Return the coordinate that matters (...)."""
+    def _level(self, y: ArrayLike) -> Array:
+        """Return the coordinate that matters (...) of outcomes (..., d)."""
         return np.asarray(np.asarray(y, dtype=np.float64)[..., self.coordinate])
 
 
@@ -147,8 +147,8 @@ class ReLUBasis(ConvexBasis):
         self.size = len(self.knots) - 1
         self.lipschitz = self.constant
         self._lengths = np.diff(self.knots)
-        self._inner = self.knots[1:-1]
-        self._reach = np.maximum(self._inner, 1 - self._inner)
+        self._inner_knots = self.knots[1:-1]
+        self._greatest_distances = np.maximum(self._inner_knots, 1 - self._inner_knots)
         self.convex_image = self.size == self.outcomes == 1
 
     def certified_error(self, losses: Loss) -> float:
@@ -157,8 +157,9 @@ class ReLUBasis(ConvexBasis):
         return excess if excess > ROUNDING else 0.0
 
     def transform(self, y: ArrayLike) -> Array:
-        level = self._own(y)[..., None]
-        return np.concatenate([level, np.abs(level - self._inner) / self._reach], axis=-1)
+        level = self._level(y)[..., None]
+        distances_from_knots = np.abs(level - self._inner_knots) / self._greatest_distances
+        return np.concatenate([level, distances_from_knots], axis=-1)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Interpolate the loss at the knots and lower it by half of its greatest excess."""
@@ -167,26 +168,25 @@ class ReLUBasis(ConvexBasis):
         slopes = np.diff(values, axis=-1) / self._lengths
         masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2  # rounding may make one negative
         middle = (slopes[..., :1] + slopes[..., -1:]) / 2
-        weights = np.concatenate([middle, masses * self._reach], axis=-1)
-        offset = values[..., 0] - (masses * self._inner).sum(-1) - self._excess(convex_loss) / 2
-        return self.in_order(offset, weights)
+        weights = np.concatenate([middle, masses * self._greatest_distances], axis=-1)
+        interpolant_at_0 = values[..., 0] - (masses * self._inner_knots).sum(-1)
+        offset = interpolant_at_0 - self._excess(convex_loss) / 2
+        return self.contiguous(offset, weights)
 
     def _excess(self, loss: Convex1D) -> Array:
         """Height (..., A) of the line above the loss: a triangle at each kink, in its cell."""
         kinks_inside = np.clip(loss.knots, 0.0, 1.0)
-        cell = np.searchsorted(self._inner, kinks_inside, side="right")
+        cell = np.searchsorted(self._inner_knots, kinks_inside, side="right")
         length = self._lengths[cell]
         share_of_cell = (kinks_inside - self.knots[cell]) / length
         greatest = np.zeros(loss.offset.shape)
         for k in range(loss.knots.shape[-1]):
             is_same_cell = cell == cell[..., k, None]
             share_of_kink = share_of_cell[..., k, None]
-            share = np.minimum(share_of_kink, share_of_cell) * (
-                1 - np.maximum(share_of_kink, share_of_cell)
-            )
-            greatest = np.maximum(
-                greatest, (length * loss.kinks * np.where(is_same_cell, share, 0.0)).sum(-1)
-            )
+            left_of_both = np.minimum(share_of_kink, share_of_cell)
+            right_of_both = 1 - np.maximum(share_of_kink, share_of_cell)
+            height = np.where(is_same_cell, left_of_both * right_of_both, 0.0)
+            greatest = np.maximum(greatest, (length * loss.kinks * height).sum(-1))
         return np.asarray(greatest)
 
 
@@ -207,11 +207,14 @@ class ConvexRankBasis(ConvexBasis):
         self.size = self.cover.size
         self.error = unit / 2
         # sigma = -L/m leaves the most for the rest
-        self.lipschitz = unit * (self.cover.weight(relus[[0]]) + 2 * self.cover.weight(relus))
+        weights_of_first = self.cover.greatest_sum_of_weights(relus[[0]])
+        weights_of_others = self.cover.greatest_sum_of_weights(relus)
+        self.lipschitz = unit * (weights_of_first + 2 * weights_of_others)
 
     def transform(self, y: ArrayLike) -> Array:
-        z = rounded(self.cells * self._own(y), 0, self.cells)
-        return self.cover.transform(z.reshape(-1, 1)).reshape(*z.shape, self.size)
+        lattice_points = rounded(self.cells * self._level(y), 0, self.cells)
+        functions = self.cover.transform(lattice_points.reshape(-1, 1))
+        return functions.reshape(*lattice_points.shape, self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""
@@ -219,8 +222,8 @@ class ConvexRankBasis(ConvexBasis):
         slopes = np.diff(values, append=values[..., -1:])
         relus = np.concatenate([slopes[..., :1], np.diff(slopes)], -1)
         relus[..., -1] = 0.0  # that of the last threshold is 0 on the lattice
-        flat = relus.reshape(-1, self.cells + 1) @ self.cover.table
-        return self.in_order(values[..., 0] + relus @ self.cover.constant, np.asarray(flat))
+        weights = np.asarray(relus.reshape(-1, self.cells + 1) @ self.cover.coefficients)
+        return self.contiguous(values[..., 0] + relus @ self.cover.constant, weights)
 
 
 class OptimisedConvexBasis(ConvexBasis):
@@ -239,19 +242,18 @@ class OptimisedConvexBasis(ConvexBasis):
         fine_tables = [table for table in tables_below_cap if table.error <= error / self.constant]
         if not fine_tables:
             fault = f"an error of {error / self.constant:.3g} of the slope is below"
-            finest = (
-                f"{min(table.error for table in tables_below_cap):.3g}, that of the finest table"
-            )
-            raise ValueError(f"{fault} {finest}; use ReLUBasis")
-        self.table = fine_tables[0]
-        count, self.size = self.table.functions.shape
+            least_error = min(table.error for table in tables_below_cap)
+            cure = f"{least_error:.3g}, that of the finest table; use ReLUBasis"
+            raise ValueError(f"{fault} {cure}")
+        self.shipped = fine_tables[0]
+        count, self.size = self.shipped.functions.shape
         self.knots = np.linspace(0, 1, count)
-        self.error = self.constant * self.table.error
-        self.lipschitz = self.constant * self.table.lipschitz
+        self.error = self.constant * self.shipped.error
+        self.lipschitz = self.constant * self.shipped.lipschitz
         self.convex_image = self.size == self.outcomes == 1
 
     def transform(self, y: ArrayLike) -> Array:
-        return interpolated(self.table.functions, self._own(y))
+        return interpolated(self.shipped.functions, self._level(y))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every kink as (|y - t| + y - t) / 2 and sum the rows of the |y - t|."""
@@ -260,13 +262,14 @@ class OptimisedConvexBasis(ConvexBasis):
         is_inside = (convex_loss.knots > 0) & (convex_loss.knots < 1)
         masses = np.where(is_inside, convex_loss.kinks / 2, 0.0)
         rises = np.where(is_below, convex_loss.kinks, masses)
-        total = np.zeros((*convex_loss.offset.shape, self.size + 1))
+        total = np.zeros((*convex_loss.offset.shape, self.size + 1))  # constant, then weights
         for k in range(convex_loss.knots.shape[-1]):
-            row = interpolated(self.table.rows, np.clip(convex_loss.knots[..., k], 0.0, 1.0))
-            total += masses[..., k, None] * row
+            kink = np.clip(convex_loss.knots[..., k], 0.0, 1.0)
+            coefficients_of_kink = interpolated(self.shipped.rows, kink)  # of |y - t|
+            total += masses[..., k, None] * coefficients_of_kink
         offset = convex_loss.offset + total[..., 0] - (rises * convex_loss.knots).sum(-1)
         total[..., 1] += convex_loss.slope + rises.sum(-1)
-        return self.in_order(offset, total[..., 1:])
+        return self.contiguous(offset, total[..., 1:])
 
 
 class ConvexTable(NamedTuple):
@@ -283,10 +286,12 @@ class ConvexTable(NamedTuple):
     @property
     def error(self) -> float:
         """Greatest distance from |y - t| over all y and t."""
-        form = self.rows[:, 0] + self.functions @ self.rows[:, 1:].T
-        corners = np.abs(form - distances(len(form))).max()
-        diagonal = np.abs(np.diag(form, 1) + np.diag(form, -1)).max() / 2
-        return float(max(corners, diagonal)) + 1e-12
+        approximation = self.rows[:, 0] + self.functions @ self.rows[:, 1:].T  # (G, G): of y and t
+        error_at_corners = np.abs(approximation - distances(len(approximation))).max()
+        # in the cells along y = t the kink is in the middle
+        beside_diagonal = np.diag(approximation, 1) + np.diag(approximation, -1)
+        error_on_diagonal = np.abs(beside_diagonal).max() / 2
+        return float(max(error_at_corners, error_on_diagonal)) + 1e-12
 
 
 def distances(count: int) -> Array:
@@ -308,10 +313,13 @@ def tables() -> tuple[ConvexTable, ...]:
     """Read the shipped tables, those of fewest functions first."""
     with np.load(TABLES, allow_pickle=False) as file:
         half_tables = [np.asarray(file[name], dtype=np.float64) for name in sorted(file.files)]
-    return tuple(whole(half_tables[k], half_tables[k + 1]) for k in range(0, len(half_tables), 2))
+    whole_tables = []
+    for functions, rows in zip(half_tables[::2], half_tables[1::2], strict=True):
+        whole_tables.append(mirrored_table(functions, rows))
+    return tuple(whole_tables)
 
 
-def whole(functions: Array, rows: Array) -> ConvexTable:
+def mirrored_table(functions: Array, rows: Array) -> ConvexTable:
     """Rebuild a table from the half of its points up to 1/2: y -> 1 - y swaps s_2..s_n."""
     upper = np.concatenate([1 - functions[:-1, :1], functions[:-1, :0:-1]], axis=1)[::-1]
     slope = rows[:-1, 1:2]
@@ -324,11 +332,16 @@ def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
     """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
     even = ReLUBasis.serving(losses, error=DEFAULT_ERROR if error is None else error)
     kinks = np.concatenate([np.unique(loss.knots) for loss in of_form(losses, Convex1D)])
-    own = np.unique(kinks[(kinks > 0) & (kinks < 1)])
-    if error is not None or len(own) >= even.size:
+    inner_kinks = np.unique(kinks[(kinks > 0) & (kinks < 1)])
+    if error is not None or len(inner_kinks) >= even.size:
         return even
-    place = {"outcomes": even.outcomes, "coordinate": even.coordinate}
-    return ReLUBasis(error=DEFAULT_ERROR, knots=own, constant=even.constant, **place)
+    return ReLUBasis(
+        error=DEFAULT_ERROR,
+        knots=inner_kinks,
+        constant=even.constant,
+        outcomes=even.outcomes,
+        coordinate=even.coordinate,
+    )
 
 
 register.basis("convex-rank")(ConvexRankBasis.serving)

@@ -16,9 +16,9 @@ part's functions and has coefficient 0 on all others.
 range there, and at most a quarter of the side times the range of its slope, summed over the axes.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,7 @@ class ExactLossesBasis(CellBasis):
     """Every distinct action, not constant, of every listed loss with values in [0, 1].
 
     ``low`` and ``scale`` (size,) are the least loss of each function and the length of its range,
-    ``found`` has the key of each, in order.
+    ``index_of_key`` has the key of each, in order.
     """
 
     lipschitz = 1.0
@@ -49,19 +49,19 @@ class ExactLossesBasis(CellBasis):
             raise ValueError("give losses, all over the same number of outcomes")
         self.outcomes = losses[0].outcomes
         self._parts: list[tuple[Loss, Indices]] = []
-        self.found: dict[Key, int] = {}
+        self.index_of_key: dict[Key, int] = {}
         ranges = []
         for loss in losses:
             stack = loss.as_stack()
-            new_places = []
+            new_rows_and_actions = []
             low, high = stack.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
             keys = keys_of(stack)
-            for place in np.argwhere(high > low):
-                key = keys[place[0]][place[1]]
-                if key not in self.found:
-                    self.found[key] = len(self.found)
-                    new_places.append(place)
-            rows, actions = np.array(new_places, dtype=np.intp).reshape(-1, 2).T
+            for row, action in np.argwhere(high > low):
+                key = keys[row][action]
+                if key not in self.index_of_key:
+                    self.index_of_key[key] = len(self.index_of_key)
+                    new_rows_and_actions.append((row, action))
+            rows, actions = np.array(new_rows_and_actions, dtype=np.intp).reshape(-1, 2).T
             if len(rows):
                 self._parts.append((stack[rows], actions))
             ranges.append(np.stack([low[rows, actions], high[rows, actions]]))
@@ -74,65 +74,86 @@ class ExactLossesBasis(CellBasis):
     @property
     def identity(self) -> tuple[object, ...]:
         """What decides the functions, their order and how they are computed, digested."""
-        identities, rows = zip(*self.found, strict=True)
+        identities, coefficient_rows = zip(*self.index_of_key, strict=True)
         parts = tuple((type(loss), len(actions)) for loss, actions in self._parts)
-        runs = tuple((identity, len(list(equal))) for identity, equal in groupby(identities))
-        return parts, runs, sha256(repr([*map(len, rows)]).encode() + b"".join(rows)).digest()
+        # equal identities that follow one another, and how many
+        groups = itertools.groupby(identities)
+        runs = tuple((identity, len(list(equal))) for identity, equal in groups)
+        lengths = repr([len(row) for row in coefficient_rows]).encode()
+        return parts, runs, sha256(lengths + b"".join(coefficient_rows)).digest()
 
     def chosen(self, functions: Iterable[int]) -> "ExactLossesBasis":
         """Keep only these functions, in ascending order."""
-        order = sorted({int(function) for function in functions})
+        kept_functions = sorted({int(function) for function in functions})
         subset = object.__new__(ExactLossesBasis)
         subset.outcomes = self.outcomes
         subset._parts = []
-        start = 0
+        first = 0  # of the part's functions
         for loss, actions in self._parts:
-            positions = np.array(
-                [i - start for i in order if 0 <= i - start < len(actions)], np.intp
-            )
-            if len(positions):
+            end = first + len(actions)
+            kept_of_part = [index for index in kept_functions if first <= index < end]
+            if kept_of_part:
+                positions = np.array(kept_of_part, np.intp) - first
                 subset._parts.append((loss[positions], actions[positions]))
-            start += len(actions)
-        new_index = {old: new for new, old in enumerate(order)}
-        subset.found = {k: new_index[v] for k, v in self.found.items() if v in new_index}
-        subset.low = self.low[order]
-        subset.scale = self.scale[order]
-        subset.size = len(order)
+            first = end
+        new_index = {old: new for new, old in enumerate(kept_functions)}
+        subset.index_of_key = {}
+        for key, index in self.index_of_key.items():
+            if index in new_index:
+                subset.index_of_key[key] = new_index[index]
+        subset.low = self.low[kept_functions]
+        subset.scale = self.scale[kept_functions]
+        subset.size = len(kept_functions)
         return subset
 
-    def _own(self, read: Callable[[Loss], Array]) -> Array:
-        """Read the own action of every function from tables (..., K, A): (..., size)."""
-        parts = [read(loss)[..., np.arange(len(actions)), actions] for loss, actions in self._parts]
-        return np.concatenate(parts, axis=-1)
+    def _of_functions(self, read: Callable[[Loss], Array]) -> Array:
+        """Read every function (..., size) from what ``read`` returns of losses (..., K, A).
 
-    def _stretched(self, table: Array) -> Array:
-        return np.asarray(np.clip((table - self.low) / self.scale, 0.0, 1.0))
+        A part's loss has a row for each of the part's functions, of which one action is the
+        function.
+        """
+        values = []
+        for loss, actions in self._parts:
+            values.append(read(loss)[..., np.arange(len(actions)), actions])
+        return np.concatenate(values, axis=-1)
+
+    def _stretched(self, losses: Array) -> Array:
+        """Map losses (..., size) from their ranges onto [0, 1]."""
+        return np.asarray(np.clip((losses - self.low) / self.scale, 0.0, 1.0))
 
     def transform(self, y: ArrayLike) -> Array:
         outcomes = np.asarray(y, dtype=np.float64)
-        return self._stretched(self._own(lambda loss: loss.losses(outcomes)))
+        return self._stretched(self._of_functions(lambda loss: loss.losses(outcomes)))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Point at each action's own function; ValueError for a loss that was not listed."""
         self.check_outcomes(loss)
         stack = loss.as_stack()
-        index = np.array([[self.found.get(key, -1) for key in row] for row in keys_of(stack)])
+        keys = itertools.chain.from_iterable(keys_of(stack))
+        indices = [self.index_of_key.get(key, -1) for key in keys]
+        # the index of each action's function (K, A), -1 if it has none
+        function = np.array(indices).reshape(-1, stack.actions)
         least, greatest = stack.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
-        if ((index < 0) & (greatest > least)).any():
+        if ((function < 0) & (greatest > least)).any():
             raise ValueError("a loss is not among those that this basis lists")
         constant = stack.losses(np.zeros(self.outcomes))
-        offset = np.where(index < 0, constant, self.low[index])
-        weights = np.where(np.arange(self.size) == index[..., None], self.scale, 0.0)
-        return self.in_order(offset.reshape(loss.offset.shape), weights)
+        offset = np.where(function < 0, constant, self.low[function])
+        weights = np.where(np.arange(self.size) == function[..., None], self.scale, 0.0)
+        return self.contiguous(offset.reshape(loss.offset.shape), weights)
 
     def enclosure(self, low: Array, high: Array) -> Range:
         """Ranges of all functions over boxes (T, d): (T, size) twice."""
-        ranges = self._own(lambda loss: np.stack(loss.enclosure(low, high)))
+        ranges = self._of_functions(lambda loss: np.stack(loss.enclosure(low, high)))
         return self._stretched(ranges[0]), self._stretched(ranges[1])
 
     def slopes(self, low: Array, high: Array) -> Range:
         """Ranges of all partial derivatives over boxes (T, d): (T, d, size) twice."""
-        ranges = self._own(lambda loss: np.moveaxis(np.stack(loss.slopes(low, high)), -1, 2))
+
+        def coordinates_first(loss: Loss) -> Array:
+            """Return a loss's ranges of slopes (2, T, d, K, A)."""
+            return np.moveaxis(np.stack(loss.slopes(low, high)), -1, 2)
+
+        ranges = self._of_functions(coordinates_first)
         return ranges[0] / self.scale, ranges[1] / self.scale
 
     def support(self) -> Support:
@@ -141,20 +162,18 @@ class ExactLossesBasis(CellBasis):
 
     def errors(self, low: Array, high: Array) -> Range:
         """Bound what interpolation misses on boxes, by the ranges of functions and slopes."""
-        (lowest, highest), (least_slope, greatest_slope) = (
-            self.enclosure(low, high),
-            self.slopes(low, high),
-        )
-        by_slope = ((greatest_slope - least_slope) * (high - low)[..., None]).sum(1) / 4
-        errors = np.minimum(highest - lowest, by_slope)
+        lowest, highest = self.enclosure(low, high)
+        least_slope, greatest_slope = self.slopes(low, high)
+        error_by_slope = ((greatest_slope - least_slope) * (high - low)[..., None]).sum(1) / 4
+        errors = np.minimum(highest - lowest, error_by_slope)
         return errors, errors
 
 
 def keys_of(loss: Loss) -> list[list[Key]]:
     """One hashable key for each action of a stack; equal keys are equal functions."""
     identity = loss.identity
-    table = loss.rows() + 0.0  # the sign of a zero must not tell equal functions apart
-    return [[(identity, row.tobytes()) for row in rows] for rows in table]
+    coefficients = loss.rows() + 0.0  # the sign of a zero must not tell equal functions apart
+    return [[(identity, row.tobytes()) for row in rows] for rows in coefficients]
 
 
 class DirectSumBasis(Basis):
@@ -206,5 +225,7 @@ class DirectSumBasis(Basis):
         return self.parts[self.served(losses)[0]].certified_error(losses)
 
     def inverse(self, points: Array) -> Array:
-        labels = [part.inverse(points[..., self.block(i)]) for i, part in enumerate(self.parts)]
+        labels = []
+        for index, part in enumerate(self.parts):
+            labels.append(part.inverse(points[..., self.block(index)]))
         return np.asarray(np.mean(labels, axis=0))

@@ -32,6 +32,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,10 +45,10 @@ from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis, Support, steepest
 
 MAX_CELLS = 200_000
-SLACK = 1e-9  # relative, for constants and quotients that rounding has moved
+ROUNDING_SHARE = 1e-9  # by which rounding may have moved a Lipschitz constant or a quotient
 BUDGET = 10_000_000  # evaluations that a certificate of ramps may take
 TOLERANCE = 0.1
-MAX_RAMPS = 2000  # ramps
+MAX_RAMPS = 2000
 MAX_NUMBERS = 1 << 22  # in one table of losses at outcomes
 
 
@@ -69,10 +70,9 @@ class LipschitzGridBasis(Basis):
         self.outcomes = outcomes
         self.constant = constant
         self.centred = centred
-        change_over_cell = constant / (
-            2 if centred else 1
-        )  # what a loss moves over a cell of length 1
-        self.cells = max(math.ceil(change_over_cell / error * (1 - SLACK)), 1)
+        # how much a loss may change from the point of a cell of length 1 to its farthest end
+        change_over_cell = constant / 2 if centred else constant
+        self.cells = max(math.ceil(change_over_cell / error * (1 - ROUNDING_SHARE)), 1)
         self.size = self.cells**outcomes
         if self.size > MAX_CELLS:
             fault = f"{self.cells}^{outcomes} cells exceed {MAX_CELLS}; allow a greater error"
@@ -87,22 +87,26 @@ class LipschitzGridBasis(Basis):
         return grid_points(ticks, self.outcomes)
 
     def transform(self, y: ArrayLike) -> Array:
-        scaled = np.asarray(y, dtype=np.float64) * self.cells
-        index = np.floor(scaled if self.centred else scaled - 0.5).astype(np.intp)
-        indices = np.moveaxis(np.clip(index, 0, self.cells - 1), -1, 0)
-        cell = np.asarray(np.ravel_multi_index(tuple(indices), (self.cells,) * self.outcomes))
+        in_cell_widths = np.asarray(y, dtype=np.float64) * self.cells
+        if not self.centred:
+            in_cell_widths = in_cell_widths - 0.5
+        along_axes = np.clip(np.floor(in_cell_widths).astype(np.intp), 0, self.cells - 1)
+        shape_of_grid = (self.cells,) * self.outcomes
+        cell = np.asarray(
+            np.ravel_multi_index(tuple(np.moveaxis(along_axes, -1, 0)), shape_of_grid)
+        )
         return np.asarray(cell[..., None] == np.arange(self.size), dtype=np.float64)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return each action's median over the cells, and its values less the median."""
         self.check_outcomes(loss)
         steepest_slope = steepest([loss])
-        if not steepest_slope <= self.constant * (1 + SLACK):
+        if not steepest_slope <= self.constant * (1 + ROUNDING_SHARE):
             fault = f"a loss has Lipschitz constant {steepest_slope:.6g}"
             raise ValueError(f"{fault}, above the basis's {self.constant:g}")
-        values = np.moveaxis(loss.losses(self.points), 0, -1)
-        offset = np.median(values, axis=-1)
-        return self.in_order(offset, values - offset[..., None])
+        values = np.moveaxis(loss.losses(self.points), 0, -1)  # (n, ..., A) to (..., A, n)
+        median = np.median(values, axis=-1)
+        return self.contiguous(median, values - median[..., None])
 
     def inverse(self, points: Array) -> Array:
         """Mean points (..., d) of predictions read as weights; uniform where all are <= 0."""
@@ -114,6 +118,14 @@ class LipschitzGridBasis(Basis):
     def support(self) -> Support:
         """List the points: the functions are constant around them."""
         return ListedSupport(self, self.points)
+
+
+class RampFit(NamedTuple):
+    """A loss's linear form in ramps."""
+
+    offset: Array  # (..., A)
+    weights: Array  # (..., A, n)
+    error: float  # the greatest at the knots and at the middles between them
 
 
 class RampBasis(Basis):
@@ -161,9 +173,8 @@ class RampBasis(Basis):
                 raise ValueError(f"{fault}; raise it")
             self.knots = floor + (1 - floor) * np.linspace(0, 1, n_knots) ** 2
             self.size = n_knots**self.outcomes - 1
-            if (
-                max(self._fit(loss)[-1] for loss in losses) <= wanted_error
-            ):  # otherwise it is hopeless
+            error_at_points = max(self._fit(loss).error for loss in losses)
+            if error_at_points <= wanted_error:  # otherwise it is hopeless
                 self.error = self._certify(losses, error and error - ROUNDING)
                 if self.error <= wanted_error:
                     break
@@ -177,7 +188,8 @@ class RampBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Mixed differences of the loss at the knots, centred between its excesses."""
         self.check_outcomes(loss)
-        return self._fit(loss)[:2]
+        fit = self._fit(loss)
+        return fit.offset, fit.weights
 
     def certified_error(self, losses: Loss) -> float:
         """Bound the error of these losses, of the family or not, by interval arithmetic."""
@@ -194,23 +206,26 @@ class RampBasis(Basis):
         highest_rates = rates * ((starts < box_high) & (box_low < ends))
         lowest_ramps = self._ramps(low)
         highest_ramps = self._ramps(high)
-        products_of_axes = []
-        for j in range(self.outcomes):
-            pair = lowest_ramps.copy(), highest_ramps.copy()
-            pair[0][:, j] = lowest_rates[:, j]
-            pair[1][:, j] = highest_rates[:, j]
-            products_of_axes.append([self._products(ramps) for ramps in pair])
-        lowest, highest = zip(*products_of_axes, strict=True)
-        return np.stack(lowest, axis=1), np.stack(highest, axis=1)
+        lowest_slopes = []
+        highest_slopes = []
+        for j in range(self.outcomes):  # in the derivative along j its rate replaces its ramp
+            lowest_factors = lowest_ramps.copy()
+            highest_factors = highest_ramps.copy()
+            lowest_factors[:, j] = lowest_rates[:, j]
+            highest_factors[:, j] = highest_rates[:, j]
+            lowest_slopes.append(self._products(lowest_factors))
+            highest_slopes.append(self._products(highest_factors))
+        return np.stack(lowest_slopes, axis=1), np.stack(highest_slopes, axis=1)
 
     def inverse(self, points: Array) -> Array:
         """Rebuild y_j from the ramps of that coordinate alone: its own broken line."""
         count = len(self.knots)
         steps = np.diff(self.knots)
-        labels = [
-            self.floor + points[..., np.arange(1, count) * count**power - 1] @ steps
-            for power in reversed(range(self.outcomes))
-        ]
+        labels = []
+        for j in range(self.outcomes):
+            stride = count ** (self.outcomes - 1 - j)  # between the ramps of coordinate j alone
+            ramps_of_coordinate = points[..., np.arange(1, count) * stride - 1]
+            labels.append(self.floor + ramps_of_coordinate @ steps)
         return np.clip(np.stack(labels, axis=-1), 0.0, 1.0)
 
     def support(self) -> Support:
@@ -229,15 +244,15 @@ class RampBasis(Basis):
             products = wider.reshape(*wider.shape[:-2], wider.shape[-2] * wider.shape[-1])
         return np.ascontiguousarray(products[..., 1:])
 
-    def _fit(self, loss: Loss) -> tuple[Array, Array, float]:
-        """Return the coefficients, and the error at and between the knots."""
-        values = loss.losses(grid_points(self.knots, self.outcomes))
-        table = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
+    def _fit(self, loss: Loss) -> "RampFit":
+        """Interpolate a loss at the knots and centre the form between its excesses."""
+        values = loss.losses(grid_points(self.knots, self.outcomes))  # ((m + 1)^d, ..., A)
+        differences = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
         for axis in range(self.outcomes):
-            table = np.diff(table, axis=axis, prepend=0.0)
-        weights = np.moveaxis(table.reshape(values.shape), 0, -1)
-        offset = weights[..., 0]
-        weights = np.ascontiguousarray(weights[..., 1:])
+            differences = np.diff(differences, axis=axis, prepend=0.0)
+        mixed_differences = np.moveaxis(differences.reshape(values.shape), 0, -1)
+        offset = mixed_differences[..., 0]
+        weights = np.ascontiguousarray(mixed_differences[..., 1:])
         # the least and greatest height of the form above the loss, for each action
         midpoints = (self.knots[1:] + self.knots[:-1]) / 2
         outcomes = grid_points(np.sort(np.concatenate([self.knots, midpoints])), self.outcomes)
@@ -245,24 +260,26 @@ class RampBasis(Basis):
         least = np.zeros(offset.shape)
         greatest = np.zeros(offset.shape)
         for first in range(0, len(outcomes), rows):
-            some_outcomes = outcomes[first : first + rows]
-            form = np.moveaxis(weights @ self.transform(some_outcomes).T, -1, 0) + offset
-            excess = form - loss.losses(some_outcomes)
+            batch = outcomes[first : first + rows]
+            linear_form = np.moveaxis(weights @ self.transform(batch).T, -1, 0) + offset
+            excess = linear_form - loss.losses(batch)
             least = np.minimum(least, excess.min(0))
             greatest = np.maximum(greatest, excess.max(0))
-        return offset - (least + greatest) / 2, weights, float((greatest - least).max()) / 2
+        error = float((greatest - least).max()) / 2
+        return RampFit(offset - (least + greatest) / 2, weights, error)
 
     def _certify(self, losses: Sequence[Loss], wanted_error: float | None) -> float:
         """Bound the error over the family, worst stack first; up to the wish all is the same."""
         upper = 0.0
         lower = 0.0
         tolerance = TOLERANCE if wanted_error is None else 0.0
-        fits = [(loss, *self._fit(loss)) for loss in losses]
-        for loss, offset, weights, _ in sorted(fits, key=lambda fit: -fit[-1]):
+        fits = [self._fit(loss) for loss in losses]
+        worst_first = sorted(zip(losses, fits, strict=True), key=lambda pair: -pair[1].error)
+        for loss, fit in worst_first:
             certificate = certify(
                 loss,
-                offset,
-                weights,
+                fit.offset,
+                fit.weights,
                 lambda low, high: (self.transform(low), self.transform(high)),  # all ascend
                 self.slopes,
                 cells=np.unique([0.0, *self.knots]),

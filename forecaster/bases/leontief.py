@@ -36,14 +36,14 @@ everywhere goes into the constant. The paper replaces the N boxes of one shape b
 near-identity (Alon: 4 ln N / mu^2 of them for an error mu): at practical sizes as many.
 
 **Lambda.** The family of g is finite, and its worst member decides. Where it has more than
-``LISTED`` members the worst orthant bounds them all, 10 to 60 times less tightly. The basis is
-larger than the lattice that it replaces: 133 functions at d = 2, m = 10 for 81 points.
+``MAX_LISTED_FACTORS`` members the worst orthant bounds them all, 10 to 60 times less tightly. The
+basis is larger than the lattice that it replaces: 133 functions at d = 2, m = 10 for 81 points.
 """
 
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,12 +51,13 @@ from scipy import sparse
 
 from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices, grid_points
+from regretless.market.core.arrays import Array, Indices, Mask, grid_points
 from regretless.market.losses import Loss, MinimumOfRatios
 from regretless.market.losses.basis import Basis, Support, of_form, steepest
 
-MOST_POINTS = 20_000
-LISTED = 2500
+ROUNDING_SHARE = 1e-9  # by which rounding may have moved a requirement
+MAX_POINTS = 20_000  # of a lattice
+MAX_LISTED_FACTORS = 2500  # members of the family of which each is looked at
 
 
 class LeontiefBasis(Basis):
@@ -73,20 +74,24 @@ class LeontiefBasis(Basis):
             raise ValueError(f"the constant {constant} must be above 0")
         if cells < 3:
             raise ValueError(f"a lattice of {cells} cells has no two points; give at least 3")
-        if cells**outcomes > MOST_POINTS:
-            raise ValueError(f"{cells}^{outcomes} cells are too many; at most {MOST_POINTS}")
+        if cells**outcomes > MAX_POINTS:
+            raise ValueError(f"{cells}^{outcomes} cells are too many; at most {MAX_POINTS}")
         self.outcomes = outcomes
         self.cells = cells
         self.constant = constant
-        self.bottom, self.top = (0, cells) if nearest else (1, cells - 1)
+        self.bottom = 0 if nearest else 1
+        self.top = cells if nearest else cells - 1
         stride = math.ceil(round(cells ** (outcomes / (outcomes + 2)), 9))
         self.cover = MReLUCover(outcomes, self.bottom, self.top, stride)
+        self.size = self.cover.size
         self._orthants = orthants(self.top, outcomes)
-        self._unit = constant / cells**2
-        every = lattice_points(1, self.top, outcomes)
-        short = len(every) <= LISTED
-        worst = self._in_mrelus(every) if short else self._orthants * float(self.top**2)
-        self.size, self.lipschitz = self.cover.size, self._unit * self.cover.weight(worst)
+        self._unit = constant / cells**2  # L delta^2
+        all_factors = lattice_points(1, self.top, outcomes)  # every b of the family of g
+        if len(all_factors) <= MAX_LISTED_FACTORS:
+            extreme_mixtures = self._in_mrelus(all_factors)
+        else:
+            extreme_mixtures = self._orthants * float(self.top**2)
+        self.lipschitz = self._unit * self.cover.greatest_sum_of_weights(extreme_mixtures)
         self.error = self._unit * (cells - 0.25 if nearest else 2 * cells - 1)
 
     @classmethod
@@ -94,41 +99,46 @@ class LeontiefBasis(Basis):
         cls, outcomes: int, *, constant: float = 1.0, error: float = 0.1, nearest: bool = False
     ) -> Self:
         """Coarsest basis with the error that is asked for."""
-        cells = max(math.ceil(round((1 if nearest else 2) * constant / error, 9)), 3)
+        cells_per_error = 1 if nearest else 2  # the error is nearly L / m, or 2 L / m
+        cells = max(math.ceil(round(cells_per_error * constant / error, 9)), 3)
         return cls(outcomes, cells, constant=constant, nearest=nearest)
 
     def transform(self, y: ArrayLike) -> Array:
         outcomes = np.asarray(y, dtype=np.float64)
-        z = rounded(self.cells * outcomes, self.bottom, self.top).reshape(-1, self.outcomes)
-        return self.cover.transform(z).reshape(*outcomes.shape[:-1], self.size)
+        points = rounded(self.cells * outcomes, self.bottom, self.top)
+        functions = self.cover.transform(points.reshape(-1, self.outcomes))
+        return functions.reshape(*outcomes.shape[:-1], self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Write every row's g in MReLUs and these in the functions."""
+        """Write every action's g in MReLUs and these in the functions."""
         ratios = self.accept(loss, MinimumOfRatios)
         rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant
-        if (ratios.requirements * self.cells < rates * (1 - 1e-9)).any():
+        if (ratios.requirements * self.cells < rates * (1 - ROUNDING_SHARE)).any():
             raise ValueError(f"a requirement is below |amplitude| / {self.constant:.6g} (1/L)")
-        needed = np.where(rates > 0, ratios.requirements, 1.0)
-        factors = rounded(rates / needed, self.bottom, self.top)
-        distinct, row = np.unique(factors.reshape(-1, self.outcomes), axis=0, return_inverse=True)
-        in_mrelus = self._in_mrelus(distinct)
-        row = row.reshape(factors.shape[:-1])
+        requirements = np.where(rates > 0, ratios.requirements, 1.0)
+        factors = rounded(rates / requirements, self.bottom, self.top)  # b, (..., A, d)
+        distinct_factors, index_of_action = np.unique(
+            factors.reshape(-1, self.outcomes), axis=0, return_inverse=True
+        )
+        index_of_action = index_of_action.reshape(factors.shape[:-1])
+        in_mrelus = self._in_mrelus(distinct_factors)
+        constants = in_mrelus @ self.cover.constant
+        weights = in_mrelus @ self.cover.coefficients
         scale = np.sign(ratios.amplitude) * self._unit
-        offset = ratios.offset + scale * (in_mrelus @ self.cover.constant)[row]
-        return offset, scale[..., None] * (in_mrelus @ self.cover.table)[row]
+        offset = ratios.offset + scale * constants[index_of_action]
+        return offset, scale[..., None] * weights[index_of_action]
 
     def support(self) -> Support:
         """List the lattice: the functions are constant around its points."""
-        return ListedSupport(
-            self, lattice_points(self.bottom, self.top, self.outcomes) / self.cells
-        )
+        lattice = lattice_points(self.bottom, self.top, self.outcomes) / self.cells
+        return ListedSupport(self, lattice)
 
     def _in_mrelus(self, factors: Indices) -> Array:
         """Return the coefficients of g of every b (count, d) over the thresholds {0..top}^d."""
-        z = lattice_points(1, self.top, self.outcomes)
-        sides = [self.top] * self.outcomes
-        tables = np.stack([(b * z).min(-1) for b in factors]).reshape(-1, *sides)
-        return np.asarray(mixed_differences(tables) @ self._orthants)
+        points = lattice_points(1, self.top, self.outcomes)
+        values = np.stack([(b * points).min(-1) for b in factors])
+        values = values.reshape(-1, *[self.top] * self.outcomes)
+        return np.asarray(mixed_differences(values) @ self._orthants)
 
 
 def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
@@ -147,11 +157,12 @@ def mrelu(z: Indices, threshold: Indices) -> Indices:
     return np.asarray(np.maximum((z - threshold).max(-1), 0))
 
 
-def mixed_differences(tables: Indices) -> Indices:
+def mixed_differences(values: Indices) -> Indices:
     """Return D of functions (count, top, ..., top) on {1..top}^d, 0 below: (count, top^d)."""
-    for axis in range(1, tables.ndim):
-        tables = np.diff(tables, axis=axis, prepend=0)
-    return tables.reshape(len(tables), -1)
+    differences = values
+    for axis in range(1, values.ndim):
+        differences = np.diff(differences, axis=axis, prepend=0)
+    return differences.reshape(len(values), -1)
 
 
 def orthants(top: int, dimension: int) -> sparse.csr_array:
@@ -167,24 +178,49 @@ def orthants(top: int, dimension: int) -> sparse.csr_array:
     return total
 
 
-def turned(z: Indices, axis: int, bottom: int, top: int) -> Indices:
-    """Coordinates (z_j, z_j - z_k for k != j) of z (..., d), shifted so that the least is 0."""
-    own = z[..., axis, None]
-    return np.concatenate([own - bottom, own - np.delete(z, axis, -1) + (top - bottom)], -1)
+def turned_coordinates(z: Indices, axis: int, bottom: int, top: int) -> Indices:
+    """Return (z_j, z_j - z_k for k != j) of lattice points z (..., d), where j is the axis.
+
+    They are shifted so that the least value on the lattice is 0.
+    """
+    z_j = z[..., axis, None]
+    differences = z_j - np.delete(z, axis, -1)
+    return np.concatenate([z_j - bottom, differences + (top - bottom)], -1)
 
 
-def suffix_piece(low: Indices, height: int | Indices, h: int | Indices) -> Indices:
-    """Return a of the piece {a 2^h, ...} of {low .. 2^height - 1}; -1 if none is so long."""
+def suffix_piece(low: Indices, height: int | Indices, log2_side: int | Indices) -> Indices:
+    """Find the dyadic piece of a length in {low .. 2^height - 1}.
+
+    It is {a 2^h, ..., (a + 1) 2^h - 1} with h = ``log2_side``. Returns a, or -1 if no piece of this
+    length belongs to the interval.
+    """
     length = (1 << height) - low
-    start = low + (length & ((1 << h) - 1))  # shorter pieces stand to the left of longer ones
-    return np.where((length >> h) & 1, start >> h, -1)
+    # Shorter pieces stand to the left of longer ones.
+    length_of_shorter = length & ((1 << log2_side) - 1)
+    start = low + length_of_shorter
+    return np.where((length >> log2_side) & 1, start >> log2_side, -1)
+
+
+class DyadicBoxes(NamedTuple):
+    """Products of dyadic intervals {a 2^h, ..., (a + 1) 2^h - 1} of turned coordinates."""
+
+    axes: Indices  # (b,) the axis j of the turned coordinates in which each box is one
+    log2_sides: Indices  # (b, d) h of each side
+    cell_indices: Indices  # (b, d) a of each side
+
+    def chosen(self, is_chosen: Mask) -> "DyadicBoxes":
+        """Keep some of the boxes, marked (b,)."""
+        return DyadicBoxes(
+            self.axes[is_chosen], self.log2_sides[is_chosen], self.cell_indices[is_chosen]
+        )
 
 
 class MReLUCover:
     """MReLUs on {bottom..top}^d with thresholds {0..top}^d as sums of functions in [0, 1].
 
-    Functions are coarse MReLUs, scaled to [0, 1], then boxes, space by space; ``table``
-    (thresholds, size) and ``constant`` (thresholds,) are the MReLUs' coefficients.
+    Functions are coarse MReLUs, scaled to [0, 1], then dyadic boxes, those in the turned
+    coordinates of the first axis first. ``coefficients`` (thresholds, size) and ``constant``
+    (thresholds,) write each MReLU in the functions.
     """
 
     def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
@@ -192,90 +228,110 @@ class MReLUCover:
         self.bottom = bottom
         self.top = top
         thresholds = lattice_points(0, top, dimension)
-        bases = thresholds // stride * stride
-        bases[-1] = thresholds[-1]  # zero on the lattice: it needs no base and no steps
-        coarse, which = np.unique(bases, axis=0, return_inverse=True)
-        low, high = (mrelu(np.full(dimension, end), coarse) for end in (bottom, top))
-        varies = high > low
-        which = which.ravel()
-        self.coarse = coarse[varies]
-        self.low = low[varies]
-        self.reach = (high - low)[varies]
-        start = _marks(np.arange(len(bases)), which, (len(bases), len(coarse)))[:, varies]
-        path, (steps, everywhere) = self._path(thresholds, bases), self._steps(thresholds)
-        taken = sparse.csc_array(path @ steps)
-        used = np.diff(taken.indptr) > 0
-        # of every box its space, and of every side of it the length 2^h and the place a
-        self._axes, self._sides, self._places = (own[used] for own in self._boxes)
-        self.table = sparse.csr_array(sparse.hstack([start * self.reach, -taken[:, used]]))
-        self.size = self.table.shape[1]
-        self.constant = low[which] - path @ everywhere
+        coarse_of_threshold = thresholds // stride * stride
+        coarse_of_threshold[-1] = thresholds[-1]  # it is zero on the lattice and needs no steps
+        coarse, coarse_index = np.unique(coarse_of_threshold, axis=0, return_inverse=True)
+        coarse_index = coarse_index.ravel()
+        least = mrelu(np.full(dimension, bottom), coarse)
+        greatest = mrelu(np.full(dimension, top), coarse)
+        varies = greatest > least
+        self.coarse_thresholds = coarse[varies]  # (c, d)
+        self.coarse_least = least[varies]  # the coarse MReLUs' values are in [least, least + range]
+        self.coarse_range = (greatest - least)[varies]
+        n_thresholds = len(thresholds)
+        starts_at = _ones_at(np.arange(n_thresholds), coarse_index, (n_thresholds, len(coarse)))
+        steps_of_threshold = self._path(thresholds, coarse_of_threshold)
+        boxes_of_step, is_everywhere, boxes = self._steps(thresholds)
+        boxes_of_threshold = sparse.csc_array(steps_of_threshold @ boxes_of_step)
+        is_used = np.diff(boxes_of_threshold.indptr) > 0
+        self._boxes = boxes.chosen(is_used)
+        weights_of_coarse = starts_at[:, varies] * self.coarse_range
+        weights_of_boxes = -boxes_of_threshold[:, is_used]
+        self.coefficients = sparse.csr_array(sparse.hstack([weights_of_coarse, weights_of_boxes]))
+        self.size = self.coefficients.shape[1]
+        self.constant = least[coarse_index] - steps_of_threshold @ is_everywhere
 
-    def _steps(self, thresholds: Indices) -> tuple[sparse.csr_array, Array]:
-        """Dyadic boxes of each unit step (d * thresholds, boxes); 1 where it is everywhere."""
-        count = len(thresholds)
+    def _steps(self, thresholds: Indices) -> tuple[sparse.csr_array, Array, DyadicBoxes]:
+        """Write each unit step, the indicator of a box, as a sum of dyadic boxes.
+
+        Step axis * thresholds + i goes from threshold i along the axis. Returns ones (steps,
+        boxes) where a dyadic box belongs to a step; whether each step is 1 everywhere (steps,); and
+        the boxes.
+        """
+        n_thresholds = len(thresholds)
         span = self.top - self.bottom
+        # the turned coordinates are below 2^height: z_j up to the span, differences up to twice it
         heights = np.array([span.bit_length(), *[(2 * span).bit_length()] * (self.dimension - 1)])
-        # all shapes of boxes but that of all points
-        sides = np.array(list(itertools.product(*(range(h + 1) for h in heights)))[:-1])
-        dims = self.dimension, len(sides) + 1, *(1 << heights)
-        rows = []
-        numbers = []
-        everywhere = []
+        # log2 of the sides of every shape of box, but that of all points
+        log2_sides = np.array(list(itertools.product(*(range(h + 1) for h in heights)))[:-1])
+        numbering = self.dimension, len(log2_sides) + 1, *(1 << heights)
+        steps_with_box = []
+        box_numbers = []
+        is_everywhere = []
         for axis in range(self.dimension):
-            lows = turned(thresholds, axis, self.bottom, self.top) + 1
-            everywhere.append((lows == 0).all(-1))
-            place = suffix_piece(lows[:, None], heights, sides)
-            first = place << sides
-            last = ((place + 1) << sides) - 1
-            # a point with z_j = bottom + u has the other coordinates in u..u + span
-            least = np.maximum(first[..., 0], first[..., 1:].max(-1, initial=span) - span)
-            most = np.minimum(last[..., 0], last[..., 1:].min(-1, initial=span))
-            step, shape = np.nonzero((place >= 0).all(-1) & (least <= most))
-            rows.append(axis * count + step)
-            numbers.append(np.ravel_multi_index((axis, shape, *place[step, shape].T), dims))
-        boxes, column = np.unique(np.concatenate(numbers), return_inverse=True)
-        axes, shapes, *places = np.unravel_index(boxes, dims)
-        self._boxes = axes, sides[shapes], np.array(places).T
-        marks = _marks(np.concatenate(rows), column, (self.dimension * count, len(boxes)))
-        return marks, np.concatenate(everywhere)
+            lowest = turned_coordinates(thresholds, axis, self.bottom, self.top) + 1
+            is_everywhere.append((lowest == 0).all(-1))
+            cell_index = suffix_piece(lowest[:, None], heights, log2_sides)
+            first = cell_index << log2_sides
+            last = ((cell_index + 1) << log2_sides) - 1
+            # A point with z_j = bottom + u has the other turned coordinates in u..u + span: u must
+            # be in the box's first side, and reach its others.
+            least_u = np.maximum(first[..., 0], first[..., 1:].max(-1, initial=span) - span)
+            greatest_u = np.minimum(last[..., 0], last[..., 1:].min(-1, initial=span))
+            has_points = (cell_index >= 0).all(-1) & (least_u <= greatest_u)
+            step, shape = np.nonzero(has_points)
+            steps_with_box.append(axis * n_thresholds + step)
+            coordinates_of_box = (axis, shape, *cell_index[step, shape].T)
+            box_numbers.append(np.ravel_multi_index(coordinates_of_box, numbering))
+        distinct_numbers, box = np.unique(np.concatenate(box_numbers), return_inverse=True)
+        axes, shapes, *cell_indices = np.unravel_index(distinct_numbers, numbering)
+        boxes = DyadicBoxes(axes, log2_sides[shapes], np.array(cell_indices).T)
+        shape_of_steps = (self.dimension * n_thresholds, len(distinct_numbers))
+        boxes_of_step = _ones_at(np.concatenate(steps_with_box), box, shape_of_steps)
+        return boxes_of_step, np.concatenate(is_everywhere), boxes
 
-    def _path(self, thresholds: Indices, bases: Indices) -> sparse.csr_array:
-        """Which unit steps lead to each threshold, (thresholds, d * thresholds).
+    def _path(self, thresholds: Indices, coarse_of_threshold: Indices) -> sparse.csr_array:
+        """Mark the unit steps from each threshold's coarse one to itself (thresholds, steps).
 
         The first coordinate goes first, so that the last step is along the last that has moved.
         """
-        count = len(thresholds)
-        moved = thresholds - bases
-        rows = np.flatnonzero(moved.any(-1))
-        axis = self.dimension - 1 - (moved[rows, ::-1] > 0).argmax(-1)
-        before = rows - (self.top + 1) ** (self.dimension - 1 - axis)
-        last = _marks(rows, axis * count + before, (count, self.dimension * count))
-        back = _marks(rows, before, (count, count))
-        path = last
-        for _ in range(moved.sum(-1).max() - 1):
-            path = last + back @ path
+        n_thresholds = len(thresholds)
+        distance = thresholds - coarse_of_threshold
+        fine = np.flatnonzero(distance.any(-1))  # thresholds that need steps
+        last_axis = self.dimension - 1 - (distance[fine, ::-1] > 0).argmax(-1)
+        previous = fine - (self.top + 1) ** (self.dimension - 1 - last_axis)
+        shape = (n_thresholds, self.dimension * n_thresholds)
+        last_step = _ones_at(fine, last_axis * n_thresholds + previous, shape)
+        go_back = _ones_at(fine, previous, (n_thresholds, n_thresholds))
+        path = last_step
+        for _ in range(distance.sum(-1).max() - 1):
+            path = last_step + go_back @ path
         return path
 
     def transform(self, z: Indices) -> Array:
         """Values (T, size) of all functions at lattice points (T, d)."""
         values = np.empty((len(z), self.size))
-        start = len(self.coarse)
-        values[:, :start] = (mrelu(z[:, None, :], self.coarse) - self.low) / self.reach
+        n_coarse = len(self.coarse_thresholds)
+        coarse_mrelus = mrelu(z[:, None, :], self.coarse_thresholds)  # (T, c)
+        values[:, :n_coarse] = (coarse_mrelus - self.coarse_least) / self.coarse_range
         for axis in range(self.dimension):
-            own = np.flatnonzero(self._axes == axis)
-            inside = np.ones((len(z), len(own)), dtype=np.bool_)
-            for k, w in enumerate(turned(z, axis, self.bottom, self.top).T):
-                inside &= w[:, None] >> self._sides[own, k] == self._places[own, k]
-            values[:, start + own] = inside
+            boxes_of_axis = np.flatnonzero(self._boxes.axes == axis)
+            log2_sides = self._boxes.log2_sides[boxes_of_axis]
+            cell_indices = self._boxes.cell_indices[boxes_of_axis]
+            coordinates = turned_coordinates(z, axis, self.bottom, self.top)  # (T, d)
+            is_inside = np.ones((len(z), len(boxes_of_axis)), dtype=np.bool_)
+            for side in range(self.dimension):
+                cell_of_point = coordinates[:, side, None] >> log2_sides[:, side]
+                is_inside &= cell_of_point == cell_indices[:, side]
+            values[:, n_coarse + boxes_of_axis] = is_inside
         return values
 
-    def weight(self, mixtures: Any) -> float:
-        """Greatest sum of |coefficients| of the given mixtures of MReLUs (rows)."""
-        return float(abs(mixtures @ self.table).sum(-1).max(initial=0.0))
+    def greatest_sum_of_weights(self, mixtures: Any) -> float:
+        """Return the greatest sum of |coefficients| of mixtures of MReLUs (count, thresholds)."""
+        return float(abs(mixtures @ self.coefficients).sum(-1).max(initial=0.0))
 
 
-def _marks(rows: Indices, columns: Indices, shape: tuple[int, int]) -> sparse.csr_array:
+def _ones_at(rows: Indices, columns: Indices, shape: tuple[int, int]) -> sparse.csr_array:
     """Sparse array of ones at the given rows and columns."""
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 

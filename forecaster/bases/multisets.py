@@ -74,7 +74,7 @@ from regretless.market.losses.sums import check_floor, transformed
 Sum = TypeVar("Sum", PowerOfSum, ExponentialOfSum)
 
 MAX_MULTISETS = 50_000
-SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
+ROUNDING_SHARE = 1e-9  # by which rounding may have moved a sum of weights above the reach
 ROUNDING = 1e-14  # relative error of a sum of monomials with large coefficients
 MAX_HALF_WIDTH = 200.0
 GRID = 2000  # half-widths at which Chebyshev errors are taken
@@ -95,34 +95,42 @@ class OfMultisets(CellBasis):
         self._low, self._high = sorted(self._inner(np.array([0.0, 1.0])).tolist())
 
     def _list(self, sizes: range) -> None:
-        """List how often each coordinate occurs in each multiset, by size, as sorted tuples."""
+        """List the multisets of these sizes, which are the degrees of their monomials.
+
+        ``counts`` (n, d) says how often each coordinate occurs in each multiset, by size, and
+        within a size in the order of sorted tuples.
+        """
         self.size = sum(math.comb(self.outcomes + size - 1, size) for size in sizes)
         if self.size > MAX_MULTISETS:
             fault = f"{self.size} monomials up to degree {sizes[-1]} exceed {MAX_MULTISETS}"
             raise ValueError(f"{fault}; allow a greater error, or a smaller degree or reach")
-        members = range(self.outcomes)
-        tuples = [list(itertools.combinations_with_replacement(members, m)) for m in sizes]
-        counts = [(np.array(rows)[..., None] == np.array(members)).sum(1) for rows in tuples]
-        self.counts = np.concatenate(counts).astype(np.intp)  # (n, d)
+        coordinates = np.arange(self.outcomes)
+        counts_by_size = []
+        for size in sizes:
+            tuples = itertools.combinations_with_replacement(range(self.outcomes), size)
+            occurs = np.array(list(tuples))[..., None] == coordinates  # (multisets, size, d)
+            counts_by_size.append(occurs.sum(1))
+        self.counts = np.concatenate(counts_by_size).astype(np.intp)
         self._sizes = self.counts.sum(-1)
-        # ordered tuples that each stands for, m! / prod_j c_j!
+        # How many ordered tuples each multiset stands for, m! / prod_j c_j!, as a product of
+        # binomials: of the first c_1 + ... + c_j places c_j are coordinate j's.
         self._multinomials = comb(self.counts.cumsum(-1), self.counts).prod(-1).astype(float)
 
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to the monomials (..., n), by size, moved into [0, 1]."""
         inner = (self._inner(np.asarray(y, dtype=np.float64)) - self._origin) / self._unit
-        table = monomials(np.clip(inner, -1.0, 1.0), self.counts)
-        return np.where(self._signed, (1 + table) / 2, table)
+        values = monomials(np.clip(inner, -1.0, 1.0), self.counts)
+        return np.where(self._signed, (1 + values) / 2, values)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Expand the series in the sum by the multinomial theorem."""
         direction, series = self._series(loss)
         products = self._multinomials * monomials(direction, self.counts)
         weights = series[..., self._sizes] * products
-        moved_weights = np.where(self._signed, weights, 0.0)
-        return self.in_order(
-            loss.offset + series[..., 0] - moved_weights.sum(-1), weights + moved_weights
-        )
+        # t^c = 2 (1 + t^c) / 2 - 1 where a monomial can be negative
+        signed_weights = np.where(self._signed, weights, 0.0)
+        offset = loss.offset + series[..., 0] - signed_weights.sum(-1)
+        return self.contiguous(offset, weights + signed_weights)
 
     @abstractmethod
     def _series(self, loss: Loss) -> tuple[Array, Array]:
@@ -130,28 +138,28 @@ class OfMultisets(CellBasis):
 
     def inverse(self, points: Array) -> Array:
         """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
-        size = self._sizes[0]  # the least; its multisets of one member are in the members' order
-        is_power_of_one = (self._sizes == size) & (self.counts.max(-1) == size)
-        of_powers = np.asarray(points)[..., is_power_of_one]
-        levels = np.where(
-            np.broadcast_to(self._signed, self.size)[is_power_of_one], 2 * of_powers - 1, of_powers
-        )
-        root = levels if size == 1 else np.clip(levels, 0.0, 1.0) ** (1 / size)
-        return np.clip(self.place(root), self.floor, 1.0)
+        degree = self._sizes[0]  # the least; its powers of one coordinate are in their order
+        is_power_of_one = (self._sizes == degree) & (self.counts.max(-1) == degree)
+        is_signed = np.broadcast_to(self._signed, self.size)[is_power_of_one]
+        values = np.asarray(points)[..., is_power_of_one]
+        powers = np.where(is_signed, 2 * values - 1, values)
+        levels = powers if degree == 1 else np.clip(powers, 0.0, 1.0) ** (1 / degree)
+        return np.clip(self.outcomes_at(levels), self.floor, 1.0)
 
     def support(self) -> Support:
         """Cut the transformed coordinates into cells."""
         interval = sorted((np.array([self._low, self._high]) - self._origin) / self._unit)
         return CellSupport(self, *interval)
 
-    def place(self, levels: Array) -> Array:
+    def outcomes_at(self, levels: Array) -> Array:
         inner = np.clip(self._origin + self._unit * levels, self._low, self._high)
         return np.clip(np.exp(inner) if self.power == 0 else inner ** (1 / self.power), 0.0, 1.0)
 
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
-        bend = self.counts * (self.counts - 1.0) / np.where(self._signed, 2.0, 1.0)[..., None]
-        below = (high - low) ** 2 / 8 @ bend.T
+        scale = np.where(self._signed, 2.0, 1.0)[..., None]
+        curvature = self.counts * (self.counts - 1.0) / scale  # (n, d), of every axis
+        below = (high - low) ** 2 / 8 @ curvature.T
         is_even = (self.counts % 2 == 0).all(-1)
         return np.where(is_even | (low.min(1) >= 0)[:, None], 0.0, below), below
 
@@ -206,18 +214,18 @@ class MonomialBasis(OfMultisets):
 
     def _series(self, loss: Loss) -> tuple[Array, Array]:
         """Expand the power of the sum by the binomial theorem."""
-        power = self._checked(loss, PowerOfSum)
-        beta = power.exponent
+        power_loss = self._checked(loss, PowerOfSum)
+        exponent = power_loss.exponent
         orders = np.arange(self.degree + 1)
-        if self.homogeneous and ((beta != self.degree).any() or power.intercept.any()):
+        if self.homogeneous and ((exponent != self.degree).any() or power_loss.intercept.any()):
             raise ValueError(f"not homogeneous of degree {self.degree}; use homogeneous=False")
-        if ((beta % 1 != 0) | (beta < 1) | (beta > self.degree)).any():
+        if ((exponent % 1 != 0) | (exponent < 1) | (exponent > self.degree)).any():
             raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
-        beta = beta[..., None, None]
-        powers_of_intercept = power.intercept[..., None] ** np.maximum(beta - orders, 0)
-        return power.weights, power.amplitude[..., None] * (
-            comb(beta, orders) * powers_of_intercept
-        )
+        exponent = exponent[..., None, None]
+        other_exponents = np.maximum(exponent - orders, 0)
+        powers_of_intercept = power_loss.intercept[..., None] ** other_exponents
+        series = power_loss.amplitude[..., None] * (comb(exponent, orders) * powers_of_intercept)
+        return power_loss.weights, series
 
 
 class ChebyshevExponentialBasis(OfMultisets):
@@ -255,13 +263,14 @@ class ChebyshevExponentialBasis(OfMultisets):
         return cls(losses[0].outcomes, reach=reach, error=error, power=power, floor=floor)
 
     def _series(self, loss: Loss) -> tuple[Array, Array]:
-        family = self._checked(loss, ExponentialOfSum)
-        if (greatest_sum := float(np.abs(family.weights).sum(-1).max())) > self.reach * (1 + SLACK):
+        exponential_loss = self._checked(loss, ExponentialOfSum)
+        greatest_sum = float(np.abs(exponential_loss.weights).sum(-1).max())
+        if greatest_sum > self.reach * (1 + ROUNDING_SHARE):
             raise ValueError(
                 f"absolute weights add up to {greatest_sum:.6g}, beyond reach {self.reach:g}"
             )
-        direction, series = self._exponential(family.weights)
-        return direction, family.amplitude[..., None] * series
+        direction, series = self._exponential(exponential_loss.weights)
+        return direction, exponential_loss.amplitude[..., None] * series
 
     def _choose(self, error: float) -> tuple[int, float]:
         """Set origin and unit; return the least degree with at most this error, and its error."""
@@ -303,11 +312,11 @@ class ChebyshevExponentialBasis(OfMultisets):
     def _scaled(self, half_width: Array) -> Array:
         """Coefficients (..., k + 1) in u of the series of e^(H u), times e^-H."""
         orders = np.arange(self.degree + 1)
-        twice = np.where(orders == 0, 1.0, 2.0) * ive(orders, half_width[..., None])
-        table = np.zeros((self.degree + 1, self.degree + 1))
+        bessel = np.where(orders == 0, 1.0, 2.0) * ive(orders, half_width[..., None])
+        chebyshev_in_powers = np.zeros((self.degree + 1, self.degree + 1))  # T_j in u^s
         for j in orders:
-            table[j, : j + 1] = cheb2poly(np.eye(self.degree + 1)[j])[: j + 1]
-        return np.asarray(twice @ table)
+            chebyshev_in_powers[j, : j + 1] = cheb2poly(np.eye(self.degree + 1)[j])[: j + 1]
+        return np.asarray(bessel @ chebyshev_in_powers)
 
 
 class TaylorExponentialBasis(ChebyshevExponentialBasis):
@@ -320,16 +329,16 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
     def _choose(self, error: float) -> tuple[int, float]:
         nearest, farthest = sorted(np.abs([self._low, self._high]).tolist())
         self._unit = self._low if farthest > self._high else self._high
-        self._most = self.reach * farthest
-        if self._most > math.log(error / ROUNDING):  # e^C is about the largest coefficient
-            fault = (
-                f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding"
-            )
+        self._greatest_sum = self.reach * farthest  # C
+        if self._greatest_sum > math.log(error / ROUNDING):  # e^C is about the largest coefficient
+            series = f"Taylor's series up to {self._greatest_sum:.3g}"
+            fault = f"{series} loses an error of {error:g} to rounding"
             raise ValueError(f"{fault}; allow a greater error, a smaller reach or a greater floor")
         width = self.reach * (self._high - self._low)
         self.amplitude = math.exp(self.reach * nearest) / -math.expm1(-width)
         for degree in itertools.count(1):
-            remainder = self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
+            next_term = self._greatest_sum ** (degree + 1)
+            remainder = self.amplitude * next_term / math.factorial(degree + 1)
             if remainder <= error:
                 break
         self.convex_image = degree == 1 and nearest == 0
@@ -337,7 +346,7 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
 
     def _lambda(self) -> float:
         orders = np.arange(1, self.degree + 1)
-        return float((self._most**orders / factorial(orders)).sum())
+        return float((self._greatest_sum**orders / factorial(orders)).sum())
 
     def _exponential(self, weights: Array) -> tuple[Array, Array]:
         return weights * self._unit, 1 / factorial(np.arange(self.degree + 1))

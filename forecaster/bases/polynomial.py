@@ -56,8 +56,8 @@ from regretless.market.losses.basis import Basis, Support, of_form
 from regretless.market.numerics.storage import in_layout
 
 GRID = 20_000
-MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
-MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
+MAX_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
+MAX_EXACT_EXPONENTS = 6  # distinct ones that are listed one by one; more are interpolated
 KNOTS = 2049  # of a support
 
 
@@ -84,8 +84,8 @@ class LinearBasis(Basis):
         return points
 
     def support(self) -> Support:
-        none = np.zeros(self.size)
-        return SeparableSupport(self, np.array([0.0, 1.0]), none, none)
+        no_error = np.zeros(self.size)
+        return SeparableSupport(self, np.array([0.0, 1.0]), no_error, no_error)
 
 
 class PowerBasis(Basis):
@@ -121,37 +121,38 @@ class PowerBasis(Basis):
         self.exact = exact
         self.size = outcomes * count
         self.convex_image = count == 1
-        self._span = low, high = span or (float(self.exponents[0]), float(self.exponents[-1]))
+        low, high = span or (float(self.exponents[0]), float(self.exponents[-1]))
+        self._span = low, high
         if exact:
             return
         # Upper bounds on the Lebesgue constant and the remainder over the range, maxima of
         # polynomials of degree at most m, taken on a grid with spacing h. At an inner maximum M the
         # slope is 0, and Markov's inequality bounds the second derivative by
         # (2 / length)^2 m^2 (m^2 - 1) / 3 M, so the grid misses at most the share ``missed``.
-        rho = np.linspace(low, high, GRID + 1)
+        exponents_between = np.linspace(low, high, GRID + 1)
         missed = count**2 * (count**2 - 1) / (6 * GRID**2)
-        products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
+        products = np.abs(exponents_between[:, None] - self.exponents).prod(-1).max()
         remainder = products / math.factorial(count) * (count / (math.e * low)) ** count
-        lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
-        self.lipschitz = lebesgue / (1 - missed)
+        lebesgue_constant = float(np.abs(self._lagrange(exponents_between)).sum(-1).max())
+        self.lipschitz = lebesgue_constant / (1 - missed)
         self.error = float(remainder) / (1 - missed)
 
     @classmethod
     def covering(cls, low: float, high: float, outcomes: int, *, error: float = 0.01) -> Self:
         """Smallest interpolating basis for exponents in [low, high] within ``error``.
 
-        The nodes are Chebyshev's; ValueError if it takes more than ``MOST_EXPONENTS``.
+        The nodes are Chebyshev's; ValueError if it takes more than ``MAX_EXPONENTS``.
         """
         if not 0 < low <= high:
             raise ValueError(f"the range of exponents {low} to {high} must ascend from above 0")
-        for count in range(2, MOST_EXPONENTS + 1):
+        for count in range(2, MAX_EXPONENTS + 1):
             angles = (2 * np.arange(count) + 1) * np.pi / (2 * count)
             nodes = (low + high) / 2 - (high - low) / 2 * np.cos(angles)
             basis = cls(nodes, outcomes, exact=False, span=(low, high))
             if basis.error <= error:
                 return basis
-        told = f"exponents from {low} to {high} need more than {MOST_EXPONENTS} powers"
-        raise ValueError(f"{told} for an error of {error}; narrow the range or list fewer")
+        fault = f"exponents from {low} to {high} need more than {MAX_EXPONENTS} powers"
+        raise ValueError(f"{fault} for an error of {error}; narrow the range or list fewer")
 
     @classmethod
     def binomial(cls, degree: int, outcomes: int) -> Self:
@@ -168,24 +169,31 @@ class PowerBasis(Basis):
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Spread each weight over the powers of its coordinate, expanded about other points."""
-        power = self.accept(loss, SeparablePower)
-        offset = power.offset
-        weights = power.weights
-        table = weights[..., None] * self._lagrange(power.exponent)[..., None, None, :]
-        if power.centred:  # the binomial theorem
-            rho = power.exponent[..., None, None]
-            whole = self.exponents % 1 == 0
-            weights, centre = signed_powers(power)
-            listed = (self.exponents[whole] <= rho[..., None]).sum(-1) == rho
-            if not self.exact or ((centre != 0) & ~listed).any():
-                told = "a power p about another point than 0 needs an exact PowerBasis of 1..p"
-                raise ValueError(f"{told}, or BernsteinBasis")
-            left = rho[..., None] - self.exponents
-            used = (left == 0) | ((left > 0) & whole)
-            table = weights[..., None] * np.where(used, comb(rho[..., None], self.exponents), 0.0)
-            table = table * (-centre[..., None]) ** np.where(used, left, 0.0)
-            offset = offset + (weights * (-centre) ** rho).sum(-1)
-        return self.in_order(offset, table)
+        power_loss = self.accept(loss, SeparablePower)
+        if power_loss.centred:
+            return self._binomial_coefficients(power_loss)
+        lagrange_weights = self._lagrange(power_loss.exponent)[..., None, None, :]
+        weights_of_powers = power_loss.weights[..., None] * lagrange_weights  # (..., A, d, m)
+        return self.contiguous(power_loss.offset, weights_of_powers)
+
+    def _binomial_coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
+        """Expand w (y - centre)^p by the binomial theorem; shapes are (..., A, d, m)."""
+        self._lagrange(loss.exponent)  # refuses an exponent that the basis does not have
+        weights, centre = signed_powers(loss)
+        exponent = loss.exponent[..., None, None]
+        is_integer = self.exponents % 1 == 0
+        n_integers_up_to = (self.exponents[is_integer] <= exponent[..., None]).sum(-1)
+        has_all_integers = n_integers_up_to == exponent  # 1..p are among the exponents
+        if not self.exact or ((centre != 0) & ~has_all_integers).any():
+            fault = "a power p about another point than 0 needs an exact PowerBasis of 1..p"
+            raise ValueError(f"{fault}, or BernsteinBasis")
+        exponent_of_centre = exponent[..., None] - self.exponents  # p - k
+        occurs = (exponent_of_centre == 0) | ((exponent_of_centre > 0) & is_integer)
+        binomials = np.where(occurs, comb(exponent[..., None], self.exponents), 0.0)
+        weights_of_powers = weights[..., None] * binomials
+        powers_of_centre = (-centre[..., None]) ** np.where(occurs, exponent_of_centre, 0.0)
+        offset = loss.offset + (weights * (-centre) ** exponent).sum(-1)
+        return self.contiguous(offset, weights_of_powers * powers_of_centre)
 
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""
@@ -194,28 +202,40 @@ class PowerBasis(Basis):
 
     def support(self) -> Support:
         """Put knots along one coordinate, denser towards 0."""
-        rho = np.tile(self.exponents, self.outcomes)
-        knots = np.linspace(0, 1, KNOTS) ** max(2.0, 2 / float(rho.min()))
+        exponents = np.tile(self.exponents, self.outcomes)  # of every function (n,)
+        knots = np.linspace(0, 1, KNOTS) ** max(2.0, 2 / float(exponents.min()))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            bend = rho * np.abs(rho - 1) * knots[:, None] ** (rho - 2)
-        bend = np.nan_to_num(np.maximum(bend[:-1], bend[1:]), posinf=1e300)  # at 0: the range
-        by_bend = np.diff(knots)[:, None] ** 2 / 8 * bend
-        errors = np.minimum(by_bend, np.diff(knots[:, None] ** rho, axis=0)).max(0)
-        return SeparableSupport(self, knots, errors * (rho < 1), errors * (rho > 1))
+            curvature = exponents * np.abs(exponents - 1) * knots[:, None] ** (exponents - 2)
+        curvature = np.maximum(curvature[:-1], curvature[1:])  # the greatest of each cell
+        curvature = np.nan_to_num(curvature, posinf=1e300)  # at 0 the range counts
+        error_by_curvature = np.diff(knots)[:, None] ** 2 / 8 * curvature
+        ranges = np.diff(knots[:, None] ** exponents, axis=0)
+        errors = np.minimum(error_by_curvature, ranges).max(0)
+        is_concave = exponents < 1
+        is_convex = exponents > 1
+        return SeparableSupport(self, knots, errors * is_concave, errors * is_convex)
 
-    def _lagrange(self, rho: Array) -> Array:
-        """Lagrange weights (..., m) of exponents (...); unit vectors at the nodes, exactly."""
-        gaps, (low, high) = rho[..., None] - self.exponents, self._span
-        at_node = gaps == 0
-        if self.exact and not at_node.any(-1).all():
+    def _lagrange(self, exponents: Array) -> Array:
+        """Return the Lagrange weights L_k(rho) (..., m) of exponents rho (...).
+
+        At a node, an exponent of the basis, they are its unit vector, exactly. ValueError for an
+        exponent that the basis does not serve.
+        """
+        low, high = self._span
+        gaps = exponents[..., None] - self.exponents  # (..., m)
+        is_at_node = gaps == 0
+        if self.exact and not is_at_node.any(-1).all():
             raise ValueError(f"an exponent is not among {self.exponents.tolist()}")
-        if (rho < low).any() or (rho > high).any():
+        if (exponents < low).any() or (exponents > high).any():
             raise ValueError(f"an exponent lies outside the basis's range [{low:.6g}, {high:.6g}]")
-        shares = np.empty_like(gaps)
+        lagrange_weights = np.empty_like(gaps)
         for k, node in enumerate(self.exponents):
-            others = np.delete(self.exponents, k)
-            shares[..., k] = np.prod(np.delete(gaps, k, -1) / (node - others), axis=-1)
-        return np.where(at_node.any(-1)[..., None], at_node.astype(np.float64), shares)
+            other_nodes = np.delete(self.exponents, k)
+            gaps_to_others = np.delete(gaps, k, -1)
+            factors = gaps_to_others / (node - other_nodes)
+            lagrange_weights[..., k] = np.prod(factors, axis=-1)
+        unit_vectors = is_at_node.astype(np.float64)
+        return np.where(is_at_node.any(-1)[..., None], unit_vectors, lagrange_weights)
 
 
 class BernsteinBasis(Basis):
@@ -251,37 +271,41 @@ class BernsteinBasis(Basis):
         self._raise = comb(low, i) * comb(degree - low, k - i) / comb(degree, k)
 
     def transform(self, y: ArrayLike) -> Array:
-        each = np.asarray(y, dtype=np.float64)[..., None]
-        choose = comb(self.degree, self._orders)
-        rest = self.degree - self._orders
-        table = choose * each**self._orders * (1 - each) ** rest
-        return np.asarray(table.reshape(*table.shape[:-2], self.size))
+        coordinates = np.asarray(y, dtype=np.float64)[..., None]
+        binomials = comb(self.degree, self._orders)
+        opposite_orders = self.degree - self._orders
+        polynomials = binomials * coordinates**self._orders * (1 - coordinates) ** opposite_orders
+        return np.asarray(polynomials.reshape(*polynomials.shape[:-2], self.size))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the polar forms of the powers at the basis's degree, less a median each."""
-        power = self.accept(loss, SeparablePower)
-        exponent = power.exponent
+        power_loss = self.accept(loss, SeparablePower)
+        exponent = power_loss.exponent
         if ((exponent % 1 != 0) | (exponent > self.degree)).any():
             raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
-        weights, centre = signed_powers(power)
-        low = np.maximum(exponent[..., None, None, None] - self._orders, 0)
-        polar = (-centre[..., None]) ** low * (1 - centre[..., None]) ** self._orders
-        raised = np.einsum("...ki,...adi->...adk", self._raise[exponent.astype(np.intp)], polar)
-        table = weights[..., None] * raised
-        ordered = np.sort(table, axis=-1)
-        least = ordered[..., self.degree // 2]
-        most = ordered[..., (self.degree + 1) // 2]
-        constant = np.clip(table[..., 0], least, most)
-        return self.in_order(power.offset + constant.sum(-1), table - constant[..., None])
+        weights, centre = signed_powers(power_loss)
+        # (-c)^(q - k) (1 - c)^k of all orders k (..., A, d, p + 1); those above q are not used
+        n_zeros = np.maximum(exponent[..., None, None, None] - self._orders, 0)
+        polar_form = (-centre[..., None]) ** n_zeros * (1 - centre[..., None]) ** self._orders
+        raise_degree = self._raise[exponent.astype(np.intp)]
+        raised = np.einsum("...ki,...adi->...adk", raise_degree, polar_form)
+        bernstein_weights = weights[..., None] * raised
+        ordered = np.sort(bernstein_weights, axis=-1)
+        lower_median = ordered[..., self.degree // 2]
+        upper_median = ordered[..., (self.degree + 1) // 2]
+        constant = np.clip(bernstein_weights[..., 0], lower_median, upper_median)
+        offset = power_loss.offset + constant.sum(-1)
+        return self.contiguous(offset, bernstein_weights - constant[..., None])
 
     def inverse(self, points: Array) -> Array:
         """Label forecasts by linear precision, ``y_j = sum_k (k / p) s_{j,k}``, clipped."""
-        table = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, self.degree + 1)
-        return np.clip(table @ (self._orders / self.degree), 0.0, 1.0)
+        shape = (*points.shape[:-1], self.outcomes, self.degree + 1)
+        polynomials = np.asarray(points).reshape(shape)
+        return np.clip(polynomials @ (self._orders / self.degree), 0.0, 1.0)
 
     def support(self) -> Support:
-        bend = 2 * self.degree * (self.degree - 1)
-        errors = np.full(self.size, bend / (8 * (KNOTS - 1) ** 2))
+        curvature = 2 * self.degree * (self.degree - 1)
+        errors = np.full(self.size, curvature / (8 * (KNOTS - 1) ** 2))
         return SeparableSupport(self, np.linspace(0, 1, KNOTS), errors, errors)
 
 
@@ -293,11 +317,12 @@ def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
     """
     centre = np.where(loss.weights == 0, 0.0, loss.centre)
     exponent = loss.exponent[..., None, None]
-    outside = (centre < 0) | (centre >= 1)
-    smooth = (centre == 0) | (exponent % 2 == 0) | ((exponent % 1 == 0) & outside)
-    if not smooth.all():
-        told = "|y - c|^p is a polynomial on [0, 1] only for an even p"
-        raise ValueError(f"{told}, or an integer p and c outside")
+    is_outside = (centre < 0) | (centre >= 1)
+    is_even = exponent % 2 == 0
+    is_polynomial = (centre == 0) | is_even | ((exponent % 1 == 0) & is_outside)
+    if not is_polynomial.all():
+        fault = "|y - c|^p is a polynomial on [0, 1] only for an even p"
+        raise ValueError(f"{fault}, or an integer p and c outside")
     flipped = (centre >= 1) & (exponent % 2 == 1)
     return np.where(flipped, -loss.weights, loss.weights), centre
 
@@ -311,10 +336,10 @@ def linear(losses: Sequence[Loss]) -> Basis:
 @register.basis("powers")
 def powers(losses: Sequence[Loss], *, error: float = 0.01) -> Basis:
     """List the losses' exponents, or interpolate between them where there are many."""
-    own = [loss.exponent.ravel() for loss in of_form(losses, SeparablePower)]
-    exponents = np.unique(np.concatenate(own))
+    exponents_of_losses = [loss.exponent.ravel() for loss in of_form(losses, SeparablePower)]
+    exponents = np.unique(np.concatenate(exponents_of_losses))
     outcomes = losses[0].outcomes
-    if len(exponents) <= MOST_EXACT:
+    if len(exponents) <= MAX_EXACT_EXPONENTS:
         return PowerBasis(exponents, outcomes)
     return PowerBasis.covering(float(exponents[0]), float(exponents[-1]), outcomes, error=error)
 

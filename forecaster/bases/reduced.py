@@ -21,6 +21,7 @@ only fall with more functions, so that a step refits only functions whose old er
 greatest new one.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -37,15 +38,15 @@ from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.linear_program import Program, fitted, hand_over, new_highs
 
-SAMPLE = 2000
-UNSEEN = 6000
-CHUNK = 1000
-START = 6  # functions from pivoted QR before the greedy steps
+SAMPLE_OUTCOMES = 2000  # of the fit
+UNSEEN_OUTCOMES = 6000  # on which the fit is checked
+OUTCOMES_AT_ONCE = 1000  # of a check
+FUNCTIONS_FROM_QR = 6  # before the greedy steps
 PRECISION = 0.02  # share of the promise to which errors are minimised
 MARGIN = 0.98  # share of the promise that the fit to the sample aims at
-MOST = 400
-REPAIRS = 30
-NEAR = 2  # times that new outcomes are tried around the worst ones
+MAX_FUNCTIONS = 400
+MAX_REPAIRS = 30
+ROUNDS_NEAR_WORST = 2  # times that new outcomes are tried around the worst ones
 BUDGET = 1_000_000  # evaluations that a certificate may take, about a second
 QUICK_FUNCTIONS = 600  # functions that the quick variant looks at
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
@@ -74,7 +75,7 @@ class Reduction(NamedTuple):
 class ReducedBasis(Basis):
     """Real losses as basis functions, fitted to a population; its ``report`` is a ``Reduction``.
 
-    ValueError if ``MOST`` functions do not keep the promise.
+    ValueError if ``MAX_FUNCTIONS`` functions do not keep the promise.
 
     Parameters
     ----------
@@ -107,26 +108,32 @@ class ReducedBasis(Basis):
             error = FINE_ERROR if distinct <= MAX_FINE_FUNCTIONS else COARSE_ERROR
         if error <= 0 or cap <= 0:
             raise ValueError("error and cap must be positive")
-        listed = ExactLossesBasis(losses)
-        if quick and listed.size > QUICK_FUNCTIONS:
-            chosen_functions = stream(seed, "quick").choice(
-                listed.size, QUICK_FUNCTIONS, replace=False
+        population = ExactLossesBasis(losses)  # every distinct function of the losses
+        if quick and population.size > QUICK_FUNCTIONS:
+            rng = stream(seed, "quick")
+            population = population.chosen(
+                rng.choice(population.size, QUICK_FUNCTIONS, replace=False)
             )
-            listed = listed.chosen(chosen_functions)
-        self.outcomes = listed.outcomes
+        self.outcomes = population.outcomes
         self.promise = error
-        search = _searched(listed, error, cap, seed)
-        self.functions = listed.chosen(search.chosen)
+        search = _search_or_remember(population, error, cap, seed)
+        self.functions = population.chosen(search.chosen)
         self.size = len(search.chosen)
         self._sample = search.sample
         self._fit = search.fitter(cap, error)
-        fits = map(Fit, search.offset, search.weights, search.sampled)
-        self._fits: dict[Key, Fit] = dict(zip(listed.found, fits, strict=True))
+        fits = map(Fit, search.offset, search.weights, search.sampled_errors)
+        self._fits: dict[Key, Fit] = dict(zip(population.index_of_key, fits, strict=True))
         self.lipschitz = float(np.abs(search.weights).sum(1).max())
-        cost = self.lipschitz * self.size**0.5
-        errors = (search.sampled.max(), search.unseen)
-        self.report = Reduction(listed.size, self.size, self.lipschitz, cost, *map(float, errors))
-        self.error = float(max(errors))
+        sampled_error = search.sampled_errors.max()
+        self.report = Reduction(
+            functions=population.size,
+            size=self.size,
+            lipschitz=self.lipschitz,
+            cost=self.lipschitz * self.size**0.5,
+            sampled_error=float(sampled_error),
+            unseen_error=float(search.unseen_error),
+        )
+        self.error = float(max(sampled_error, search.unseen_error))
 
     transform = Delegated("functions")
     support = Delegated("functions")
@@ -135,24 +142,35 @@ class ReducedBasis(Basis):
         """Return the fitted coefficients, or the best on the sample for a loss not listed."""
         self.check_outcomes(loss)
         stack = loss.as_stack()
-        keys = [key for row in keys_of(stack) for key in row]
-        # once and for all: best coefficients are not unique
-        unlisted = [position for position, key in enumerate(keys) if key not in self._fits]
-        if unlisted:
-            rows, actions = np.divmod(unlisted, stack.actions)
-            distinct, row_of_unlisted = np.unique(rows, return_inverse=True)
-            values = stack[distinct].losses(self._sample)[:, row_of_unlisted, actions].T
-            for index in tour(values):
-                if (key := keys[unlisted[index]]) not in self._fits:
+        keys = list(itertools.chain.from_iterable(keys_of(stack)))  # of loss k's action a: k A + a
+        # Fits are kept: best coefficients are not unique, and a function shall keep its own.
+        without_fit = [position for position, key in enumerate(keys) if key not in self._fits]
+        if without_fit:
+            rows, actions = np.divmod(without_fit, stack.actions)
+            distinct_rows, distinct_index = np.unique(rows, return_inverse=True)
+            losses_on_sample = stack[distinct_rows].losses(self._sample)  # (M, distinct rows, A)
+            values = losses_on_sample[:, distinct_index, actions].T
+            for index in order_of_neighbours(values):
+                key = keys[without_fit[index]]
+                if key not in self._fits:  # equal functions are fitted once
                     self._fits[key] = self._fit(np.ascontiguousarray(values[index]))
-        offset, weights, _ = zip(*(self._fits[key] for key in keys), strict=True)
-        return self.in_order(np.array(offset).reshape(loss.offset.shape), np.array(weights))
+        fits = [self._fits[key] for key in keys]
+        offset = np.array([fit.offset for fit in fits]).reshape(loss.offset.shape)
+        return self.contiguous(offset, np.array([fit.weights for fit in fits]))
 
     def certified_error(self, losses: Loss) -> float:
         """Prove a bound on the error of these losses over the whole cube, by branch and bound."""
         offset, weights = self.coefficients(losses)
-        ranges = self.functions.enclosure, self.functions.slopes
-        return certify(losses, offset, weights, *ranges, budget=BUDGET, target=self.promise).upper
+        certificate = certify(
+            losses,
+            offset,
+            weights,
+            self.functions.enclosure,
+            self.functions.slopes,
+            budget=BUDGET,
+            target=self.promise,
+        )
+        return certificate.upper
 
 
 def scattered(count: int, outcomes: int, *, seed: int) -> Array:
@@ -176,36 +194,48 @@ class Fit(NamedTuple):
 
 
 class SupNormFit:
-    """Fits functions with n given ones, by their values on a sample of M outcomes.
+    """Fits functions f with n given ones s, by their values on a sample of M outcomes.
 
-    ``table`` (n, M) has the values of s. The ``working`` points grow in place, so that they can be
-    handed on: one joins where its error exceeds the program's by more than ``precision``.
+    Its linear program has the columns r+ (n), r- (n), r_0 and e, with r = r+ - r-. Its first row is
+    sum_i (r+_i + r-_i) <= ``max_weight_sum``; every working point adds two rows, which hold the
+    linear form plus e above f and the form minus e below it, and whose bounds are set for each f.
+
+    ``function_values`` (n, M) are those of s. ``working_points``, indices of the sample, grow in
+    place, so that they can be handed on: a point joins where its error exceeds the program's by
+    more than ``precision``.
     """
 
     def __init__(
-        self, table: Array, cap: float, *, working: list[int], precision: float = 2e-3
+        self,
+        function_values: Array,
+        max_weight_sum: float,
+        *,
+        working_points: list[int],
+        precision: float = 2e-3,
     ) -> None:
-        self.table = table
-        self.cap = cap
-        self.working = working
+        self.function_values = function_values
+        self.max_weight_sum = max_weight_sum
+        self.working_points = working_points
         self.precision = precision
         self._solver = new_highs()
-        size = len(table)
-        program = Program(  # r+, r-, r_0 and the error e; the values come later
-            cost=np.append(np.zeros(2 * size + 1), 1.0),
+        size = len(function_values)
+        no_weights = np.zeros(2 * size)
+        program = Program(
+            cost=np.append(no_weights, [0.0, 1.0]),
             matrix=np.append(np.ones(2 * size), [0.0, 0.0])[None],
-            row_upper=cap,
-            lower=np.append(np.zeros(2 * size), [-np.inf, 0.0]),
+            row_upper=max_weight_sum,
+            lower=np.append(no_weights, [-np.inf, 0.0]),
         )
         hand_over(self._solver, program)
         self._columns = np.arange(2 * size + 2, dtype=np.int32)
-        for point in working:
-            self._require(point)
+        for point in working_points:
+            self._add_rows_of(point)
 
     def __call__(self, values: Array) -> Fit:
-        size = len(self.table)
+        """Fit the function with these values (M,) on the sample."""
+        size = len(self.function_values)
         while True:
-            values_at_points = values[self.working]
+            values_at_points = values[self.working_points]
             no_limit = np.full(len(values_at_points), np.inf)
             lower = np.column_stack([values_at_points, -no_limit]).ravel()
             upper = np.column_stack([no_limit, values_at_points]).ravel()
@@ -213,28 +243,33 @@ class SupNormFit:
             self._solver.changeRowsBounds(len(rows), rows, lower, upper)  # type: ignore[attr-defined]
             solution = fitted(self._solver)
             weights = solution[:size] - solution[size : 2 * size]
-            weights *= self.cap / max(np.abs(weights).sum(), self.cap)  # by the solver's tolerance
-            offset, error = solution[-2:].tolist()
-            errors = np.abs(values - offset - weights @ self.table)
+            # the sum may be above its bound by the solver's tolerance
+            weights *= self.max_weight_sum / max(np.abs(weights).sum(), self.max_weight_sum)
+            offset, error_at_points = solution[-2:].tolist()
+            errors = np.abs(values - offset - weights @ self.function_values)
             worst = int(errors.argmax())
-            accepted_error = max(SLACK * error, error + self.precision)
-            cannot_grow = worst in self.working or len(self.working) >= MAX_WORKING_POINTS
+            accepted_error = max(SLACK * error_at_points, error_at_points + self.precision)
+            is_full = len(self.working_points) >= MAX_WORKING_POINTS
+            cannot_grow = worst in self.working_points or is_full
             if cannot_grow or errors[worst] <= accepted_error:
                 return Fit(offset, weights, float(errors[worst]))
-            self.working.append(worst)
-            self._require(worst)
+            self.working_points.append(worst)
+            self._add_rows_of(worst)
 
-    def _require(self, point: int) -> None:
+    def _add_rows_of(self, point: int) -> None:
         """Add the two rows of a working point: the form plus e above f, minus e below it."""
-        values = self.table[:, point]
-        for side in (1.0, -1.0):
-            row = np.concatenate([values, -values, [1.0, side]])
+        values = self.function_values[:, point]
+        for sign_of_error in (1.0, -1.0):
+            row = np.concatenate([values, -values, [1.0, sign_of_error]])
             self._solver.addRow(-np.inf, np.inf, len(row), self._columns, row)
 
 
-def tour(table: Array) -> Indices:
-    """Order rows (N, M) so that neighbours are alike: programs then start from a near solution."""
-    features = np.ascontiguousarray(table[:, :: max(table.shape[1] // 40, 1)])
+def order_of_neighbours(functions: Array) -> Indices:
+    """Order functions (N, M) so that neighbours are alike, from the first one on.
+
+    Programs that are solved in this order start from a near solution.
+    """
+    features = np.ascontiguousarray(functions[:, :: max(functions.shape[1] // 40, 1)])
     squares = (features**2).sum(axis=1)
     distance_penalty = np.zeros(len(features))
     order = np.empty(len(features), dtype=np.intp)
@@ -246,155 +281,185 @@ def tour(table: Array) -> Indices:
     return order
 
 
-class _Found(NamedTuple):
-    """What a search found: functions in ascending order, everybody's fits, and the last program."""
+class _SearchResult(NamedTuple):
+    """What a search leaves: n functions of N in ascending order, all fits, and the last program."""
 
-    chosen: list[int]
-    sample: Array
-    offset: Array
-    weights: Array
-    sampled: Array
-    unseen: float
-    table: Array
-    working: list[int]
+    chosen: list[int]  # (n,) which functions of the population are kept
+    sample: Array  # (M, d) outcomes
+    offset: Array  # (N,) of every function of the population, as are the next two
+    weights: Array  # (N, n)
+    sampled_errors: Array  # (N,) the greatest on the sample
+    unseen_error: float  # the greatest of all functions on outcomes that the fits did not see
+    function_values: Array  # (n, M) of the chosen functions on the sample
+    working_points: list[int]
 
     def fitter(self, cap: float, error: float) -> SupNormFit:
         """Return a program for functions that are not listed, as the search left it."""
-        precision = PRECISION * error
-        return SupNormFit(self.table, cap, working=self.working[:], precision=precision)
+        return SupNormFit(
+            self.function_values,
+            cap,
+            working_points=self.working_points[:],
+            precision=PRECISION * error,
+        )
 
 
-_remembered: dict[tuple[object, ...], _Found] = {}
+_remembered: dict[tuple[object, ...], _SearchResult] = {}
 
 
-def _searched(listed: ExactLossesBasis, error: float, cap: float, seed: int) -> _Found:
-    """Search, or remember what was found for the same functions, promise and seed."""
-    key = listed.identity, error, cap, seed
-    if remembered := _remembered.get(key):
+def _search_or_remember(
+    population: ExactLossesBasis, error: float, cap: float, seed: int
+) -> _SearchResult:
+    """Search, or remember the result for the same functions, promise and seed."""
+    key = population.identity, error, cap, seed
+    remembered = _remembered.get(key)
+    if remembered is not None:
         return remembered
-    search = _Search(listed, error=error, cap=cap, seed=seed)
+    search = _Search(population, error=error, cap=cap, seed=seed)
     weights = search.weights[:, np.argsort(search.chosen)]
     search.chosen.sort()
-    table = search.values[search.chosen]
-    unseen = float(search.unseen.max())
-    fits = search.offset, weights, search.sampled
-    remembered = _Found(search.chosen, search.sample, *fits, unseen, table, search.working)
+    result = _SearchResult(
+        chosen=search.chosen,
+        sample=search.sample,
+        offset=search.offset,
+        weights=weights,
+        sampled_errors=search.sampled_errors,
+        unseen_error=float(search.unseen_errors.max()),
+        function_values=search.values[search.chosen],
+        working_points=search.working_points,
+    )
     if weights.size <= MAX_REMEMBERED_NUMBERS:
         if len(_remembered) == MAX_REMEMBERED:
             _remembered.pop(next(iter(_remembered)), None)
-        _remembered[key] = remembered
-    return remembered
+        _remembered[key] = result
+    return result
 
 
 class _Search:
     """Chooses functions and fits everybody, until the promise is kept.
 
-    ``values`` (N, M) are all functions on the sample, stretched onto [0, 1], and ``errors`` (N,)
-    bounds on what each one's approximation by those ``chosen`` so far misses.
+    ``values`` (N, M) are all functions of the population on the sample, stretched onto [0, 1], and
+    ``errors`` (N,) bounds on what each one's approximation by those ``chosen`` so far misses.
     """
 
-    def __init__(self, listed: ExactLossesBasis, *, error: float, cap: float, seed: int) -> None:
-        self.listed = listed
+    def __init__(
+        self, population: ExactLossesBasis, *, error: float, cap: float, seed: int
+    ) -> None:
+        self.population = population
         self.error = error
         self.cap = cap
-        self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
-        self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
-        self.values = np.ascontiguousarray(listed.transform(self.sample).T)
+        self.sample = scattered(SAMPLE_OUTCOMES, population.outcomes, seed=seed)
+        self._unseen_outcomes = scattered(UNSEEN_OUTCOMES, population.outcomes, seed=seed + 1)
+        self.values = np.ascontiguousarray(population.transform(self.sample).T)
         losses = self._losses()
         thinned = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
-        order = qr(thinned.T, mode="r", pivoting=True)[1][: min(START, listed.size)]
-        self.chosen: list[int] = order.tolist()
-        self.working = list(range(0, SAMPLE, SAMPLE // 60))
-        self._tour = tour(losses)
-        self.errors = np.full(listed.size, np.inf)
+        pivots = qr(thinned.T, mode="r", pivoting=True)[1]
+        self.chosen: list[int] = pivots[: min(FUNCTIONS_FROM_QR, population.size)].tolist()
+        self.working_points = list(range(0, SAMPLE_OUTCOMES, SAMPLE_OUTCOMES // 60))
+        self._order_of_fits = order_of_neighbours(losses)
+        self.errors = np.full(population.size, np.inf)
         self._grow(MARGIN * error)
-        everyone = np.arange(listed.size)
-        size = len(self.chosen)
-        self.offset = np.zeros(listed.size)
-        self.weights = np.zeros((listed.size, size))
-        self.sampled = np.zeros(listed.size)
-        self.unseen = np.zeros(listed.size)
-        self._worst = np.zeros_like(everyone)  # of the unseen outcomes
+        everyone = np.arange(population.size)
+        self.offset = np.zeros(population.size)
+        self.weights = np.zeros((population.size, len(self.chosen)))
+        self.sampled_errors = np.zeros(population.size)
+        self.unseen_errors = np.zeros(population.size)
+        self._worst_outcome = np.zeros_like(everyone)  # the index of an unseen one
         self._refit(everyone)
         self._mend()
-        for round_number in range(
-            NEAR
-        ):  # new unseen outcomes around those where errors are greatest
-            worst = np.unique(self._others[self._worst], axis=0)
+        # new unseen outcomes around those where errors are greatest
+        for round_number in range(ROUNDS_NEAR_WORST):
+            worst_outcomes = np.unique(self._unseen_outcomes[self._worst_outcome], axis=0)
             rng = stream(seed + 2 + round_number, "near the worst")
-            centres = worst[rng.integers(len(worst), size=UNSEEN // 2)]
+            centre_indices = rng.integers(len(worst_outcomes), size=UNSEEN_OUTCOMES // 2)
+            centres = worst_outcomes[centre_indices]
             spread = rng.choice([0.01, 0.05], (len(centres), 1))
-            self._others = np.clip(centres + spread * rng.normal(size=centres.shape), 0.0, 1.0)
+            nearby = centres + spread * rng.normal(size=centres.shape)
+            self._unseen_outcomes = np.clip(nearby, 0.0, 1.0)
             self._check(everyone)
             self._mend()
 
     def _losses(self, rows: Any = slice(None)) -> Array:
         """Turn stretched functions back into losses on the sample (rows, M)."""
-        low = self.listed.low[rows, None]
-        scale = self.listed.scale[rows, None]
+        low = self.population.low[rows, None]
+        scale = self.population.scale[rows, None]
         return np.asarray(low + scale * self.values[rows])
 
     def fitter(self) -> SupNormFit:
         """Return the program for the present choice."""
-        table = self.values[self.chosen]
-        precision = PRECISION * self.error
-        return SupNormFit(table, self.cap, working=self.working, precision=precision)
+        return SupNormFit(
+            self.values[self.chosen],
+            self.cap,
+            working_points=self.working_points,
+            precision=PRECISION * self.error,
+        )
 
     def _grow(self, error: float) -> None:
-        """Add functions until all are within ``error``; ValueError if it takes more than MOST."""
+        """Add functions until all are within ``error``; ValueError if there would be too many."""
         while True:
             fit = self.fitter()
             is_refitted = np.isinf(self.errors)
-            for row in self._tour[is_refitted[self._tour]]:
+            for row in self._order_of_fits[is_refitted[self._order_of_fits]]:
                 self.errors[row] = fit(self._losses([row])[0]).error
-            # which misses most: others are refitted only where old errors leave doubt
-            while not is_refitted[row := int(self.errors.argmax())]:
-                self.errors[row] = min(self.errors[row], fit(self._losses([row])[0]).error)
-                is_refitted[row] = True
-            greatest = self.errors[row]
+            # Find the worst function: others are refitted only where old errors leave doubt.
+            worst = int(self.errors.argmax())
+            while not is_refitted[worst]:
+                new_error = fit(self._losses([worst])[0]).error
+                self.errors[worst] = min(self.errors[worst], new_error)
+                is_refitted[worst] = True
+                worst = int(self.errors.argmax())
+            greatest_error = self.errors[worst]
             count = len(self.chosen)
-            if greatest <= error:
+            if greatest_error <= error:
                 return
-            if count >= MOST or row in self.chosen:
+            if count >= MAX_FUNCTIONS or worst in self.chosen:
                 raise ValueError(
-                    f"{count} functions leave an error of {greatest:.3g}, not {error:.3g}"
+                    f"{count} functions leave an error of {greatest_error:.3g}, not {error:.3g}"
                 )
-            self.chosen.append(row)
+            self.chosen.append(worst)
 
     def _mend(self) -> None:
         """Add unseen outcomes where the promise is broken most, and refit those who broke it."""
-        for _ in range(REPAIRS):
-            broken = np.flatnonzero(self.unseen > self.error)
+        for _ in range(MAX_REPAIRS):
+            broken = np.flatnonzero(self.unseen_errors > self.error)
             if not len(broken):
                 return
-            worst = self._others[np.unique(self._worst[broken])]
-            self.working += range(len(self.sample), len(self.sample) + len(worst))
-            self.sample = np.vstack([self.sample, worst])
-            self.values = np.hstack([self.values, self.listed.transform(worst).T])
-            self.errors = np.maximum(self.sampled, np.minimum(self.unseen, self.error))
+            added_outcomes = self._unseen_outcomes[np.unique(self._worst_outcome[broken])]
+            n_before = len(self.sample)
+            self.working_points += range(n_before, n_before + len(added_outcomes))
+            self.sample = np.vstack([self.sample, added_outcomes])
+            added_values = self.population.transform(added_outcomes).T
+            self.values = np.hstack([self.values, added_values])
+            least_unseen = np.minimum(self.unseen_errors, self.error)
+            self.errors = np.maximum(self.sampled_errors, least_unseen)
             self.errors[broken] = np.inf
             self._grow(self.error)
-            more = len(self.chosen) - self.weights.shape[1]
-            self.weights = np.pad(self.weights, ((0, 0), (0, more)))
+            n_new_functions = len(self.chosen) - self.weights.shape[1]
+            self.weights = np.pad(self.weights, ((0, 0), (0, n_new_functions)))
             self._refit(broken)
         raise ValueError(f"the promise {self.error} is still broken on unseen outcomes; raise it")
 
     def _refit(self, rows: Indices) -> None:
-        fit = self.fitter()
-        for row in self._tour[np.isin(self._tour, rows)]:
-            self.offset[row], self.weights[row], self.sampled[row] = fit(self._losses([row])[0])
+        """Fit these functions of the population to the sample, and check them."""
+        fit_function = self.fitter()
+        for row in self._order_of_fits[np.isin(self._order_of_fits, rows)]:
+            fit = fit_function(self._losses([row])[0])
+            self.offset[row] = fit.offset
+            self.weights[row] = fit.weights
+            self.sampled_errors[row] = fit.error
         self._check(rows)
 
     def _check(self, rows: Indices) -> None:
         """Measure errors on the unseen outcomes, and where they are greatest."""
-        own = self.listed.chosen(rows)
-        order = np.argsort(self.chosen)
-        kept = self.listed.chosen(self.chosen)
-        misfits = []
-        for start in range(0, len(self._others), CHUNK):
-            outcomes = self._others[start : start + CHUNK]
-            linear = self.offset[rows] + kept.transform(outcomes) @ self.weights[rows][:, order].T
-            misfits.append(np.abs(linear - (own.low + own.scale * own.transform(outcomes))))
-        table = np.concatenate(misfits)
-        self._worst[rows] = table.argmax(axis=0)
-        self.unseen[rows] = table.max(axis=0)
+        checked_functions = self.population.chosen(rows)
+        chosen_functions = self.population.chosen(self.chosen)
+        weights = self.weights[rows][:, np.argsort(self.chosen)]
+        batches_of_errors = []
+        for start in range(0, len(self._unseen_outcomes), OUTCOMES_AT_ONCE):
+            outcomes = self._unseen_outcomes[start : start + OUTCOMES_AT_ONCE]
+            linear_forms = self.offset[rows] + chosen_functions.transform(outcomes) @ weights.T
+            stretched = checked_functions.transform(outcomes)
+            losses = checked_functions.low + checked_functions.scale * stretched
+            batches_of_errors.append(np.abs(linear_forms - losses))
+        errors = np.concatenate(batches_of_errors)  # (outcomes, rows)
+        self._worst_outcome[rows] = errors.argmax(axis=0)
+        self.unseen_errors[rows] = errors.max(axis=0)

@@ -40,26 +40,26 @@ def values(images: Array, direction: Array) -> Array:
 
 def excess(direction: Array, above: Array, below: Array) -> Array:
     """Bound how far h . s rises over its interpolant; ``above`` and ``below`` (..., n), h (n,)."""
-    risen = np.einsum("...i,i->...", above, np.maximum(direction, 0.0))
-    fallen = np.einsum("...i,i->...", below, np.maximum(-direction, 0.0))
-    return np.asarray(risen + fallen + ROUNDING * np.abs(direction).sum())
+    rise = np.einsum("...i,i->...", above, np.maximum(direction, 0.0))
+    fall = np.einsum("...i,i->...", below, np.maximum(-direction, 0.0))
+    return np.asarray(rise + fall + ROUNDING * np.abs(direction).sum())
 
 
 class ListedSupport(Support):
     """Listed outcomes (V, d), between which s is linear or constant."""
 
-    def __init__(self, basis: Basis, places: Array) -> None:
+    def __init__(self, basis: Basis, listed_outcomes: Array) -> None:
         self.outcomes = basis.outcomes
         self.size = basis.size
-        if len(places) * self.size > MAX_LISTED_NUMBERS:
-            fault = f"{len(places)} x {self.size} numbers are too many"
+        if len(listed_outcomes) * self.size > MAX_LISTED_NUMBERS:
+            fault = f"{len(listed_outcomes)} x {self.size} numbers are too many"
             raise ValueError(f"{fault}; use a coarser basis")
-        self._places = places
-        self._images = np.ascontiguousarray(basis.transform(places))
+        self._listed_outcomes = listed_outcomes
+        self._images = np.ascontiguousarray(basis.transform(listed_outcomes))  # (V, n)
 
     def best(self, direction: Array) -> Vertex:
         best_index = int(values(self._images, direction).argmax())
-        return Vertex(self._places[best_index], self._images[best_index])
+        return Vertex(self._listed_outcomes[best_index], self._images[best_index])
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
         """Return the greatest value of the list: there is none between."""
@@ -81,92 +81,101 @@ class SeparableSupport(Support):
         self._above = above
         self._below = below
         images = basis.transform(np.repeat(knots[:, None], self.outcomes, axis=1))
+        # (G, d, n / d): the functions of each coordinate at each knot
         self._images = np.ascontiguousarray(images.reshape(len(knots), self.outcomes, -1))
 
     def best(self, direction: Array) -> Vertex:
         """Return the outcome that is best coordinate by coordinate."""
-        levels = self._parts(direction).argmax(1)
-        image = self._images[levels, np.arange(self.outcomes)]
-        return Vertex(self._knots[levels], image.ravel())
+        best_knots = self._values_of_coordinates(direction).argmax(1)
+        image = self._images[best_knots, np.arange(self.outcomes)]
+        return Vertex(self._knots[best_knots], image.ravel())
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
         """Add up the coordinates' greatest values, and what they miss between the knots."""
         slack = excess(direction, self._above, self._below)
-        return float(self._parts(direction).max(1).sum() + slack)
+        return float(self._values_of_coordinates(direction).max(1).sum() + slack)
 
-    def _parts(self, direction: Array) -> Array:
+    def _values_of_coordinates(self, direction: Array) -> Array:
+        """Return what each coordinate (d, G) adds to h . s at each knot."""
         direction_of_coordinates = direction.reshape(self.outcomes, -1)
         return np.asarray(np.einsum("gdm,dm->dg", self._images, direction_of_coordinates))
 
 
 class CellBasis(Basis):
-    """A basis that knows how its functions bend over boxes, in coordinates of its own."""
+    """A basis that knows how its functions bend over boxes, in levels: coordinates of its own."""
 
-    def place(self, levels: Array) -> Array:
-        """Turn the own coordinates (T, d) into outcomes (T, d)."""
+    def outcomes_at(self, levels: Array) -> Array:
+        """Turn levels (T, d) into outcomes (T, d)."""
         return levels
 
     @abstractmethod
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Return ``above`` and ``below`` (T, n) on boxes with these corners (T, d)."""
+        """Return ``above`` and ``below`` (T, n) on boxes of levels with these corners (T, d)."""
 
 
 class CellSupport(ListedSupport):
     """A grid of cells with an error of interpolation each; the worst cells are split in halves.
 
-    Levels along an axis are even between the ends, or to a ``power``, as many as the limits allow.
+    The grid's levels along an axis are even between ``low`` and ``high``, or these raised to a
+    ``power``, which makes them denser towards 0; there are as many as the limits allow.
     """
 
     def __init__(self, basis: CellBasis, low: float, high: float, power: int = 1) -> None:
-        points = min(MAX_GRID_POINTS, MAX_GRID_NUMBERS // basis.size) ** (1 / basis.outcomes)
-        levels = np.linspace(low, high, max(int(points + 1e-9), 2)) ** power
-        super().__init__(basis, basis.place(grid_points(levels, basis.outcomes)))
+        max_points = min(MAX_GRID_POINTS, MAX_GRID_NUMBERS // basis.size)
+        levels_per_axis = max_points ** (1 / basis.outcomes)
+        levels_per_axis = max(int(levels_per_axis + 1e-9), 2)  # the root may be off by rounding
+        levels = np.linspace(low, high, levels_per_axis) ** power
+        super().__init__(basis, basis.outcomes_at(grid_points(levels, basis.outcomes)))
         self._basis = basis
         self._shape = (len(levels),) * self.outcomes
-        self._low, self._high = (
-            grid_points(corner_levels, self.outcomes) for corner_levels in (levels[:-1], levels[1:])
-        )
-        above, below = basis.errors(self._low, self._high)
-        self._above = _shared(above)
-        self._below = _shared(below)
+        self._low = grid_points(levels[:-1], self.outcomes)  # lowest corners of the cells (C, d)
+        self._high = grid_points(levels[1:], self.outcomes)
+        above, below = basis.errors(self._low, self._high)  # (C, n)
+        self._above = _first_row_if_equal(above)
+        self._below = _first_row_if_equal(below)
+        # of the unit cube (2^d, d)
         self._corners = np.array(list(product([0.0, 1.0], repeat=self.outcomes)))
 
     def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
         """Split the worst cells until their bound is close to a value that is attained."""
-        scores = values(self._images, direction)
-        grid = scores.reshape(self._shape)
+        values_at_corners = values(self._images, direction)
+        grid = values_at_corners.reshape(self._shape)
         for axis in range(self.outcomes):  # the greatest value at a corner of every cell
-            cells = grid.shape[axis] - 1
-            at_lower_ends = np.take(grid, range(cells), axis)
-            at_upper_ends = np.take(grid, range(1, cells + 1), axis)
+            n_cells = grid.shape[axis] - 1
+            at_lower_ends = np.take(grid, range(n_cells), axis)
+            at_upper_ends = np.take(grid, range(1, n_cells + 1), axis)
             grid = np.maximum(at_lower_ends, at_upper_ends)
-        value = grid.ravel() + excess(direction, self._above, self._below)
+        bounds = grid.ravel() + excess(direction, self._above, self._below)  # of the cells (C,)
         low = self._low
         high = self._high
-        attained = float(scores.max())
+        attained = float(values_at_corners.max())
         closeness = PRECISION * float(np.abs(direction).sum())
         n_split = max(MAX_CHILDREN // len(self._corners) ** 2, 1)
         for _ in range(MAX_SPLITS):
-            order = np.argsort(-value, kind="stable")
-            worst = order[:n_split][value[order[:n_split]] > max(attained + closeness, enough)]
+            good_enough = max(attained + closeness, enough)
+            worst = np.argsort(-bounds, kind="stable")[:n_split]
+            worst = worst[bounds[worst] > good_enough]
             if not len(worst):
                 break
-            half = (high[worst] - low[worst])[:, None] / 2
-            start = (low[worst, None] + self._corners * half).reshape(-1, self.outcomes)
-            end = start + np.repeat(half[:, 0], len(self._corners), axis=0)
-            corners = start[:, None] + self._corners * (end - start)[:, None]
-            places = self._basis.place(corners.reshape(-1, self.outcomes))
-            scores = values(self._basis.transform(places), direction)
-            best = scores.reshape(len(start), -1).max(1)
-            inside = best + excess(direction, *self._basis.errors(start, end))
-            attained = max(attained, float(best.max()))
-            kept = np.flatnonzero(value > attained)
+            half_sides = (high[worst] - low[worst])[:, None] / 2  # (split cells, 1, d)
+            child_low = (low[worst, None] + self._corners * half_sides).reshape(-1, self.outcomes)
+            child_high = child_low + np.repeat(half_sides[:, 0], len(self._corners), axis=0)
+            child_sides = (child_high - child_low)[:, None]
+            corners = child_low[:, None] + self._corners * child_sides  # (children, 2^d, d)
+            outcomes = self._basis.outcomes_at(corners.reshape(-1, self.outcomes))
+            values_at_corners = values(self._basis.transform(outcomes), direction)
+            best_of_children = values_at_corners.reshape(len(child_low), -1).max(1)
+            above, below = self._basis.errors(child_low, child_high)
+            bounds_of_children = best_of_children + excess(direction, above, below)
+            attained = max(attained, float(best_of_children.max()))
+            kept = np.flatnonzero(bounds > attained)
             kept = kept[~np.isin(kept, worst)]
-            value = np.concatenate([value[kept], inside])
-            low = np.vstack([low[kept], start])
-            high = np.vstack([high[kept], end])
-        return max(float(value.max(initial=-np.inf)), attained)
+            bounds = np.concatenate([bounds[kept], bounds_of_children])
+            low = np.vstack([low[kept], child_low])
+            high = np.vstack([high[kept], child_high])
+        return max(float(bounds.max(initial=-np.inf)), attained)
 
 
-def _shared(table: Array) -> Array:
-    return table[:1] if (table == table[0]).all() else table
+def _first_row_if_equal(rows: Array) -> Array:
+    """Return the first row alone (1, n) where all rows are equal: it is broadcast to the others."""
+    return rows[:1] if (rows == rows[0]).all() else rows

@@ -136,7 +136,7 @@ class Basis(ABC):
         if loss.outcomes != self.outcomes:
             raise ValueError(f"a loss over {loss.outcomes} outcomes; the basis has {self.outcomes}")
 
-    def in_order(self, offset: Array, weights: Array) -> tuple[Array, Array]:
+    def contiguous(self, offset: Array, weights: Array) -> tuple[Array, Array]:
         """Lay coefficients out in index order, as kernels read them: (..., A) and (..., A, n)."""
         weights = weights.reshape(*offset.shape, self.size)
         return np.ascontiguousarray(offset), np.ascontiguousarray(weights)

@@ -251,7 +251,7 @@ def test_the_cover_has_every_mrelu(dimension: int, bottom: int, top: int, stride
     z, thresholds = (lattice.lattice_points(first, top, dimension) for first in (bottom, 0))
     values = span.transform(z)
     assert values.shape == (len(z), span.size)
-    linear = values @ span.table.toarray().T + span.constant
+    linear = values @ span.coefficients.toarray().T + span.constant
     assert linear == pytest.approx(lattice.mrelu(z[:, None], thresholds[None]), abs=1e-9)
 
 

@@ -68,7 +68,7 @@ def test_the_fit_is_the_optimum(seed: int) -> None:
     table = rng.random((rng.integers(1, 6), rng.integers(3, 40)))
     cap = float(rng.choice([0.3, 1.0, 2.0, 50.0]))
     count = table.shape[1]
-    whole, grown = (SupNormFit(table, cap, working=list(range(n))) for n in (count, 1))
+    whole, grown = (SupNormFit(table, cap, working_points=list(range(n))) for n in (count, 1))
     for scale in (1.0, 0.03, 3.0):
         values = scale * rng.normal(size=count)
         least = optimum(table, values, cap)
