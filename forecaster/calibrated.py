@@ -105,6 +105,6 @@ class CalibratedMultiaccurate(Wrapping):
         rows = self.inner.instances[0].events.rows
         no_outcome = np.zeros(solved.points.shape[1])  # only how rows are played is read
         played = played_of(rows, solved.points, solved.weights, no_outcome)
-        mass_of_grid = played.seen[: len(self.grid)]
+        mass_of_grid = played.play_chance[: len(self.grid)]
         announced = np.flatnonzero(mass_of_grid)
         return Mixture(self.grid[announced], mass_of_grid[announced], solved.certificate)

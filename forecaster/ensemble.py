@@ -26,9 +26,9 @@ class EnsembleBroadcast(Wrapping):
         self._latest: Solution | None = None
 
     def mixture(self, x: object = None) -> Mixture:
-        return self._spelled(self.inner.mixture(x))
+        return self._with_ensembles(self.inner.mixture(x))
 
-    def _spelled(self, mixture: Mixture) -> Mixture:
+    def _with_ensembles(self, mixture: Mixture) -> Mixture:
         nearest = [self.solver.single(point) for point in mixture.points]
         self._latest = nearest[0]
         ensembles = tuple(found.ensembles[0] for found in nearest if found.ensembles)
@@ -37,7 +37,7 @@ class EnsembleBroadcast(Wrapping):
 
     def predict(self, x: object = None) -> Forecast:
         forecast = self.inner.predict(x)
-        return Forecast(self._spelled(forecast.mixture), forecast.index)
+        return Forecast(self._with_ensembles(forecast.mixture), forecast.index)
 
     def observe(self, feedback: RoundFeedback) -> None:
         self.inner.observe(feedback)  # its mixture has the same atoms as this one's

@@ -231,12 +231,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self._pending is None:
             raise UserError("no round is open; call mixture or predict first")
         rows = self.events.rows
-        if any(listed is group for listed in self.events.groups):
+        if any(protected is group for protected in self.events.groups):
             if self._suggestions is None:
                 return rows.best_responses(self.points)[rows.losses(group)]
             return self._suggestions[rows.losses(group)]
-        apart = ProtectedLosses(group.offset, group.weights)
-        return LossTable([apart]).best_responses(self.points)
+        without_policies = ProtectedLosses(group.offset, group.weights)
+        return LossTable([without_policies]).best_responses(self.points)
 
     def update(self, y: ArrayLike) -> None:
         if self._pending is None:
@@ -252,7 +252,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
         played = self._play_of_round(solution, statistics, drawn_atom)
         if len(solution.mass) > 1:
-            self.draws.add(played.seen, statistics, solution.mass)
+            self.draws.add(played.play_chance, statistics, solution.mass)
         self.events.charge(active_events, played)
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
@@ -270,19 +270,21 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     ) -> Played:
         """Return how the losses' owners played, in expectation and as drawn, and the biases.
 
-        While a reference is trusted it holds the realised losses, too: gains then are regrets.
+        While a reference is trusted the realised losses are in it, too: gains then are regrets.
+        ``statistics`` is s(y) (n,).
         """
         rows = self.events.rows
         realised_losses = None
         if self.trusting:
             realised_losses = rows.offset + rows.times(statistics)
         expected = played_of(rows, solution.points, solution.mass, statistics)
-        expected = expected._replace(losses=realised_losses)
+        expected = expected._replace(realised_losses=realised_losses)
         if len(solution.mass) == 1:
-            return expected._replace(drawn=expected)
-        if self.events.drawn and drawn_atom is not None:
-            drawn = played_of(rows, solution.points[[drawn_atom]], np.ones(1), statistics)
-            return expected._replace(drawn=drawn._replace(losses=realised_losses))
+            return expected._replace(as_drawn=expected)
+        if self.events.charges_drawn and drawn_atom is not None:
+            broadcast = played_of(rows, solution.points[[drawn_atom]], np.ones(1), statistics)
+            broadcast = broadcast._replace(realised_losses=realised_losses)
+            return expected._replace(as_drawn=broadcast)
         return expected
 
     def _evidence_against_reference(
@@ -296,7 +298,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         assert self.trust is not None  # noqa: S101 - a reference that is trusted has a test
         rows = self.events.rows
         cost = -float((played.bias * rows.weights).sum())
-        slopes = played.seen @ rows.weights
+        slopes = played.play_chance @ rows.weights
         greatest_shortfall = float(slopes @ statistics - np.minimum(slopes, 0.0).sum()) - cost
         surprise = 0.0
         if greatest_shortfall > ROUNDING:
@@ -382,8 +384,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         """
         if self.time:
             raise ValueError("stays are followed from the first round on; call follow before it")
-        promising = events or self.events
-        record = StayRecord(promising, group, losses, entered=entered, left=left)
+        record = StayRecord(events or self.events, group, losses, entered=entered, left=left)
         self.stays.append(record)
         return record
 
@@ -410,15 +411,15 @@ def check_parts(events: Any, solver: Any, reference: Any, basis: Any) -> None:
 
 def checked_losses(losses: Any, kind: type[Loss] = Loss) -> list[Any]:
     """Return the losses to protect as a list; ParameterError unless all are of a kind and fit."""
-    listed = list(losses) if isinstance(losses, list | tuple) else [losses]
+    protected = list(losses) if isinstance(losses, list | tuple) else [losses]
     cure = f"give a list of {kind.__name__} losses of market.losses, at least one"
-    if not listed or not all(isinstance(loss, kind) for loss in listed):
+    if not protected or not all(isinstance(loss, kind) for loss in protected):
         raise ParameterError(f"losses = {brief(losses)}: {cure}")
-    sizes = sorted({loss.outcomes for loss in listed})
-    if len(sizes) > 1:
-        told = " and ".join(map(str, sizes))
-        raise ParameterError(f"losses are of {told} outcomes; give losses of equally many")
-    return listed
+    numbers_of_outcomes = sorted({loss.outcomes for loss in protected})
+    if len(numbers_of_outcomes) > 1:
+        numbers = " and ".join(map(str, numbers_of_outcomes))
+        raise ParameterError(f"losses are of {numbers} outcomes; give losses of equally many")
+    return protected
 
 
 def checked_policies(policies: Any) -> list[Policy]:
@@ -430,7 +431,7 @@ def checked_policies(policies: Any) -> list[Policy]:
 
 
 def coefficients_of(basis: Basis, losses: Sequence[Loss]) -> list[tuple[Array, Array]]:
-    """Return each loss's coefficients; ParameterError where the basis does not span it."""
+    """Return each loss's offset and weights; ParameterError where the basis does not span it."""
     try:
         return [basis.coefficients(loss) for loss in losses]
     except ValueError as error:
@@ -460,9 +461,8 @@ class DecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        protected = checked_losses(losses, Linear)
-        forms = [(loss.offset, loss.weights) for loss in protected]
-        groups = grouped(forms, checked_policies(policies))
+        coefficients = [(loss.offset, loss.weights) for loss in checked_losses(losses, Linear)]
+        groups = protected_groups(coefficients, checked_policies(policies))
         super().__init__(VectorEvents(groups, rule_of(weights, horizon)), seed=seed)
 
 
@@ -504,7 +504,8 @@ class SmoothDecisionSwap(UnbiasedPrediction):
             check_positive("eta", eta)
         if response is not None and not callable(getattr(response, "play", None)):
             raise ParameterError(f"response = {brief(response)}: give a SmoothResponse")
-        losses = checked_losses(losses, Linear if basis is None else Loss)
+        form = Linear if basis is None else Loss  # of s(y) = y only linear losses are linear
+        losses = checked_losses(losses, form)
         policies = checked_policies(policies)
         basis = LinearBasis(losses[0].outcomes) if basis is None else checked_basis(basis)
         if not basis.convex_image:
@@ -512,8 +513,11 @@ class SmoothDecisionSwap(UnbiasedPrediction):
                 f"basis: the image of {type(basis).__name__} is curved, so that a prediction of "
                 "s(y) has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
             )
-        tables = coefficients_of(basis, losses)
-        groups = grouped(tables, policies, eta=eta, play=response.play if response else None)
+        coefficients = coefficients_of(basis, losses)
+        if response is None:
+            groups = protected_groups(coefficients, policies, eta=eta)
+        else:
+            groups = protected_groups(coefficients, policies, play=response.play)
         super().__init__(VectorEvents(groups, rule_of(weights, horizon)), basis=basis, seed=seed)
 
 
@@ -534,25 +538,30 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        tables = coefficients_of(checked_basis(basis), checked_losses(losses))
-        groups = grouped(tables, checked_policies(policies))
+        coefficients = coefficients_of(checked_basis(basis), checked_losses(losses))
+        groups = protected_groups(coefficients, checked_policies(policies))
         events = VectorEvents(groups, rule_of(weights, horizon))
         super().__init__(events, cube(basis.size, basis.hull), basis=basis, seed=seed)
 
 
-def grouped(
-    tables: Sequence[tuple[Array, Array]], policies: Sequence[Policy], **rule: Any
+def protected_groups(
+    coefficients: Sequence[tuple[Array, Array]], policies: Sequence[Policy], **response: Any
 ) -> list[ProtectedLosses]:
-    """Collect coefficient tables, (A,) with (A, n) or stacked, by their number of actions.
+    """Collect losses with equal numbers of actions into one group each.
 
-    ``rule`` are the fields of ``ProtectedLosses`` that say how the losses' owners respond.
+    ``coefficients`` are offset and weights of each loss: (A,) with (A, n) of one, (K, A) with
+    (K, A, n) of a stack. ``response`` are the fields of ``ProtectedLosses`` that say how the
+    losses' owners respond.
     """
-    stacks: dict[int, list[tuple[Array, Array]]] = {}
-    for offset, weights in tables:
-        stack = np.atleast_2d(offset), weights.reshape(-1, *weights.shape[-2:])
-        stacks.setdefault(offset.shape[-1], []).append(stack)
-    found = []
-    for own in stacks.values():
-        offset, weights = (np.concatenate(parts) for parts in zip(*own, strict=True))
-        found.append(ProtectedLosses(offset, weights, policies, **rule))
-    return found
+    offsets_by_actions: dict[int, list[Array]] = {}
+    weights_by_actions: dict[int, list[Array]] = {}
+    for offset, weights in coefficients:
+        n_actions = offset.shape[-1]
+        stacked_weights = weights.reshape(-1, *weights.shape[-2:])
+        offsets_by_actions.setdefault(n_actions, []).append(np.atleast_2d(offset))
+        weights_by_actions.setdefault(n_actions, []).append(stacked_weights)
+    groups = []
+    for n_actions, offsets in offsets_by_actions.items():
+        group_weights = np.concatenate(weights_by_actions[n_actions])
+        groups.append(ProtectedLosses(np.concatenate(offsets), group_weights, policies, **response))
+    return groups

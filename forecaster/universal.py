@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.base import EventSet, EventSums
-from regretless.forecaster.events.decision_events import VectorEvents, add, new_sums
+from regretless.forecaster.events.decision_events import VectorEvents, add_round, new_sums
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
 from regretless.forecaster.guarantees.norms import spread
@@ -63,8 +63,8 @@ def scales_for(rounds: int) -> int:
     return math.ceil(math.log2(max(rounds, MIN_ROOT_ROUNDS * math.sqrt(rounds))))
 
 
-def shares(scales: int, experts: int) -> Array:
-    """Return q of the cells of every scale (S,), which count as so many experts."""
+def priors_of_scales(scales: int, experts: int) -> Array:
+    """Return q of a cell of every scale (S,), where all cells count as so many experts."""
     return np.asarray(experts / (2.0 * scales * 2.0 ** np.arange(1, scales + 1)))
 
 
@@ -88,34 +88,36 @@ class CellEvents(VectorEvents):
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
         self.scales = scales
-        self.beyond = 2 ** (scales + 1) - 2
+        self.cell_rows = 2 ** (scales + 1) - 2
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
-        self.experts = experts or 2 * self.beyond
-        lines = self.rows.shape[0]
-        self.views = [
-            new_sums(slice(lines + 2**s - 2, lines + 2 ** (s + 1) - 2), 1, prior=float(q))
-            for s, q in enumerate(shares(scales, self.experts), start=1)
-        ]  # fmt: skip
+        self.experts = experts or 2 * self.cell_rows
+        # Scale s has 2^s cells, of width 2^-s; in the game's table they follow the losses' rows.
+        n_rows = self.rows.shape[0]
+        self.views = []
+        for scale, prior in enumerate(priors_of_scales(scales, self.experts), start=1):
+            first_row = n_rows + 2**scale - 2
+            rows_of_scale = slice(first_row, first_row + 2**scale)
+            self.views.append(new_sums(rows_of_scale, 1, prior=float(prior)))
 
     @property
     def alarms(self) -> int:
         """Count all cells with both signs, however few experts they count as in the prior."""
-        return 2 * self.beyond
+        return 2 * self.cell_rows
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         return list(self.views)
 
     def charge(self, active: list[EventSums], played: Played) -> None:
         """Add a round to the biases of the cells that hold a prediction."""
-        points, mass, truth = played.distribution
-        moved = mass * (points[:, 0] - truth[0])
+        points, mass, statistics = played.distribution
+        bias_of_points = mass * (points[:, 0] - statistics[0])
         for view in active:
-            cells = len(view.occupancy)
-            cell_of_point = (points[:, 0] * cells).astype(int)
-            occupancy = np.bincount(cell_of_point, mass, cells).astype(float)
-            gain = np.bincount(cell_of_point, moved, cells).astype(float)
-            add(view.arrays, gain[:, None], occupancy, self.rule.squared)
+            n_cells = len(view.occupancy)
+            cell_of_point = (points[:, 0] * n_cells).astype(int)
+            occupancy = np.bincount(cell_of_point, mass, n_cells).astype(float)
+            bias = np.bincount(cell_of_point, bias_of_points, n_cells).astype(float)
+            add_round(view.arrays, bias[:, None], occupancy, self.rule.squared)
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":
         return CellBound(self.rule, inputs, hull=hull, scales=self.scales, cells=self.experts)
@@ -128,17 +130,22 @@ class CellEvents(VectorEvents):
         """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
         biases_of_scales = []
         for sums in self.views:
-            of_scale = bound.with_inputs(prior=sums.prior)
-            biases_of_scales.append(of_scale.bias_at(sums.variation[:, 0]))
-        biases = np.concatenate(biases_of_scales)
-        return np.array([gaps @ biases[cells] for cells, gaps in stretches(group, self.scales)])
+            bound_of_scale = bound.with_inputs(prior=sums.prior)
+            biases_of_scales.append(bound_of_scale.bias_at(sums.variation[:, 0]))
+        greatest_biases = np.concatenate(biases_of_scales)  # of all cells
+        regrets = []
+        for cells, gaps in cells_of_actions(group, self.scales):
+            regrets.append(gaps @ greatest_biases[cells])
+        return np.array(regrets)
 
     def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return minus what all cells may have cost, gap by bias, as one gain (k, 1, 1)."""
         biases = np.concatenate([view.gain[:, 0] for view in self.views])
-        cells_and_gaps = stretches(group, self.scales)
-        cells_and_gaps_of_losses = (cells_and_gaps[k] for k in losses)
-        costs = [gaps @ np.abs(biases[cells]) for cells, gaps in cells_and_gaps_of_losses]
+        cells_and_gaps = cells_of_actions(group, self.scales)
+        costs = []
+        for k in losses:
+            cells, gaps = cells_and_gaps[k]
+            costs.append(gaps @ np.abs(biases[cells]))
         return -np.reshape(np.array(costs, dtype=np.float64), (-1, 1, 1))
 
     def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
@@ -164,56 +171,61 @@ class CellBound(CoordinateBound):
         thresholds = coefficients.shape[1] - 1
         if not thresholds:
             return np.zeros(len(coefficients))
-        cells = np.minimum(2.0 * thresholds, 2.0 ** np.arange(1, self.scales + 1))
-        of_scales = [
-            self.with_inputs(prior=float(prior)) for prior in shares(self.scales, self.cells)
-        ]
+        # how many cells of each scale the predictions of all actions are made of, at most (S,)
+        n_cells = np.minimum(2.0 * thresholds, 2.0 ** np.arange(1, self.scales + 1))
+        priors = priors_of_scales(self.scales, self.cells)
+        bounds_of_scales = [self.with_inputs(prior=float(prior)) for prior in priors]
         if self.rule.rooted and not self.inputs.trusted:  # multiples of the root of an occupancy
-            roots = np.array([float(of_scale.bias(1.0)) for of_scale in of_scales])
-            total = math.sqrt(rounds * float(cells @ roots**2))
+            factors = np.array([float(bound.bias(1.0)) for bound in bounds_of_scales])
+            total_bias = math.sqrt(rounds * float(n_cells @ factors**2))
         else:
             biases = []
-            for of_scale, count in zip(of_scales, cells, strict=True):
-                biases.append(float(of_scale.bias(rounds / count)))
-            total = float(cells @ biases)
-        return np.asarray(spread(coefficients) * total / rounds)
+            for bound, count in zip(bounds_of_scales, n_cells, strict=True):
+                biases.append(float(bound.bias(rounds / count)))
+            total_bias = float(n_cells @ biases)
+        return np.asarray(spread(coefficients) * total_bias / rounds)
 
 
 @lru_cache(maxsize=256)
-def stretches(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]]:
-    """Return for every loss the fewest cells on which its owner does one thing (m,).
+def cells_of_actions(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]]:
+    """Return for every loss the fewest cells on each of which its owner plays one action (m,).
 
-    And the greatest gap between the slope of that and others (m,).
+    And, of each cell, the greatest gap between the slope of that action and of others (m,).
     """
     finest = 2**scales
     cells_and_gaps = []
     predictions = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
-        alone = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        played = LossTable([alone]).best_responses(predictions)[0]
-        slope = alone.weights[0, :, 0]
-        gaps = np.abs(slope[:, None] - slope).max(1)
-        edges = [0, *(np.flatnonzero(np.diff(played)) + 1).tolist(), finest]
+        single_loss = ProtectedLosses(group.offset[[k]], group.weights[[k]])
+        best_actions = LossTable([single_loss]).best_responses(predictions)[0]
+        slope = single_loss.weights[0, :, 0]
+        gap_of_action = np.abs(slope[:, None] - slope).max(1)
+        changes = np.flatnonzero(np.diff(best_actions)) + 1
+        edges = [0, *changes.tolist(), finest]  # between two of them one action is the best
         cells = []
         gaps_of_cells = []
         for first, end in pairwise(edges):
-            for cell in _cells(first + finest, end + finest):
+            for cell in _cells_of_interval(first + finest, end + finest):
                 cells.append(cell)
-                gaps_of_cells.append(gaps[played[first]])
+                gaps_of_cells.append(gap_of_action[best_actions[first]])
         cells_and_gaps.append((np.array(cells), np.array(gaps_of_cells)))
     return cells_and_gaps
 
 
-def _cells(left: int, right: int) -> Iterator[int]:
-    """Yield the fewest cells whose union is finest ones, leaves of a tree with root 1."""
+def _cells_of_interval(left: int, right: int) -> Iterator[int]:
+    """Yield the fewest cells whose union is the finest ones from ``left`` to before ``right``.
+
+    Both are nodes of the tree of ``minimax.game.field_of_cells``, with the finest cells as leaves,
+    and go up a scale at a time; what is yielded are numbers of cells, nodes less 2.
+    """
     while left < right:
         if left == 1:  # all predictions: the two cells of the first scale
             yield from (0, 1)
             return
-        if left & 1:
+        if left & 1:  # a right child: its parent begins outside of the interval
             yield left - 2
-        if right & 1:
-            yield right - 3
+        if right & 1:  # the node before it is a left child, whose parent ends outside
+            yield (right - 1) - 2
         left = (left + 1) >> 1
         right = right >> 1
 
@@ -233,15 +245,17 @@ class Line(Box):
         self.hull: Hull = "box" if ends is None else "image"
 
     def single(self, point: Array) -> Solution:
-        solution = Solution(self._near(np.asarray(point)[None]), np.ones(1), None, unchanged=True)
-        return self._spelled(solution)
+        solution = Solution(
+            self._in_cells(np.asarray(point)[None]), np.ones(1), None, unchanged=True
+        )
+        return self._with_ensembles(solution)
 
-    def _near(self, points: Array) -> Array:
+    def _in_cells(self, points: Array) -> Array:
         """Move points (m, 1) to the predictions of their cells."""
         cells = np.floor(np.clip(points, 0.0, 1.0) * self.finest)
         return np.asarray((np.minimum(cells, self.finest - 1) + INSIDE) / self.finest)
 
-    def _spelled(self, solution: Solution) -> Solution:
+    def _with_ensembles(self, solution: Solution) -> Solution:
         if self._ends is None:
             return solution
         weights_of_points = np.hstack([1 - solution.points, solution.points])
@@ -249,18 +263,19 @@ class Line(Box):
         return replace(solution, ensembles=ensembles)
 
     def _play(self, game: Game) -> Solution:
-        def pull(cell: int) -> float:
+        def field_in(cell: int) -> float:
+            """Return h at the prediction of a finest cell."""
             return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
 
         # Neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains: strides
         # double until the sign of h changes, then the stretch between is halved.
-        near = int(self._near(game.start.points)[0, 0] * self.finest)
+        near = int(self._in_cells(game.start.points)[0, 0] * self.finest)
         last = self.finest - 1
-        direction = -1 if pull(near) > 0 else 1
+        direction = -1 if field_in(near) > 0 else 1
         stride = 1
         first = near
         far = min(max(first + direction * stride, 0), last)
-        while far != near and pull(far) * direction < 0:
+        while far != near and field_in(far) * direction < 0:
             near = far
             stride = 2 * stride
             far = min(max(first + direction * stride, 0), last)
@@ -268,25 +283,26 @@ class Line(Box):
         high = max(near, far)
         while high - low > 1:
             middle = (low + high) // 2
-            if pull(middle) > 0:
+            if field_in(middle) > 0:
                 high = middle
             else:
                 low = middle
 
         cells = np.unique((low, high))
-        mass = np.abs([pull(cell) for cell in cells[::-1]])  # h = 0 on average
+        mass = np.abs([field_in(cell) for cell in cells[::-1]])  # h = 0 on average
         if not mass.any():
             mass[0] = 1.0
         has_mass = mass > 0
         points = (cells[has_mass, None] + INSIDE) / self.finest
         mass = mass[has_mass] / mass.sum()
-        return self._spelled(Solution(points, mass, self.worst(mass, points, game.fields(points))))
+        certificate = self.worst(mass, points, game.fields(points))
+        return self._with_ensembles(Solution(points, mass, certificate))
 
     def choices(self, game: Game) -> Solution:
         """Return predictions all over the line, and the one to start from."""
         points = np.vstack([game.start.points, np.linspace(0, 1, MAX_LATTICE_POINTS)[:, None]])
-        points = np.unique(self._near(points), axis=0)
-        return self._spelled(Solution(points, np.empty(len(points)), None))
+        points = np.unique(self._in_cells(points), axis=0)
+        return self._with_ensembles(Solution(points, np.empty(len(points)), None))
 
 
 class UniversalDecisionSwap(UnbiasedPrediction):

@@ -36,9 +36,9 @@ from regretless.forecaster import (
 )
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.models import Aggregate
-from regretless.forecaster.models.aggregate import PANEL, made
+from regretless.forecaster.models.aggregate import PANEL, make_panel
 from regretless.forecaster.reference import BAND
-from regretless.forecaster.unbiased import grouped
+from regretless.forecaster.unbiased import protected_groups
 from regretless.forecaster.weights import AdaptiveWeights, Moment
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
@@ -105,7 +105,7 @@ FORECASTERS: dict[str, Callable[[int], Any]] = {
     "every task, grid": Grid,
     "one threshold": lambda _: DecisionSwap([threshold(0.5)]),
     "20 thresholds": lambda _: DecisionSwap(TWENTY),
-    "20, gains": lambda _: UnbiasedPrediction(Assignments(grouped(of(TWENTY), ()))),
+    "20, gains": lambda _: UnbiasedPrediction(Assignments(protected_groups(of(TWENTY), ()))),
     "running mean": lambda _: RunningMean(1),
 }
 
@@ -206,7 +206,7 @@ def on_horizons(outcomes: str, rounds: int, seed: int) -> Iterator[Row]:
 
 def panel() -> Aggregate:
     """Return the mean of the panel's models."""
-    return Aggregate(made(PANEL, 1), 1)
+    return Aggregate(make_panel(PANEL, 1), 1)
 
 
 WAYS: dict[str, Callable[[int], Any]] = {

@@ -22,7 +22,7 @@ import pandas as pd
 from paper.harness import Row, Table
 from paper.series import market, outcomes, tables
 from regretless.forecaster.models import Aggregate
-from regretless.forecaster.models.aggregate import PANEL, PolynomialWeights, made
+from regretless.forecaster.models.aggregate import PANEL, PolynomialWeights, make_panel
 from regretless.market.core.arrays import Array
 
 DATA = Path(__file__).parents[1] / "scenarios/data"
@@ -40,7 +40,7 @@ class Weighed(Aggregate):
     """The aggregate with another choice, told the losses of acting on each candidate."""
 
     def __init__(self, size: int, *, by_losses: int = 0, start: float = 0.0) -> None:
-        super().__init__(made(PANEL, size), size)
+        super().__init__(make_panel(PANEL, size), size)
         for weights in (self._own, self._common):
             weights._regret[0] = start  # noqa: SLF001 - nobody else needs to set it
         self.by_losses = by_losses

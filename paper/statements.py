@@ -54,10 +54,11 @@ class Exact(Box):
         super().__init__(SIZE)
         self.late, self.time = late, 0
 
-    def solve(self, rows: Any, table: Array, *, tolerance: float, **told: Any) -> Any:
+    def solve(self, rows: Any, signed_weights: Array, *, tolerance: float, **told: Any) -> Any:
         """Solve it."""
         self.time += 1
-        return super().solve(rows, table, tolerance=min(tolerance, self.late / self.time), **told)
+        limit = min(tolerance, self.late / self.time)
+        return super().solve(rows, signed_weights, tolerance=limit, **told)
 
 
 def crowd_of(seed: int) -> tuple[Crowd, ProtectedLosses]:

@@ -79,18 +79,21 @@ class WeightedEvents(ABC):
     prior: float = 1.0  # of each expert, beside 1 for others
 
     @abstractmethod
-    def add_to(self, table: Array, weights: Array) -> None:
-        """Add what weights, of the shape of the events' gains, make of the game's table (R, n)."""
+    def add_to(self, signed_weights: Array, weights: Array) -> None:
+        """Add the events' weights to the game's table of signed weights (R, n), in place.
+
+        ``weights`` have the shape of the events' gains.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedCoordinates(WeightedEvents):
     """Events whose experts are the coordinates of a prediction: weights are rows of the table."""
 
-    rows: slice = field(kw_only=True)  # of the table
+    rows: slice = field(kw_only=True)  # of the game's table
 
-    def add_to(self, table: Array, weights: Array) -> None:
-        table[self.rows] += weights
+    def add_to(self, signed_weights: Array, weights: Array) -> None:
+        signed_weights[self.rows] += weights
 
 
 class EventSet(Checkpointable, ABC):
@@ -107,8 +110,8 @@ class EventSet(Checkpointable, ABC):
     counts_regret: bool = False  # whether gains are regrets while a reference is trusted
     lengths: tuple[int, ...] = ()  # of the intervals over which it bounds regret
     run: int = 0  # the rounds of the run, which set the intervals' shares
-    drawn: bool = False  # whether it charges the prediction that was broadcast, beside expectations
-    beyond: int = 0  # lines of the game's table that follow those of the losses
+    charges_drawn: bool = False  # whether it charges what was broadcast, beside expectations
+    cell_rows: int = 0  # rows of the game's table for dyadic cells, after those of the losses
     prior: float = 1.0  # of each expert, beside 1 for those of other sets
 
     groups = Delegated("rows")
@@ -132,29 +135,32 @@ class EventSet(Checkpointable, ABC):
         """Yield active events in parts, each with its weights up to the common normalisation."""
 
     def table_of(self, active: Any, moment: Moment) -> Array:
-        """Return H (R + beyond, n), the signed weights of active events, which add up to 1.
+        """Return the round's game H (R + cell rows, n): the signed weights of active events.
 
-        All weights are taken relative to the greatest exponent and divided by their sum. What
-        coordinates weigh is added first, then what scalar events come to.
+        ``active`` is what ``active`` returned. All weights are taken relative to the greatest
+        exponent and divided by their sum, so that the weights of all experts add up to 1.
         """
         parts = list(self.weigh(active, moment))
         largest_exponent = max(part.weights.largest_exponent for part in parts)
         weights_of_parts = []
-        total = 0.0
+        total_weight = 0.0
         for part in parts:
-            weights, total_of_part = part.weights.relative_to(largest_exponent, part.prior)
+            weights, weight_of_part = part.weights.relative_to(largest_exponent, part.prior)
             weights_of_parts.append(weights)
-            total += total_of_part
-        total = total or 1.0
-        table = np.zeros((self.rows.shape[0] + self.beyond, self.size))
+            total_weight += weight_of_part
+        if total_weight == 0.0:  # nothing is weighed: the table is zero
+            total_weight = 1.0
+        signed_weights = np.zeros((self.rows.shape[0] + self.cell_rows, self.size))
+        # Coordinates are rows of the table, which is divided as a whole; scalar events, of which
+        # there are as many as gains, are divided before they are turned into coordinates.
         for part, weights in zip(parts, weights_of_parts, strict=True):
             if isinstance(part, WeightedCoordinates):
-                part.add_to(table, weights)
-        table /= total
+                part.add_to(signed_weights, weights)
+        signed_weights /= total_weight
         for part, weights in zip(parts, weights_of_parts, strict=True):
             if not isinstance(part, WeightedCoordinates):
-                part.add_to(table, weights / total)
-        return table
+                part.add_to(signed_weights, weights / total_weight)
+        return signed_weights
 
     @abstractmethod
     def charge(self, active: Any, played: Played) -> None:
@@ -182,7 +188,8 @@ class EventSet(Checkpointable, ABC):
         log_potentials = list[Array]()
         for sums in self.views:
             gain = sums.gain_in_band(band)
-            for gain_of_sign in (gain, -gain) if sums.both_signs else (gain,):
+            gains_of_signs = (gain, -gain) if sums.both_signs else (gain,)
+            for gain_of_sign in gains_of_signs:
                 is_weighed = np.isfinite(gain_of_sign)
                 potentials = self.rule.potentials(
                     gain_of_sign[is_weighed], sums.variation[is_weighed], band.zone
@@ -220,8 +227,8 @@ class EventSet(Checkpointable, ABC):
 
         ``at_entry`` (k, A, C) is what ``least_gained`` returned when each stay began.
         """
-        gained = self.most_gained(bound, group, losses) - at_entry
-        return np.asarray(np.maximum(gained, 0.0).max(2).sum(1))
+        greatest_gain = self.most_gained(bound, group, losses) - at_entry
+        return np.asarray(np.maximum(greatest_gain, 0.0).max(2).sum(1))
 
     def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
         """Bound the same of who acts on what was broadcast; None if only expectations are known."""
@@ -240,7 +247,7 @@ class EventSet(Checkpointable, ABC):
         return Together([self, other])
 
 
-Shared = list[tuple[EventSet, Any]]  # sets with their active events
+ActiveOfSets = list[tuple[EventSet, Any]]  # event sets, each with its active events
 
 
 class Together(EventSet):
@@ -261,17 +268,17 @@ class Together(EventSet):
         self.crossed = self.first.crossed
         self.joinable = self.first.joinable
         self.counts_regret = self.first.counts_regret
-        self.beyond = max(part.beyond for part in parts)
+        self.cell_rows = max(part.cell_rows for part in parts)
 
-    def active(self, x: object, suggestions: Indices | None = None) -> Shared:
+    def active(self, x: object, suggestions: Indices | None = None) -> ActiveOfSets:
         return [(part, part.active(x, suggestions)) for part in self.parts]
 
-    def weigh(self, active: Shared, moment: Moment) -> Iterator[WeightedEvents]:
+    def weigh(self, active: ActiveOfSets, moment: Moment) -> Iterator[WeightedEvents]:
         for part, active_events in active:
             for weighted in part.weigh(active_events, moment):
                 yield replace(weighted, prior=weighted.prior * part.prior)
 
-    def charge(self, active: Shared, played: Played) -> None:
+    def charge(self, active: ActiveOfSets, played: Played) -> None:
         for part, active_events in active:
             part.charge(active_events, played)
 
@@ -279,7 +286,7 @@ class Together(EventSet):
     def alarms(self) -> int:
         return sum(part.alarms for part in self.parts)
 
-    def exceeds(self, active: Shared, trust: SwitchTest, *, hint: bool = False) -> bool:
+    def exceeds(self, active: ActiveOfSets, trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(part.exceeds(events, trust, hint=hint) for part, events in active)
 
     def spent(self) -> float:
@@ -291,7 +298,10 @@ class Together(EventSet):
 
     @property
     def others(self) -> EventSet | None:
-        return next((part.others for part in self.parts if part.others), None)
+        for part in self.parts:
+            if part.others is not None:
+                return part.others
+        return None
 
     bound = Delegated("first")
     from_variation = Delegated("first")
@@ -326,18 +336,18 @@ class Intervals(Together):
         events.prior = length / self.run
         return events
 
-    def active(self, x: object, suggestions: Indices | None = None) -> Shared:
+    def active(self, x: object, suggestions: Indices | None = None) -> ActiveOfSets:
         """Return the active events of the whole and of open intervals."""
         count = 1 + sum(self._time >= length for length in self.lengths)
         return [(part, part.active(x, suggestions)) for part in self.parts[:count]]
 
-    def charge(self, active: Shared, played: Played) -> None:
+    def charge(self, active: ActiveOfSets, played: Played) -> None:
         super().charge(active, played)
         self._time += 1
         for part_index, length in enumerate(self.lengths, start=1):
             if self._time % length == 0:  # the interval is over
-                ended = self.parts[part_index]
-                self._ended += ended.spent() * ended.prior
+                ended_part = self.parts[part_index]
+                self._ended += ended_part.spent() * ended_part.prior
                 self.parts[part_index] = self._events_of_interval(length)
 
     @property

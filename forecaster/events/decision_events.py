@@ -40,16 +40,34 @@ def new_sums(rows: slice, size: int, *axes: int, prior: float = 1.0) -> EventSum
 
 
 @compiled()
-def add(sums: tuple[Array, Array, Array, Array], gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
-    """Add gains (rows, n) to the arrays of a view, where they were seen (rows,)."""
+def add_round(
+    sums: tuple[Array, Array, Array, Array],
+    bias_of_round: Array,
+    occupancy_of_round: Array,
+    squared: bool,  # noqa: FBT001
+) -> None:
+    """Add a round to running sums (compiled).
+
+    Parameters
+    ----------
+    sums : tuple of arrays (rows, n), (rows, n), (rows, n), (rows,)
+        Biases, variations, squares and occupancies of events; changed in place.
+    bias_of_round : array (rows, n)
+        What the round adds to each event's bias.
+    occupancy_of_round : array (rows,)
+        The chance of each event in the round; one of chance 0 has no bias.
+    squared : bool
+        Whether variations add up squares, and not sizes.
+    """
     bias, variation, squares, occupancy = sums
-    for r in range(gain.shape[0]):
-        if seen[r] > 0.0:
-            occupancy[r] += seen[r]
-            for i in range(gain.shape[1]):
-                bias[r, i] += gain[r, i]
-                variation[r, i] += gain[r, i] ** 2 if squared else abs(gain[r, i])
-                squares[r, i] += gain[r, i] ** 2
+    for r in range(bias_of_round.shape[0]):
+        if occupancy_of_round[r] > 0.0:
+            occupancy[r] += occupancy_of_round[r]
+            for i in range(bias_of_round.shape[1]):
+                gain = bias_of_round[r, i]
+                bias[r, i] += gain
+                variation[r, i] += gain**2 if squared else abs(gain)
+                squares[r, i] += gain**2
 
 
 class VectorEvents(EventSet):
@@ -66,19 +84,21 @@ class VectorEvents(EventSet):
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
         self.views = [new_sums(slice(0, self.rows.shape[0]), self.size)]
-        for g in self.groups:
-            sizes = self.size, len(g.policies), g.offset.shape[1]
-            self.views.append(new_sums(self.rows.slice(g), *sizes))
+        for group in self.groups:
+            n_policies = len(group.policies)
+            n_actions = group.offset.shape[1]
+            self.views.append(new_sums(self.rows.slice(group), self.size, n_policies, n_actions))
         self.experts = 2 * sum(view.gain.size for view in self.views)
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         """Return the events that can happen: all decision events, and one slice per policy."""
-        decision, *cross = self.views
-        return [decision] + [
-            sums.at(j, checked_suggestion(policy, x, group.offset.shape[1]))
-            for sums, group in zip(cross, self.groups, strict=True)
-            for j, policy in enumerate(group.policies)
-        ]
+        decision_events, *cross_events = self.views
+        active_events = [decision_events]
+        for group, events_of_group in zip(self.groups, cross_events, strict=True):
+            for policy_index, policy in enumerate(group.policies):
+                suggestion = checked_suggestion(policy, x, group.offset.shape[1])
+                active_events.append(events_of_group.at(policy_index, suggestion))
+        return active_events
 
     def weigh(self, active: list[EventSums], moment: Moment) -> Iterator[WeightedEvents]:
         for view in active:
@@ -87,7 +107,9 @@ class VectorEvents(EventSet):
 
     def charge(self, active: list[EventSums], played: Played) -> None:
         for view in active:
-            add(view.arrays, played.bias[view.rows], played.seen[view.rows], self.rule.squared)
+            bias = played.bias[view.rows]
+            occupancy = played.play_chance[view.rows]
+            add_round(view.arrays, bias, occupancy, self.rule.squared)
 
     def exceeds(self, active: list[EventSums], trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
@@ -102,41 +124,42 @@ class VectorEvents(EventSet):
 
     def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return <r(c) - r(a), B_a>, and for a policy the sum over what it suggests (k, A, C)."""
-        coefficients = group.weights[losses]
-        decision, cross = self._of_losses(group, losses, "gain")
-        value = decision @ coefficients.swapaxes(1, 2)
-        gained = [value - np.einsum("kaa->ka", value)[:, :, None]]
-        for bias in cross:  # (suggestions, k, A, n)
-            suggested = np.einsum("bkan,kbn->ka", bias, coefficients)
-            played = np.einsum("bkan,kan->ka", bias, coefficients)
-            gained.append((suggested - played)[:, :, None])
-        return np.concatenate(gained, axis=2)
+        coefficients = group.weights[losses]  # (k, A, n)
+        decision_biases, cross_biases = self._of_losses(group, losses, "gain")
+        value = decision_biases @ coefficients.swapaxes(1, 2)  # (k, A, A)
+        gains = [value - np.einsum("kaa->ka", value)[:, :, None]]
+        for bias in cross_biases:  # (suggestions, k, A, n)
+            value_of_suggested = np.einsum("bkan,kbn->ka", bias, coefficients)
+            value_of_played = np.einsum("bkan,kan->ka", bias, coefficients)
+            gains.append((value_of_suggested - value_of_played)[:, :, None])
+        return np.concatenate(gains, axis=2)
 
     def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound it by sum_i |r(c) - r(a)|_i |B_{a,i}|, and likewise what policies suggest."""
-        coefficients = group.weights[losses]
-        gaps = [np.abs(coefficients - coefficients[:, [c]]) for c in range(coefficients.shape[1])]
-        decision, cross = self._of_losses(group, losses, "variation")
-        bias = bound.bias_at(decision)
-        gained = [(gap * bias).sum(2) for gap in gaps]
-        for variation in cross:  # (suggestions, k, A, n)
-            of_suggestions = zip(gaps, variation, strict=True)
-            costs = [
-                (gap * bound.bias_at(variation_of_suggestion)).sum(2)
-                for gap, variation_of_suggestion in of_suggestions
-            ]
-            gained.append(np.sum(costs, axis=0))
-        return np.stack(gained, axis=2)
+        coefficients = group.weights[losses]  # (k, A, n)
+        n_actions = coefficients.shape[1]
+        # of every comparator c: |r(c) - r(a)| of all actions a and coordinates (k, A, n)
+        gaps = [np.abs(coefficients - coefficients[:, [c]]) for c in range(n_actions)]
+        decision_variations, cross_variations = self._of_losses(group, losses, "variation")
+        greatest_bias = bound.bias_at(decision_variations)
+        greatest_gains = [(gap * greatest_bias).sum(2) for gap in gaps]
+        for variation_by_suggestion in cross_variations:  # (suggestions, k, A, n)
+            gains_by_suggestion = []
+            for gap, variation in zip(gaps, variation_by_suggestion, strict=True):
+                gains_by_suggestion.append((gap * bound.bias_at(variation)).sum(2))
+            greatest_gains.append(np.sum(gains_by_suggestion, axis=0))
+        return np.stack(greatest_gains, axis=2)
 
     def _of_losses(self, group: ProtectedLosses, losses: Indices, name: str) -> tuple[Array, Array]:
         """Return one of the accumulators, by the name of a ``EventSums``'s field, of k losses.
 
         Of decision events (k, A, n), and of cross events (policies, suggestions, k, A, n).
         """
-        shape = group.weights.shape
-        decision = getattr(self.views[0], name)[self.rows.slice(group)].reshape(shape)
-        cross = getattr(self.views[1 + self.rows.place(group)], name)
-        return decision[losses], cross.reshape(*cross.shape[:2], *shape)[:, :, losses]
+        shape = group.weights.shape  # (K, A, n)
+        decision_sums = getattr(self.views[0], name)[self.rows.slice(group)].reshape(shape)
+        cross_sums = getattr(self.views[1 + self.rows.group_index(group)], name)
+        cross_sums = cross_sums.reshape(*cross_sums.shape[:2], *shape)
+        return decision_sums[losses], cross_sums[:, :, losses]
 
     def table(self) -> Iterator[Event]:
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))

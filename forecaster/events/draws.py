@@ -86,7 +86,7 @@ class Draws(Checkpointable):
 
     def of(self, group: ProtectedLosses, *, fixed: bool) -> Array:
         """Return V and what is sure, of a group's losses (2, K); ``fixed``: against actions."""
-        draws = self.groups[self._rows.place(group)]
+        draws = self.groups[self._rows.group_index(group)]
         near, surely = draws.ends
         far_of_action = draws.pairs.max(2) if fixed else draws.far
         return np.stack([near + far_of_action.sum(1), surely])

@@ -119,7 +119,7 @@ class Gains:
         bias = played.bias[self.rows].reshape(coefficients.shape)
         value = bias @ coefficients.swapaxes(1, 2)
         gain = value - np.einsum("kaa->ka", value)[:, :, None]
-        if played.losses is not None:
+        if played.realised_losses is not None:
             gain = self._capped_by_regret(gain, played)
         gain = gain / self.scale[:, None, None]
         gain_of_suggestions = np.take_along_axis(gain, suggested[:, None, :], 2)
@@ -127,21 +127,21 @@ class Gains:
 
     def _capped_by_regret(self, gain: Array, played: Played) -> Array:
         """Return the lesser of gains and regrets (K, A, A), each at most its range in size."""
-        assert played.losses is not None  # noqa: S101 - they are known while a reference is trusted
+        assert played.realised_losses is not None  # noqa: S101 - they are known while a reference is trusted
         n_losses, n_actions, _ = self.shape
-        chance = played.seen[self.rows].reshape(n_losses, n_actions)
-        realised_losses = played.losses[self.rows].reshape(n_losses, n_actions)
+        chance = played.play_chance[self.rows].reshape(n_losses, n_actions)
+        realised_losses = played.realised_losses[self.rows].reshape(n_losses, n_actions)
         regret = chance[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None, :])
         greatest = (chance * np.minimum(self.scale, 1.0)[:, None])[:, :, None]
         return np.asarray(np.clip(np.minimum(gain, regret), -greatest, greatest))
 
     def chance_or_one(self, played: Played) -> Array:
         """Return the chance of every played action (K, A, 1); 1 where it is 0."""
-        chance = played.seen[self.rows].reshape(*self.shape[:2], 1)
+        chance = played.play_chance[self.rows].reshape(*self.shape[:2], 1)
         return np.where(chance > 0, chance, 1.0)
 
     def folded(self, weights: Array, suggested: Indices) -> Array:
-        """Turn weights (K A C,) into coordinates' (R, n): sum_c w_c (r(c) - r(a)) / scale."""
+        """Turn weights (K A C,) into those of rows (R, n): sum_c w_c (r(c) - r(a)) / scale."""
         coefficients = self.group.weights  # (K, A, n)
         n_losses, n_actions, _ = self.shape
         every_loss = np.arange(n_losses)
@@ -152,8 +152,8 @@ class Gains:
         for comparator, actions in enumerate(suggested.T, start=self.constants):
             pull[every_loss, :, actions] += weights[:, :, comparator]
         pull /= self.scale[:, None, None]
-        table = pull @ coefficients - pull.sum(2, keepdims=True) * coefficients
-        return np.asarray(table.reshape(-1, coefficients.shape[2]))
+        signed_weights = pull @ coefficients - pull.sum(2, keepdims=True) * coefficients
+        return np.asarray(signed_weights.reshape(-1, coefficients.shape[2]))
 
     def exceeds(self, trust: SwitchTest, losses: int, *, hint: bool) -> bool:
         """Whether some regret is more than chance explains, or adds up to more over actions.
@@ -199,9 +199,9 @@ class WeightedGains(WeightedEvents):
     gains: "GainEvents"
     suggested: list[Indices]  # by policies and models to the losses of every group, (K, C - A) each
 
-    def add_to(self, table: Array, weights: Array) -> None:
-        pulls = self.gains.folded(self.suggested, weights)
-        table[: len(pulls)] += pulls
+    def add_to(self, signed_weights: Array, weights: Array) -> None:
+        weights_of_rows = self.gains.folded(self.suggested, weights)
+        signed_weights[: len(weights_of_rows)] += weights_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,14 +295,14 @@ class GainEvents(EventSet):
         yield WeightedGains(weights, gains=self, suggested=active)
 
     def folded(self, active: list[Indices], weights: Array) -> Array:
-        """Turn the weights of the scalar events into a table H (rows, n)."""
-        tables = []
+        """Turn the weights of the scalar events into signed weights of the losses' rows (R, n)."""
+        tables_of_groups = []
         weights_of_groups = np.split(weights, self._ends)
         for member, group_weights, suggested in zip(
             self.members, weights_of_groups, active, strict=True
         ):
-            tables.append(member.folded(group_weights, suggested))
-        return np.concatenate(tables)
+            tables_of_groups.append(member.folded(group_weights, suggested))
+        return np.concatenate(tables_of_groups)
 
     def gains_of_round(self, active: list[Indices], played: Played) -> list[Array]:
         """Return what a round adds to the gains of every group, (K, A, C) each."""
@@ -321,9 +321,9 @@ class GainEvents(EventSet):
             member.gain += gain
             member.variation += squares if self.rule.squared else np.abs(gain)
             member.squares += squares
-            if played.losses is not None:  # the switch test goes on
+            if played.realised_losses is not None:  # the switch test goes on
                 member.played_squares += squares / member.chance_or_one(played)
-        self.views[0].occupancy[:] += played.seen
+        self.views[0].occupancy[:] += played.play_chance
 
     @property
     def alarms(self) -> int:
@@ -332,8 +332,8 @@ class GainEvents(EventSet):
         The kinds are single regrets, sums over actions against actions and policies where these
         are comparators, and regrets to models where there are any.
         """
-        kinds = 1 + self.has_fixed + (self.models > 0)
-        return self.experts * kinds
+        kinds_of_test = 1 + self.has_fixed + (self.models > 0)
+        return self.experts * kinds_of_test
 
     def exceeds(self, active: list[Indices], trust: SwitchTest, *, hint: bool = False) -> bool:
         losses = self.losses * trust.tests // self.experts
@@ -351,7 +351,7 @@ class GainEvents(EventSet):
 
     def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound it by sum_a max_c of the gains' bounds; of gains, while a reference is trusted."""
-        member = self.members[self.rows.place(group)]
+        member = self.members[self.rows.group_index(group)]
         if bound.inputs.trusted:
             gains = np.maximum(member.gain, 0.0) + ROUNDING
         else:
@@ -360,7 +360,7 @@ class GainEvents(EventSet):
 
     def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return the gains against actions and policies (k, A, C), without those against models."""
-        member = self.members[self.rows.place(group)]
+        member = self.members[self.rows.group_index(group)]
         gain = member.gain[losses][:, :, : member.fixed]
         finite_gain = np.where(np.isfinite(gain), gain, 0.0)
         return np.asarray(member.scale[losses, None, None] * finite_gain)
@@ -369,7 +369,7 @@ class GainEvents(EventSet):
         """Bound the same by the rule's proof; while a reference is trusted, by the gains."""
         if bound.inputs.trusted:
             return self.least_gained(group, losses) + ROUNDING
-        member = self.members[self.rows.place(group)]
+        member = self.members[self.rows.group_index(group)]
         greatest_gain = bound.bias_at(member.variation[losses][:, :, : member.fixed])
         return np.asarray(member.scale[losses, None, None] * greatest_gain)
 
@@ -406,7 +406,7 @@ class Assignments(GainEvents):
         super().__init__(groups, rule, **gains)
         self.share = share
         self.risk = risk
-        self.drawn = risk is not None
+        self.charges_drawn = risk is not None
         self.unseen = 0
         self._price = math.log(share * self.experts / self.losses / len(ASSIGNMENT_RATES))
         # G, U and what was gained before the games (3, K, A, C)
@@ -419,7 +419,7 @@ class Assignments(GainEvents):
         comparator_shares = []
         exponents = []
         for gain, squares, _gained_before in self._parts:
-            shares, log_sums = _shares(gain, squares)
+            shares, log_sums = _comparator_shares(gain, squares)
             comparator_shares.append(shares)
             exponents.append(log_sums.sum(1) + log_rates)
         largest_exponent = max(float(exponent.max()) for exponent in exponents)
@@ -431,14 +431,14 @@ class Assignments(GainEvents):
         gains = self.gains_of_round(active, played)
         self._add_gains(gains, played)
         charged = played
-        if self.drawn:
-            self.unseen += played.drawn is None
-            charged = played.drawn or played
+        if self.charges_drawn:
+            self.unseen += played.as_drawn is None
+            charged = played.as_drawn or played
         if charged.bias is not played.bias:  # what was drawn is not the whole mixture
             gains = self.gains_of_round(active, charged)
         for member, gain, part in zip(self.members, gains, self._parts, strict=True):
             weighed_gain, squares, gain_before_games = part
-            if charged.losses is not None:  # no game yet: it is known, and not weighed
+            if charged.realised_losses is not None:  # no game yet: it is known, and not weighed
                 gain_before_games += gain
                 continue
             weighed_gain += gain
@@ -448,7 +448,7 @@ class Assignments(GainEvents):
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""
         log_potentials = []
         for gain, squares, _gain_before_games in self._parts:
-            _shares_of_comparators, log_sums = _shares(gain, squares)
+            _shares_of_comparators, log_sums = _comparator_shares(gain, squares)
             log_potentials.append((log_sums.sum(1) + self._price).ravel())
         of_gains = super().log_potential(band)
         return float(np.logaddexp.reduce([of_gains, *np.concatenate(log_potentials)]))
@@ -459,9 +459,9 @@ class Assignments(GainEvents):
 
     def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         by_gains = super().from_variation(bound, group)
-        if self.drawn:
+        if self.charges_drawn:
             return by_gains
-        by_assignments = self._assigned(bound, group)
+        by_assignments = self._bound_by_assignments(bound, group)
         if by_assignments is None:
             return by_gains
         return np.minimum(by_gains, by_assignments)
@@ -475,9 +475,9 @@ class Assignments(GainEvents):
         from entry to exit at most sum_a max_c (G_0 - G_s) more than that.
         """
         by_gains = super().over_stay(bound, group, losses, at_entry)
-        if self.drawn:
+        if self.charges_drawn:
             return by_gains
-        group_index = self.rows.place(group)
+        group_index = self.rows.group_index(group)
         member = self.members[group_index]
         _gain, squares, gain_before_games = self._parts[group_index]
         n_actions, n_comparators = member.shape[1:]
@@ -486,18 +486,19 @@ class Assignments(GainEvents):
         if since_the_games_began is None:
             return by_gains
         scale = member.scale[losses]
-        before = scale[:, None, None] * gain_before_games[losses][:, :, : member.fixed] - at_entry
-        by_assignments = before.max(2).sum(1) + scale * since_the_games_began
+        gain_in_units = scale[:, None, None] * gain_before_games[losses][:, :, : member.fixed]
+        before_the_games = (gain_in_units - at_entry).max(2).sum(1)
+        by_assignments = before_the_games + scale * since_the_games_began
         return np.asarray(np.minimum(by_gains, by_assignments))
 
     def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
-        if not self.drawn or self.unseen:
+        if not self.charges_drawn or self.unseen:
             return None
-        return self._assigned(bound, group)
+        return self._bound_by_assignments(bound, group)
 
-    def _assigned(self, bound: Any, group: ProtectedLosses) -> Array | None:
+    def _bound_by_assignments(self, bound: Any, group: ProtectedLosses) -> Array | None:
         """Bound the regret of a group's losses (K,) by the assignments; None without a bound."""
-        group_index = self.rows.place(group)
+        group_index = self.rows.group_index(group)
         member = self.members[group_index]
         _gain, squares, gain_before_games = self._parts[group_index]
         n_actions, n_comparators = member.shape[1:]
@@ -505,13 +506,14 @@ class Assignments(GainEvents):
         since_the_games_began = bound.assigned(greatest_squares, n_actions, n_comparators)
         if since_the_games_began is None:
             return None
-        before = np.maximum(gain_before_games[:, :, : member.fixed].max(2), 0.0).sum(1)
-        return np.asarray(member.scale * (before + since_the_games_began))
+        gain_against_best = gain_before_games[:, :, : member.fixed].max(2)
+        before_the_games = np.maximum(gain_against_best, 0.0).sum(1)
+        return np.asarray(member.scale * (before_the_games + since_the_games_began))
 
 
-def _shares(gain: Array, squares: Array) -> tuple[Array, Array]:
+def _comparator_shares(gain: Array, squares: Array) -> tuple[Array, Array]:
     """Return the shares of comparators (K, A, J, C), and the logarithms of their sums (K, A, J)."""
-    exponents = (
+    exponents = (  # (K, A, J, C)
         ASSIGNMENT_RATES[:, None] * gain[:, :, None]
         - ASSIGNMENT_COSTS[:, None] * squares[:, :, None]
     )

@@ -19,8 +19,12 @@ from regretless.market.core.compiled import compiled
 from regretless.market.core.fixed import Fixed
 from regretless.market.records import Policy
 
-RowArrays = tuple[Array, Array, Integers, Array, Array]  # a ``LossTable`` spelled out
-Room = tuple[Array, Array, Integers]  # what ``choose`` writes, as ``room_for`` describes it
+# The arrays of a ``LossTable`` that compiled kernels read: offsets (B, LANES) and weights
+# (B, n, LANES) of all rows in blocks, where the rows of each loss start (K + 1,), and the
+# smoothness ``eta`` and the margin ``tie`` of each loss's response (K,).
+RowArrays = tuple[Array, Array, Integers, Array, Array]
+# Arrays that ``write_responses`` fills; ``response_scratch`` makes and describes them.
+ResponseScratch = tuple[Array, Array, Integers]
 LANES = 32  # rows of a block, whose expected losses are added up side by side
 
 
@@ -66,88 +70,113 @@ class LossTable(Fixed):
         self.start = np.cumsum([0, *actions])
         self.shape: tuple[int, int] = int(self.start[-1]), self.size
         # (B, LANES), (B, n, LANES), the last filled up with zeros
-        self._blocks = _blocks(offset[:, None])[:, 0], _blocks(self.weights)
-        self.offset = self._blocks[0].reshape(-1)[: len(offset)]  # (R,), a view
+        self._offset_blocks = _in_blocks(offset[:, None])[:, 0]
+        self._weight_blocks = _in_blocks(self.weights)
+        self.offset = self._offset_blocks.reshape(-1)[: len(offset)]  # (R,), a view
         eta = np.repeat([np.inf if group.eta is None else group.eta for group in groups], counts)
         tie = np.repeat([group.tie for group in groups], counts)
-        self.arrays: RowArrays = *self._blocks, self.start, eta, tie
-        # the same rows, whose owners all play the best response, the lowest of those that tie
-        hard = np.full(len(eta), np.inf), np.zeros(len(tie))
-        self._hard_arrays: RowArrays = *self._blocks, self.start, *hard
+        self.arrays: RowArrays = (self._offset_blocks, self._weight_blocks, self.start, eta, tie)
+        # The same rows, whose owners all play the best response, the lowest of those that tie.
+        self._best_response_arrays: RowArrays = (
+            self._offset_blocks,
+            self._weight_blocks,
+            self.start,
+            np.full(len(eta), np.inf),
+            np.zeros(len(tie)),
+        )
         self.custom = tuple(group for group in groups if group.play is not None)
 
     @property
     def is_fixed(self) -> bool:
         return all(group.is_fixed for group in self.groups)
 
-    def place(self, group: ProtectedLosses) -> int:
-        """Return the place of a group; ValueError if it is not protected."""
+    def group_index(self, group: ProtectedLosses) -> int:
+        """Return the index of a group among all; ValueError if it is not protected."""
         if group not in self.groups:
             raise ValueError("the group is not protected")
         return self.groups.index(group)
 
     def losses(self, group: ProtectedLosses) -> slice:
-        """Return the places of a group's losses among all K."""
-        first = sum(len(own.offset) for own in self.groups[: self.place(group)])
+        """Return where a group's losses are among all K."""
+        first = sum(len(earlier.offset) for earlier in self.groups[: self.group_index(group)])
         return slice(first, first + len(group.offset))
 
     def slice(self, group: ProtectedLosses) -> slice:
-        """Return the places of a group's rows among all R."""
-        first = sum(own.offset.size for own in self.groups[: self.place(group)])
+        """Return where a group's rows are among all R."""
+        first = sum(earlier.offset.size for earlier in self.groups[: self.group_index(group)])
         return slice(first, first + group.offset.size)
 
     def best_responses(self, points: Array) -> Indices:
         """Return every loss's best response to each of M points: (K, M), ties to the lowest."""
-        best = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
-        room = room_for(self._hard_arrays)
-        played = room[2]
-        for j, point in enumerate(np.ascontiguousarray(points, dtype=np.float64)):
-            choose(self._hard_arrays, point, room)
-            best[:, j] = played[:, 0] - self.start[:-1]
-        return best
+        best_actions = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
+        scratch = response_scratch(self._best_response_arrays)
+        _, _, played_rows = scratch
+        for point_index, point in enumerate(np.ascontiguousarray(points, dtype=np.float64)):
+            write_responses(self._best_response_arrays, point, scratch)
+            best_actions[:, point_index] = played_rows[:, 0] - self.start[:-1]
+        return best_actions
 
     def times(self, vector: Array) -> Array:
         """Return ``weights @ vector`` (R,) without the copy."""
-        return np.asarray((vector @ self._blocks[1]).reshape(-1)[: self.start[-1]])
+        return np.asarray((vector @ self._weight_blocks).reshape(-1)[: self.start[-1]])
 
 
-def room_for(rows: RowArrays) -> Room:
-    """Make room for what ``choose`` writes.
+def response_scratch(rows: RowArrays) -> ResponseScratch:
+    """Make the arrays that ``write_responses`` fills.
 
-    A number for every place of the blocks (B, LANES), the same numbers in one line (a view of
-    them), and from where to where rows are played (K, 2). It is made here because kernels that
-    make or reshape arrays take several times as long to compile.
+    The expected loss of every row in blocks (B, LANES), the same memory in one line, where the
+    chances that rows are played take the losses' place, and from where to where the rows of each
+    loss are played (K, 2). They are made here because kernels that make or reshape arrays take
+    several times as long to compile.
     """
-    losses = np.empty(rows[0].shape)
-    played = np.empty((len(rows[2]) - 1, 2), np.int64)
-    return losses, losses.reshape(-1), played
+    losses_in_blocks = np.empty(rows[0].shape)
+    played_rows = np.empty((len(rows[2]) - 1, 2), np.int64)
+    return losses_in_blocks, losses_in_blocks.reshape(-1), played_rows
 
 
 @compiled()
-def choose(rows: RowArrays, point: Array, room: Room) -> None:
-    """Write which rows are played at a prediction, [k, 0] to before [k, 1], with probabilities."""
+def write_responses(rows: RowArrays, point: Array, scratch: ResponseScratch) -> None:
+    """Write which rows are played at a prediction, and with which chance (compiled).
+
+    Parameters
+    ----------
+    rows : RowArrays
+        The loss table.
+    point : array (n,)
+        The prediction.
+    scratch : ResponseScratch
+        Written: of loss k the rows from ``played_rows[k, 0]`` to before ``played_rows[k, 1]`` are
+        played, each with its ``play_chance``; other entries of ``play_chance`` mean nothing.
+    """
     offset, weights, start, eta, tie = rows
-    losses, chances, played = room  # ``chances`` are the expected losses at first
-    expected_rows(offset, weights, point, losses, 0, offset.shape[0])
+    # One piece of memory: expected losses first, which chances then replace loss by loss.
+    losses_in_blocks, play_chance, played_rows = scratch
+    row_losses = play_chance
+    expected_rows(offset, weights, point, losses_in_blocks, 0, offset.shape[0])
     for k in range(start.shape[0] - 1):
         first = start[k]
         end = start[k + 1]
-        best = lowest(chances, first, end, tie[k] if eta[k] == math.inf else 0.0)
+        margin = 0.0
         if eta[k] == math.inf:
-            chances[best] = 1.0
-            played[k, 0], played[k, 1] = best, best + 1
+            margin = tie[k]
+        best = lowest(row_losses, first, end, margin)
+        if eta[k] == math.inf:
+            play_chance[best] = 1.0
+            played_rows[k, 0] = best
+            played_rows[k, 1] = best + 1
             continue
         total = 0.0
-        least = chances[best]
+        least_loss = row_losses[best]
         for r in range(first, end):
-            chances[r] = math.exp(-eta[k] * (chances[r] - least))
-            total += chances[r]
+            play_chance[r] = math.exp(-eta[k] * (row_losses[r] - least_loss))
+            total += play_chance[r]
         for r in range(first, end):
-            chances[r] /= total
-        played[k, 0], played[k, 1] = first, end
+            play_chance[r] /= total
+        played_rows[k, 0] = first
+        played_rows[k, 1] = end
 
 
-def _blocks(rows: Array) -> Array:
+def _in_blocks(rows: Array) -> Array:
     """Put the rows of a table (R, n) side by side in blocks (B, n, LANES)."""
     filled = np.zeros((-(-len(rows) // LANES) * LANES, rows.shape[1]))
     filled[: len(rows)] = rows
@@ -156,62 +185,89 @@ def _blocks(rows: Array) -> Array:
 
 def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
-    seen, _ = _moved(rows.arrays, point[None], np.ones(1), np.zeros(len(point)))
+    no_outcome = np.zeros(len(point))  # only how rows are played is read
+    play_chance, _bias = _play_and_bias(rows.arrays, point[None], np.ones(1), no_outcome)
     for group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
-        play = group.play(expected_losses(group.offset, group.weights, point))
-        seen[rows.slice(group)] = play.ravel()
-    return np.asarray(seen)
+        strategies = group.play(expected_losses(group.offset, group.weights, point))
+        play_chance[rows.slice(group)] = strategies.ravel()
+    return np.asarray(play_chance)
 
 
 class Played(NamedTuple):
-    """What a round adds to the events, in expectation over the mixture."""
+    """How the owners of all losses play a round, and the bias of that, in expectation.
 
-    seen: Array  # (R,) E[q], how much every row was played
+    The expectation E is over the mixture of predictions p; q (R,) are the rows' responses.
+    """
+
+    play_chance: Array  # (R,) E[q], the chance that each row's action is played
     bias: Array  # (R, n) E[q (p - s)]; zero for rows that nobody plays
     distribution: tuple[Array, Array, Array]  # the mixture's points (m, n) and mass (m,), s(y) (n,)
-    drawn: "Played | None" = None  # the same of the prediction that was broadcast, if known
-    losses: Array | None = None  # (R,) charged while a reference was trusted
+    as_drawn: "Played | None" = None  # the same of the prediction that was broadcast, if known
+    realised_losses: Array | None = None  # (R,) while a reference is trusted; None otherwise
 
 
-def played_of(rows: LossTable, points: Array, mass: Array, truth: Array) -> Played:
-    """Compute what a mixture (m, n), (m,) of predictions adds where s(y) is ``truth`` (n,)."""
+def played_of(rows: LossTable, points: Array, mass: Array, statistics: Array) -> Played:
+    """Compute how rows are played under a mixture (m, n), (m,), where s(y) is ``statistics``."""
     if rows.custom:
-        shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
-        seen = shares.sum(0)
-        bias = shares.T @ points - np.outer(seen, truth)
+        responses = np.stack([responses_at(rows, point) for point in points])
+        chance_per_point = responses * mass[:, None]  # (m, R)
+        play_chance = chance_per_point.sum(0)
+        bias = chance_per_point.T @ points - np.outer(play_chance, statistics)
     else:
-        seen, bias = _moved(rows.arrays, points, mass, truth)
-    return Played(seen, bias, (points, mass, truth))
+        play_chance, bias = _play_and_bias(rows.arrays, points, mass, statistics)
+    return Played(play_chance, bias, (points, mass, statistics))
 
 
-def _moved(rows: RowArrays, points: Array, mass: Array, truth: Array) -> tuple[Array, Array]:
+def _play_and_bias(
+    rows: RowArrays, points: Array, mass: Array, statistics: Array
+) -> tuple[Array, Array]:
     """Return every row's E[q] (R,) and E[q (p - s)] (R, n)."""
-    seen = np.zeros(rows[2][-1])
-    moved = np.zeros((len(seen), points.shape[1]))
-    _add_played(rows, points, mass, truth, room_for(rows), seen, moved)
-    return seen, moved
+    play_chance = np.zeros(rows[2][-1])
+    bias = np.zeros((len(play_chance), points.shape[1]))
+    scratch = response_scratch(rows)
+    _add_play_and_bias(rows, points, mass, statistics, scratch, play_chance, bias)
+    return play_chance, bias
 
 
 @compiled()
-def _add_played(
-    rows: RowArrays, points: Array, mass: Array, truth: Array, room: Room, seen: Array, moved: Array
+def _add_play_and_bias(
+    rows: RowArrays,
+    points: Array,
+    mass: Array,
+    statistics: Array,
+    scratch: ResponseScratch,
+    play_chance: Array,
+    bias: Array,
 ) -> None:
-    """Add a mixture (m, n), (m,) to E[q] (R,) and E[q (p - s)] (R, n), which are 0, in place.
+    """Add a mixture to how rows are played and to their bias (compiled).
 
-    ``truth`` is s (n,); ``room`` is written by ``choose``.
+    Parameters
+    ----------
+    rows : RowArrays
+        The loss table.
+    points, mass : array (m, n), array (m,)
+        The mixture.
+    statistics : array (n,)
+        s(y).
+    scratch : ResponseScratch
+        Overwritten.
+    play_chance : array (R,)
+        E[q]; zeros that are written in place.
+    bias : array (R, n)
+        E[q (p - s)]; zeros that are written in place.
     """
-    _, chances, played = room
+    _, chance_at_point, played_rows = scratch
     for j in range(points.shape[0]):
-        choose(rows, points[j], room)
-        for k in range(played.shape[0]):
-            for r in range(played[k, 0], played[k, 1]):
-                share = mass[j] * chances[r]
-                if share > 0.0:
-                    seen[r] += share
+        write_responses(rows, points[j], scratch)
+        for k in range(played_rows.shape[0]):
+            for r in range(played_rows[k, 0], played_rows[k, 1]):
+                chance = mass[j] * chance_at_point[r]
+                if chance > 0.0:
+                    play_chance[r] += chance
                     for i in range(points.shape[1]):
-                        moved[r, i] += share * points[j, i]
-    for r in range(seen.shape[0]):
-        if seen[r] > 0.0:
+                        bias[r, i] += chance * points[j, i]
+    for r in range(play_chance.shape[0]):
+        if play_chance[r] > 0.0:
             for i in range(points.shape[1]):
-                moved[r, i] -= seen[r] * truth[i]
+                bias[r, i] -= play_chance[r] * statistics[i]

@@ -7,11 +7,11 @@ import numpy as np
 
 from regretless.forecaster.minimax.game import (
     GOLDEN,
-    LIGHTEST,
+    MIN_MASS,
     Game,
     HullSolver,
     Solution,
-    keep_off,
+    move_inside,
     project,
     steps_for,
     undominated,
@@ -54,9 +54,11 @@ class CubeSolver(HullSolver):
 
     def worst(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
-        mean = mass @ fields
-        least_pull = mean.min() if self.simplex else np.minimum(mean, 0.0).sum()
-        return float(mass @ (points * fields).sum(1) - least_pull)
+        mean_field = mass @ fields
+        mean_payment = mass @ (points * fields).sum(1)
+        # what nature's best choice s makes of the mean field: min over s of <mean field, s>
+        least_value = mean_field.min() if self.simplex else np.minimum(mean_field, 0.0).sum()
+        return float(mean_payment - least_value)
 
     @property
     def origin(self) -> Solution:
@@ -69,14 +71,15 @@ class CubeSolver(HullSolver):
         else:  # as ``project``, which a run that plays no game need not compile
             nearest = np.where(nearest <= 0.0, 0.0, np.minimum(nearest, 1.0))
         if self.off_ties:
-            keep_off(nearest, OFF_CENTRE, self.simplex)
-        return self._spelled(Solution(nearest[None], unchanged=True))
+            move_inside(nearest, OFF_CENTRE, self.simplex)
+        return self._with_ensembles(Solution(nearest[None], unchanged=True))
 
-    def _spelled(self, solution: Solution) -> Solution:
+    def _with_ensembles(self, solution: Solution) -> Solution:
+        """Add each point's ensemble, where the solver knows outcomes; by default it does not."""
         return solution
 
     def _play(self, game: Game) -> Solution:
-        """Add the last mixture's points and those of walks from nature's answers, to certify it."""
+        """Walk and mix; then from nature's answers, too, until the certificate is good enough."""
         tolerance = game.tolerance
         points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
         mass, answer = self.best(points, fields)
@@ -92,11 +95,11 @@ class CubeSolver(HullSolver):
             fields = np.vstack([fields, game.fields(last_points), fields_of_walk])
             mass, answer = self.best(points, fields)
             last_points = last_points[:0]  # once
-        has_weight = mass > LIGHTEST
+        has_weight = mass > MIN_MASS
         mass = mass[has_weight] / mass[has_weight].sum()
         points = points[has_weight]
         fields = fields[has_weight]
-        solution = self._spelled(Solution(points, mass))
+        solution = self._with_ensembles(Solution(points, mass))
         if solution.points is not points:  # off by rounding
             fields = game.fields(solution.points)
         return replace(solution, certificate=self.worst(mass, solution.points, fields))
@@ -104,10 +107,15 @@ class CubeSolver(HullSolver):
     def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
         points, fields = walked(
-            game.rows, game.table, origin, steps=steps, inset=game.inset, simplex=self.simplex
+            game.rows,
+            game.signed_weights,
+            origin,
+            steps=steps,
+            inset=game.inset,
+            simplex=self.simplex,
         )
-        undominated_points = undominated(points, fields)
-        return points[undominated_points], fields[undominated_points]
+        kept = undominated(points, fields)
+        return points[kept], fields[kept]
 
     def choices(self, game: Game) -> Solution:
         """Return points of a walk, and the corners of the simplex or a lattice in the box."""
@@ -118,8 +126,8 @@ class CubeSolver(HullSolver):
             lattice = lattice[:0]
         if self.off_ties:
             for point in lattice:
-                keep_off(point, game.inset, self.simplex)
-        return self._spelled(Solution(np.vstack([visited, lattice])))
+                move_inside(point, game.inset, self.simplex)
+        return self._with_ensembles(Solution(np.vstack([visited, lattice])))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
@@ -131,7 +139,8 @@ class CubeSolver(HullSolver):
         """Start the next walk at the mean of this mixture, and have n + 1 of its points at hand."""
         self._mean = solution.mass @ solution.points
         count = min(len(solution.points), len(self._last))
-        self._last[:count], self._last[count:] = solution.points[:count], np.nan
+        self._last[:count] = solution.points[:count]
+        self._last[count:] = np.nan
 
 
 class Box(CubeSolver):
@@ -149,35 +158,39 @@ class Box(CubeSolver):
 class Simplex(CubeSolver):
     """The game over the probabilities of n cells, whose indicators are s(y).
 
-    With ``places`` (n, d), one outcome in every cell, a prediction is its own ensemble.
+    With ``cell_outcomes`` (n, d), one in every cell, a prediction is its own ensemble.
     """
 
     hull: Hull = "simplex"
     simplex = True
 
-    def __init__(self, size: int, *, places: Array | None = None, off_ties: bool = False) -> None:
+    def __init__(
+        self, size: int, *, cell_outcomes: Array | None = None, off_ties: bool = False
+    ) -> None:
         centre = np.full(size, 1 / size)
         if off_ties:
-            keep_off(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
+            move_inside(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
         super().__init__(centre, off_ties=off_ties)
-        self._places = places
-        self.spelled = places is not None
+        self._cell_outcomes = cell_outcomes
+        self.spelled = cell_outcomes is not None
 
-    def _spelled(self, solution: Solution) -> Solution:
-        if self._places is None:
+    def _with_ensembles(self, solution: Solution) -> Solution:
+        if self._cell_outcomes is None:
             return solution
         points = np.maximum(solution.points, 0.0)
         points /= points.sum(1, keepdims=True)
-        ensembles = tuple(Ensemble(self._places[p > 0], p[p > 0]) for p in points)
+        ensembles = tuple(Ensemble(self._cell_outcomes[p > 0], p[p > 0]) for p in points)
         return replace(solution, points=points, ensembles=ensembles)
 
     def check(self, statistics: Array) -> None:
         super().check(statistics)
         if abs(statistics.sum() - 1) > 1e-9:
-            told = f"y = {brief(statistics.tolist())}"
-            raise ParameterError(f"{told}: update needs numbers that sum to 1")
+            fault = f"y = {brief(statistics.tolist())}"
+            raise ParameterError(f"{fault}: update needs numbers that sum to 1")
 
 
 def cube(size: int, hull: Hull, *, off_ties: bool = False) -> CubeSolver:
     """Make the solver of a basis's own hull."""
-    return (Simplex if hull == "simplex" else Box)(size, off_ties=off_ties)
+    if hull == "simplex":
+        return Simplex(size, off_ties=off_ties)
+    return Box(size, off_ties=off_ties)

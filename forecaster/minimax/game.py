@@ -35,11 +35,11 @@ import numpy as np
 
 from regretless.forecaster.events.loss_table import (
     LossTable,
-    Room,
+    ResponseScratch,
     RowArrays,
-    choose,
+    response_scratch,
     responses_at,
-    room_for,
+    write_responses,
 )
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
@@ -53,34 +53,51 @@ from regretless.market.records import Ensemble
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
 # Below this tolerance, that of round 625, the twenty end shorter: fewer rounds need two programs.
-FINE = 2e-3
-SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
+FINE_TOLERANCE = 2e-3
+SHRINKING = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
 # Where coefficients add up to the same for all actions, corners of the box are ties. Points that
 # shall not tie keep off its sides by about this share of the tolerance; drawing all in piles up.
 INSET = 0.1
 GOLDEN = (math.sqrt(5) - 1) / 2
-LIGHTEST = 1e-9  # atoms with less weight are dropped
+MIN_MASS = 1e-9  # of an atom; lighter ones are dropped
+ROUNDING = 1e-9  # of a worst case
 
 
 def steps_for(tolerance: float) -> Array:
-    """Return the sizes of 60 steps; below ``FINE`` the last shrink as the tolerance, like 1 / t."""
-    if tolerance >= FINE:
+    """Return the sizes of 60 steps: of a ``FINE_TOLERANCE`` the last ones shrink with it."""
+    if tolerance >= FINE_TOLERANCE:
         return WALK
-    return np.asarray(WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance)))
+    return np.asarray(WALK * SHRINKING ** max(0.0, math.log10(FINE_TOLERANCE / tolerance)))
 
 
 @compiled()
-def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Array) -> None:
-    """Write h(point) into ``out`` (n,)."""
-    choose(rows, point, room)
-    _, chances, played = room
-    for i in range(out.shape[0]):
-        out[i] = 0.0
-    for k in range(played.shape[0]):
-        for r in range(played[k, 0], played[k, 1]):
-            if chances[r] > 0.0:
-                for i in range(table.shape[1]):
-                    out[i] += chances[r] * table[r, i]
+def write_field(
+    rows: RowArrays, signed_weights: Array, point: Array, scratch: ResponseScratch, field: Array
+) -> None:
+    """Write h(point) = sum_r q(r, point) H_r (compiled).
+
+    Parameters
+    ----------
+    rows : RowArrays
+        The loss table, of R rows.
+    signed_weights : array (R, n)
+        H, the round's game.
+    point : array (n,)
+        The prediction.
+    scratch : ResponseScratch
+        Overwritten.
+    field : array (n,)
+        Written.
+    """
+    write_responses(rows, point, scratch)
+    _, play_chance, played_rows = scratch
+    for i in range(field.shape[0]):
+        field[i] = 0.0
+    for k in range(played_rows.shape[0]):
+        for r in range(played_rows[k, 0], played_rows[k, 1]):
+            if play_chance[r] > 0.0:
+                for i in range(signed_weights.shape[1]):
+                    field[i] += play_chance[r] * signed_weights[r, i]
 
 
 @compiled()
@@ -133,8 +150,11 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 
 @compiled()
-def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
-    """Keep a point (n,) off the sides of the hull in place, of no two by the same distance."""
+def move_inside(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
+    """Move a point (n,) in place off the sides of the hull, off no two by the same distance.
+
+    ``inset`` bounds the distance, in units of the prediction.
+    """
     total = 0.0
     for i in range(point.shape[0]):
         share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
@@ -149,35 +169,59 @@ def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
 
 
 @compiled()
-def _step_into(point: Array, field: Array, step: float, simplex: bool, out: Array) -> None:  # noqa: FBT001
-    """Write into ``out`` (n,) the nearest point of the hull to one moved against its field."""
+def _write_next_point(
+    next_point: Array,
+    point: Array,
+    field: Array,
+    step: float,
+    simplex: bool,  # noqa: FBT001
+) -> None:
+    """Write the next point (n,) of a walk: one step from a point against its field, in the hull."""
     largest = 0.0
     for i in range(field.shape[0]):
         largest = max(largest, abs(field[i]))
     length = step / largest if largest > 0.0 else 0.0
     for i in range(field.shape[0]):
-        out[i] = point[i] - length * field[i]
-    project(out, simplex)
+        next_point[i] = point[i] - length * field[i]
+    project(next_point, simplex)
 
 
 @compiled()
-def _walk(
+def _write_walk(
+    points: Array,
+    fields: Array,
     rows: RowArrays,
-    table: Array,
+    signed_weights: Array,
     steps: Array,
     inset: float,
     simplex: bool,  # noqa: FBT001
-    room: Room,
-    points: Array,
-    fields: Array,
+    scratch: ResponseScratch,
 ) -> None:
-    """Walk from the first of the points, one step size after the other; write points and fields."""
+    """Walk against h from the first of the points (compiled).
+
+    Parameters
+    ----------
+    points : array (T, n)
+        The first is where the walk begins; the others are written.
+    fields : array (T, n)
+        h at the points; written.
+    rows, signed_weights
+        The loss table and the game H, as in ``write_field``.
+    steps : array (T,)
+        Sizes of the steps, in units of the prediction; the last is not taken.
+    inset : float
+        How far points are kept off the sides of the hull.
+    simplex : bool
+        Whether the hull is the simplex, and not the box.
+    scratch : ResponseScratch
+        Overwritten.
+    """
     for t in range(points.shape[0]):
         if inset > 0.0:
-            keep_off(points[t], inset, simplex)
-        field_into(rows, table, points[t], room, fields[t])
+            move_inside(points[t], inset, simplex)
+        write_field(rows, signed_weights, points[t], scratch, fields[t])
         if t + 1 < points.shape[0]:
-            _step_into(points[t], fields[t], steps[t], simplex, points[t + 1])
+            _write_next_point(points[t + 1], points[t], fields[t], steps[t], simplex)
 
 
 @compiled()
@@ -203,18 +247,18 @@ def undominated(points: Array, fields: Array) -> Integers:
     return kept[:count]
 
 
-def field_at(rows: LossTable, table: Array, point: Array) -> Array:
-    """Compute h(point) (n,)."""
+def field_at(rows: LossTable, signed_weights: Array, point: Array) -> Array:
+    """Compute h(point) (n,) of a game H (R, n)."""
     if rows.custom:
-        return np.asarray(responses_at(rows, point) @ table)
-    field = np.empty(table.shape[1])
-    field_into(rows.arrays, table, point, room_for(rows.arrays), field)
+        return np.asarray(responses_at(rows, point) @ signed_weights)
+    field = np.empty(signed_weights.shape[1])
+    write_field(rows.arrays, signed_weights, point, response_scratch(rows.arrays), field)
     return field
 
 
 def walked(
     rows: LossTable,
-    table: Array,
+    signed_weights: Array,
     origin: Array,
     *,
     steps: Array = WALK,
@@ -222,18 +266,21 @@ def walked(
     simplex: bool = False,
 ) -> tuple[Array, Array]:
     """Walk against h from ``origin``, at most ``inset`` off the sides; points and fields (T, n)."""
-    points, fields = np.empty((2, len(steps), table.shape[1]))
-    points[0] = point = origin
+    points = np.empty((len(steps), signed_weights.shape[1]))
+    fields = np.empty_like(points)
+    points[0] = origin
     if not rows.custom:
-        _walk(rows.arrays, table, steps, inset, simplex, room_for(rows.arrays), points, fields)
+        scratch = response_scratch(rows.arrays)
+        _write_walk(points, fields, rows.arrays, signed_weights, steps, inset, simplex, scratch)
         return points, fields
+    point = origin
     for t, step in enumerate(steps):  # response rules that are not compiled
         points[t] = point
         if inset > 0.0:
-            keep_off(points[t], inset, simplex)
-        fields[t] = field_at(rows, table, points[t])
+            move_inside(points[t], inset, simplex)
+        fields[t] = field_at(rows, signed_weights, points[t])
         point = np.empty_like(points[t])
-        _step_into(points[t], fields[t], step, simplex, point)
+        _write_next_point(point, points[t], fields[t], step, simplex)
     return points, fields
 
 
@@ -256,17 +303,19 @@ class Game:
     """A round's game: how predictions are answered, and what each answer weighs."""
 
     rows: LossTable
-    table: Array  # (lines, n) H, the normalised signed weights; cells follow the rows
+    signed_weights: Array  # H, of the losses' rows (R, n), then of dyadic cells if there are any
     tolerance: float  # above 0: the certificate that is good enough
     start: Solution  # the single point from which to start
     inset: float = 0.0  # by how much points keep off the sides
 
     def field(self, point: Array) -> Array:
         """Compute h (n,) at a point (n,)."""
-        lines = self.rows.shape[0]
-        field_of_losses = field_at(self.rows, self.table[:lines], point)
-        cells = self.table[lines:, 0]
-        return np.asarray(field_of_losses + pulls(cells, point)) if len(cells) else field_of_losses
+        n_rows = self.rows.shape[0]
+        field_of_losses = field_at(self.rows, self.signed_weights[:n_rows], point)
+        cell_weights = self.signed_weights[n_rows:, 0]
+        if not len(cell_weights):
+            return field_of_losses
+        return np.asarray(field_of_losses + field_of_cells(cell_weights, point))
 
     def fields(self, points: Array) -> Array:
         """Compute h (m, n) at points (m, n)."""
@@ -330,9 +379,14 @@ class HullSolver(Checkpointable, ABC):
             raise ParameterError(f"{fault}: update needs {self.size} numbers in [0, 1]")
 
     def solve(
-        self, rows: LossTable, table: Array, *, tolerance: float, candidate: Solution | None = None
+        self,
+        rows: LossTable,
+        signed_weights: Array,
+        *,
+        tolerance: float,
+        candidate: Solution | None = None,
     ) -> Solution:
-        """Return a mixture with its certificate, for H (R, n) and a ``tolerance`` as in ``Game``.
+        """Return a mixture with its certificate; H and the ``tolerance`` are as in ``Game``.
 
         A ``candidate``, the ``single`` point of a model's forecast, is the solution where its
         certificate alone is within the tolerance, and the point to start from where it is not.
@@ -341,12 +395,12 @@ class HullSolver(Checkpointable, ABC):
         inset = 0.0
         if self.off_ties:
             inset = INSET * tolerance
-        game = Game(rows, table, tolerance, start, inset)
-        worst_of_candidate = np.inf
+        game = Game(rows, signed_weights, tolerance, start, inset)
+        candidate_certificate = np.inf
         if candidate is not None:
-            worst_of_candidate = self.worst(start.mass, start.points, game.fields(start.points))
-        if worst_of_candidate <= tolerance:
-            solved = replace(start, certificate=worst_of_candidate)
+            candidate_certificate = self.worst(start.mass, start.points, game.fields(start.points))
+        if candidate_certificate <= tolerance:
+            solved = replace(start, certificate=candidate_certificate)
         else:
             solved = self._play(game)
         if self.objective is None:
@@ -354,43 +408,48 @@ class HullSolver(Checkpointable, ABC):
         return self._preferred(self.objective, game, solved)
 
     def _preferred(self, objective: Objective, game: Game, solved: Solution) -> Solution:
-        """Return the mixture with the least objective of those as good as the solved game's."""
-        offered = self.choices(game)
-        all_points = np.vstack([solved.points, offered.points])
+        """Return the mixture with the least objective of those as good as the solved game's.
+
+        It is the solved game's own where no other mixture is found to be as good.
+        """
+        further_choices = self.choices(game)
+        all_points = np.vstack([solved.points, further_choices.points])
         points, first_index = np.unique(all_points, axis=0, return_index=True)
-        all_ensembles = (*(solved.ensembles or ()), *(offered.ensembles or ()))
+        all_ensembles = (*(solved.ensembles or ()), *(further_choices.ensembles or ()))
         ensembles = None
         if all_ensembles:
             ensembles = tuple(all_ensembles[j] for j in first_index)
         fields = game.fields(points)
-        # within rounding of the limit no program could be sure of it
-        limit = max(game.tolerance, (solved.certificate or 0.0) + LIGHTEST)
+        # A program with the solved game's certificate as limit could fail by rounding.
+        limit = max(game.tolerance, (solved.certificate or 0.0) + ROUNDING)
         values = objective(Solution(points, ensembles=ensembles))
         mass = self.best_within(values, points, fields, limit=limit)
         if mass is None:
             return solved
-        weighted = np.flatnonzero(mass > LIGHTEST)
-        mass = mass[weighted] / mass[weighted].sum()
-        worst_case = self.worst(mass, points[weighted], fields[weighted])
-        if worst_case > limit + LIGHTEST:
+        atoms = np.flatnonzero(mass > MIN_MASS)
+        mass = mass[atoms] / mass[atoms].sum()
+        certificate = self.worst(mass, points[atoms], fields[atoms])
+        if certificate > limit + ROUNDING:
             return solved
-        kept_ensembles = None
+        ensembles_of_atoms = None
         if ensembles is not None:
-            kept_ensembles = tuple(ensembles[j] for j in weighted)
-        return Solution(points[weighted], mass, worst_case, kept_ensembles)
+            ensembles_of_atoms = tuple(ensembles[j] for j in atoms)
+        return Solution(points[atoms], mass, certificate, ensembles_of_atoms)
 
 
 @compiled()
-def pulls(cells: Array, points: Array) -> Array:
+def field_of_cells(cell_weights: Array, points: Array) -> Array:
     """Add up the weights of the dyadic cells that hold points (m,) of [0, 1).
 
-    Cell i of scale s has number 2^s + i - 2 of the ``cells`` (2^(S + 1) - 2,).
+    Cells are numbered as a binary tree, scale by scale: ``cell_weights`` (2^(S + 1) - 2,) has that
+    of cell i of width 2^-s at 2^s + i - 2. So a cell's number plus 2 is the node of the tree whose
+    root is 1, and half of a node is its parent.
     """
-    finest = cells.shape[0] // 2 + 1
-    out = np.zeros(points.shape[0])
+    finest = cell_weights.shape[0] // 2 + 1  # 2^S, how many finest cells there are
+    field = np.zeros(points.shape[0])
     for j in range(points.shape[0]):
         node = finest + int(points[j] * finest)
         while node > 1:
-            out[j] += cells[node - 2]
+            field[j] += cell_weights[node - 2]
             node >>= 1
-    return out
+    return field

@@ -25,7 +25,7 @@ in the direction of what is left over.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import scipy
@@ -33,7 +33,8 @@ import scipy
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.game import (
     GOLDEN,
-    LIGHTEST,
+    MIN_MASS,
+    ROUNDING,
     WALK,
     Game,
     HullSolver,
@@ -77,21 +78,21 @@ class WeightedOutcomes(Ensemble):
     def of(cls, outcomes: Array, images: Array, weights: Array) -> Self:
         """Take the outcomes with weight, and of them at most n + 1; read only."""
         kept = np.flatnonzero(weights > NEGLIGIBLE)
-        light_weights = fewest(images[kept], weights[kept])
-        kept = kept[light_weights > 0]
-        light_weights = light_weights[light_weights > 0]
-        parts = outcomes[kept], light_weights / light_weights.sum(), images[kept]
-        for array in parts:
+        kept_weights = fewest(images[kept], weights[kept])
+        kept = kept[kept_weights > 0]
+        kept_weights = kept_weights[kept_weights > 0]
+        ensemble = cls(outcomes[kept], kept_weights / kept_weights.sum(), images[kept])
+        for array in (ensemble.outcomes, ensemble.weights, ensemble.images):
             array.flags.writeable = False
-        return cls(*parts)
+        return ensemble
 
 
 def fewest(images: Array, weights: Array) -> Array:
     """Find weights (e,) with the same mean of ``images`` (e, n), at most n + 1 of them positive."""
     if len(images) <= images.shape[1] + 1:
         return weights
-    table = np.column_stack([images, np.ones(len(images))])
-    null_vectors = np.linalg.qr(table, mode="complete")[0][:, table.shape[1] :]
+    equations = np.column_stack([images, np.ones(len(images))])  # A transposed, (e, n + 1)
+    null_vectors = np.linalg.qr(equations, mode="complete")[0][:, equations.shape[1] :]
     remaining = weights.copy()
     while null_vectors.shape[1]:
         direction = null_vectors[:, 0]
@@ -116,19 +117,20 @@ def fewest(images: Array, weights: Array) -> Array:
 def candidates(support: Support) -> tuple[Array, Array]:
     """Outcomes (K, d) and images (K, n) that are best in some direction, in fixed order."""
     rng = stream(0, "supports", "candidates")
-    vertices = [support.best(h) for h in rng.standard_normal((CANDIDATES, support.size))]
+    directions = rng.standard_normal((CANDIDATES, support.size))
+    vertices = [support.best(direction) for direction in directions]
     images = np.array([vertex.image for vertex in vertices])
     distinct = np.sort(np.unique(images, axis=0, return_index=True)[1])
     return np.array([vertices[i].outcome for i in distinct]), images[distinct]
 
 
-def mean_of(parts: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
-    """Mix them into one."""
+def mean_of(ensembles: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
+    """Mix ensembles, with masses (m,) that sum to 1, into one."""
     weights = []
-    for share, part in zip(mass, parts, strict=True):
-        weights.append(share * part.weights)
-    outcomes = np.concatenate([part.outcomes for part in parts])
-    images = np.concatenate([part.images for part in parts])
+    for share, ensemble in zip(mass, ensembles, strict=True):
+        weights.append(share * ensemble.weights)
+    outcomes = np.concatenate([ensemble.outcomes for ensemble in ensembles])
+    images = np.concatenate([ensemble.images for ensemble in ensembles])
     return WeightedOutcomes.of(outcomes, images, np.concatenate(weights))
 
 
@@ -136,10 +138,11 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
     """Find the ensemble whose mean of s is nearest to ``target`` (n,), from another ensemble on."""
     outcomes = start.outcomes
     images = start.images
-    aim = np.append(np.zeros(len(target)), 1.0)
+    # Nonnegative least squares for sum_e w_e (s(y_e) - target) = 0 and sum_e w_e = 1.
+    zeros_and_one = np.append(np.zeros(len(target)), 1.0)
     for _ in range(MAX_OUTCOMES_ADDED):
-        table = np.vstack([(images - target).T, np.ones(len(images))])
-        weights = scipy.optimize.nnls(table, aim, maxiter=MAX_NNLS_STEPS)[0]
+        equations = np.vstack([(images - target).T, np.ones(len(images))])
+        weights = scipy.optimize.nnls(equations, zeros_and_one, maxiter=MAX_NNLS_STEPS)[0]
         weights /= weights.sum()
         gap = target - weights @ images
         vertex = support.best(gap)
@@ -153,7 +156,14 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
     return WeightedOutcomes.of(outcomes, images, weights)
 
 
-Walked = tuple[Array, Array, list[partial[WeightedOutcomes]], Array, Array]
+class Walk(NamedTuple):
+    """The undominated predictions of a walk, and the outcomes of which they are made."""
+
+    points: Array  # (m, n)
+    fields: Array  # (m, n)
+    ensemble_makers: list[partial[WeightedOutcomes]]  # make each point's ensemble when called
+    outcomes: Array  # (e, d)
+    images: Array  # (e, n) of the outcomes
 
 
 class Image(HullSolver):
@@ -175,8 +185,8 @@ class Image(HullSolver):
         self._mean = WeightedOutcomes.of(self._outcomes, self._images, even_weights)
         self._atoms: tuple[WeightedOutcomes, ...] = ()
         unequal_weights = 0.25 + 0.5 * (np.arange(1, len(even_weights) + 1) * GOLDEN % 1)
-        self._unlike = unequal_weights / unequal_weights.sum()
-        self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unlike)
+        self._unequal_weights = unequal_weights / unequal_weights.sum()
+        self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unequal_weights)
 
     @property
     def origin(self) -> Solution:
@@ -184,7 +194,7 @@ class Image(HullSolver):
 
     def single(self, point: Array) -> Solution:
         nearest = nearest_outcomes(np.asarray(point, np.float64), self.support, self._mean)
-        nearest = self._kept_off(nearest, OFF_TIES if self.off_ties else 0.0)
+        nearest = self._moved_inside(nearest, OFF_TIES if self.off_ties else 0.0)
         return Solution(nearest.point[None], ensembles=(nearest,), unchanged=True)
 
     def worst(self, mass: Array, points: Array, fields: Array, enough: float = -np.inf) -> float:
@@ -193,107 +203,117 @@ class Image(HullSolver):
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
 
     def _play(self, game: Game) -> Solution:
-        points, fields, ensemble_makers, outcomes, images = self._walk(game)
+        walk = self._walk(game)
         last_points = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
-        points = np.vstack([last_points, points])
-        fields = np.vstack([game.fields(last_points), fields])
-        ensemble_makers = [*(partial(replace, atom) for atom in self._atoms), *ensemble_makers]
+        points = np.vstack([last_points, walk.points])
+        fields = np.vstack([game.fields(last_points), walk.fields])
+        last_makers = [partial(replace, atom) for atom in self._atoms]
+        ensemble_makers = [*last_makers, *walk.ensemble_makers]
+        outcomes = walk.outcomes
+        images = walk.images
         max_points = len(points) + MAX_ANSWERS
-        aim = SHARE_OF_MIXTURE * game.tolerance
-        best = np.inf
-        mass = np.empty(0)
+        wanted_worst_case = SHARE_OF_MIXTURE * game.tolerance
+        least_worst_case = np.inf
+        mass = np.empty(0)  # of the points, in the mixture with the least worst case so far
         for _ in range(MAX_PROGRAMS):
             payments = (points * fields).sum(1)
-            trial, distribution = best_mixture(payments, fields @ images.T, simplex=True)
-            payment = float(trial @ payments)
-            field = trial @ fields
+            trial_mass, distribution = best_mixture(payments, fields @ images.T, simplex=True)
+            payment = float(trial_mass @ payments)
+            field = trial_mass @ fields
             vertex = self.support.best(-field)
-            worst = -float(field @ vertex.image)
-            worst_listed = -float((images @ field).min())
-            if payment + worst < best:
-                best = payment + worst
-                mass = trial
-            new_point = payment + worst_listed > aim / 2 and len(points) < max_points
-            new_outcome = worst > worst_listed + aim / 10
-            if best <= aim or not (new_point or new_outcome):
+            # what nature's best outcome adds to the payment: of all, and of the listed ones
+            added_by_best = -float(field @ vertex.image)
+            added_by_listed = -float((images @ field).min())
+            if payment + added_by_best < least_worst_case:
+                least_worst_case = payment + added_by_best
+                mass = trial_mass
+            is_poor_mixture = payment + added_by_listed > wanted_worst_case / 2
+            needs_point = is_poor_mixture and len(points) < max_points
+            needs_outcome = added_by_best > added_by_listed + wanted_worst_case / 10
+            if least_worst_case <= wanted_worst_case or not (needs_point or needs_outcome):
                 break
-            if new_point:
+            if needs_point:
                 answer = WeightedOutcomes.of(outcomes, images, distribution)
-                answer = self._kept_off(answer, game.inset)
+                answer = self._moved_inside(answer, game.inset)
                 ensemble_makers.append(partial(replace, answer))
                 points = np.vstack([points, answer.point])
                 fields = np.vstack([fields, game.field(answer.point)])
-            if new_outcome:
+            if needs_outcome:
                 outcomes = np.vstack([outcomes, vertex.outcome])
                 images = np.vstack([images, vertex.image])
-        weighted = np.flatnonzero(mass > LIGHTEST)
-        mass = mass[weighted] / mass[weighted].sum()
+        atoms = np.flatnonzero(mass > MIN_MASS)
+        mass = mass[atoms] / mass[atoms].sum()
         # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
         # another prediction.
-        points = points[weighted]
-        fields = fields[weighted]
+        points = points[atoms]
+        fields = fields[atoms]
         certificate = self.worst(mass, points, fields, SHARE_OF_CERTIFICATE * game.tolerance)
-        return Solution(points, mass, certificate, tuple(ensemble_makers[j]() for j in weighted))
+        ensembles = tuple(ensemble_makers[j]() for j in atoms)
+        return Solution(points, mass, certificate, ensembles)
 
-    def _kept_off(self, ensemble: WeightedOutcomes, inset: float) -> WeightedOutcomes:
+    def _moved_inside(self, ensemble: WeightedOutcomes, inset: float) -> WeightedOutcomes:
         """Move a prediction towards the inner one, by a share of the way."""
         if inset == 0.0:
             return ensemble
         return mean_of((ensemble, self._inner), np.array([1 - inset, inset]))
 
-    def _walk(self, game: Game) -> Walked:
-        """Return undominated predictions of a walk, their fields and ensembles.
-
-        And the outcomes from which it made them, with their images.
-        """
-        known_ensembles = [*_spelled(game.start), *self._atoms]
-        start = known_ensembles[0]
-        outcomes = np.vstack([*(ensemble.outcomes for ensemble in known_ensembles), self._outcomes])
-        images = np.vstack([*(ensemble.images for ensemble in known_ensembles), self._images])
-        pull = np.append(np.zeros(len(images) - len(self._unlike)), self._unlike)
+    def _walk(self, game: Game) -> Walk:
+        """Walk from the game's start, by steps towards the outcome that pays nature most."""
+        earlier_ensembles = [*_ensembles_of(game.start), *self._atoms]
+        start = earlier_ensembles[0]
+        earlier_outcomes = [ensemble.outcomes for ensemble in earlier_ensembles]
+        earlier_images = [ensemble.images for ensemble in earlier_ensembles]
+        outcomes = np.vstack([*earlier_outcomes, self._outcomes])
+        images = np.vstack([*earlier_images, self._images])
+        n_earlier = len(images) - len(self._unequal_weights)
+        weights_of_inner = np.append(np.zeros(n_earlier), self._unequal_weights)
         point = start.point
-        share = np.zeros(len(images))
+        weights = np.zeros(len(images))  # of all outcomes, in the ensemble of the point
         used_outcomes = set(range(len(start.weights)))
-        share[: len(used_outcomes)] = start.weights
-        points, fields = np.empty((2, len(WALK), self.size))
-        shares = np.empty((len(WALK), len(images)))
+        weights[: len(used_outcomes)] = start.weights
+        points = np.empty((len(WALK), self.size))
+        fields = np.empty_like(points)
+        weights_of_points = np.empty((len(WALK), len(images)))
         for t, step in enumerate(WALK):
             if game.inset > 0.0:
-                point = point + game.inset * (pull @ images - point)
-                share = share + game.inset * (pull - share)
+                point = point + game.inset * (weights_of_inner @ images - point)
+                weights = weights + game.inset * (weights_of_inner - weights)
             points[t] = point
-            shares[t] = share
+            weights_of_points[t] = weights
             fields[t] = game.field(point)
             best = int(values(images, fields[t]).argmin())
             used_outcomes.add(best)
             point = point + step * (images[best] - point)
-            share = (1 - step) * share
-            share[best] += step
+            weights = (1 - step) * weights
+            weights[best] += step
         kept = undominated(points, fields)
         used = sorted(used_outcomes)
-        ensemble_makers = [partial(WeightedOutcomes.of, outcomes, images, shares[t]) for t in kept]
-        return points[kept], fields[kept], ensemble_makers, outcomes[used], images[used]
+        ensemble_makers = []
+        for t in kept:
+            maker = partial(WeightedOutcomes.of, outcomes, images, weights_of_points[t])
+            ensemble_makers.append(maker)
+        return Walk(points[kept], fields[kept], ensemble_makers, outcomes[used], images[used])
 
     def choices(self, game: Game) -> Solution:
-        points, _, ensemble_makers, *_ = self._walk(game)
+        walk = self._walk(game)
         corners = []
         for outcome, image in zip(
             self._outcomes[:MAX_CORNERS], self._images[:MAX_CORNERS], strict=True
         ):
-            alone = WeightedOutcomes(outcome[None], np.ones(1), image[None])
-            corners.append(self._kept_off(alone, game.inset))
-        points = np.vstack([points, [corner.point for corner in corners]])
-        ensembles = [make_ensemble() for make_ensemble in ensemble_makers]
+            single_outcome = WeightedOutcomes(outcome[None], np.ones(1), image[None])
+            corners.append(self._moved_inside(single_outcome, game.inset))
+        points = np.vstack([walk.points, [corner.point for corner in corners]])
+        ensembles = [make_ensemble() for make_ensemble in walk.ensemble_makers]
         return Solution(points, ensembles=(*ensembles, *corners))
 
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
         payments = (points * fields).sum(1)
-        images = self._images
-        aim = limit
+        images = self._images  # of the outcomes against which the program holds the limit
+        limit_of_program = limit
         for _ in range(MAX_PROGRAMS):
-            mass = cheapest(values, payments, fields @ images.T, limit=aim, box=False)
+            mass = cheapest(values, payments, fields @ images.T, limit=limit_of_program, box=False)
             if mass is None:
                 return None
             mass /= mass.sum()
@@ -303,16 +323,16 @@ class Image(HullSolver):
             vertex = self.support.best(-(mass @ fields))
             images = np.vstack([images, vertex.image])
             attained = mass @ payments - mass @ fields @ vertex.image
-            if attained <= aim + LIGHTEST:  # the rest is between outcome and bound
-                aim -= excess
+            if attained <= limit_of_program + ROUNDING:  # the rest is between outcome and bound
+                limit_of_program -= excess
         return None
 
     def remember(self, solution: Solution) -> None:
-        self._atoms = _spelled(solution)
+        self._atoms = _ensembles_of(solution)
         self._mean = mean_of(self._atoms, solution.mass)
 
     def state(self) -> dict[str, Any]:
-        ensembles = [self._mean, *self._atoms]
+        ensembles = [self._mean, *self._atoms]  # the mean of the last mixture, and its atoms
         return {
             "sizes": np.array([len(ensemble.weights) for ensemble in ensembles]),
             "outcomes": np.vstack([ensemble.outcomes for ensemble in ensembles]),
@@ -321,13 +341,17 @@ class Image(HullSolver):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        cuts = np.cumsum(state["sizes"])[:-1]
-        parts = (np.split(np.array(state[n]), cuts) for n in ("outcomes", "weights", "images"))
-        self._mean, *atoms = (WeightedOutcomes(*part) for part in zip(*parts, strict=True))
+        ends = np.cumsum(state["sizes"])[:-1]
+        outcomes = np.split(np.array(state["outcomes"]), ends)
+        weights = np.split(np.array(state["weights"]), ends)
+        images = np.split(np.array(state["images"]), ends)
+        mean, *atoms = map(WeightedOutcomes, outcomes, weights, images)
+        self._mean = mean
         self._atoms = tuple(atoms)
 
 
-def _spelled(solution: Solution) -> tuple[WeightedOutcomes, ...]:
+def _ensembles_of(solution: Solution) -> tuple[WeightedOutcomes, ...]:
+    """Return the ensembles of an ``Image``'s own solution, which all have images."""
     return cast("tuple[WeightedOutcomes, ...]", solution.ensembles)
 
 
@@ -338,5 +362,5 @@ def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> HullSolver:
     points of the cells with the prediction as weights. Any other basis has the game over conv s(Y).
     """
     if basis.points is not None:
-        return Simplex(basis.size, places=basis.points, off_ties=off_ties)
+        return Simplex(basis.size, cell_outcomes=basis.points, off_ties=off_ties)
     return Image(basis.support(), off_ties=off_ties)

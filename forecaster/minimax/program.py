@@ -15,9 +15,9 @@ falls. On the simplex u stands for max_i -g_i, and the r_i = u + g_i are at leas
 
 The reduced costs of the g_i or r_i are nature's mean. For tens of rows (n + 1) and columns (points)
 a program takes microseconds, where HiGHS's call alone takes 0.1 ms, and there are no tolerances to
-blur certificates below 1e-7. Every basis is a mixture, so that the last one serves where ``PIVOTS``
-run out. The kernels are plain loops: expressions of whole arrays give the same numbers, and take
-three to four times as long to compile.
+blur certificates below 1e-7. Every basis is a mixture, so that the last one serves where the
+``MAX_PIVOTS`` run out. The kernels are plain loops: expressions of whole arrays give the same
+numbers, and take three to four times as long to compile.
 
 **Objective**: many mixtures are good enough for a round. With v_j the objective at point p_j, h_j
 its field and c_j = h_j . p_j, one is chosen by a second linear program,
@@ -38,75 +38,101 @@ from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solve
 
-# what a variable may be: at least 0; costly below 0; anything
-POSITIVE = 0
-BENT = 1
-FREE = 2
-PIVOTS = 20  # per point and coordinate, at most
+# What a variable of the program may be.
+NONNEGATIVE = 0
+COSTLY_BELOW_ZERO = 1  # any number; each unit below 0 adds 1 to the objective
+FREE = 2  # any number, at no cost
+MAX_PIVOTS = 20  # per point and coordinate
 EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 
+# The kernels share one numbering of the variables, for m points and n coordinates:
+#     0 .. m - 1        w_j, nonnegative
+#     m .. m + n - 1    g_i, costly below 0, over the box; r_i, nonnegative, on the simplex
+#     m + n             u, free, on the simplex; unused over the box
+# and one ``dictionary`` (n + 2, columns + 1): row r < n + 1 writes the variable ``basic[r]`` as its
+# constant, in the last column, plus multiples of the variables ``nonbasic[k]``, in the columns
+# k < columns. The last row writes the objective likewise: its entries are the reduced costs.
+
 
 @compiled()
-def _bend(table: Array, side: Integers, row: int) -> None:
-    """Move a basic variable to the other side of 0, where its slope is another."""
-    side[row] = -side[row]
-    objective = table.shape[0] - 1
-    for k in range(table.shape[1]):
-        table[objective, k] += side[row] * table[row, k]
+def _switch_sign(dictionary: Array, sign: Integers, row: int) -> None:
+    """Move a basic variable to the other side of 0, where its cost has another slope.
+
+    ``dictionary`` and ``sign``, as in ``_optimise``, are changed in place.
+    """
+    sign[row] = -sign[row]
+    objective = dictionary.shape[0] - 1
+    for k in range(dictionary.shape[1]):
+        dictionary[objective, k] += sign[row] * dictionary[row, k]
 
 
 @compiled()
-def _exchange(table: Array, row: int, column: int) -> None:
-    """Solve a row for the nonbasic variable of a column, and put it into all others."""
-    inverse = 1.0 / table[row, column]
-    for k in range(table.shape[1]):
-        table[row, k] *= -inverse
-    table[row, column] = inverse
-    for r in range(table.shape[0]):
-        factor = table[r, column]
+def _pivot(dictionary: Array, row: int, column: int) -> None:
+    """Solve a row for the nonbasic variable of a column, and put it into all others, in place."""
+    inverse = 1.0 / dictionary[row, column]
+    for k in range(dictionary.shape[1]):
+        dictionary[row, k] *= -inverse
+    dictionary[row, column] = inverse
+    for r in range(dictionary.shape[0]):
+        factor = dictionary[r, column]
         if r != row and factor != 0.0:
-            table[r, column] = 0.0
-            for k in range(table.shape[1]):  # twice as fast as the sum of two slices
-                table[r, k] += factor * table[row, k]
+            dictionary[r, column] = 0.0
+            for k in range(dictionary.shape[1]):  # twice as fast as the sum of two slices
+                dictionary[r, k] += factor * dictionary[row, k]
 
 
 @compiled()
-def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, float, float]:
+def _entering_column(
+    reduced_costs: Array, nonbasic: Integers, kinds: Integers
+) -> tuple[int, float, float]:
     """Find the column that lowers the objective fastest: column, direction, slope; -1 if none."""
     column = -1
     direction = 1.0
     slope = -EPSILON
     for k in range(nonbasic.shape[0]):
-        if costs[k] < slope:
+        if reduced_costs[k] < slope:
             column = k
             direction = 1.0
-            slope = costs[k]
-        if kinds[nonbasic[k]] == BENT and 1.0 - costs[k] < slope:
+            slope = reduced_costs[k]
+        if kinds[nonbasic[k]] == COSTLY_BELOW_ZERO and 1.0 - reduced_costs[k] < slope:
             column = k
             direction = -1.0
-            slope = 1.0 - costs[k]
+            slope = 1.0 - reduced_costs[k]
     return column, direction, slope
 
 
 @compiled()
-def _leaving(
-    moves: Array, levels: Array, kinds: Integers, side: Integers, slope: float, passed: Array
+def _leaving_row(
+    moves: Array, values: Array, kinds: Integers, sign: Integers, slope: float, passed: Array
 ) -> int:
-    """Find the row whose variable stops the step, and which zeros are passed; -1 if none stops."""
+    """Find the row whose variable stops the step, and which zeros are passed; -1 if none stops.
+
+    Parameters
+    ----------
+    moves, values : array (n + 1,)
+        How fast each basic variable changes along the step, and what it is at its beginning.
+    kinds, sign : int array (n + 1,)
+        What each basic variable may be, and on which side of 0 it is.
+    slope : float
+        Of the objective at the beginning of the step, below 0.
+    passed : array (n + 1,)
+        Written: 1 where the step goes on past the zero of a variable, 0 elsewhere.
+    """
     for r in range(passed.shape[0]):
         passed[r] = 0.0
     while True:
         row = -1
         step = np.inf
-        for r in range(levels.shape[0]):
-            toward = -moves[r] * side[r]
-            if kinds[r] == FREE or passed[r] or toward <= EPSILON:
+        for r in range(values.shape[0]):
+            speed_to_zero = -moves[r] * sign[r]
+            if kinds[r] == FREE or passed[r] or speed_to_zero <= EPSILON:
                 continue
-            reach = max(levels[r] * side[r], 0.0) / toward
-            if reach < step - EPSILON or (reach <= step + EPSILON and toward > abs(moves[row])):
+            step_to_zero = max(values[r] * sign[r], 0.0) / speed_to_zero
+            ties = step_to_zero <= step + EPSILON
+            if step_to_zero < step - EPSILON or (ties and speed_to_zero > abs(moves[row])):
                 row = r
-                step = min(step, reach)
-        if row < 0 or kinds[row] == POSITIVE:
+                step = min(step, step_to_zero)
+        if row < 0 or kinds[row] == NONNEGATIVE:
             return row
         slope += abs(moves[row])
         if slope >= 0.0:
@@ -115,125 +141,166 @@ def _leaving(
 
 
 @compiled()
-def _optimise(table: Array, basic: Integers, nonbasic: Integers, kinds: Integers) -> Integers:
-    """Pivot until no column lowers the objective; on which side of 0 the basic variables are."""
+def _optimise(dictionary: Array, basic: Integers, nonbasic: Integers, kinds: Integers) -> Integers:
+    """Pivot until no column lowers the objective; return on which side of 0 basic variables are.
+
+    Parameters
+    ----------
+    dictionary, basic, nonbasic
+        As at the top of the file; changed in place.
+    kinds : int array (m + n + 1,)
+        What each variable may be.
+
+    Returns
+    -------
+    int array (n + 1,)
+        Of every row 1, or -1 where its variable is costly and below 0.
+    """
     rows = basic.shape[0]
-    levels = table[:rows, -1]
-    side = np.empty(rows, np.int64)
+    values = dictionary[:rows, -1]
+    sign = np.empty(rows, np.int64)
     kinds_of_basic = np.empty(rows, np.int64)
     moves = np.empty(rows)
     passed = np.empty(rows)
     for r in range(rows):
-        side[r] = 1
+        sign[r] = 1
     for r in range(rows):
-        if kinds[basic[r]] == BENT and levels[r] < 0.0:
-            _bend(table, side, r)
-    for _ in range(PIVOTS * kinds.shape[0]):
-        column, direction, slope = _entering(table[-1], nonbasic, kinds)
+        if kinds[basic[r]] == COSTLY_BELOW_ZERO and values[r] < 0.0:
+            _switch_sign(dictionary, sign, r)
+    for _ in range(MAX_PIVOTS * kinds.shape[0]):
+        column, direction, slope = _entering_column(dictionary[-1], nonbasic, kinds)
         if column < 0:
             break
         for r in range(rows):
-            moves[r] = direction * table[r, column]
+            moves[r] = direction * dictionary[r, column]
             kinds_of_basic[r] = kinds[basic[r]]
-        row = _leaving(moves, levels, kinds_of_basic, side, slope, passed)
+        row = _leaving_row(moves, values, kinds_of_basic, sign, slope, passed)
         if row < 0:
             break
         for r in range(rows):
-            if passed[r] > 0.0 or (r == row and side[r] < 0):
-                _bend(table, side, r)
-        _exchange(table, row, column)
+            if passed[r] > 0.0 or (r == row and sign[r] < 0):
+                _switch_sign(dictionary, sign, r)
+        _pivot(dictionary, row, column)
         basic[row], nonbasic[column] = nonbasic[column], basic[row]
         if direction < 0.0:
-            _bend(table, side, row)
-    return side
+            _switch_sign(dictionary, sign, row)
+    return sign
 
 
 @compiled()
-def _opened(
+def _initial_dictionary(
     payments: Array,
     fields: Array,
     simplex: bool,  # noqa: FBT001
 ) -> tuple[Array, Integers, Integers]:
-    """Open the dictionary of w and g, or w, u and r, at the best single point."""
-    count, size = fields.shape
-    first = 0
-    least = np.inf
+    """Write the program as a dictionary at the best single point: dictionary, basic, nonbasic.
+
+    ``payments`` (m,) and ``fields`` (m, n) are as in ``_solve``. The basic variables are g, or r
+    and u, and the mass of that point.
+    """
+    n_points, n_coordinates = fields.shape
+    best_point = 0
+    least_worst_case = np.inf
     largest = 0.0
-    for j in range(count):
+    for j in range(n_points):
         worst = -np.inf if simplex else 0.0
-        for i in range(size):
+        for i in range(n_coordinates):
             largest = max(largest, abs(fields[j, i]))
             if simplex:
                 worst = max(worst, -fields[j, i])
             else:
                 worst += max(-fields[j, i], 0.0)
-        if payments[j] + worst < least:
-            first = j
-            least = payments[j] + worst
+        if payments[j] + worst < least_worst_case:
+            best_point = j
+            least_worst_case = payments[j] + worst
     scale = 1.0 / largest if largest > 0.0 else 1.0
-    columns = count if simplex else count - 1  # a spare one for the simplex
-    table = np.zeros((size + 2, columns + 1))
+    columns = n_points if simplex else n_points - 1  # a spare one for the simplex
+    mass_row = n_coordinates
+    objective_row = n_coordinates + 1
+    dictionary = np.zeros((n_coordinates + 2, columns + 1))
     nonbasic = np.empty(columns, np.int64)
-    basic = np.empty(size + 1, np.int64)
-    for i in range(size):
-        basic[i] = count + i
-        table[i, columns] = fields[first, i] * scale
-    basic[size] = first
-    table[size, columns] = 1.0
-    for k in range(count - 1):
-        j = k if k < first else k + 1
+    basic = np.empty(n_coordinates + 1, np.int64)
+    for i in range(n_coordinates):
+        basic[i] = n_points + i
+        dictionary[i, columns] = fields[best_point, i] * scale
+    basic[mass_row] = best_point
+    dictionary[mass_row, columns] = 1.0
+    for k in range(n_points - 1):
+        j = k if k < best_point else k + 1
         nonbasic[k] = j
-        table[size, k] = -1.0
-        for i in range(size):
-            table[i, k] = (fields[j, i] - fields[first, i]) * scale
-        table[size + 1, k] = (payments[j] - payments[first]) * scale
+        dictionary[mass_row, k] = -1.0
+        for i in range(n_coordinates):
+            dictionary[i, k] = (fields[j, i] - fields[best_point, i]) * scale
+        dictionary[objective_row, k] = (payments[j] - payments[best_point]) * scale
     if simplex:
-        lowest = _replace_lowest(table, size)
-        basic[lowest] = count + size
-        nonbasic[count - 1] = count + lowest
-    return table, basic, nonbasic
+        lowest = _replace_lowest(dictionary, n_coordinates)
+        basic[lowest] = n_points + n_coordinates
+        nonbasic[n_points - 1] = n_points + lowest
+    return dictionary, basic, nonbasic
 
 
 @compiled()
-def _replace_lowest(table: Array, size: int) -> int:
+def _replace_lowest(dictionary: Array, n_coordinates: int) -> int:
     """Put u = r - g into the row of the least g_i, and r_i = u + g_i into the others; that row.
 
-    ``table`` (n + 2, columns + 1) is changed in place; its last column but one is u's.
+    ``dictionary`` (n + 2, columns + 1) is changed in place; its last column but one is that of the
+    r_i in whose row u is.
     """
-    columns = table.shape[1] - 1
+    columns = dictionary.shape[1] - 1
     lowest = 0
-    for i in range(1, size):
-        if table[i, columns] < table[lowest, columns]:
+    for i in range(1, n_coordinates):
+        if dictionary[i, columns] < dictionary[lowest, columns]:
             lowest = i
     for k in range(columns + 1):
-        gain = -1.0 if k == columns - 1 else table[lowest, k]
-        for i in range(size):
-            table[i, k] -= gain
-        table[lowest, k] = -gain
-        table[size + 1, k] -= gain
+        gain = -1.0 if k == columns - 1 else dictionary[lowest, k]
+        for i in range(n_coordinates):
+            dictionary[i, k] -= gain
+        dictionary[lowest, k] = -gain
+        dictionary[n_coordinates + 1, k] -= gain
     return lowest
 
 
 @compiled()
 def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
-    """Return the masses of the points, and nature's mean, neither normalised."""
-    count, size = fields.shape
-    table, basic, nonbasic = _opened(payments, fields, simplex)
-    kinds = np.empty(count + size + 1, np.int64)
-    for variable in range(count + size):
-        kinds[variable] = POSITIVE if variable < count or simplex else BENT
-    kinds[count + size] = FREE
-    side = _optimise(table, basic, nonbasic, kinds)
-    mass = np.zeros(count)
-    mean = np.zeros(size)
-    for r in range(size + 1):
-        if basic[r] < count:
-            mass[basic[r]] = max(table[r, -1], 0.0)
-        elif basic[r] < count + size:
-            mean[basic[r] - count] = 0.0 if side[r] > 0 else 1.0
-    for k in range(nonbasic.shape[0]):
-        if nonbasic[k] >= count:
-            mean[nonbasic[k] - count] = min(1.0, max(0.0, table[-1, k]))
+    """Return the masses of the points (m,), and nature's mean (n,), neither normalised.
+
+    Parameters
+    ----------
+    payments : array (m,)
+        c_j = h_j . p_j, what the forecaster pays at each point before nature's part.
+    fields : array (m, n)
+        h_j, what each coordinate of nature's choice takes off that.
+    simplex : bool
+        Whether nature chooses one coordinate, and not each by itself.
+    """
+    n_points, n_coordinates = fields.shape
+    first_gain = n_points  # the variables are numbered as at the top of the file
+    free_variable = n_points + n_coordinates
+    kinds = np.empty(free_variable + 1, np.int64)
+    kind_of_gains = NONNEGATIVE if simplex else COSTLY_BELOW_ZERO
+    for variable in range(first_gain):
+        kinds[variable] = NONNEGATIVE
+    for variable in range(first_gain, free_variable):
+        kinds[variable] = kind_of_gains
+    kinds[free_variable] = FREE
+
+    dictionary, basic, nonbasic = _initial_dictionary(payments, fields, simplex)
+    sign = _optimise(dictionary, basic, nonbasic, kinds)
+
+    values = dictionary[:, -1]
+    reduced_costs = dictionary[-1]
+    mass = np.zeros(n_points)
+    mean = np.zeros(n_coordinates)
+    for row in range(n_coordinates + 1):
+        variable = basic[row]
+        if variable < first_gain:
+            mass[variable] = max(values[row], 0.0)
+        elif variable < free_variable:  # nature chooses 0 where g_i > 0, and 1 where g_i < 0
+            mean[variable - first_gain] = 0.0 if sign[row] > 0 else 1.0
+    for column in range(nonbasic.shape[0]):
+        variable = nonbasic[column]
+        if variable >= first_gain:  # by duality its reduced cost is nature's mean
+            mean[variable - first_gain] = min(1.0, max(0.0, reduced_costs[column]))
     return mass, mean
 
 
@@ -252,21 +319,28 @@ def cheapest(
 ) -> Array | None:
     """Return the masses (m,) of least mean value with a worst case within a limit; or None.
 
-    ``gains`` (m, r) are the fields over the box, where nature chooses every one of the r numbers by
-    itself; against r listed choices of nature what each takes off a payment.
+    ``values`` and ``payments`` (m,) are v_j and c_j. ``gains`` (m, r) are the fields over the box,
+    where nature chooses every one of the r numbers by itself; against r listed choices of nature
+    what each takes off a payment.
     """
-    count, size = gains.shape
-    slacks = np.eye(size) if box else np.ones((size, 1))
-    own = np.zeros(slacks.shape[1])
-    rows = np.append(payments, own + 1.0), np.append(np.ones(count), own)
+    n_points, n_choices = gains.shape
+    slacks_of_choices = np.eye(n_choices) if box else np.ones((n_choices, 1))
+    n_slacks = slacks_of_choices.shape[1]
+    no_slacks = np.zeros(n_slacks)
+    least_slacks = no_slacks if box else np.full(n_slacks, -np.inf)
+    # Columns are the masses w and the slacks s. Rows are the worst case, at most the limit; the sum
+    # of the masses, which is 1; and s_i + sum_j w_j h_ji, at least 0, for every choice of nature.
+    worst_case_row = np.append(payments, np.ones(n_slacks))
+    mass_row = np.append(np.ones(n_points), no_slacks)
+    rows_of_choices = np.hstack([gains.T, slacks_of_choices])
     program = Program(
-        np.append(values, own),
-        np.vstack([*rows, np.hstack([gains.T, slacks])]),
-        row_lower=np.append([-np.inf, 1.0], np.zeros(size)),
-        row_upper=np.append([limit, 1.0], np.full(size, np.inf)),
-        lower=np.append(np.zeros(count), own if box else own - np.inf),
+        np.append(values, no_slacks),
+        np.vstack([worst_case_row, mass_row, rows_of_choices]),
+        row_lower=np.append([-np.inf, 1.0], np.zeros(n_choices)),
+        row_upper=np.append([limit, 1.0], np.full(n_choices, np.inf)),
+        lower=np.append(np.zeros(n_points), least_slacks),
     )
     try:
-        return np.maximum(solve(program).x[:count], 0.0)
+        return np.maximum(solve(program).x[:n_points], 0.0)
     except UnsolvedError:
         return None

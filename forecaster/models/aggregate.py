@@ -26,11 +26,11 @@ most that of the common weights plus the average of this choice.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, kept
+from regretless.forecaster.models.base import Model, in_unit_cube
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -65,6 +65,19 @@ class PolynomialWeights(Checkpointable):
         self._variation += gain * gain
 
 
+class Shares(NamedTuple):
+    """The weights of M models in a round's prediction."""
+
+    own: Array  # (M, n) of the models in each coordinate, by how good they were at it
+    common: Array  # (M, 1) by how good they were at all coordinates
+    choice: Array  # (2, n) of the own and of the common weights in each coordinate
+
+    def of_models(self) -> Array:
+        """Return the weights (M, n) that come of it."""
+        choice_of_own, choice_of_common = self.choice
+        return np.asarray(choice_of_own * self.own + choice_of_common * self.common)
+
+
 class Aggregate(Model):
     """A convex combination of models in every coordinate, so that it stays in their hull.
 
@@ -96,56 +109,65 @@ class Aggregate(Model):
         self._own = PolynomialWeights(len(self.made_of), size)
         self._common = PolynomialWeights(len(self.made_of), 1)
         self._choice = PolynomialWeights(2, size)
-        self._shares = self._weighed()
+        self._shares = self._current_shares()
 
     @property
     def points(self) -> Array:
         """What each model predicted when the aggregate was last asked (M, n), kept to [0, 1]."""
         return self._points
 
-    def _weighed(self) -> tuple[Array, Array, Array]:
-        return self._own.shares, self._common.shares, self._choice.shares
+    def _current_shares(self) -> "Shares":
+        """Return the weights that the next prediction has, by what was learned so far."""
+        return Shares(self._own.shares, self._common.shares, self._choice.shares)
 
     def _predicted(self, x: object) -> Array:
-        for model in self.members.values():
-            model.ahead = self.ahead
-            model.newer = self.newer
-        points = np.empty_like(self._points)
+        self._points = in_unit_cube(self._points_of_models(x))
+        self._shares = self._current_shares()
+        if self._chosen is not None:
+            return np.array(self._points[self._chosen])
+        weights_of_models = self._shares.of_models()
+        return np.asarray((weights_of_models * self._points).sum(0))
+
+    def _points_of_models(self, x: object) -> Array:
+        """Ask every model for its prediction (M, n); UserError if it is not n numbers."""
+        self._tell_lead_to_models()
+        points = np.empty((len(self.members), self.size))
         for model_index, (name, model) in enumerate(self.members.items()):
             point = np.asarray(model.point(x))
             if point.shape != (self.size,):
                 fault = f"models['{name}'] predicted an array of shape {point.shape}"
                 raise UserError(f"{fault}; it must predict {self.size} numbers")
             points[model_index] = point
-        self._points = kept(points)
-        self._shares = own_shares, common_shares, choice_shares = self._weighed()
-        if self._chosen is not None:
-            return np.array(self._points[self._chosen])
-        return np.asarray(
-            ((choice_shares[0] * own_shares + choice_shares[1] * common_shares) * self._points).sum(
-                0
-            )
-        )
+        return points
+
+    def _tell_lead_to_models(self) -> None:
+        """Tell the models how many rounds ahead they predict, and how late they learn."""
+        for model in self.members.values():
+            model.ahead = self.ahead  # rounds between the last known outcome and the one predicted
+            model.newer = self.newer  # how many later outcomes are known when one is learned
 
     def opened(self) -> Any:
-        members = {name: model.opened() for name, model in self.members.items()}
-        shares = dict(zip(("own", "common", "choice"), self._shares, strict=True))
-        return {"points": self._points.copy(), "members": members, **shares}
+        return {
+            "points": self._points.copy(),
+            "members": {name: model.opened() for name, model in self.members.items()},
+            "own": self._shares.own,
+            "common": self._shares.common,
+            "choice": self._shares.choice,
+        }
 
     def reopen(self, x: object, opened: Any) -> None:
+        self._tell_lead_to_models()
         for name, model in self.members.items():
-            model.ahead = self.ahead
-            model.newer = self.newer
             model.reopen(x, opened["members"][name])
         self._points = opened["points"]
-        self._shares = opened["own"], opened["common"], opened["choice"]
+        self._shares = Shares(opened["own"], opened["common"], opened["choice"])
 
     def _learn(self, statistics: Array) -> None:
-        own_shares, common_shares, choice_shares = self._shares
-        means = np.stack(
-            [(own_shares * self._points).sum(0), (common_shares * self._points).sum(0)]
-        )
-        prediction = (choice_shares * means).sum(0)
+        shares = self._shares
+        mean_by_own_shares = (shares.own * self._points).sum(0)
+        mean_by_common_shares = (shares.common * self._points).sum(0)
+        means = np.stack([mean_by_own_shares, mean_by_common_shares])  # (2, n)
+        prediction = (shares.choice * means).sum(0)
         gains = (means - statistics)[:, None] * (means[:, None] - self._points)  # (2, M, n)
         self._own.add(gains[0])
         self._common.add(gains[1].mean(1, keepdims=True))
@@ -169,7 +191,7 @@ PANEL: dict[str, dict[str, Any]] = {
 }
 
 
-def made(panel: Mapping[str, Mapping[str, Any]], size: int) -> dict[str, Model]:
+def make_panel(panel: Mapping[str, Mapping[str, Any]], size: int) -> dict[str, Model]:
     """Make the models of a panel for n = ``size`` numbers: their kinds and parameters, by name."""
     models: dict[str, Model] = {}
     for name, table in panel.items():
@@ -181,4 +203,4 @@ def made(panel: Mapping[str, Mapping[str, Any]], size: int) -> dict[str, Model]:
 @register.forecaster("aggregate")
 def aggregate(size: int) -> Aggregate:
     """Make the aggregate of the default panel."""
-    return Aggregate(made(PANEL, size), size)
+    return Aggregate(make_panel(PANEL, size), size)

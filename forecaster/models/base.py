@@ -48,7 +48,7 @@ class Model(Checkpointable, Forecaster):
         return Mixture(self.point(x)[None], np.ones(1))
 
     def point(self, x: object = None) -> Array:
-        return kept(self._predicted(x))
+        return in_unit_cube(self._predicted(x))
 
     def predict(self, x: object = None) -> Forecast:
         features(x)  # a model that needs no context refuses what is none, too
@@ -78,7 +78,7 @@ class Model(Checkpointable, Forecaster):
 CONTEXT = "give a mapping to numbers, a row of numbers, or None"
 
 
-def kept(values: Array) -> Array:
+def in_unit_cube(values: Array) -> Array:
     """Return a copy with every number moved into [0, 1]."""
     return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))
 

@@ -61,6 +61,7 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
 
 
 def _takes(model: Any, method: str, parameter: str) -> bool:
+    """Whether a model's method has a parameter of this name."""
     try:
         return parameter in inspect.signature(getattr(model, method)).parameters
     except (AttributeError, TypeError, ValueError):  # compiled methods show none
@@ -86,7 +87,9 @@ class _Wrapped(Model):
     def _predicted(self, x: object) -> Array:
         lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
         self._open = features(x) | lagged
-        return self._answer() if self.time >= self.silent else self._last
+        if self.time < self.silent:
+            return self._last
+        return self._answer()
 
     def opened(self) -> Any:
         return dict(self._open)
@@ -97,7 +100,7 @@ class _Wrapped(Model):
     def _answer(self) -> Array:
         raise NotImplementedError
 
-    def _saw(self, statistics: Array) -> None:
+    def _remember_last(self, statistics: Array) -> None:
         """Remember the vector of the latest round that is known."""
         if not self.newer:
             self._last = statistics
@@ -126,7 +129,7 @@ class OnlineModel(_Wrapped):
     def _learn(self, statistics: Array) -> None:
         for copy_of_model, value in zip(self._copies, statistics.tolist(), strict=True):
             copy_of_model.model.learn_one(dict(self._open), value)
-        self._saw(statistics)
+        self._remember_last(statistics)
 
 
 class BatchModel(_Wrapped):
@@ -164,12 +167,12 @@ class BatchModel(_Wrapped):
         self._seen = _window(_widened(self._seen, row.size), row)
         self._present = _window(_widened(self._present, row.size), present)
         self._truths = _window(self._truths, statistics[None])
-        self._saw(statistics)
+        self._remember_last(statistics)
         if self.time + 1 >= self._next_fit:
             self._instead = self._seen.sum(0) / np.maximum(self._present.sum(0), 1.0)
-            table = np.where(self._present > 0, self._seen, self._instead)
-            truths = self._truths[:, 0] if self.size == 1 else self._truths
-            self._copies[0].model.fit(table, truths)
+            features_of_rounds = np.where(self._present > 0, self._seen, self._instead)
+            targets = self._truths[:, 0] if self.size == 1 else self._truths
+            self._copies[0].model.fit(features_of_rounds, targets)
             self._next_fit = math.ceil((self.time + 1) * GROWTH)
 
 
@@ -194,22 +197,26 @@ class SeriesModel(OutcomeModel):
         super().__init__(basis)
         self._models = [copy.deepcopy(model) for _ in range(basis.outcomes)]
         self._follows = hasattr(model, "forward")
-        self._series, self._fitted, self._ahead = (np.zeros((0, basis.outcomes)) for _ in range(3))
-        self._next_fit = 2  # until then it goes by what was forecast at the last fit: _ahead (m, d)
+        self._series = np.zeros((0, basis.outcomes))  # outcomes of the last rounds
+        self._fitted = np.zeros((0, basis.outcomes))  # those to which the models were fitted last
+        self._ahead = np.zeros((0, basis.outcomes))  # forecasts of the next rounds
+        self._next_fit = 2  # the round of the next fit; until then ``_ahead`` is what it goes by
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         if len(self._fitted) and self._follows:
-            self._asked(self._fitted, 1, fit=True)
+            self._forecast(self._fitted, 1, fit=True)
 
-    def _told(self, x: object) -> Spread:
-        last_outcome = self._series[-1] if len(self._series) else np.full(self.basis.outcomes, 0.5)
-        point = (
-            self._ahead[min(self.ahead, len(self._ahead) - 1)] if len(self._ahead) else last_outcome
-        )
+    def _forecast_of_outcome(self, x: object) -> Spread:
+        last_outcome = np.full(self.basis.outcomes, 0.5)
+        if len(self._series):
+            last_outcome = self._series[-1]
+        point = last_outcome
+        if len(self._ahead):
+            point = self._ahead[min(self.ahead, len(self._ahead) - 1)]
         return Spread(np.where(np.isfinite(point), point, last_outcome)[:, None])
 
-    def _seen(self, outcome: Array) -> None:
+    def _learn_outcome(self, outcome: Array) -> None:
         position = max(len(self._series) - self.newer, 0)  # in the order of the rounds
         self._series = np.insert(self._series, position, outcome, axis=0)[-WINDOW:]
         self._ahead = self._ahead[1:]
@@ -220,28 +227,34 @@ class SeriesModel(OutcomeModel):
         elif not (len(self._ahead) and self._follows):
             return
         try:
-            self._ahead = self._asked(self._series, self._next_fit - rounds, fit=is_refitted)
+            self._ahead = self._forecast(self._series, self._next_fit - rounds, fit=is_refitted)
         except Exception as error:
             if rounds >= SHORT:
                 kind = type(self._models[0]).__name__
                 raise UserError(f"{kind} on {len(self._series)} rounds: {error}") from error
         else:
-            self._fitted = self._series if is_refitted else self._fitted
+            if is_refitted:
+                self._fitted = self._series
 
-    def _asked(self, series: Array, steps: int, *, fit: bool) -> Array:
-        """Return what the models, fitted anew or not, predict of the next steps (m, d)."""
+    def _forecast(self, series: Array, steps: int, *, fit: bool) -> Array:
+        """Forecast the next steps (steps, d) of a series (m, d), a model for each coordinate.
+
+        The models are fitted to the series, or, without ``fit``, as they were fitted last they go
+        on from its end.
+        """
         forecasts = []
         for model, values in zip(self._models, series.T, strict=True):
             past = np.array(values)
-            parameters = [n for n in ("fh", "h") if _takes(model, "predict", n)]
             if not fit:
                 answer = model.forward(y=past, h=steps)
-            elif not parameters:
-                answer = model.forecast(y=past, h=steps)
-            else:
+            elif _takes(model, "predict", "fh"):  # as sktime: the horizon lists the steps
                 model.fit(past)
-                ahead = np.arange(1, steps + 1) if parameters[0] == "fh" else steps
-                answer = model.predict(**{parameters[0]: ahead})
+                answer = model.predict(fh=np.arange(1, steps + 1))
+            elif _takes(model, "predict", "h"):  # as statsforecast: it is their number
+                model.fit(past)
+                answer = model.predict(h=steps)
+            else:
+                answer = model.forecast(y=past, h=steps)
             mean = answer["mean"] if isinstance(answer, dict) else answer
             forecasts.append(np.asarray(mean, dtype=np.float64).ravel())
         return np.array(forecasts).T

@@ -18,21 +18,21 @@ class LateModel(Wrapping):
 
     def __init__(self, model: Forecaster, rounds: int) -> None:
         super().__init__(model)
-        self.rounds = rounds
+        self.rounds = rounds  # the delay D
         self._waiting = list[dict[str, Any]]()
         self._context: Any = None
 
     def mixture(self, x: object = None) -> Mixture:
-        return self._asked(x).mixture(x)
+        return self._model_for(x).mixture(x)
 
     def predict(self, x: object = None) -> Forecast:
-        return self._asked(x).predict(x)
+        return self._model_for(x).predict(x)
 
     def point(self, x: object = None) -> Array:
-        return self._asked(x).point(x)
+        return self._model_for(x).point(x)
 
-    def _asked(self, x: object) -> Forecaster:
-        """Return the model, who knows how many rounds are open before the one it is asked for."""
+    def _model_for(self, x: object) -> Forecaster:
+        """Return the model, told how many rounds are open before the one it is asked for."""
         self._context = x
         self.inner.ahead = len(self._waiting)
         return self.inner
@@ -48,8 +48,9 @@ class LateModel(Wrapping):
     ) -> dict[str, Any] | None:
         """Add the round that was asked for, and teach the model one that is D rounds old.
 
-        ``truth`` is s(y) (n,) of the round, ``outcome`` its y (d,), where it is known. Return what
-        was given ``beside`` the round that the model learned; None if it learned none.
+        ``statistics`` are s(y) (n,) of the round, ``outcome`` its y (d,), where it is known. The
+        ``evidence`` that was given with the round that the model learned is returned; None if it
+        learned none.
         """
         if outcome is not None:
             outcome = np.array(outcome, dtype=np.float64)
@@ -57,15 +58,21 @@ class LateModel(Wrapping):
         if self.rounds:
             if isinstance(context, Context):  # as a checkpoint can hold it
                 context = {"names": list(context.names), "values": np.array(context.values)}
-            round_record = {"context": context, "opened": self.inner.opened(), "outcome": outcome}
-            self._waiting.append(round_record | {"truth": statistics.copy(), "beside": evidence})
+            waiting_round = {
+                "context": context,
+                "opened": self.inner.opened(),
+                "outcome": outcome,
+                "truth": statistics.copy(),
+                "beside": evidence,
+            }
+            self._waiting.append(waiting_round)
             if len(self._waiting) <= self.rounds:
                 return None
             oldest = self._waiting.pop(0)
-            self.inner.ahead = 0
-            context, outcome, statistics = (
-                oldest[name] for name in ("context", "outcome", "truth")
-            )
+            self.inner.ahead = 0  # the outcomes of all rounds before it are known
+            context = oldest["context"]
+            outcome = oldest["outcome"]
+            statistics = oldest["truth"]
             if isinstance(context, dict) and context.keys() == {"names", "values"}:
                 context = Context(tuple(context["names"]), np.asarray(context["values"]))
             self.inner.reopen(context, oldest["opened"])

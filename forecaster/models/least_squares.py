@@ -33,17 +33,17 @@ MAX_LEVELS = 50  # that a column may have, to enter level by level
 MAX_DEVIATIONS = 3.0  # deviations
 LARGEST_VALUE = 1e100  # beyond which a value is not told apart
 MAX_FEATURES = 64  # features of each kind: of the past, of the context
-MAX_SEASON = 10_000  # a season
+MAX_SEASON = 10_000  # rounds
 ONE = np.ones(1)
 
 
 class Columns(Checkpointable):
-    """Turns named numbers into features, at most ``room`` of them; ``size`` so far."""
+    """Turns named numbers into features, at most ``max_size`` of them; ``size`` so far."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("size", "_moments", "_numbers", "_levels")
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, max_size: int) -> None:
+        self.max_size = max_size
         self.size = 0
         self._moments: dict[str, list[float]] = {}  # count, mean, sum of squared distances
         self._numbers: dict[str, int] = {}  # the feature of a column
@@ -72,7 +72,7 @@ class Columns(Checkpointable):
         for name, raw_value in named.items():
             value, key = _read(raw_value)
             if name not in self._numbers:
-                if self.size == self.room:
+                if self.size == self.max_size:
                     continue
                 self._moments[name] = [0.0, 0.0, 0.0]
                 self._numbers[name] = self.size
@@ -80,17 +80,14 @@ class Columns(Checkpointable):
                 self.size += 1
             count, mean, squares = self._moments[name]
             new_mean = mean + (value - mean) / (count + 1)
-            self._moments[name] = [
-                count + 1,
-                new_mean,
-                squares + (value - mean) * (value - new_mean),
-            ]
+            new_squares = squares + (value - mean) * (value - new_mean)
+            self._moments[name] = [count + 1, new_mean, new_squares]
             levels = self._levels.get(name)
             if levels is not None and key not in levels:
                 if not key or len(levels) == MAX_LEVELS:  # no category
                     del self._levels[name]
                     dropped += levels.values()
-                elif self.size < self.room:
+                elif self.size < self.max_size:
                     levels[key] = self.size
                     self.size += 1
         if not dropped:
@@ -154,20 +151,20 @@ class LeastSquares(Model):
         self.ridge = check_positive("ridge", ridge)
         self._columns = Columns(MAX_FEATURES)
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
-        self._seen = self._past  # the lags (lags, width) of the open round's prediction
+        self._lagged_outcomes = self._past  # (lags, width), of the open round's prediction
         self._gram = np.zeros((1, 1))
         self._cross = np.zeros((1, size))
 
     def opened(self) -> Any:
-        return self._seen.copy()
+        return self._lagged_outcomes.copy()
 
     def reopen(self, x: object, opened: Any) -> None:
         self._open = features(x)
-        self._seen = opened
+        self._lagged_outcomes = opened
 
     def _predicted(self, x: object) -> Array:
         self._open = features(x)
-        self._seen = self._past[self._places(self._past.shape[1])]
+        self._lagged_outcomes = self._past[self._positions_of_lags(self._past.shape[1])]
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
@@ -176,32 +173,39 @@ class LeastSquares(Model):
         return np.asarray(0.5 + np.linalg.solve(gram, row) @ self._cross)
 
     def _row(self) -> Array:
-        return np.concatenate([ONE, *self._seen, self._columns.encoded(self._open)])
+        return np.concatenate([ONE, *self._lagged_outcomes, self._columns.encoded(self._open)])
 
-    def _places(self, width: int) -> list[int]:
+    def _positions_of_lags(self, width: int) -> list[int]:
         """Return where the lags are among the last outcomes, seen from the round that is asked."""
-        positions = [lag - 1 for lag in self._lagged(width)]
+        positions = [lag - 1 for lag in self._affordable_lags(width)]
         if positions and self.season:
             positions[0] = (self.season - 1 - self.ahead) % self.season
         return positions
 
-    def _lagged(self, width: int) -> list[int]:
-        """Return the lags that have room, one at least; none before the first round."""
-        return self.lags[: max(1, MAX_FEATURES // width)] if width else []
+    def _affordable_lags(self, width: int) -> list[int]:
+        """Return the lags whose outcomes, of ``width`` numbers each, are few enough features.
+
+        It is one at least; none before the first round, when the width is 0.
+        """
+        if not width:
+            return []
+        return self.lags[: max(1, MAX_FEATURES // width)]
 
     def _learn(self, statistics: Array) -> None:
         observed = statistics if self._outcome is None else self._outcome
         self._outcome = None
         if not self.time:  # make room for the past, of which nothing is known yet
             width = len(observed[:MAX_FEATURES])
-            lagged = self._lagged(width)
-            self._past = np.zeros((max(lagged, default=0), width))
-            n_features = 1 + width * len(lagged)
+            lags = self._affordable_lags(width)
+            self._past = np.zeros((max(lags, default=0), width))
+            n_features = 1 + width * len(lags)
             self._gram = np.zeros((n_features, n_features))
             self._cross = np.zeros((n_features, self.size))
-        lagged_shape = (len(self._lagged(self._past.shape[1])), self._past.shape[1])
-        if self._seen.shape != lagged_shape:  # a round that was opened before anything was known
-            self._seen = np.zeros(lagged_shape)
+        width = self._past.shape[1]
+        shape_of_lags = (len(self._affordable_lags(width)), width)
+        if self._lagged_outcomes.shape != shape_of_lags:
+            # the round was opened before anything was known
+            self._lagged_outcomes = np.zeros(shape_of_lags)
         n_columns_before = self._columns.size
         remaining = self._columns.learn(self._open)
         n_fixed = len(self._gram) - n_columns_before

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, check, features, kept
+from regretless.forecaster.models.base import Model, check, features, in_unit_cube
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.validation import numbers
@@ -34,15 +34,17 @@ EQUAL_OUTCOMES = 1e-6  # outcomes so near are the same
 
 
 class Spread(NamedTuple):
-    """A forecast of one outcome."""
+    """A forecast of one outcome: Q of every coordinate."""
 
     values: Array  # (d, L) quantiles of every coordinate; with L = 1 a point
     levels: Array | None = None  # (L,) ascending, in (0, 1); None for equally likely samples
 
     def at(self, marks: Array) -> Array:
         """Return the outcomes (m, d) at marks (m, d), kept to [0, 1]."""
-        pairs = zip(marks.T, self._knots(), strict=True)
-        return kept(np.array([np.interp(mark, *knots) for mark, knots in pairs]).T)
+        outcomes = []
+        for marks_of_coordinate, (levels, values) in zip(marks.T, self._knots(), strict=True):
+            outcomes.append(np.interp(marks_of_coordinate, levels, values))
+        return in_unit_cube(np.array(outcomes).T)
 
     def mark(self, outcome: Array, turn: float) -> Array:
         """Return the marks (d,) of an outcome; among many the one at ``turn`` in [0, 1]."""
@@ -61,10 +63,9 @@ class Spread(NamedTuple):
         slopes = np.diff(values) / np.diff(levels) if size > 1 else np.ones((len(values), 1))
         lowest_value = values[:, 0] - slopes[:, 0] * (extended_levels[1] - extended_levels[0])
         highest_value = values[:, -1] + slopes[:, -1] * (extended_levels[-1] - extended_levels[-2])
-        extended_values = (
-            np.column_stack([lowest_value, values, highest_value]) + MIN_SLOPE * extended_levels
-        )
-        return [(extended_levels, row) for row in extended_values]
+        extended_values = np.column_stack([lowest_value, values, highest_value])
+        increasing_values = extended_values + MIN_SLOPE * extended_levels
+        return [(extended_levels, values) for values in increasing_values]
 
 
 def lattice(coordinates: int) -> Array:
@@ -85,12 +86,13 @@ class OutcomeModel(Model):
         self._marked = 0
         self._spread: Spread | None = None
 
-    def _told(self, x: object) -> Spread:
+    def _forecast_of_outcome(self, x: object) -> Spread:
         """Return the forecast of this round's outcome."""
         raise NotImplementedError
 
     def _predicted(self, x: object) -> Array:
-        self._spread = spread = self._told(x)
+        spread = self._forecast_of_outcome(x)
+        self._spread = spread
         marks = self._marks[: min(self._marked, WINDOW)]
         share = min(self._marked / MARKS_TO_TAKE_OVER, 1.0)
         mean = np.zeros(self.size)
@@ -100,7 +102,7 @@ class OutcomeModel(Model):
             outcomes = spread.values.T
             if spread.levels is not None:
                 outcomes = spread.at(lattice(self.basis.outcomes))
-            mean += (1 - share) * self.basis.transform(kept(outcomes)).mean(0)
+            mean += (1 - share) * self.basis.transform(in_unit_cube(outcomes)).mean(0)
         return mean
 
     def opened(self) -> Any:
@@ -116,10 +118,11 @@ class OutcomeModel(Model):
             turn = (self.time + 1) * 0.6180339887498949 % 1  # evenly, and never the same
             self._marks[self._marked % WINDOW] = self._spread.mark(self._outcome, turn)
             self._marked += 1
-        self._seen(self._outcome)
-        self._spread = self._outcome = None
+        self._learn_outcome(self._outcome)
+        self._spread = None
+        self._outcome = None
 
-    def _seen(self, outcome: Array) -> None:
+    def _learn_outcome(self, outcome: Array) -> None:
         """Learn the outcome (d,), where the forecasts depend on it."""
 
 
@@ -149,7 +152,7 @@ class ColumnForecast(OutcomeModel):
         expected = f"{basis.outcomes} outcomes' names, each as many, one per level"
         check(is_fine, "columns", self.columns, expected)
 
-    def _told(self, x: object) -> Spread:
+    def _forecast_of_outcome(self, x: object) -> Spread:
         values_by_name = features(x)
         for name in itertools.chain(*self.columns):
             if name not in values_by_name:
@@ -158,9 +161,9 @@ class ColumnForecast(OutcomeModel):
             value = values_by_name[name]
             if not np.isfinite(value):
                 raise UserError(f"feature '{name}' is {value}; a forecast needs a number")
-        return Spread(
-            np.array([[values_by_name[name] for name in row] for row in self.columns]), self.levels
-        )
+        names = itertools.chain(*self.columns)
+        quantiles = np.array([values_by_name[name] for name in names])
+        return Spread(quantiles.reshape(len(self.columns), -1), self.levels)
 
 
 def checked_columns(columns: Any) -> list[list[str]]:

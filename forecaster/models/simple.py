@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, features, kept
+from regretless.forecaster.models.base import Model, features, in_unit_cube
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_range, check_rate, check_whole
@@ -52,7 +52,7 @@ class RunningMean(Baseline):
     """The mean of all vectors seen; one half at first."""
 
     def _learn(self, statistics: Array) -> None:
-        new_mean = kept(self._value + (statistics - self._value) / (self.time + 1))
+        new_mean = in_unit_cube(self._value + (statistics - self._value) / (self.time + 1))
         self._value = new_mean if self.time else statistics
 
 
@@ -69,7 +69,7 @@ class ExponentialSmoothing(Baseline):
 
     def _learn(self, statistics: Array) -> None:
         share = self.rate * (1 - self.rate) ** self.newer
-        self._value = kept(self._value + share * (statistics - self._value))
+        self._value = in_unit_cube(self._value + share * (statistics - self._value))
 
 
 @register.forecaster("seasonal-naive")
@@ -92,10 +92,11 @@ class SeasonalNaive(Model):
         if period is not None:
             self.period = check_whole("period", period, least=1, most=MAX_PERIOD)
         self.rate = check_rate("rate", rate)
-        self._last = np.full(size, 0.5)
-        self._seasons: dict[str, Array] = {}  # the oldest first
-        self._rounds: dict[str, int] = {}  # the latest round that is known of each season
-        self._uneven: list[str] = []  # features that were no integers
+        self._last = np.full(size, 0.5)  # the last vector, which a new season begins with
+        # By season, which is text such as "7" or "hour=3.0,weekday=1.0", the oldest first:
+        self._seasons: dict[str, Array] = {}  # the vector that is predicted
+        self._rounds: dict[str, int] = {}  # the latest round that is known
+        self._uneven: list[str] = []  # features that were no integers once, and tell no season
 
     def _predicted(self, x: object) -> Array:
         self._open = features(x)
@@ -104,14 +105,16 @@ class SeasonalNaive(Model):
     def _season(self) -> str:
         if self.period is not None:
             return str((self.time + self.ahead) % self.period)
-        integer_features = [
-            (name, value) for name, value in self._open.items() if value.is_integer()
-        ]
-        return ",".join(f"{n}={value!r}" for n, value in integer_features if n not in self._uneven)
+        parts = []
+        for name, value in self._open.items():
+            if value.is_integer() and name not in self._uneven:
+                parts.append(f"{name}={value!r}")
+        return ",".join(parts)
 
     def _learn(self, statistics: Array) -> None:
-        uneven_names = [name for name, value in self._open.items() if not value.is_integer()]
-        self._uneven.extend(name for name in uneven_names if name not in self._uneven)
+        for name, value in self._open.items():
+            if not value.is_integer() and name not in self._uneven:
+                self._uneven.append(name)
         season = self._season()
         if season not in self._seasons and len(self._seasons) == (self.period or MAX_SEASONS):
             oldest = next(iter(self._seasons))
@@ -124,16 +127,15 @@ class SeasonalNaive(Model):
             self._seasons[season] = statistics + (1 - self.rate) * (previous_value - statistics)
             self._rounds[season] = learned_round
         else:
-            self._seasons[season] = previous_value + self.rate * (1 - self.rate) * (
-                statistics - previous_value
-            )
+            share = self.rate * (1 - self.rate)
+            self._seasons[season] = previous_value + share * (statistics - previous_value)
         if not self.newer:
             self._last = statistics
 
     def state(self) -> dict[str, Any]:
-        table = np.array([*self._seasons.values()]).reshape(-1, self.size)
+        vectors = np.array([*self._seasons.values()]).reshape(-1, self.size)
         rounds = np.array([*self._rounds.values()], dtype=np.int64)
-        seasons = {"seasons": list(self._seasons), "table": table, "rounds": rounds}
+        seasons = {"seasons": list(self._seasons), "table": vectors, "rounds": rounds}
         return super().state() | seasons
 
     def restore(self, state: dict[str, Any]) -> None:

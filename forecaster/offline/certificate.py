@@ -38,8 +38,9 @@ from regretless.market.regret import decision_swap_regret, omniprediction_regret
 
 Measure = Literal["decision_swap", "omniprediction"]
 
-RATES = np.geomspace(0.01, 0.99, 16)  # lambda; fixed before any row is seen
-STEPS = 40  # of bisection
+# lambda, the share of the capital that is bet; fixed before any row is looked at
+RATES = np.geomspace(0.01, 0.99, 16)
+BISECTION_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -68,39 +69,49 @@ class BatchBound:
 
 
 def certify(
-    table: Array, play: Array, comparators: Indices, *, measure: Measure, kappa: float
+    losses: Array, play: Array, comparators: Indices, *, measure: Measure, kappa: float
 ) -> Certificate:
-    """Certify one loss, but with a probability of ``kappa``.
+    """Bound a loss's regret on fresh rows; the bound fails with a probability of ``kappa``.
 
-    ``table`` and ``play`` (m, A) are losses in [0, 1] of every action on held-out rows, and
-    probabilities of play; ``comparators`` (A + C, m) actions, of which the first A are the
-    constants.
+    ``losses`` (m, A), in [0, 1], are those of every action on the held-out rows, ``play`` (m, A)
+    the probabilities of the actions; ``comparators`` (A + C, m) are actions, of which the first A
+    are the constants.
     """
-    swap = measure == "decision_swap"
-    rule = decision_swap_regret if swap else omniprediction_regret
-    losses_of_comparators = np.take_along_axis(table, comparators.T, axis=1)  # (m, A + C)
-    gains = table[:, :, None] - losses_of_comparators[:, None, :]
-    weights = play
-    charges = _charges(play.shape[1], len(comparators))
-    if not swap:
+    losses_of_comparators = np.take_along_axis(losses, comparators.T, axis=1)  # (m, A + C)
+    gains = losses[:, :, None] - losses_of_comparators[:, None, :]  # D (m, A, A + C)
+    if measure == "decision_swap":  # a comparator for every action
+        measured = decision_swap_regret(losses, play, comparators)
+        weights = play
+        charges = _charges(play.shape[1], len(comparators))
+    else:  # one comparator: all actions together are like a single one that is always played
+        measured = omniprediction_regret(losses, play, comparators)
         gains = (play[:, :, None] * gains).sum(1, keepdims=True)
         weights = np.ones((len(play), 1))
         charges = np.full((1, 1), math.log(len(comparators)))
+    # what the logarithm of an assignment's capital must exceed, beside the sum of its charges
     log_target = math.log(len(RATES) / kappa)
-    bound = min(_bound(gains, weights, charges, rate=rate, log_target=log_target) for rate in RATES)
-    return Certificate(rule(table, play, comparators), bound, len(table))
+    bounds = []
+    for rate in RATES:
+        bound = _bound(gains, weights, charges, rate=rate, log_target=log_target)
+        bounds.append(bound)
+    return Certificate(measured, min(bounds), len(losses))
 
 
 def _bound(
     gains: Array, weights: Array, charges: Array, *, rate: float, log_target: float
 ) -> float:
-    """Find the least u that a bet at this rate refutes, for gains (m, A, A + C)."""
+    """Find the least u, by bisection, for which the capital of every assignment is large enough.
+
+    ``gains`` are D (m, A, A + C), ``weights`` (m, A) the probabilities of the actions, and
+    ``charges`` (A, A + C) the r_a(c).
+    """
     low = 0.0
     high = 1.0
-    for _ in range(STEPS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
-        bets = np.einsum("ia,iac->ac", weights, np.log1p(rate * (middle - gains)))
-        if (bets - charges).min(1).sum() >= log_target:
+        # B_a(c) for every action a and comparator c
+        log_capital = np.einsum("ia,iac->ac", weights, np.log1p(rate * (middle - gains)))
+        if (log_capital - charges).min(1).sum() >= log_target:
             high = middle
         else:
             low = middle
@@ -108,8 +119,10 @@ def _bound(
 
 
 def _charges(actions: int, comparators: int) -> Array:
+    """Return r_a(c) (A, A + C): minus the logarithm of the share of c at a in the union bound."""
     if actions == 1:
         return np.full((1, comparators), math.log(comparators))
-    charges = np.full((actions, comparators), math.log(actions) + math.log(comparators - 1))
+    log_of_change = math.log(actions) + math.log(comparators - 1)
+    charges = np.full((actions, comparators), log_of_change)
     np.fill_diagonal(charges[:, :actions], -math.log1p(-1 / actions))
     return charges

@@ -82,25 +82,34 @@ def errors(
     kept: int,
 ) -> tuple[float, float]:
     """Return what fresh examples, and the choice of kept rounds, add to the measured regret."""
-    choices = actions if measure == "decision_swap" else 1
-    logarithm = math.log(2 * losses / kappa) + choices * math.log(actions + policies)
-    share_left_out = 0.0
-    if kept != rounds:
-        share_left_out = 1 - (kept - 1) / rounds
-    sampling = math.sqrt(2 * logarithm / rounds)
-    choice_of_rounds = math.sqrt(2 * share_left_out * logarithm / kept)
-    return sampling, choice_of_rounds
+    # ln N: a comparator is chosen for every action, or one for all actions
+    n_choices = actions if measure == "decision_swap" else 1
+    log_assignments = n_choices * math.log(actions + policies)
+    log_promises = math.log(2 * losses / kappa) + log_assignments  # ln(2 K N / kappa)
+    sampling = math.sqrt(2 * log_promises / rounds)
+    if kept == rounds:
+        return sampling, 0.0
+    share_left_out = 1 - (kept - 1) / rounds
+    return sampling, math.sqrt(2 * share_left_out * log_promises / kept)
 
 
-def player_of(
-    listed: Listed, kinds: tuple[str, str], *, rounds: int, policies: int
+def make_player(
+    protected: Listed, kinds: tuple[str, str], *, rounds: int, policies: int
 ) -> UnbiasedPrediction:
-    """Return the online forecaster of a run of so many rounds, before the first."""
-    rules = tuple(map(itemgetter, range(policies)))  # of the tuple of all suggestions
-    groups = [ProtectedLosses(*form, rules) for form in listed.forms]
+    """Make the online forecaster of a run of so many rounds, before the first.
+
+    ``kinds`` are those of the events, as in ``EVENTS``, and of the weights.
+    """
+    kind_of_events, kind_of_weights = kinds
+    # The context of a round is the tuple of all suggestions: policy c picks entry c of it.
+    pick_suggestions = tuple(itemgetter(policy_index) for policy_index in range(policies))
+    groups = []
+    for offset, weights in protected.forms:
+        groups.append(ProtectedLosses(offset, weights, pick_suggestions))
     try:
-        events = EVENTS[kinds[0]](groups, rule_of(kinds[1], rounds))
-        return UnbiasedPrediction(events, cube(listed.basis.size, listed.basis.hull))
+        rule = rule_of(kind_of_weights, rounds)
+        events = EVENTS[kind_of_events](groups, rule)
+        return UnbiasedPrediction(events, cube(protected.basis.size, protected.basis.hull))
     except ValueError as reason:
         raise UserError(str(reason)) from reason
 
@@ -122,7 +131,7 @@ class OnlineToBatch:
         self.kappa = estimator.kappa
         self.policies = len(estimator.policies)
         self.rounds = len(rows.outcomes)
-        player = self._fresh()
+        player = self._new_player()
         rounds = self.rounds
         self.kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
         megabytes = self.kept * _bytes(player.state()) / 2**20
@@ -133,43 +142,44 @@ class OnlineToBatch:
         order = rng.permutation(rounds)
         times = np.sort(rng.choice(rounds, self.kept, replace=False))
         self._play_all(player, rows[order], times.tolist())
-        self._wake()
+        self._prepare_to_solve()
 
     def _play_all(self, player: UnbiasedPrediction, rows: Rows, times: list[int]) -> None:
         """Play all rounds; keep their regret, and the states before some of them."""
-        listed = self.listed
+        protected = self.listed
         states = []
         no_agents = np.empty(0, dtype=np.intp)
-        ledgers = [
-            Ledger(*offset.shape, policies=self.policies, measures=MEASURES)
-            for offset, _weights in listed.forms
-        ]
+        ledgers = []
+        for offset, _weights in protected.forms:
+            ledgers.append(Ledger(*offset.shape, policies=self.policies, measures=MEASURES))
         kept_rounds = set(times)
         for t, suggestions in enumerate(self._suggestions(rows.seen)):
             row_of_chunk = t % ROWS_AT_ONCE
             if row_of_chunk == 0:
                 outcomes = rows.outcomes[t : t + ROWS_AT_ONCE]
-                statistics = listed.basis.transform(outcomes)
-                losses = listed.values(outcomes)
+                statistics = protected.basis.transform(outcomes)
+                losses = protected.values(outcomes)
             if t in kept_rounds:
                 states.append(player.state())
             mixture = player.mixture(suggestions)
             for ledger, (offset, weights), losses_of_stack in zip(
-                ledgers, listed.forms, losses, strict=True
+                ledgers, protected.forms, losses, strict=True
             ):
-                played = Decision(strategy(offset, weights, mixture), no_agents)
-                ledger.add(played, losses_of_stack[row_of_chunk], suggestions)
+                decision = Decision(strategy(offset, weights, mixture), no_agents)
+                ledger.add(decision, losses_of_stack[row_of_chunk], suggestions)
             player.update(statistics[row_of_chunk])
         self.states: Any = _stacked(states)
         self.online: Any = []
         for ledger in ledgers:
             self.online.append({measure: ledger.regret(measure) for measure in MEASURES})
 
-    def _fresh(self) -> UnbiasedPrediction:
-        return player_of(self.listed, self.kinds, rounds=self.rounds, policies=self.policies)
+    def _new_player(self) -> UnbiasedPrediction:
+        """Make the online forecaster as it was before the first round."""
+        return make_player(self.listed, self.kinds, rounds=self.rounds, policies=self.policies)
 
-    def _wake(self) -> None:
-        self._player = self._fresh()
+    def _prepare_to_solve(self) -> None:
+        """Make what is not saved: a forecaster that takes the kept states, and its solutions."""
+        self._player = self._new_player()
         self._solved: dict[tuple[int, ...], Mixture] = {}
         check_like(_at(self.states, 0), self._player.state())
 
@@ -178,7 +188,7 @@ class OnlineToBatch:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._wake()
+        self._prepare_to_solve()
 
     def _suggestions(self, seen: Array) -> Indices:
         return seen[:, seen.shape[1] - self.policies :].astype(np.intp)
@@ -213,13 +223,13 @@ class OnlineToBatch:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
         offset, weights, *_ = self._choice(self.listed.finite(loss))
         mixture_of_row, mixtures = self.mixtures(seen)
-        strategies = np.array(
-            [strategy(offset[None], weights[None], mixture)[0] for mixture in mixtures]
-        )
+        strategies_of_mixtures = []
         expected_losses_of_mixtures = []
         for mixture in mixtures:
+            strategies_of_mixtures.append(strategy(offset[None], weights[None], mixture)[0])
             least_loss = (offset[None] + mixture.points @ weights.T).min(1)
             expected_losses_of_mixtures.append(mixture.weights @ least_loss)
+        strategies = np.array(strategies_of_mixtures)
         probabilities = strategies[mixture_of_row] / strategies.sum(1)[mixture_of_row, None]
         return probabilities, np.array(expected_losses_of_mixtures)[mixture_of_row]
 
@@ -258,10 +268,9 @@ class OnlineToBatch:
         nearest_loss = listed.stacks[stack][row]
         distance = 0.0
         if not same(loss, nearest_loss):
-            errors_of_basis = [
-                listed.basis.certified_error(single.as_stack()) for single in (loss, nearest_loss)
-            ]
-            distance = least_distance + sum(errors_of_basis)
+            error_of_own = listed.basis.certified_error(loss.as_stack())
+            error_of_nearest = listed.basis.certified_error(nearest_loss.as_stack())
+            distance = least_distance + (error_of_own + error_of_nearest)
         listed_offset, listed_weights = listed.forms[stack]
         return listed_offset[row], listed_weights[row], (stack, row), distance
 
@@ -319,7 +328,7 @@ def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
     return strategies
 
 
-def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
+def sample_size(estimator: Any, protected: Listed, regret: float) -> int:
     """Return how many examples suffice for a decision swap regret in (0, 1); all rounds are kept.
 
     With probability 1 - kappa no listed loss regrets more on fresh examples, if the solver meets
@@ -330,21 +339,21 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
     kinds = (estimator.events, estimator.weights)
 
     def bound_after(rounds: int) -> float:
-        player = player_of(listed, kinds, rounds=rounds, policies=policies)
+        player = make_player(protected, kinds, rounds=rounds, policies=policies)
         bound = player.beforehand(rounds)
         totals = []
-        for stack, (_offset, weights) in zip(listed.stacks, listed.forms, strict=True):
+        for stack, (_offset, weights) in zip(protected.stacks, protected.forms, strict=True):
             online = float(bound.a_priori(weights, policies=policies).max())
             sampling, _choice_of_rounds = errors(
                 "decision_swap",
-                losses=len(listed.singles),
+                losses=len(protected.singles),
                 actions=stack.actions,
                 policies=policies,
                 kappa=estimator.kappa,
                 rounds=rounds,
                 kept=rounds,
             )
-            totals.append(online + 2 * listed.basis.certified_error(stack) + sampling)
+            totals.append(online + 2 * protected.basis.certified_error(stack) + sampling)
         return max(totals)
 
     low = 0
@@ -363,6 +372,7 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
 
 
 def _bytes(tree: Any) -> int:
+    """Return the size of a tree of arrays."""
     return sum(map(_bytes, tree.values())) if isinstance(tree, dict) else np.asarray(tree).nbytes
 
 
@@ -379,6 +389,7 @@ def _stacked(states: Sequence[Any]) -> Any:
 
 
 def _at(tree: Any, index: int) -> Any:
+    """Return one of the trees that ``_stacked`` put side by side."""
     if isinstance(tree, dict):
         return {key: _at(part, index) for key, part in tree.items()}
     if not isinstance(tree, np.ndarray):

@@ -27,7 +27,7 @@ from regretless.market.records import Policy
 
 
 @contextmanager
-def naming(parameter: str, *hints: str) -> Iterator[None]:
+def errors_about(parameter: str, *hints: str) -> Iterator[None]:
     """Turn what is refused into a UserError that names the parameter, and adds a cure."""
     try:
         yield
@@ -37,10 +37,14 @@ def naming(parameter: str, *hints: str) -> Iterator[None]:
 
 def maker_of(description: Any, registry: register.Registry) -> partial[Any]:
     """Return what a name or a table ``{"kind": ...}`` says is to be made, with its parameters."""
-    table = description if isinstance(description, Mapping) else {"kind": description}
-    if (kind := str(table.get("kind"))) not in registry:
+    parameters = {"kind": description}
+    if isinstance(description, Mapping):
+        parameters = dict(description)
+    kind = str(parameters.get("kind"))
+    if kind not in registry:
         raise UserError(f"unknown kind {kind!r}; {closest(kind, registry.names())}")
-    return partial(registry[kind], **{key: value for key, value in table.items() if key != "kind"})
+    parameters.pop("kind")
+    return partial(registry[kind], **parameters)
 
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")
@@ -84,11 +88,10 @@ class Contexts(Checkpointable):
         """Warn of names that are missing or new, of each one once."""
         if not self._features:
             return
-        already_said = set(self._said)
-        missing = [
-            name for name in self._features if name not in named and name not in already_said
-        ]
-        new = [name for name in named if name not in self._features and name not in already_said]
+        missing_names = [name for name in self._features if name not in named]
+        new_names = [name for name in named if name not in self._features]
+        missing = [name for name in missing_names if name not in self._said]
+        new = [name for name in new_names if name not in self._said]
         if missing or new:
             self._said += [*missing, *new]
             # beyond numbers, the omnipredictor's own two functions, to whoever called it
@@ -117,10 +120,10 @@ class Contexts(Checkpointable):
             raise UserError(f"'{name}' is {brief(value)}, which is no date; {hint}") from error
         if pd.isna(day):
             return {}
-        days_since_epoch = float((day - EPOCH) / pd.Timedelta(days=1))
-        parts = {"_month": float(day.month), "_weekday": float(day.weekday())}
-        return {name: days_since_epoch} | {
-            f"{name}{part}": number for part, number in parts.items()
+        return {
+            name: float((day - EPOCH) / pd.Timedelta(days=1)),
+            f"{name}_month": float(day.month),
+            f"{name}_weekday": float(day.weekday()),
         }
 
 
@@ -138,27 +141,32 @@ def finite(name: str, value: Any) -> float:
 def policy_of(name: str, rule: Any, actions: Sequence[Any]) -> Policy:
     """Make a policy of a function that answers with an action, or of a table ``{"kind": ...}``.
 
-    It answers to the numbers of a context, by name, with an action's place.
-    It raises UserError if an answer is no action, or a number is missing.
+    The policy takes the numbers of a context, by name, and returns the index of an action. It
+    raises UserError if the function suggests what is no action, or looks for a number that the
+    context does not have.
     """
-    answers: Callable[..., Any] = rule
-    if not callable(rule):
-        with naming(f"policies['{name}']"):
-            policy = maker_of(rule, register.policy)()
-        answers = lambda x: actions[policy(x)]  # noqa: E731 - typed
+    if callable(rule):
+        suggested_action: Callable[..., Any] = rule
+    else:
+        with errors_about(f"policies['{name}']"):
+            make_policy = maker_of(rule, register.policy)
+            policy = make_policy()
 
-    def action_index(context: Mapping[str, float]) -> int:
+        def suggested_action(context: Mapping[str, float]) -> Any:
+            return actions[policy(context)]
+
+    def index_of_suggestion(context: Mapping[str, float]) -> int:
         try:
-            answer = answers(context)
+            action = suggested_action(context)
         except KeyError as error:
             hint = closest(str(error.args[0]), list(context))
             raise UserError(f"policy '{name}': no {error} in the context; {hint}") from error
-        if answer not in actions:
+        if action not in actions:
             hint = f"return one of {', '.join(map(str, actions))}"
-            raise UserError(f"policy '{name}' suggests {brief(answer)}; {hint}")
-        return actions.index(answer)
+            raise UserError(f"policy '{name}' suggests {brief(action)}; {hint}")
+        return actions.index(action)
 
-    return action_index
+    return index_of_suggestion
 
 
 def targets(low: float, high: float) -> dict[str, Loss]:

@@ -50,10 +50,10 @@ from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import ColumnForecast, lattice
 from regretless.forecaster.online import saved, validation
-from regretless.forecaster.online.inputs import Contexts, Inputs, maker_of, naming, policy_of
+from regretless.forecaster.online.inputs import Contexts, Inputs, errors_about, maker_of, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
 from regretless.forecaster.online.slots import MAX_SLOTS, Slot
-from regretless.forecaster.unbiased import grouped
+from regretless.forecaster.unbiased import protected_groups
 from regretless.market import losses as forms
 from regretless.market import register
 from regretless.market.best_response import best_response
@@ -177,35 +177,36 @@ class OnlineOmnipredictor(Checkpointable):
         self.names, self.space = _outcomes(self.losses, self.scale)
         unit_losses = {}  # the losses over the unit cube, in [0, 1]
         for name, loss in self.losses.items():
-            with naming(f"losses['{name}']"):
-                unit_losses[name] = (
-                    self.space.pulled_back(loss) if self.scale else loss
-                ).normalised()
+            with errors_about(f"losses['{name}']"):
+                loss_of_unit = self.space.pulled_back(loss) if self.scale else loss
+                unit_losses[name] = loss_of_unit.normalised()
         linear = LinearBasis(len(self.names))
         self.basis = DirectSumBasis([default_basis(list(unit_losses.values())), linear])
         self.tasks = {name: self._task(name, loss) for name, loss in unit_losses.items()}
-        self._members = model_members = self._models()
-        stacks: dict[Any, list[str]] = {}  # by actions; who has policies is alone
+        self._members = self._make_models()
+        # Losses with equal numbers of actions form a group; one with policies is alone.
+        names_by_group: dict[Any, list[str]] = {}
         for name, task in self.tasks.items():
-            stacks.setdefault(name if task.policies else len(task.offset), []).append(name)
+            group_key = name if task.policies else len(task.offset)
+            names_by_group.setdefault(group_key, []).append(name)
         self._groups: list[ProtectedLosses] = []
-        self._names_in_group = list(stacks.values())
+        self._names_in_group = list(names_by_group.values())
         for names in self._names_in_group:
-            tables = [(self.tasks[name].offset, self.tasks[name].weights) for name in names]
-            self._groups += grouped(tables, self.tasks[names[0]].policies)
-        self._shared_models = Aggregate(model_members, self.basis.size)
+            coefficients = [(self.tasks[name].offset, self.tasks[name].weights) for name in names]
+            self._groups += protected_groups(coefficients, self.tasks[names[0]].policies)
+        self._shared_models = Aggregate(self._members, self.basis.size)
         self._slots: list[Slot] = []
         self._add_slot()
         self._slots_were_shared = False
         self.counts = dict.fromkeys(COUNTS, 0)
         self._contexts = Contexts()
-        self._ledgers = {
-            name: Ledger(1, len(task.actions), policies=len(task.policies), measures=MEASURES)
-            for name, task in self.tasks.items()
-        }
-        self._followed = np.zeros(
-            (len(self.tasks), len(model_members))
-        )  # losses of following each model
+        self._ledgers = {}
+        for name, task in self.tasks.items():
+            n_policies = len(task.policies)
+            ledger = Ledger(1, len(task.actions), policies=n_policies, measures=MEASURES)
+            self._ledgers[name] = ledger
+        # sums of each task's losses of following each model
+        self._followed = np.zeros((len(self.tasks), len(self._members)))
         self._errors = np.zeros((0, len(self.names)))
         self._grid = lattice(len(self.names))
         self._waiting: dict[str, OpenForecast] = {}  # by the key of ``learn_late``
@@ -219,6 +220,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._asked: OpenForecast | None = None  # the models and its slot stand at this one
 
     def _task(self, name: str, unit_loss: Loss) -> Task:
+        """Return what a forecast needs to serve a loss: action names, coefficients, policies."""
         loss = self.losses[name]
         actions = self.actions.get(name)
         if actions is not None and len(actions) != unit_loss.actions:
@@ -228,18 +230,20 @@ class OnlineOmnipredictor(Checkpointable):
         action_names: Sequence[Any] = range(unit_loss.actions) if actions is None else actions
         rules = self.policies.get(name, {})
         policies = [policy_of(policy, rule, action_names) for policy, rule in rules.items()]
-        return Task(unit_loss, action_names, *self.basis.coefficients(unit_loss), policies)
+        offset, weights = self.basis.coefficients(unit_loss)
+        return Task(unit_loss, action_names, offset, weights, policies)
 
-    def _models(self) -> dict[str, Any]:
-        given_models = self.models
-        if isinstance(given_models, str) and given_models == "panel":
-            given_models = PANEL
-        is_by_name = isinstance(given_models, Mapping) and all(
-            isinstance(name, str) for name in given_models
-        )
-        if not is_by_name:
-            raise UserError(f"models = {brief(given_models)}: give 'panel', or models by name")
-        models = {name: self._model(name, model) for name, model in given_models.items()}
+    def _make_models(self) -> dict[str, Any]:
+        """Make all models, by name: those of ``models``, then one of each entry of ``forecasts``.
+
+        UserError if ``models`` is no mapping from names, or there are none in all.
+        """
+        descriptions = PANEL if self._has_panel else self.models
+        if not isinstance(descriptions, Mapping) or not all_names(descriptions):
+            raise UserError(f"models = {brief(descriptions)}: give 'panel', or models by name")
+        models: dict[str, Any] = {}
+        for name, description in descriptions.items():
+            models[name] = self._make_model(name, description)
         for name, columns in self.forecasts.items():
             if len(columns) != len(self.names) or name in models:
                 hint = f"give a name of its own and a column for each of {', '.join(self.names)}"
@@ -249,14 +253,22 @@ class OnlineOmnipredictor(Checkpointable):
             raise UserError("models: there are none; give one, or 'panel'")
         return models
 
-    def _model(self, name: str, description: Any) -> Any:
-        model = description
+    @property
+    def _has_panel(self) -> bool:
+        """Whether the models are those of the panel."""
+        return isinstance(self.models, str) and self.models == "panel"
+
+    def _make_model(self, name: str, description: Any) -> Any:
+        """Make a model of a kind's name, a table or an object of the user's own."""
         size = self.basis.size
-        with naming(f"models['{name}']"):
+        with errors_about(f"models['{name}']"):
+            model = description
             if isinstance(description, str | Mapping):
-                maker = maker_of(description, register.forecaster)
-                takes_basis = "basis" in inspect.signature(maker).parameters
-                model = maker(size, **({"basis": self.basis} if takes_basis else {}))
+                make = maker_of(description, register.forecaster)
+                if "basis" in inspect.signature(make).parameters:
+                    model = make(size, basis=self.basis)
+                else:
+                    model = make(size)
             return adapted(model, size, self.basis)
 
     # the verbs
@@ -401,7 +413,7 @@ class OnlineOmnipredictor(Checkpointable):
         return forecast
 
     def _lowest_free_slot(self) -> int:
-        """Return its place; beyond ``MAX_SLOTS`` the last slot is shared."""
+        """Return the slot's index; of more than ``MAX_SLOTS`` the last one is shared."""
         taken = {forecast["slot"] for forecast in self._open_forecasts}
         slot_index = 0
         while slot_index in taken and slot_index < MAX_SLOTS - 1:
@@ -429,11 +441,13 @@ class OnlineOmnipredictor(Checkpointable):
         statistics = forecast["statistics"]
         expected_outcome = statistics[-len(self.names) :]
         outcomes = np.clip(expected_outcome + self._errors, 0.0, 1.0)
-        counts = len(self._errors), len(self._grid)
+        n_errors = len(self._errors)
+        n_lattice = len(self._grid)
+        weight_of_lattice_point = ERRORS_OF_LATTICE / n_lattice
         return OnlineForecast(
             statistics=statistics,
             likely=np.concatenate([outcomes, self._grid]),
-            prior=np.repeat([1.0, ERRORS_OF_LATTICE / counts[1]], counts),
+            prior=np.repeat([1.0, weight_of_lattice_point], [n_errors, n_lattice]),
             names=self.names,
             space=self.space,
             basis=self.basis,
@@ -444,10 +458,10 @@ class OnlineOmnipredictor(Checkpointable):
 
     def _charge(self, forecast: OpenForecast, outcome: Array) -> None:
         """Count a round whose outcome has come, and charge what was said of it."""
-        suggestions = {
-            name: np.array([policy(forecast["context"]) for policy in task.policies], dtype=np.intp)
-            for name, task in self.tasks.items()
-        }
+        suggestions = {}
+        for name, task in self.tasks.items():
+            suggested = [policy(forecast["context"]) for policy in task.policies]
+            suggestions[name] = np.array(suggested, dtype=np.intp)
         scaled = self.space.to_unit(outcome)
         unit_outcome = np.clip(scaled, 0.0, 1.0)
         is_clipped = unit_outcome != scaled
@@ -514,7 +528,7 @@ class OnlineOmnipredictor(Checkpointable):
         ``slots``, ``best_model`` in hindsight and ``regret_to_model``. The sum is missing once more
         than 256 forecasts were open: there is no theorem for those that share a slot.
         """
-        table = []
+        rows = []
         rounds = self.counts["learned"]
         promised = self._promised_regret()
         for task_index, (name, task) in enumerate(self.tasks.items()):
@@ -527,7 +541,8 @@ class OnlineOmnipredictor(Checkpointable):
                 assert bias is not None  # noqa: S101 - every round had an expectation
                 row["mean_loss"] = task.in_units(mean_loss)
                 for measure in MEASURES:
-                    if (regret := ledger.regret(measure)) is not None:
+                    regret = ledger.regret(measure)
+                    if regret is not None:
                         row[f"{measure}_regret"] = scale * float(regret[0])
                 best_model = int(self._followed[task_index].argmin())
                 row["bound"] = scale * (float(bias[0]) + 2 * self.basis.error)
@@ -537,8 +552,8 @@ class OnlineOmnipredictor(Checkpointable):
                 row["best_model"] = self._shared_models.made_of[best_model]
                 mean_loss_of_model = float(self._followed[task_index, best_model]) / rounds
                 row["regret_to_model"] = scale * (mean_loss - mean_loss_of_model)
-            table.append(row)
-        return pd.DataFrame(table)
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def _promised_regret(self) -> dict[str, float]:
         """Bound the sum of each loss's decision swap regret so far: the slots' bounds, added up.
@@ -550,13 +565,13 @@ class OnlineOmnipredictor(Checkpointable):
         slots = [slot for slot in self._slots if slot.time]
         for group, names in zip(self._groups, self._names_in_group, strict=True):
             total = np.zeros(len(names))
-            known_of_draws = np.zeros((2, len(names)))
+            variance_and_range = np.zeros((2, len(names)))  # of the draws
             for slot in slots:
                 total += slot.from_variation(group)
-                known_of_draws += slot.draws.of(group, fixed=True)
+                variance_and_range += slot.draws.of(group, fixed=True)
             actions = group.offset.shape[1]
             total += swap_draws(
-                known_of_draws,
+                variance_and_range,
                 promises=len(self.tasks),
                 actions=actions,
                 comparators=actions + len(group.policies),
@@ -674,33 +689,43 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 
+def all_names(table: Mapping[Any, Any]) -> bool:
+    """Whether every key of a table is text."""
+    return all(isinstance(name, str) for name in table)
+
+
 def _outcomes(
     losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
 ) -> tuple[list[str], Box]:
-    size = {loss.outcomes for loss in losses.values()}
-    n_outcomes = min(size)
-    if len(size) > 1 or (scale and len(scale) != n_outcomes):
-        fault = f"losses are of {' and '.join(map(str, sorted(size)))} outcomes"
+    """Return the names of the outcomes, and the box of their values in the user's units."""
+    numbers_of_outcomes = {loss.outcomes for loss in losses.values()}
+    n_outcomes = min(numbers_of_outcomes)
+    if len(numbers_of_outcomes) > 1 or (scale and len(scale) != n_outcomes):
+        numbers = " and ".join(map(str, sorted(numbers_of_outcomes)))
+        fault = f"losses are of {numbers} outcomes"
         raise UserError(f"{fault}, scale of {len(scale)}; give as many")
     if not scale:
         names = ["y"] if n_outcomes == 1 else [f"y_{j}" for j in range(n_outcomes)]
         return names, Box([0.0] * n_outcomes, [1.0] * n_outcomes)
-    with naming("scale", "give (low, high) for each outcome"):
-        return list(scale), Box(*zip(*scale.values(), strict=True))
+    with errors_about("scale", "give (low, high) for each outcome"):
+        lows_and_highs = zip(*scale.values(), strict=True)
+        return list(scale), Box(*lows_and_highs)
 
 
 def _written(name: str, loss: Loss) -> dict[str, Any]:
+    """Return a loss as its kind and its fields; UserError if it is code."""
     kind = type(loss).__name__
-    tree = {field.name: getattr(loss, field.name) for field in fields(loss)}
-    if kind not in forms.__all__ or not all(map(remembers, tree.values())):
+    values = {field.name: getattr(loss, field.name) for field in fields(loss)}
+    if kind not in forms.__all__ or not all(map(remembers, values.values())):
         raise UserError(f"losses['{name}'] is code of its own and cannot be saved")
-    return {"kind": kind} | tree
+    return {"kind": kind} | values
 
 
-def _read(*, kind: str, **fields_of: Any) -> Loss:
+def _read(*, kind: str, **values: Any) -> Loss:
+    """Make a loss of its kind and its fields; ValueError if there is no such kind."""
     if kind not in forms.__all__:
         raise ValueError(f"unknown loss '{kind}'")
-    loss: Loss = getattr(forms, kind)(**fields_of)
+    loss: Loss = getattr(forms, kind)(**values)
     return loss
 
 

@@ -87,11 +87,11 @@ class OnlineForecast:
     @property
     def mean(self) -> Any:
         """Mean outcome: a number, or by name where there are several."""
-        return self._told(self.weights @ self.outcomes)
+        return self._by_name(self.weights @ self.outcomes)
 
     def quantile(self, q: float) -> Any:
         """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
-        return self._told(self._at(check_probability("q", q)))
+        return self._by_name(self._at(check_probability("q", q)))
 
     def act(self, name: str) -> Any:
         """Return the best action of a loss, by its name or quantity."""
@@ -104,6 +104,7 @@ class OnlineForecast:
         return task.in_units(float(task.expected(self.statistics).min()))
 
     def _at(self, q: Any) -> Array:
+        """Return quantiles of every outcome (d,), or (levels, d) of several levels."""
         quantiles = np.quantile(
             self.outcomes, q, axis=0, weights=self.weights, method="inverted_cdf"
         )
@@ -112,7 +113,9 @@ class OnlineForecast:
     def _task(self, name: str) -> Task:
         return self.tasks[check_name("loss", name, self.tasks)]
 
-    def _told(self, values: Array) -> Any:
+    def _by_name(self, values: Array) -> Any:
+        """Return the number of a single outcome, or the numbers (d,) by outcome's name."""
+        """Return the number of a single outcome, or the numbers (d,) by outcome's name."""
         if len(self.names) == 1:
             return float(values[0])
         return dict(zip(self.names, values.tolist(), strict=True))

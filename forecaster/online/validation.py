@@ -84,11 +84,10 @@ def scale_of_orders(losses: Mapping[str, Loss]) -> dict[str, tuple[float, float]
 
     Of one outcome all losses must be of orders: another loss may mean an outcome in [0, 1].
     """
-    largest_order = {
-        name: float(loss.knots.max())
-        for name, loss in losses.items()
-        if isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1
-    }
+    largest_order: dict[str, float] = {}  # of every loss of orders
+    for name, loss in losses.items():
+        if isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
+            largest_order[name] = float(loss.knots.max())
     largest = max(largest_order.values(), default=0.0)
     if largest <= 1.0:
         return {}
@@ -103,12 +102,12 @@ def checked_forecasts(forecasts: Any) -> dict[str, list[str]]:
     """Return the columns of each forecast by its name; a single column may be given as text."""
     columns_of: dict[str, list[str]] = {}
     for name, columns in checked_table("forecasts", forecasts, "columns of the context").items():
-        listed = [columns] if isinstance(columns, str) else columns
-        is_list = isinstance(listed, Sequence | np.ndarray) and np.ndim(listed) == 1
-        if not is_list or not all(isinstance(column, str) for column in listed):
+        column_names = [columns] if isinstance(columns, str) else columns
+        is_list = isinstance(column_names, Sequence | np.ndarray) and np.ndim(column_names) == 1
+        if not is_list or not all(isinstance(column, str) for column in column_names):
             cure = "give the name of a column of the context for each outcome"
             raise UserError(f"forecasts['{name}'] = {brief(columns)}: {cure}")
-        columns_of[name] = [str(column) for column in listed]
+        columns_of[name] = [str(column) for column in column_names]
     return columns_of
 
 
@@ -119,12 +118,12 @@ def checked_actions(actions: Any) -> dict[str, list[Any]]:
         hint = "give a list of their names, text or numbers, each once"
         if isinstance(names, str | bytes | Mapping) or not hasattr(names, "__len__"):
             raise UserError(f"actions['{loss}'] = {brief(names)}: {hint}")
-        listed = [name.item() if isinstance(name, np.generic) else name for name in names]
-        if not all(isinstance(name, str | int | float) for name in listed):
+        plain_names = [name.item() if isinstance(name, np.generic) else name for name in names]
+        if not all(isinstance(name, str | int | float) for name in plain_names):
             raise UserError(f"actions['{loss}'] = {brief(names)}: {hint}")
-        if len(set(listed)) < len(listed):
+        if len(set(plain_names)) < len(plain_names):
             raise UserError(f"actions['{loss}'] = {brief(names)}: {hint}")
-        names_of[loss] = listed
+        names_of[loss] = plain_names
     return names_of
 
 

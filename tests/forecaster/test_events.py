@@ -171,7 +171,7 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     rows, known = events.rows, [part.copy() for part in events._parts]
     point, truth = np.array([[0.1, 0.4, 0.3, 0.7]]), np.array([0.9, 0.1, 0.4, 0.2])
     trusted = played_of(rows, point, np.ones(1), truth)
-    trusted = trusted._replace(losses=rows.offset + rows.times(truth))
+    trusted = trusted._replace(realised_losses=rows.offset + rows.times(truth))
     events.charge(events.active(31), trusted)
     for member, before, after in zip(events.members, known, events._parts, strict=True):
         of, scale = member.group, member.scale[:, None, None]

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
-from regretless.forecaster.models.aggregate import PANEL, VARIATION_OFFSET, made
+from regretless.forecaster.models.aggregate import PANEL, VARIATION_OFFSET, make_panel
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
 from regretless.forecaster.models.simple import MAX_SEASONS
@@ -91,7 +91,7 @@ def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int) -> None:
     fixed = {f"at {v}": Constant(SIZE, value=v) for v in (0.0, 0.3, 0.6, 1.0)}
-    player = Aggregate(made(PANEL, SIZE) if stream == "adverse" else fixed, SIZE)
+    player = Aggregate(make_panel(PANEL, SIZE) if stream == "adverse" else fixed, SIZE)
     logged = []
     for t, row in enumerate(STREAMS[stream](np.random.default_rng(seed))):
         said = player.predict(t).statistics
