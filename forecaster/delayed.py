@@ -28,10 +28,10 @@ from regretless.market.records import Event, RoundFeedback
 
 
 class Delayed(Checkpointable, Forecaster):
-    """Forecasters of whom each is told what it predicted before it predicts again.
+    """Forecasters who take turns, each of whom learns an outcome before it predicts again.
 
-    ``make`` makes one of the D + 1, who share a reference of as many ``turns``, if any; an outcome
-    is told D = ``rounds`` rounds late, at least 0. ``seed`` is for ``predict``, which draws from
+    ``make`` makes one of the D + 1, who share a reference of as many ``turns``, if any; outcomes
+    are known D = ``rounds`` rounds late, at least 0. ``seed`` is for ``predict``, which draws from
     the mixture by itself.
     """
 
@@ -40,14 +40,16 @@ class Delayed(Checkpointable, Forecaster):
     def __init__(
         self, make: Callable[[], UnbiasedPrediction], rounds: int, *, seed: int = 0
     ) -> None:
-        if rounds < 0:
-            raise ValueError(f"the delay is {rounds} rounds; give at least 0")
-        self.time = 0
-        self.rng = stream(seed, "forecaster")
-        self.instances: list[UnbiasedPrediction] = [make() for _ in range(rounds + 1)]
-        self.models = self.current.models
-        self.spelled = self.current.spelled
-        self.reference = self.current.reference
+        delay = rounds
+        if delay < 0:
+            raise ValueError(f"the delay is {delay} rounds; give at least 0")
+        self.time = 0  # rounds learned, by all of them together
+        self.rng = stream(seed, "forecaster")  # for the draws of ``predict``
+        self.instances: list[UnbiasedPrediction] = [make() for _ in range(delay + 1)]
+        first_instance = self.instances[0]  # all are alike in these
+        self.models = first_instance.models
+        self.spelled = first_instance.spelled  # whether predictions come with their ensembles
+        self.reference = first_instance.reference  # shared by all
 
     @property
     def current(self) -> UnbiasedPrediction:
@@ -77,5 +79,9 @@ class Delayed(Checkpointable, Forecaster):
 
     def event_table(self) -> Iterator[Event]:
         """Yield every event, its occupancy and bias added up over all turns."""
-        for rows in zip(*(forecaster.event_table() for forecaster in self.instances), strict=True):
-            yield (*rows[0][:4], sum(row[4] for row in rows), sum(row[5] for row in rows))
+        tables = [forecaster.event_table() for forecaster in self.instances]
+        for same_event in zip(*tables, strict=True):  # in the tables of all turns
+            loss, action, policy, suggestion, _occupancy, _bias = same_event[0]
+            total_occupancy = sum(event[4] for event in same_event)
+            total_bias = sum(event[5] for event in same_event)
+            yield loss, action, policy, suggestion, total_occupancy, total_bias

@@ -29,10 +29,11 @@ class EnsembleBroadcast(Wrapping):
         return self._with_ensembles(self.inner.mixture(x))
 
     def _with_ensembles(self, mixture: Mixture) -> Mixture:
-        nearest = [self.solver.single(point) for point in mixture.points]
-        self._latest = nearest[0]
-        ensembles = tuple(found.ensembles[0] for found in nearest if found.ensembles)
-        points = np.vstack([found.points for found in nearest])
+        """Return a mixture whose points are the nearest ones in the hull, with their ensembles."""
+        solutions = [self.solver.single(point) for point in mixture.points]
+        self._latest = solutions[0]
+        points = np.vstack([solution.points for solution in solutions])
+        ensembles = tuple(solution.ensembles[0] for solution in solutions if solution.ensembles)
         return Mixture(points, mixture.weights, ensembles=ensembles)
 
     def predict(self, x: object = None) -> Forecast:

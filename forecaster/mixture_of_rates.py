@@ -35,14 +35,15 @@ def greatest_of(v: Array | float, exponent: Array | float, *, rates: Array, cost
 
     By Newton's steps on a convex function from the right: every step is an upper bound.
     """
-    paid = costs * np.asarray(v, dtype=np.float64)[..., None] + math.log(len(rates))
-    x = ((exponent + paid) / rates).min(-1)
+    # what is taken off eta_j x: c_j v + ln J (..., J)
+    deductions = costs * np.asarray(v, dtype=np.float64)[..., None] + math.log(len(rates))
+    x = ((exponent + deductions) / rates).min(-1)
     for _ in range(NEWTON_STEPS):
-        powers = rates * x[..., None] - paid
-        top = powers.max(-1)
-        parts = np.exp(powers - top[..., None])
-        total = parts.sum(-1)
-        x = x - (top + np.log(total) - exponent) * total / (parts @ rates)
+        exponents = rates * x[..., None] - deductions
+        largest = exponents.max(-1)
+        terms = np.exp(exponents - largest[..., None])
+        total = terms.sum(-1)
+        x = x - (largest + np.log(total) - exponent) * total / (terms @ rates)
     return np.asarray(x)
 
 

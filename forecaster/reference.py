@@ -31,7 +31,7 @@ from regretless.market.game.protocols import Forecaster, as_forecaster
 
 # Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
 BAND = 0.25
-EARLY = 64  # rounds within which a model that is disproved has earned no band
+EARLY_ROUNDS = 64  # rounds within which a model that is disproved has earned no band
 MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
 
 
@@ -115,7 +115,7 @@ class Reference(Checkpointable):
     @property
     def early(self) -> bool:
         """Whether it was disproved before it had shown anything."""
-        return 0 < (self.disproved_at or 0) < EARLY
+        return self.disproved_at is not None and 0 < self.disproved_at < EARLY_ROUNDS
 
     @property
     def band(self) -> Band:
@@ -132,18 +132,19 @@ class Reference(Checkpointable):
         """Return the model's forecast (n,); UserError if it is not ``size`` finite numbers."""
         point = np.array(self.model.point(x), dtype=np.float64)
         if point.shape != (size,) or not np.isfinite(point).all():
-            wanted = f"it must predict {size} finite numbers"
-            raise UserError(f"the base model predicted {point!s}; {wanted}")
+            cure = f"it must predict {size} finite numbers"
+            raise UserError(f"the base model predicted {point!s}; {cure}")
         return point
 
-    def learn(self, truth: Array, outcome: Array | None = None, **evidence: Any) -> None:
+    def learn(self, statistics: Array, outcome: Array | None = None, **evidence: Any) -> None:
         """Learn s(y) and, where it is known, y of a round, and judge the round once it is learned.
 
-        ``evidence`` is what ``judge`` is told of the round.
+        ``evidence`` are the arguments of ``judge`` for the round. Where outcomes come late, what
+        the model learns now is an earlier round, which is judged by the evidence of its own.
         """
-        known = self.model.learn(truth, outcome, **evidence)
-        if known is not None:
-            self.judge(**known)
+        evidence_of_learned_round = self.model.learn(statistics, outcome, **evidence)
+        if evidence_of_learned_round is not None:
+            self.judge(**evidence_of_learned_round)
 
     def judge(
         self,
@@ -175,9 +176,11 @@ class Reference(Checkpointable):
 
     def described(self) -> dict[str, object]:
         """Return what a run's manifest says of it; ``kept`` is 1 before it has learned a round."""
-        kept = self.unchanged_rounds / self.time if self.time else 1.0
+        share_unchanged = 1.0
+        if self.time:
+            share_unchanged = self.unchanged_rounds / self.time
         return {
-            "kept": kept,
+            "kept": share_unchanged,
             "disproved_at": self.disproved_at,
             "first_correction": self.first_correction,
         }
@@ -185,8 +188,8 @@ class Reference(Checkpointable):
 
 def checked_model(model: object) -> Forecaster:
     """Return a model as a forecaster; ParameterError unless it has ``predict`` and ``update``."""
-    offered = (getattr(model, name, None) for name in ("predict", "update"))
-    if isinstance(model, type) or not all(map(callable, offered)):
+    methods = (getattr(model, name, None) for name in ("predict", "update"))
+    if isinstance(model, type) or not all(map(callable, methods)):
         cure = "give an object with predict and update, such as RunningMean(3)"
         raise ParameterError(f"model = {brief(model)}: {cure}")
     return as_forecaster(model)

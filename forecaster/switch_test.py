@@ -80,8 +80,8 @@ class SwitchTest:
     @property
     def evidence(self) -> float:
         """The ln M at which the model is rejected: u^2 ln(m / alpha)."""
-        watched = math.log(self.tests) + math.log(self.turns * self.blocks)
-        return self.width**2 * (watched - math.log(FALSE_ALARMS))
+        log_tests_of_run = math.log(self.tests) + math.log(self.turns * self.blocks)  # ln m
+        return self.width**2 * (log_tests_of_run - math.log(FALSE_ALARMS))
 
     def limit(self, squares: Array | float) -> Array:
         """Return L(V), the greatest R at which the model is still trusted.
@@ -115,10 +115,10 @@ class SwitchTest:
         """Whether some R is above its limit at V; with ``hint``, whether one is doubtful."""
         if hint:
             return bool((regret > self.hint(squares)).any())
-        large = regret > self.harmless
-        if not large.any():
+        is_large = regret > self.harmless
+        if not is_large.any():
             return False
-        return bool((log_mixture(regret[large], squares[large]) > self.evidence).any())
+        return bool((log_mixture(regret[is_large], squares[is_large]) > self.evidence).any())
 
 
 @lru_cache(maxsize=256)
@@ -128,13 +128,14 @@ def _reach(evidence: float, rounds: int) -> float:
     Below C = L(0) + 1 it is sqrt(C). Above, as L never falls, the value between two points of a
     grid is at most that of the upper point's numerator over the lower point's root.
     """
-    first = float(greatest_gain(0.0, evidence)) + 1.0
-    if rounds <= first:
+    least_limit = float(greatest_gain(0.0, evidence)) + 1.0  # L(0) + 1
+    if rounds <= least_limit:
         return math.sqrt(rounds)
-    steps = math.ceil(math.log(rounds / first) / math.log(GRID_RATIO))
-    variation = np.geomspace(first, rounds, steps + 1)
-    upper = np.minimum(variation[1:], greatest_gain(variation[1:], evidence) + 1.0)
-    greatest = max(math.sqrt(first), float((upper / np.sqrt(variation[:-1])).max()))
+    steps = math.ceil(math.log(rounds / least_limit) / math.log(GRID_RATIO))
+    variation = np.geomspace(least_limit, rounds, steps + 1)
+    numerators = np.minimum(variation[1:], greatest_gain(variation[1:], evidence) + 1.0)
+    greatest_on_grid = float((numerators / np.sqrt(variation[:-1])).max())
+    greatest = max(math.sqrt(least_limit), greatest_on_grid)
     return min(greatest, math.sqrt(rounds))
 
 
@@ -174,10 +175,10 @@ class Bets(Checkpointable):
 
     def _wealth_after(self, surprise: float, turn: int) -> Array:
         """Return the logarithms (J,) of a turn's wealths once a round's bets are settled."""
-        counted = min(surprise, GREATEST_SURPRISE)
-        return np.asarray(self.wealth[turn] + np.log1p(BET_SHARES * counted))
+        payoff = min(surprise, GREATEST_SURPRISE)
+        return np.asarray(self.wealth[turn] + np.log1p(BET_SHARES * payoff))
 
     def _convinces(self, log_wealth: Array) -> bool:
         """Whether the mean of wealths, given by their logarithms (J,), exceeds its level."""
-        log_mean = np.logaddexp.reduce(log_wealth) - math.log(len(BET_SHARES))
-        return bool(log_mean > self.evidence)
+        log_mean_wealth = np.logaddexp.reduce(log_wealth) - math.log(len(BET_SHARES))
+        return bool(log_mean_wealth > self.evidence)

@@ -60,15 +60,15 @@ from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis, checked_basis
 from regretless.market.records import Forecast, Mixture, Policy, RoundFeedback
 
-EARLY = 0.05
-LATE = 1.5
-START = round((LATE / EARLY) ** 2)  # 900, where the two meet
+EARLY_TOLERANCE = 0.05  # times 1 / sqrt(t)
+LATE_TOLERANCE = 1.5  # times 1 / t
+LAST_EARLY_ROUND = round((LATE_TOLERANCE / EARLY_TOLERANCE) ** 2)  # 900, where the two meet
 ROUNDING = 1e-12  # of sums
 
 
 def tolerance_at(time: int) -> float:
     """Return the certificate that is let pass in a round, counted from 1."""
-    return min(EARLY / math.sqrt(time), LATE / time)
+    return min(EARLY_TOLERANCE / math.sqrt(time), LATE_TOLERANCE / time)
 
 
 def certificate_limit(rounds: int) -> float:
@@ -79,8 +79,8 @@ def certificate_limit(rounds: int) -> float:
     >>> [round(certificate_limit(rounds), 2) for rounds in (1, 64, 1000, 1_000_000)]
     [0.05, 0.75, 3.11, 13.47]
     """
-    early = EARLY * (2 * math.sqrt(min(rounds, START)) - 1)
-    return early + LATE * math.log(max(rounds / START, 1.0))
+    early_sum = EARLY_TOLERANCE * (2 * math.sqrt(min(rounds, LAST_EARLY_ROUND)) - 1)
+    return early_sum + LATE_TOLERANCE * math.log(max(rounds / LAST_EARLY_ROUND, 1.0))
 
 
 class UnbiasedPrediction(Checkpointable, Forecaster):
@@ -297,12 +297,15 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         assert self.reference is not None  # noqa: S101 - it is trusted
         assert self.trust is not None  # noqa: S101 - a reference that is trusted has a test
         rows = self.events.rows
-        cost = -float((played.bias * rows.weights).sum())
+        # s_t and m_t, of all losses together: by how much losses exceed what best responses expect,
+        # and by how much they could fall short of it at the best outcome
+        excess_of_losses = -float((played.bias * rows.weights).sum())
         slopes = played.play_chance @ rows.weights
-        greatest_shortfall = float(slopes @ statistics - np.minimum(slopes, 0.0).sum()) - cost
+        above_best_outcome = float(slopes @ statistics - np.minimum(slopes, 0.0).sum())
+        greatest_shortfall = above_best_outcome - excess_of_losses
         surprise = 0.0
         if greatest_shortfall > ROUNDING:
-            surprise = cost / greatest_shortfall
+            surprise = excess_of_losses / greatest_shortfall
         is_doubtful = False  # which matters only beside bets that convince
         if self.reference.may_convince(surprise):
             is_doubtful = self.events.exceeds(active_events, self.trust, hint=True)

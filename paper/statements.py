@@ -36,7 +36,7 @@ from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import Intervals
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.minimax.cube import Box
-from regretless.forecaster.unbiased import LATE
+from regretless.forecaster.unbiased import LATE_TOLERANCE
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.commitment import leader_surplus, swap_regret_of
@@ -206,7 +206,11 @@ TABLES = {
     "certificates": Table(
         solved,
         ["attack", "tolerance"],
-        lambda: list(product(("hunter of the worst", "against the mean"), (LATE, LATE / 3))),
+        lambda: list(
+            product(
+                ("hunter of the worst", "against the mean"), (LATE_TOLERANCE, LATE_TOLERANCE / 3)
+            )
+        ),
         20_000,
         2,
         {"regret": ["mean", "sem"], "loss": ["mean", "sem"]},

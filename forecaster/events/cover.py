@@ -74,17 +74,17 @@ def snapped(offset: Array, weights: Array, *, gamma: float) -> Cover:
     """Round every coefficient (K, A), (K, A, n) to the nearest multiple of gamma, above 0."""
     if gamma <= 0:
         raise ValueError("gamma must be positive")
-    table = np.concatenate([offset[..., None], weights], axis=-1)
-    steps = np.round(table / gamma).reshape(len(table), -1)
-    distinct, representative_of = np.unique(steps, axis=0, return_inverse=True)
-    representatives = (gamma * distinct).reshape(-1, *table.shape[1:])
-    differences = table - representatives[representative_of.ravel()]
-    form = (
-        np.ascontiguousarray(representatives[..., 0]),
-        np.ascontiguousarray(representatives[..., 1:]),
-    )
+    coefficients = np.concatenate([offset[..., None], weights], axis=-1)  # (K, A, 1 + n)
+    multiples = np.round(coefficients / gamma).reshape(len(coefficients), -1)
+    distinct, representative_of = np.unique(multiples, axis=0, return_inverse=True)
+    representative_of = representative_of.ravel()
+    representatives = (gamma * distinct).reshape(-1, *coefficients.shape[1:])
+    differences = coefficients - representatives[representative_of]
     return Cover(
-        *form, representative_of.ravel(), distance(differences[..., 0], differences[..., 1:])
+        offset=np.ascontiguousarray(representatives[..., 0]),
+        weights=np.ascontiguousarray(representatives[..., 1:]),
+        representative_of=representative_of,
+        radius=distance(differences[..., 0], differences[..., 1:]),
     )
 
 

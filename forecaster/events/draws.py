@@ -45,13 +45,14 @@ class GroupDraws:
         width = (high - low)[:, 0]
         least_probability = np.where(probabilities > ROUNDING, probabilities, 1.0).min(1)
         spread = (probabilities * (1 - probabilities)).sum(1)
-        moments = probabilities * np.maximum(high - losses, losses - low) ** 2
-        near = 2 * width**2 * spread
-        has_choice = spread > ROUNDING
-        is_near = near < moments.sum(1)
-        surely = 2 * width * (1 - least_probability)
-        self.ends += has_choice * np.stack([is_near * near, surely])
-        is_far = (has_choice & ~is_near)[:, None]
+        greatest_gaps = np.maximum(high - losses, losses - low)  # to another action's loss
+        moments = probabilities * greatest_gaps**2
+        near_certain_variance = 2 * width**2 * spread
+        is_random = spread > ROUNDING
+        is_near = near_certain_variance < moments.sum(1)
+        greatest_step = 2 * width * (1 - least_probability)  # of the martingale, for sure
+        self.ends += is_random * np.stack([is_near * near_certain_variance, greatest_step])
+        is_far = (is_random & ~is_near)[:, None]
         self.far += is_far * moments
         squared_gaps = (losses[:, :, None] - losses[:, None]) ** 2
         self.pairs += (is_far * probabilities)[:, :, None] * squared_gaps
@@ -77,8 +78,8 @@ class Draws(Checkpointable):
             shape = group.offset.shape
             draws.add(occupancy[rows].reshape(shape), losses[rows].reshape(shape))
         variance = min(2 * float(mass @ (1 - mass)), 1.0)
-        surely = 2 * (1 - float(mass.min()))
-        self._of_anybody += variance, surely
+        greatest_step = 2 * (1 - float(mass.min()))
+        self._of_anybody += variance, greatest_step
 
     def of_anybody(self, width: Array) -> Array:
         """Return V and what is sure, of losses of any ranges (K,): each atom has its own action."""
@@ -87,6 +88,6 @@ class Draws(Checkpointable):
     def of(self, group: ProtectedLosses, *, fixed: bool) -> Array:
         """Return V and what is sure, of a group's losses (2, K); ``fixed``: against actions."""
         draws = self.groups[self._rows.group_index(group)]
-        near, surely = draws.ends
+        near, greatest_steps = draws.ends
         far_of_action = draws.pairs.max(2) if fixed else draws.far
-        return np.stack([near + far_of_action.sum(1), surely])
+        return np.stack([near + far_of_action.sum(1), greatest_steps])

@@ -51,19 +51,19 @@ from regretless.market.losses import Loss
 from regretless.market.records import one_hot
 
 DIGITS = 12  # of outcomes: rounding in their own units is not to decide between equal splits
-MOST_POINTS = 1000  # of the support of one outcome
-MOST_NEIGHBOURS = 2000  # rows around a forecast
-MOST_ROWS = 5000  # that one tree sees
-MOST_FUNCTIONS = 400  # losses' actions on which members are compared
-CHUNK = 512  # rows whose weights are made at once
+MAX_POINTS = 1000  # of the support of one outcome
+MAX_NEIGHBOURS = 2000  # rows around a forecast
+MAX_ROWS_OF_TREE = 5000  # that one tree sees
+MAX_FUNCTIONS = 400  # losses' actions on which members are compared
+ROWS_AT_ONCE = 512  # rows whose weights are made at once
 FLOOR = 1e-12  # weight of a row that is not similar: no distribution is empty
 # of kernels, in standard deviations of the forecasts
 WIDTH = 0.7
 WIDTH_OF_ROWS = 0.2
-LEAST_SPREAD = 1e-6
+MIN_SPREAD = 1e-6
 RIDGES = np.logspace(-3, 4, 15)  # penalties, per row
-LEAST_SHARE = 1e-3  # below which a member is dropped
-STEPS = 101  # outcomes at which distribution functions are computed
+MIN_SHARE = 1e-3  # below which a member is dropped
+MAX_VALUES = 101  # outcomes at which distribution functions are computed
 ROUNDING = 1e-9
 
 
@@ -102,7 +102,7 @@ def support(outcomes: Array, weights: Array) -> Array:
     if outcomes.shape[1] > 1:
         return outcomes
     values = np.unique(outcomes[weights > 0])
-    kept = np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.intp)
+    kept = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(np.intp)
     return np.asarray(values[np.unique(kept), None])
 
 
@@ -143,8 +143,8 @@ class Member(ABC):
 def _in_parts(weigh: Callable[[Array], Array], rows: Array, table: Array) -> Array:
     """Return weigh(rows) @ table (m, q), so many rows at a time as fit into memory."""
     expected = np.empty((len(rows), table.shape[1]))
-    for start in range(0, len(rows), CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
         expected[part] = weigh(rows[part]) @ table
     return expected
 
@@ -175,12 +175,12 @@ class Leaves(Member):
     """
 
     def __init__(self, sample: Sample, rows: Indices) -> None:
-        is_subsampled = len(rows) > MOST_ROWS
+        is_subsampled = len(rows) > MAX_ROWS_OF_TREE
         forest = ExtraTreesRegressor(
             sample.trees,
             min_samples_leaf=min(2, max(1, len(rows) // 4)),
             bootstrap=is_subsampled,
-            max_samples=MOST_ROWS if is_subsampled else None,
+            max_samples=MAX_ROWS_OF_TREE if is_subsampled else None,
             random_state=sample.seed(),
         )
         features, outcomes, row_weights = sample.part(rows)
@@ -226,8 +226,8 @@ class Around(Member):
             forecasts[tested] = predicted.reshape(len(tested), -1)
         errors = sample.outcomes - forecasts
         forecast_rows = np.flatnonzero(np.isfinite(errors[:, 0]))
-        if len(forecast_rows) > MOST_NEIGHBOURS:
-            forecast_rows = sample.rng.choice(forecast_rows, MOST_NEIGHBOURS, replace=False)
+        if len(forecast_rows) > MAX_NEIGHBOURS:
+            forecast_rows = sample.rng.choice(forecast_rows, MAX_NEIGHBOURS, replace=False)
         order = np.argsort(errors[forecast_rows, 0], kind="stable")
         forecast_rows = forecast_rows[order]
         known_forecasts = forecasts[forecast_rows]
@@ -239,7 +239,7 @@ class Around(Member):
             forecasts=known_forecasts,
             missed=errors[forecast_rows],
             mass=mass,
-            width=width_in_deviations * np.maximum(scale, LEAST_SPREAD),
+            width=width_in_deviations * np.maximum(scale, MIN_SPREAD),
             places=forecast_rows,
             points=sample.points,
         )
@@ -283,7 +283,7 @@ def boosted(sample: Sample, rows: Indices) -> Any:
         max_depth=4,
         max_features=0.8,
         min_samples_leaf=min(3, max(1, len(rows) // 4)),
-        subsample=max(min(0.6, MOST_ROWS / len(rows)), 1 / len(rows)),
+        subsample=max(min(0.6, MAX_ROWS_OF_TREE / len(rows)), 1 / len(rows)),
         random_state=sample.seed(),
     )
     return MultiOutputRegressor(model).fit(*sample.part(rows))
@@ -313,17 +313,17 @@ class ConditionalDistribution:
     It is learned from rows, as an estimator's ``base`` says.
     """
 
-    def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
+    def __init__(self, estimator: Any, protected: Listed, rows: Rows) -> None:
         rng = stream(estimator.random_state or 0, "omniprediction", "law")
         outcomes = np.round(rows.outcomes, DIGITS)
-        self.listed = listed
+        self.listed = protected
         self.rounds = len(outcomes)
         self.points = support(outcomes, rows.weights)
-        table = _centred_losses(listed.values(self.points))
-        truth = _centred_losses(listed.values(outcomes))
+        table = _centred_losses(protected.values(self.points))
+        truth = _centred_losses(protected.values(outcomes))
         n_functions = table.shape[1]
-        if n_functions > MOST_FUNCTIONS:
-            chosen = rng.choice(np.arange(n_functions), MOST_FUNCTIONS, replace=False)
+        if n_functions > MAX_FUNCTIONS:
+            chosen = rng.choice(np.arange(n_functions), MAX_FUNCTIONS, replace=False)
             kept_functions = np.sort(chosen)
             table = table[:, kept_functions]
             truth = truth[:, kept_functions]
@@ -346,47 +346,49 @@ class ConditionalDistribution:
             members[name], expected = MEMBERS[name](sample)
             expectations.append(expected)
         shares = shares_of(expectations, truth, rows.weights)
-        is_kept = shares >= LEAST_SHARE
+        is_kept = shares >= MIN_SHARE
         self.members = {name: members[name] for name in np.array(names)[is_kept].tolist()}
         self.shares = shares[is_kept] / shares[is_kept].sum()
 
-    def expected(self, seen: Array, table: Array) -> Array:
+    def expected(self, inputs: Array, table: Array) -> Array:
         """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
         members = zip(self.shares, self.members.values(), strict=True)
-        return np.asarray(sum(share * member.expected(seen, table) for share, member in members))
+        return np.asarray(sum(share * member.expected(inputs, table) for share, member in members))
 
-    def mean(self, seen: Array) -> Array:
+    def mean(self, inputs: Array) -> Array:
         """Return the mean prediction (m, n) of s(y)."""
-        return self.expected(seen, self.listed.basis.transform(self.points))
+        return self.expected(inputs, self.listed.basis.transform(self.points))
 
-    def play(self, loss: AnyLoss, seen: Array) -> tuple[Array, Array]:
+    def play(self, loss: AnyLoss, inputs: Array) -> tuple[Array, Array]:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
-        table = self.expected(seen, self.listed.finite(loss).losses(self.points))
+        table = self.expected(inputs, self.listed.finite(loss).losses(self.points))
         return one_hot(best_response(table), table.shape[1]), table.min(1)
 
-    def outcomes(self, seen: Array) -> Array:
+    def outcomes(self, inputs: Array) -> Array:
         """Forecast the outcome (m, d), in [0, 1]."""
-        return self.expected(seen, self.points)
+        return self.expected(inputs, self.points)
 
-    def quantiles(self, seen: Array, levels: Sequence[float]) -> Array:
-        """Return quantiles (m, d, levels), by the distribution function at ``STEPS`` values."""
-        quantiles = []
-        for column in self.points.T:
-            values = np.unique(column)
-            if len(values) > STEPS:
-                values = np.unique(np.quantile(column, np.linspace(0, 1, STEPS), method="higher"))
-            is_at_most = (column[:, None] <= values).astype(np.float64)
-            distribution_function = self.expected(seen, is_at_most)
-            is_below_level = distribution_function[:, None] < np.array(levels)[:, None] - ROUNDING
-            first_above = is_below_level.sum(2)
-            quantiles.append(values[first_above.clip(max=len(values) - 1)])
-        return np.stack(quantiles, axis=1)
+    def quantiles(self, inputs: Array, levels: Sequence[float]) -> Array:
+        """Return quantiles (m, d, levels), by distribution functions at ``MAX_VALUES`` values."""
+        quantiles_of_coordinates = []
+        for coordinate in self.points.T:
+            values = np.unique(coordinate)
+            if len(values) > MAX_VALUES:
+                shares = np.linspace(0, 1, MAX_VALUES)
+                values = np.unique(np.quantile(coordinate, shares, method="higher"))
+            is_at_most = (coordinate[:, None] <= values).astype(np.float64)  # (S, values)
+            distribution_function = self.expected(inputs, is_at_most)  # (m, values)
+            least_probability = np.array(levels)[:, None] - ROUNDING  # off by what sums round
+            is_below_level = distribution_function[:, None] < least_probability
+            index_of_quantile = is_below_level.sum(2)  # (m, levels) the first value that is not
+            quantiles_of_coordinates.append(values[index_of_quantile.clip(max=len(values) - 1)])
+        return np.stack(quantiles_of_coordinates, axis=1)
 
-    def alternatives(self, loss: Loss, seen: Array) -> Indices:
+    def alternatives(self, loss: Loss, inputs: Array) -> Indices:
         """Return the actions (B, m) of comparators: what each member would do by itself."""
         table = loss.losses(self.points)
         members = self.members.values()
-        return np.array([best_response(member.expected(seen, table)) for member in members])
+        return np.array([best_response(member.expected(inputs, table)) for member in members])
 
 
 def folds_of(cv: Any, rows: Rows, seed: int) -> Any:
@@ -404,16 +406,18 @@ def folds_of(cv: Any, rows: Rows, seed: int) -> Any:
 
 def shares_of(expected: Sequence[Array], truth: Array, weights: Array) -> Array:
     """Mix members: v (B,), from what they expected of functions with values (m, q)."""
-    tested = np.isfinite(expected[0]).all(1)
-    root = np.sqrt(weights[tested])[:, None]
+    is_tested = np.isfinite(expected[0]).all(1)  # rows of some fold: the same for all members
+    root_weights = np.sqrt(weights[is_tested])[:, None]
     residuals_of_members = []
     for expected_of_member in expected:
-        errors = expected_of_member[tested] - truth[tested]
-        residuals_of_members.append((root * errors).ravel())
-    residuals = np.array(residuals_of_members)
+        errors = expected_of_member[is_tested] - truth[is_tested]
+        residuals_of_members.append((root_weights * errors).ravel())
+    residuals = np.array(residuals_of_members)  # (B, rows times q)
     gram = residuals @ residuals.T
-    values, vectors = np.linalg.eigh(gram / max(gram.trace(), 1e-300))
-    root_of_gram = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    system = np.vstack([root_of_gram, np.ones((1, len(expected)))])
-    solution, _ = nnls(system, np.append(np.zeros(len(expected)), 1.0))
+    # R with R'R the Gram matrix, and least squares in R v = 0, 1'v = 1 (see the top of the file)
+    eigenvalues, eigenvectors = np.linalg.eigh(gram / max(gram.trace(), 1e-300))
+    root_of_gram = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * eigenvectors.T
+    equations = np.vstack([root_of_gram, np.ones((1, len(expected)))])
+    zeros_and_one = np.append(np.zeros(len(expected)), 1.0)
+    solution, _ = nnls(equations, zeros_and_one)
     return np.asarray(solution / solution.sum())

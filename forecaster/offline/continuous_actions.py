@@ -28,21 +28,21 @@ from regretless.market.core.randomness import stream
 from regretless.market.core.validation import check_int, check_probability
 from regretless.market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
 
-MOST_POINTS = 20_000
-MOST_DIMENSIONS = 14  # at which a net of two points an axis is within that
-LEAST_THETA = 1e-100
-SAMPLE = 2000  # pairs of actions on which a declared constant is checked
+MAX_POINTS = 20_000
+MAX_DIMENSIONS = 14  # at which a net of two points an axis is within that
+MIN_THETA = 1e-100
+CHECKED_ACTIONS = 2000  # pairs of actions on which a declared constant is checked
 ROUNDING = 1e-9
 
 
 def theta_net(theta: float, dimension: int = 1) -> Array:
     """Return a theta-net of the cube in sup norm: points (N, m), lexicographic, at most 20,000."""
     is_number = isinstance(theta, int | float | np.number) and not isinstance(theta, bool)
-    if not is_number or not LEAST_THETA <= theta < math.inf:
+    if not is_number or not MIN_THETA <= theta < math.inf:
         raise UserError(f"theta = {brief(theta)}: give a positive number, such as 0.05")
-    check_int("dimension", dimension, least=1, below=MOST_DIMENSIONS + 1)
+    check_int("dimension", dimension, least=1, below=MAX_DIMENSIONS + 1)
     cells = max(math.ceil(1 / (2 * theta) - ROUNDING), 1)
-    if cells**dimension > MOST_POINTS:
+    if cells**dimension > MAX_POINTS:
         raise UserError(f"theta = {theta}: {cells}^{dimension} actions are too many; raise theta")
     ticks = (np.arange(cells) + 0.5) / cells
     return np.asarray(grid_points(ticks, dimension))
@@ -83,7 +83,7 @@ class ContinuousLoss(ABC):
     def check(self, seed: int = 0) -> None:
         """Compare the declared constant and range with a sample; UserError where they are wrong."""
         rng = stream(seed, "net", "check")
-        actions = rng.random((SAMPLE // 2, self.dimension))
+        actions = rng.random((CHECKED_ACTIONS // 2, self.dimension))
         neighbours = np.clip(actions + rng.uniform(-0.01, 0.01, actions.shape), 0.0, 1.0)
         outcomes = rng.random((16, self.outcomes))
         losses = self.on(np.concatenate([actions, neighbours])).losses(outcomes)

@@ -48,13 +48,13 @@ from regretless.market.regret import decision_swap_regret, omniprediction_regret
 
 ENOUGH = 1000  # rows from which some are held out; with fewer the distribution needs them more
 HELD = 0.2
-FEWEST_HELD = 300
-MOST_HELD = 2000
+MIN_HELD_OUT = 300
+MAX_HELD_OUT = 2000
 LEVELS = (0.1, 0.5, 0.9)
 FEATURES: Any = {"dtype": "float64", "ensure_min_features": 0}
 COUNT, POSITIVE = (Interval(Integral, least, None, closed="left") for least in (0, 1))
-MOST_TREES = 100_000
-MOST_FOLDS = 10_000
+MAX_TREES = 100_000
+MAX_FOLDS = 10_000
 
 
 class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -124,8 +124,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         "events": [StrOptions(set(EVENTS))],
         "random_state": [COUNT, None],
         "base": [StrOptions({*MIXED, "none"})],
-        "trees": [Interval(Integral, 1, MOST_TREES, closed="both")],
-        "cv": [Interval(Integral, 2, MOST_FOLDS, closed="both"), "cv_object"],
+        "trees": [Interval(Integral, 1, MAX_TREES, closed="both")],
+        "cv": [Interval(Integral, 2, MAX_FOLDS, closed="both"), "cv_object"],
         "holdout": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "refit": ["boolean"],
     }
@@ -216,8 +216,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         listed = Listed(self, outcomes)
         self.basis_ = listed.basis
         self.net_ = listed.net
-        seen = listed.seen(self.policies, table, features)
-        rows = Rows(seen, outcomes, weights, group_of_row)
+        inputs = listed.inputs(self.policies, table, features)
+        rows = Rows(inputs, outcomes, weights, group_of_row)
 
         # learn without the rows that are held out, certify, and learn again from all
         learned: Any = OnlineToBatch if self.base == "none" else ConditionalDistribution
@@ -246,7 +246,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         if share != "auto":
             n_held_out = max(min(round(float(share) * count), count - 2), 0)
         elif is_exchangeable and self.base != "none" and count >= ENOUGH:
-            n_held_out = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD))
+            n_held_out = int(np.clip(HELD * count, MIN_HELD_OUT, MAX_HELD_OUT))
         if n_held_out and not is_exchangeable:
             raise UserError(
                 f"holdout = {share!r}: groups, sample_weight and time splits say that rows are not "
@@ -266,23 +266,23 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         check_is_fitted(self)
         with refused_in_one_line():
             features = validate_data(self, X, reset=False, **FEATURES)
-        return self.fitted_, self.fitted_.listed.seen(self.policies, X, features)
+        return self.fitted_, self.fitted_.listed.inputs(self.policies, X, features)
 
     def predict(self, X: Any) -> Array:
         """Predict s(y) for every row of a table (m, f) by the mean of its mixture: (m, n)."""
-        fit, seen = self._asked(X)
-        return np.asarray(fit.mean(seen))
+        fit, inputs = self._asked(X)
+        return np.asarray(fit.mean(inputs))
 
     def predict_outcome(self, X: Any) -> Array:
         """Forecast the outcome (m, d), in its own units, by its mean; not without a base."""
-        fit, seen = self._distribution(X)
-        return self._in_units(fit.outcomes(seen))
+        fit, inputs = self._distribution(X)
+        return self._in_units(fit.outcomes(inputs))
 
     def _distribution(self, X: Any) -> tuple[Any, Array]:
-        fit, seen = self._asked(X)
+        fit, inputs = self._asked(X)
         if self.base == "none":
             raise UserError("base = 'none' has no distribution of outcomes; fit with base='auto'")
-        return fit, seen
+        return fit, inputs
 
     def _outcomes(self, y: Any, *, rows: int) -> Array:
         """Return outcomes (m, d) in [0, 1], one for each row; UserError where they do not fit."""
@@ -299,16 +299,16 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     def predict_quantiles(self, X: Any, levels: Sequence[float] = LEVELS) -> Array:
         """Return quantiles (m, d, levels) of outcomes in their own units; not without a base."""
         checked_levels = _checked_levels(levels)
-        fit, seen = self._distribution(X)
-        return self._in_units(fit.quantiles(seen, checked_levels))
+        fit, inputs = self._distribution(X)
+        return self._in_units(fit.quantiles(inputs, checked_levels))
 
     def act_proba(self, loss: AnyLoss, X: Any) -> Array:
         """Return the mixed strategy (m, A) of a single loss's best response, ties to the lowest.
 
         The loss need not be listed; without a base it must be in the span of the basis.
         """
-        fit, seen = self._asked(X)
-        return np.asarray(fit.play(loss, seen)[0])
+        fit, inputs = self._asked(X)
+        return np.asarray(fit.play(loss, inputs)[0])
 
     def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:
         """Draw an action for every row: indices (m,), or points (m, k) of the net.
@@ -319,8 +319,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def expected_loss(self, loss: AnyLoss, X: Any) -> Array:
         """Return what a loss expects of its own action: (m,)."""
-        fit, seen = self._asked(X)
-        return np.asarray(fit.play(loss, seen)[1])
+        fit, inputs = self._asked(X)
+        return np.asarray(fit.play(loss, inputs)[1])
 
     def predict_frame(self, X: Any, *, levels: Sequence[float] = LEVELS) -> pd.DataFrame:
         """Predict everything that people use, a row per row of X, with its index.
@@ -330,10 +330,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         each one ``loss0_0`` of a stack, ``_action``, drawn, and ``_expected_loss``.
         """
         checked_levels = _checked_levels(levels)
-        fit, seen = self._asked(X)
+        fit, inputs = self._asked(X)
         columns: dict[str, Any] = {}
         if self.base != "none":
-            means = self._in_units(fit.outcomes(seen))
+            means = self._in_units(fit.outcomes(inputs))
             quantiles = self.predict_quantiles(X, checked_levels)
             for coordinate, mean in enumerate(means.T):
                 columns[f"y_{coordinate}"] = mean
@@ -345,7 +345,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             if isinstance(loss, Loss) and loss.stack:
                 singles = {f"loss{position}_{row}": loss[row] for row in range(len(loss))}
             for name, single in singles.items():
-                strategies, expected = fit.play(single, seen)
+                strategies, expected = fit.play(single, inputs)
                 columns[f"{name}_action"] = list(self._drawn(single, strategies))
                 columns[f"{name}_expected_loss"] = expected
         return pd.DataFrame(columns, index=getattr(X, "index", None))
@@ -358,15 +358,15 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
-        fit, seen = self._asked(X)
-        outcomes = self._outcomes(y, rows=len(seen))
+        fit, inputs = self._asked(X)
+        outcomes = self._outcomes(y, rows=len(inputs))
         with refused_in_one_line():
-            weights = _check_sample_weight(sample_weight, seen, ensure_non_negative=True)
+            weights = _check_sample_weight(sample_weight, inputs, ensure_non_negative=True)
         if not weights.any():
             raise UserError("sample_weight: all rows have weight 0; give others, or leave it out")
         losses_of_rows = []
         for loss in fit.listed.singles:
-            strategies, _expected = fit.play(loss, seen)
+            strategies, _expected = fit.play(loss, inputs)
             losses_of_rows.append((strategies * loss.losses(outcomes)).sum(1))
         return -float(np.average(np.mean(losses_of_rows, axis=0), weights=weights))
 
@@ -378,25 +378,25 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         Benchmarks are the constants, the policies and what each member of the distribution would
         do.
         """
-        fit, seen = self._asked(X)
-        outcomes = self._outcomes(y, rows=len(seen))
-        return decision_swap_regret(*self._compared(fit, seen, loss, outcomes))
+        fit, inputs = self._asked(X)
+        outcomes = self._outcomes(y, rows=len(inputs))
+        return decision_swap_regret(*self._compared(fit, inputs, loss, outcomes))
 
     def omniprediction_regret(self, loss: AnyLoss, X: Any, y: Any) -> float:
         """Measure the loss above that of the best benchmark; the rest is as above."""
-        fit, seen = self._asked(X)
-        outcomes = self._outcomes(y, rows=len(seen))
-        return omniprediction_regret(*self._compared(fit, seen, loss, outcomes))
+        fit, inputs = self._asked(X)
+        outcomes = self._outcomes(y, rows=len(inputs))
+        return omniprediction_regret(*self._compared(fit, inputs, loss, outcomes))
 
     def _compared(
-        self, fit: Any, seen: Array, loss: AnyLoss, outcomes: Array
+        self, fit: Any, inputs: Array, loss: AnyLoss, outcomes: Array
     ) -> tuple[Array, Array, Indices]:
         """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
         finite = fit.listed.finite(loss)
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
-        suggested = seen[:, self.n_features_in_ :].T.astype(np.intp)
-        others = [constants, suggested, fit.alternatives(finite, seen)]
-        return finite.losses(outcomes), fit.play(finite, seen)[0], np.concatenate(others)
+        suggested = inputs[:, self.n_features_in_ :].T.astype(np.intp)
+        others = [constants, suggested, fit.alternatives(finite, inputs)]
+        return finite.losses(outcomes), fit.play(finite, inputs)[0], np.concatenate(others)
 
     def _certified(
         self, losses: Sequence[AnyLoss], measure: Measure, kappa: float

@@ -190,8 +190,8 @@ class OnlineToBatch:
         vars(self).update(state)
         self._prepare_to_solve()
 
-    def _suggestions(self, seen: Array) -> Indices:
-        return seen[:, seen.shape[1] - self.policies :].astype(np.intp)
+    def _suggestions(self, inputs: Array) -> Indices:
+        return inputs[:, inputs.shape[1] - self.policies :].astype(np.intp)
 
     def at(self, suggestions: tuple[int, ...]) -> Mixture:
         """Return all kept rounds' mixtures as one, solved once for each tuple."""
@@ -207,22 +207,22 @@ class OnlineToBatch:
         self._player.restore(_at(self.states, index))
         return self._player.mixture(suggestions)
 
-    def mixtures(self, seen: Array) -> tuple[Indices, list[Mixture]]:
+    def mixtures(self, inputs: Array) -> tuple[Indices, list[Mixture]]:
         """Return a list of mixtures, and which of them (m,) each row is predicted by, first."""
         if not self.policies:
-            return np.zeros(len(seen), dtype=np.intp), [self.at(())]
-        distinct, mixture_of_row = np.unique(self._suggestions(seen), axis=0, return_inverse=True)
+            return np.zeros(len(inputs), dtype=np.intp), [self.at(())]
+        distinct, mixture_of_row = np.unique(self._suggestions(inputs), axis=0, return_inverse=True)
         return mixture_of_row.ravel(), [self.at(tuple(row)) for row in distinct.tolist()]
 
-    def mean(self, seen: Array) -> Array:
+    def mean(self, inputs: Array) -> Array:
         """Return the mean prediction (m, n) of s(y)."""
-        mixture_of_row, mixtures = self.mixtures(seen)
+        mixture_of_row, mixtures = self.mixtures(inputs)
         return np.array([mixture.mean for mixture in mixtures])[mixture_of_row]
 
-    def play(self, loss: AnyLoss, seen: Array) -> tuple[Array, Array]:
+    def play(self, loss: AnyLoss, inputs: Array) -> tuple[Array, Array]:
         """Return the mixed strategies (m, A) of a single loss and the losses (m,) it expects."""
         offset, weights, *_ = self._choice(self.listed.finite(loss))
-        mixture_of_row, mixtures = self.mixtures(seen)
+        mixture_of_row, mixtures = self.mixtures(inputs)
         strategies_of_mixtures = []
         expected_losses_of_mixtures = []
         for mixture in mixtures:
@@ -233,9 +233,9 @@ class OnlineToBatch:
         probabilities = strategies[mixture_of_row] / strategies.sum(1)[mixture_of_row, None]
         return probabilities, np.array(expected_losses_of_mixtures)[mixture_of_row]
 
-    def alternatives(self, loss: Loss, seen: Array) -> Indices:
+    def alternatives(self, loss: Loss, inputs: Array) -> Indices:
         """Return no comparators (0, m) but constants and policies."""
-        return np.empty((0, len(seen)), dtype=np.intp)
+        return np.empty((0, len(inputs)), dtype=np.intp)
 
     def _choice(self, loss: Loss) -> tuple[Array, Array, tuple[int, int] | None, float]:
         """Find out how a single loss plays; UserError if the basis does not span it.

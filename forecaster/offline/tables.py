@@ -171,7 +171,7 @@ class Listed:
             raise UserError("losses leave [0, 1] at these outcomes; use loss.normalised()")
         return tables
 
-    def seen(self, policies: Sequence[Any], X: Any, features: Array) -> Array:
+    def inputs(self, policies: Sequence[Any], X: Any, features: Array) -> Array:
         """Join the features (m, f) of a table X and every policy's suggestions: (m, f + C).
 
         Each policy is asked once; points are rounded to the net. UserError if one is no action.
