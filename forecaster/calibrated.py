@@ -86,9 +86,10 @@ class CalibratedMultiaccurate(Wrapping):
             )
         self.grid = grid_points(np.linspace(0.0, 1.0, cells), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
-        corners = (size + (self.grid**2).sum(1)) / (2 * size)
-        grid = -self.grid[None] / size
-        losses = [ProtectedLosses(corners[None], grid)]  # (n + |v|^2 - 2 v.p) / 2n, in [0, 1]
+        # the pseudo-loss of grid point v is (n + |v|^2 - 2 v.p) / 2n, in [0, 1]
+        offset = (size + (self.grid**2).sum(1)) / (2 * size)
+        weights = -self.grid[None] / size
+        losses = [ProtectedLosses(offset[None], weights)]
         for group in groups:
             if len(group.policies):
                 zero_weights = np.zeros((1, *group.weights.shape[1:]))
@@ -101,10 +102,10 @@ class CalibratedMultiaccurate(Wrapping):
         return sum(forecaster.time for forecaster in self.inner.instances)
 
     def mixture(self, x: object = None) -> Mixture:
-        solved = self.inner.mixture(x)
+        mixture = self.inner.mixture(x)
         rows = self.inner.instances[0].events.rows
-        no_outcome = np.zeros(solved.points.shape[1])  # only how rows are played is read
-        played = played_of(rows, solved.points, solved.weights, no_outcome)
+        no_outcome = np.zeros(mixture.points.shape[1])  # only how rows are played is read
+        played = played_of(rows, mixture.points, mixture.weights, no_outcome)
         mass_of_grid = played.play_chance[: len(self.grid)]
         announced = np.flatnonzero(mass_of_grid)
-        return Mixture(self.grid[announced], mass_of_grid[announced], solved.certificate)
+        return Mixture(self.grid[announced], mass_of_grid[announced], mixture.certificate)

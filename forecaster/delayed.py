@@ -48,7 +48,8 @@ class Delayed(Checkpointable, Forecaster):
         self.instances: list[UnbiasedPrediction] = [make() for _ in range(delay + 1)]
         first_instance = self.instances[0]  # all are alike in these
         self.models = first_instance.models
-        self.spelled = first_instance.spelled  # whether predictions come with their ensembles
+        # whether predictions come with their ensembles of outcomes
+        self.has_ensembles = first_instance.has_ensembles
         self.reference = first_instance.reference  # shared by all
 
     @property

@@ -18,7 +18,7 @@ class EnsembleBroadcast(Wrapping):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("solver",)
-    spelled = True
+    has_ensembles = True
 
     def __init__(self, forecaster: Forecaster, solver: HullSolver) -> None:
         super().__init__(forecaster)

@@ -110,11 +110,14 @@ def load(kind: type[Any], path: Path) -> Any:
     return model
 
 
-def _check_trees(part: Any, seen: set[int]) -> None:
-    """Raise ValueError for a tree or a sparse table whose indices lead elsewhere."""
-    if id(part) in seen or isinstance(part, str | bytes):
+def _check_trees(part: Any, visited: set[int]) -> None:
+    """Raise ValueError for a tree or a sparse table whose indices lead elsewhere.
+
+    ``visited`` are the ids of the parts that were checked before; it grows in place.
+    """
+    if id(part) in visited or isinstance(part, str | bytes):
         return
-    seen.add(id(part))
+    visited.add(id(part))
     if hasattr(part, "children_left"):  # a tree of scikit-learn, which need not be there
         left_children = part.children_left
         right_children = part.children_right
@@ -133,7 +136,7 @@ def _check_trees(part: Any, seen: set[int]) -> None:
     contents = part.ravel().tolist() if holds_objects else getattr(part, "__dict__", part)
     contents = list(contents.values()) if isinstance(contents, dict) else contents
     for item in contents if isinstance(contents, list | tuple | set) else ():
-        _check_trees(item, seen)
+        _check_trees(item, visited)
 
 
 def _skops() -> Any:

@@ -143,7 +143,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go
 
-    spelled = Delegated("solver")
+    has_ensembles = Delegated("solver")
     prefer = Delegated("solver")
     event_table = Delegated("events", "table")
 

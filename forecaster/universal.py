@@ -241,7 +241,7 @@ class Line(Box):
         super().__init__(1, off_ties=off_ties)
         self.finest = 2**scales
         self._ends = ends
-        self.spelled = ends is not None
+        self.has_ensembles = ends is not None
         self.hull: Hull = "box" if ends is None else "image"
 
     def single(self, point: Array) -> Solution:

@@ -155,7 +155,7 @@ PROMISED: dict[str, Callable[[Any], bool]] = {  # how a forecaster with a promis
     "intervals": lambda p: isinstance(first(p).events, Intervals),
     "second-order weights": lambda p: first(p).events.rule.name == "second-order",
     "exponential weights": lambda p: first(p).events.rule.name == "exponential",
-    "image": lambda p: p.spelled and solver(p).hull == "image",
+    "image": lambda p: p.has_ensembles and solver(p).hull == "image",
     "off-ties": lambda p: solver(p).off_ties,
     "welfare": lambda p: all(own.solver.preferring for own in p.instances),
     "events of coordinates": lambda p: isinstance(part(first(p).events), VectorEvents),
@@ -351,7 +351,7 @@ def test_a_model_alone_is_told_late_and_has_ensembles(names: list[str]) -> None:
     """The last value, two rounds late, is that of three rounds ago."""
     model = played(keys_of("model alone", *names) or {}, rounds=40)
     assert (model.agents_frame()["guarantee"] == "none").all()
-    assert all(block.forecaster.spelled == ("image" in names) for block in model.game.blocks)
+    assert all(block.forecaster.has_ensembles == ("image" in names) for block in model.game.blocks)
     said = model.forecasts_frame().query("block == 'linear'")[["p_0", "p_1"]].to_numpy()
     came = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     back = 3 if "delay" in names else 1

@@ -36,13 +36,14 @@ def natural_kind(loss: Any) -> str:
             kind = "bernstein"
             is_small = is_even and loss.exponent.max() <= MAX_DEGREE
         case "power-of-sum":
-            beta = loss.exponent
+            exponent = loss.exponent
             kind = "monomials"
-            degree = int(beta.max())
-            is_homogeneous = np.ptp(beta) == 0 and not loss.intercept.any()
+            degree = int(exponent.max())
+            is_homogeneous = np.ptp(exponent) == 0 and not loss.intercept.any()
             variables = loss.outcomes - bool(is_homogeneous)  # one less where all have one degree
-            is_small = loss.alike and (beta == np.round(beta)).all() and (loss.power > 0).all()
-            is_small = is_small and math.comb(variables + degree, degree) <= MAX_MONOMIALS
+            is_integer = (exponent == np.round(exponent)).all()
+            is_polynomial = loss.alike and is_integer and (loss.power > 0).all()
+            is_small = is_polynomial and math.comb(variables + degree, degree) <= MAX_MONOMIALS
         case "exponential-of-sum":
             kind = "chebyshev"
             is_small = loss.alike
@@ -79,7 +80,12 @@ def default_basis(losses: Sequence[Loss], *, error: float | None = None, listed:
         groups.setdefault((kind, variant(kind, loss)), []).append(loss.as_stack())
     parts: list[Basis] = []
     for (kind, _), stacks in groups.items():
-        is_small = kind == "reduced" and sum(loss.offset.size for loss in stacks) <= listed
-        settings = {} if error is None or kind in ERRORLESS or is_small else {"error": error}
-        parts.append(register.basis["exact" if is_small else kind](stacks, **settings))
+        n_functions = sum(loss.offset.size for loss in stacks)
+        if kind == "reduced" and n_functions <= listed:
+            basis = register.basis["exact"](stacks)
+        elif error is None or kind in ERRORLESS:
+            basis = register.basis[kind](stacks)
+        else:
+            basis = register.basis[kind](stacks, error=error)
+        parts.append(basis)
     return parts[0] if len(parts) == 1 else DirectSumBasis(parts)

@@ -172,7 +172,7 @@ class Simplex(CubeSolver):
             move_inside(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
         super().__init__(centre, off_ties=off_ties)
         self._cell_outcomes = cell_outcomes
-        self.spelled = cell_outcomes is not None
+        self.has_ensembles = cell_outcomes is not None
 
     def _with_ensembles(self, solution: Solution) -> Solution:
         if self._cell_outcomes is None:

@@ -331,7 +331,7 @@ class HullSolver(Checkpointable, ABC):
 
     size: int  # numbers of a prediction, n
     hull: Hull  # the set, as bounds and tables call it
-    spelled: bool = False  # whether every point comes with its weighted outcomes
+    has_ensembles: bool = False  # whether every point comes with its weighted outcomes
     off_ties: bool = False  # whether points keep off the sides of the hull
     preferring: bool = False
     objective: Objective | None = None

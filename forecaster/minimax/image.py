@@ -174,7 +174,7 @@ class Image(HullSolver):
     """
 
     hull: Hull = "image"
-    spelled = True
+    has_ensembles = True
 
     def __init__(self, support: Support, *, off_ties: bool = False) -> None:
         self.support = support

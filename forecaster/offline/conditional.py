@@ -106,26 +106,28 @@ def support(outcomes: Array, weights: Array) -> Array:
     return np.asarray(values[np.unique(kept), None])
 
 
-def onto(points: Array, places: Indices, values: Array, mass: Array) -> Any:
-    """Put mass (m, r) of rows at ``places`` onto the support, sparse (m, S).
+def onto(points: Array, row_numbers: Indices, values: Array, mass: Array) -> Any:
+    """Put the mass (m, r) of rows with these numbers onto the support, sparse (m, S).
 
-    One outcome, at ``values`` (m, r), is shared out between the two points beside it, so that its
-    mean is kept.
+    The support of several outcomes is the rows themselves. One outcome, with the ``values`` (m, r),
+    is shared out between the two points beside it, so that its mean is kept.
     """
     knots = points[:, 0]
     if points.shape[1] > 1 or len(knots) == 1:
-        return _sparse(places % len(knots), mass, len(knots))
-    within = values.clip(knots[0], knots[-1])
-    upper = np.searchsorted(knots, within).clip(1, len(knots) - 1)
-    share_of_upper = (within - knots[upper - 1]) / (knots[upper] - knots[upper - 1])
+        return _sparse(row_numbers % len(knots), mass, len(knots))
+    values_in_range = values.clip(knots[0], knots[-1])
+    upper = np.searchsorted(knots, values_in_range).clip(1, len(knots) - 1)
+    share_of_upper = (values_in_range - knots[upper - 1]) / (knots[upper] - knots[upper - 1])
     neighbours = np.hstack([upper - 1, upper])
     mass_of_neighbours = np.hstack([mass * (1 - share_of_upper), mass * share_of_upper])
     return _sparse(neighbours, mass_of_neighbours, len(knots))
 
 
-def _sparse(places: Indices, values: Array, columns: int) -> Any:
-    row_starts = np.arange(0, places.size + 1, places.shape[1])
-    return sparse.csr_matrix((values.ravel(), places.ravel(), row_starts), (len(places), columns))
+def _sparse(column_indices: Indices, values: Array, columns: int) -> Any:
+    """Make a sparse table (m, columns) whose rows have these values (m, r) in these columns."""
+    row_starts = np.arange(0, column_indices.size + 1, column_indices.shape[1])
+    shape = (len(column_indices), columns)
+    return sparse.csr_matrix((values.ravel(), column_indices.ravel(), row_starts), shape)
 
 
 class Member(ABC):
@@ -245,9 +247,9 @@ class Around(Member):
         )
         expected = np.full(sample.truth.shape, np.nan)
         for rows, tested in sample.folds:
-            is_seen = np.isin(forecast_rows, rows)
-            if is_seen.any():
-                weigh = partial(member.at, seen=is_seen)
+            is_learned = np.isin(forecast_rows, rows)  # which rows this fold is learned from
+            if is_learned.any():
+                weigh = partial(member.at, rows=is_learned)
                 expected[tested] = _in_parts(weigh, forecasts[tested], sample.table)
             else:  # the first fold of a time split: nobody was forecast before
                 expected[tested] = np.average(sample.truth[rows], 0, sample.weights[rows])
@@ -256,16 +258,18 @@ class Around(Member):
     def weights(self, features: Array) -> Array:
         return self.at(np.reshape(self.model.predict(features), (len(features), -1)))
 
-    def at(self, forecasts: Array, seen: Any = slice(None)) -> Array:
-        """Weights (m, S) where forecasts are (m, d), by those of the rows that are seen."""
+    def at(self, forecasts: Array, rows: Any = slice(None)) -> Array:
+        """Return weights (m, S) where forecasts are (m, d), by some of the rows."""
+        forecasts_of_rows = self.forecasts[rows]
         squared_distances = cdist(
-            forecasts / self.width, self.forecasts[seen] / self.width, "sqeuclidean"
+            forecasts / self.width, forecasts_of_rows / self.width, "sqeuclidean"
         )
-        row_weights = (np.exp(-0.5 * squared_distances) + FLOOR) * self.mass[seen]
+        similarity = np.exp(-0.5 * squared_distances) + FLOOR
+        row_weights = similarity * self.mass[rows]  # (m, rows)
         row_weights /= row_weights.sum(1, keepdims=True)
-        outcomes = forecasts[:, :1] + self.missed[seen, 0]
-        places = np.broadcast_to(self.places[seen], row_weights.shape)
-        return np.asarray(onto(self.points, places, outcomes, row_weights).toarray())
+        outcomes = forecasts[:, :1] + self.missed[rows, 0]  # a forecast plus what rows missed
+        row_numbers = np.broadcast_to(self.places[rows], row_weights.shape)
+        return np.asarray(onto(self.points, row_numbers, outcomes, row_weights).toarray())
 
 
 def ridge(sample: Sample, rows: Indices) -> Any:

@@ -395,8 +395,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         finite = fit.listed.finite(loss)
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
         suggested = inputs[:, self.n_features_in_ :].T.astype(np.intp)
-        others = [constants, suggested, fit.alternatives(finite, inputs)]
-        return finite.losses(outcomes), fit.play(finite, inputs)[0], np.concatenate(others)
+        comparators = [constants, suggested, fit.alternatives(finite, inputs)]
+        strategies, _expected = fit.play(finite, inputs)
+        return finite.losses(outcomes), strategies, np.concatenate(comparators)
 
     def _certified(
         self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
@@ -407,12 +408,17 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             return []
         certificates = []
         for loss in losses:
-            table, play, comparators = self._compared(
+            losses_of_actions, play, comparators = self._compared(
                 self.certified_fit_, held_out.seen, loss, held_out.outcomes
             )
-            certificates.append(
-                certify(table, play, comparators, measure=measure, kappa=kappa / len(losses))
+            certificate = certify(
+                losses_of_actions,
+                play,
+                comparators,
+                measure=measure,
+                kappa=kappa / len(losses),
             )
+            certificates.append(certificate)
         return certificates
 
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
@@ -444,8 +450,8 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             return self.certificate(loss, measure)
         check_is_fitted(self)
         check_name("measure", measure, MEASURES)
-        found: BatchBound | None = self.fitted_.bound(loss, measure)
-        return found
+        bound: BatchBound | None = self.fitted_.bound(loss, measure)
+        return bound
 
     def sample_size(self, regret: float) -> int:
         """Return how many examples suffice for a decision swap regret in (0, 1), without a base.

@@ -425,7 +425,7 @@ class OnlineOmnipredictor(Checkpointable):
         return slot_index
 
     def _add_slot(self) -> None:
-        slot = Slot(self._groups, self.basis, self._shared_models, place=len(self._slots))
+        slot = Slot(self._groups, self.basis, self._shared_models, slot_index=len(self._slots))
         self._slots.append(slot)
 
     def _drop(self, forecast: OpenForecast) -> None:

@@ -73,15 +73,16 @@ class Slot(UnbiasedPrediction):
         Says in which hull predictions lie.
     model : Aggregate
         The models that all slots share.
-    place : int
-        The slot's place among all of them, from 0.
+    slot_index : int
+        The slot's number among all of them, from 0.
     """
 
     def __init__(
-        self, groups: Sequence[ProtectedLosses], basis: Basis, model: Aggregate, place: int
+        self, groups: Sequence[ProtectedLosses], basis: Basis, model: Aggregate, slot_index: int
     ) -> None:
         # The chance of a false alarm is shared as among blocks: alpha / (j (j + 1)) for slot j.
-        reference = Reference(SharedModel(model), blocks=max(place * (place + 1), 1))
+        blocks = max(slot_index * (slot_index + 1), 1)
+        reference = Reference(SharedModel(model), blocks=blocks)
         events = GainEvents(groups, models=len(model.made_of))
         super().__init__(events, cube(basis.size, basis.hull), reference)
 
@@ -90,8 +91,11 @@ class Slot(UnbiasedPrediction):
         if self._pending is None:
             raise ValueError("no round is open; call mixture first")
         suggestions, solution = self._pending
+        suggestions_by_group = {}
+        for group_index, suggestions_of_group in enumerate(suggestions):
+            suggestions_by_group[str(group_index)] = suggestions_of_group.copy()
         return {
-            "suggestions": {str(i): group.copy() for i, group in enumerate(suggestions)},
+            "suggestions": suggestions_by_group,
             "points": solution.points.copy(),
             "mass": solution.mass.copy(),
             "certificate": solution.certificate,
@@ -100,10 +104,11 @@ class Slot(UnbiasedPrediction):
 
     def reopen_game(self, game: dict[str, Any]) -> None:
         """Go back to a round that was open, so that ``update`` learns the outcome of that round."""
-        suggestions = [
-            np.asarray(game["suggestions"][str(i)], dtype=np.intp)
-            for i in range(len(game["suggestions"]))
-        ]
+        suggestions_by_group = game["suggestions"]
+        suggestions = []
+        for group_index in range(len(suggestions_by_group)):
+            suggestions_of_group = suggestions_by_group[str(group_index)]
+            suggestions.append(np.asarray(suggestions_of_group, dtype=np.intp))
         solution = Solution(
             points=game["points"],
             mass=game["mass"],

@@ -62,7 +62,7 @@ class Forecaster(ABC):
 
     made_of: tuple[str, ...] = ()  # the models whose predictions are its ``points``
     models: tuple[str, ...] = ()  # those whose predictions are comparators of its agents
-    spelled: bool = False  # whether every prediction comes with its ensemble of outcomes
+    has_ensembles: bool = False  # whether every prediction comes with its ensemble of outcomes
     instances: Sequence[Any] = ()  # its unbiased predictions, one per turn, if it has any
     rng: np.random.Generator  # of ``predict``, for a forecaster whose mixture has several atoms
     # Where outcomes come late: how many rounds before the one asked for are still open, and how
