@@ -344,7 +344,7 @@ class SharedGame(Game):
         away, self._conductor = set(conductor.places), conductor
         self.seats = tuple(RemoteSeat(s) if i in away else s for i, s in enumerate(whole.seats))
 
-    def answer(self, market: Any, begun: Round) -> object:
+    def ask_market_to_clear(self, market: Any, begun: Round) -> object:
         """Ask the market for the outcome, given what all come to, wherever they are."""
         load = market.aggregate(begun.decisions) + sum(self._conductor.answers(Share.load))
         return market.answer(begun.outcome, load)

@@ -74,6 +74,11 @@ class Orders(Linear):
             object.__setattr__(self, name, np.asarray(fields.pop(name), dtype=np.float64))
         super().__init__(weights, offset, **fields)
 
+    @property
+    def worth(self) -> Array:
+        """The ``private_value``, by the name that agents of a user's own read."""
+        return self.private_value
+
 
 def order_losses(
     *,
