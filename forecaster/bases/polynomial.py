@@ -284,12 +284,15 @@ class BernsteinBasis(Basis):
         if ((exponent % 1 != 0) | (exponent > self.degree)).any():
             raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
         weights, centre = signed_powers(power_loss)
-        # (-c)^(q - k) (1 - c)^k of all orders k (..., A, d, p + 1); those above q are not used
+        # (-c)^(q - k) (1 - c)^k of all orders k (..., A, d, p + 1); those above q are not used.
+        # It is the polar form of (y - c)^q with q - k of its arguments 0 and k of them 1.
         n_zeros = np.maximum(exponent[..., None, None, None] - self._orders, 0)
         polar_form = (-centre[..., None]) ** n_zeros * (1 - centre[..., None]) ** self._orders
         raise_degree = self._raise[exponent.astype(np.intp)]
         raised = np.einsum("...ki,...adi->...adk", raise_degree, polar_form)
         bernstein_weights = weights[..., None] * raised
+        # The functions of a coordinate add up to 1, so that a constant may move into the offset.
+        # A median leaves the least sum of absolute weights: of all the one nearest to the first.
         ordered = np.sort(bernstein_weights, axis=-1)
         lower_median = ordered[..., self.degree // 2]
         upper_median = ordered[..., (self.degree + 1) // 2]

@@ -118,10 +118,13 @@ class Gains:
         coefficients = self.group.weights  # (K, A, n)
         bias = played.bias[self.rows].reshape(coefficients.shape)
         value = bias @ coefficients.swapaxes(1, 2)
+        # The bias is of p - s: with it <r(c) - r(a), p - s> is what the played action a loses
+        # against c beyond what it was expected to.
         gain = value - np.einsum("kaa->ka", value)[:, :, None]
         if played.realised_losses is not None:
             gain = self._capped_by_regret(gain, played)
         gain = gain / self.scale[:, None, None]
+        # comparators: the constant actions, or none, and then who suggests an action
         gain_of_suggestions = np.take_along_axis(gain, suggested[:, None, :], 2)
         return np.concatenate([gain[:, :, : self.constants], gain_of_suggestions], axis=2)
 
