@@ -133,12 +133,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.rng = stream(seed, "forecaster")
         self.certificate_sum = 0.0
         self.time = 0
-        # Logarithm of the mean potential, and mean logarithm, at the first game.
+        # At the first game: the logarithm of the mean potential, and the mean logarithm of 1 + the
+        # variations until then, which later bounds deduct.
         self._start: float | None = None
         self._spent = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._suggestions: Indices | None = None  # of the models to every loss in it (K, M)
-        self._drawn: int | None = None
+        self._drawn: int | None = None  # which atom of its mixture was broadcast, where it is known
         self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go

@@ -81,7 +81,7 @@ class ConvexBasis(Basis):
             raise ValueError(f"a Lipschitz constant of {constant} is not positive")
         self.outcomes = outcomes
         self.coordinate = coordinate
-        self.constant = constant
+        self.constant = constant  # L, the greatest slope of a loss
 
     @classmethod
     def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:

@@ -114,7 +114,8 @@ class LeontiefBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every action's g in MReLUs and these in the functions."""
         ratios = self.accept(loss, MinimumOfRatios)
-        rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant
+        # A factor is b_j = Round(m / (a_j L)) with a_j = requirement / |amplitude|.
+        rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant  # |A| m / L
         if (ratios.requirements * self.cells < rates * (1 - ROUNDING_SHARE)).any():
             raise ValueError(f"a requirement is below |amplitude| / {self.constant:.6g} (1/L)")
         requirements = np.where(rates > 0, ratios.requirements, 1.0)

@@ -362,12 +362,12 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
 
 def monomials(values: Array, counts: Indices) -> Array:
     """Evaluate t^c for values t (..., d) and multisets (n, d): (..., n)."""
-    powers = np.ones((*values.shape, int(counts.max()) + 1))
+    powers = np.ones((*values.shape, int(counts.max()) + 1))  # t_j ** power, (..., d, powers)
     for power in range(1, powers.shape[-1]):  # products, so that signs and [0, 1] are kept exactly
         powers[..., power] = powers[..., power - 1] * values
     result = np.ones((*values.shape[:-1], len(counts)))
     for j in range(values.shape[-1]):
-        result *= powers[..., j, counts[:, j]]
+        result *= powers[..., j, counts[:, j]]  # t_j ** c_j of every multiset (..., n)
     return result
 
 

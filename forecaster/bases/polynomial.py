@@ -326,6 +326,7 @@ def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
     if not is_polynomial.all():
         fault = "|y - c|^p is a polynomial on [0, 1] only for an even p"
         raise ValueError(f"{fault}, or an integer p and c outside")
+    # for an odd q and a centre above all y, |y - c|^q = -(y - c)^q
     flipped = (centre >= 1) & (exponent % 2 == 1)
     return np.where(flipped, -loss.weights, loss.weights), centre
 

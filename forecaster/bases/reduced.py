@@ -356,10 +356,13 @@ class _Search:
         thinned = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
         pivots = qr(thinned.T, mode="r", pivoting=True)[1]
         self.chosen: list[int] = pivots[: min(FUNCTIONS_FROM_QR, population.size)].tolist()
+        # outcomes of the sample that the program starts with; a fit adds those that it needs
         self.working_points = list(range(0, SAMPLE_OUTCOMES, SAMPLE_OUTCOMES // 60))
         self._order_of_fits = order_of_neighbours(losses)
-        self.errors = np.full(population.size, np.inf)
+        self.errors = np.full(population.size, np.inf)  # of nobody is anything known yet
         self._grow(MARGIN * error)
+
+        # fit everybody with the functions that were chosen, and check on unseen outcomes
         everyone = np.arange(population.size)
         self.offset = np.zeros(population.size)
         self.weights = np.zeros((population.size, len(self.chosen)))
@@ -399,7 +402,7 @@ class _Search:
         """Add functions until all are within ``error``; ValueError if there would be too many."""
         while True:
             fit = self.fitter()
-            is_refitted = np.isinf(self.errors)
+            is_refitted = np.isinf(self.errors)  # infinite: never fitted, or on another sample
             for row in self._order_of_fits[is_refitted[self._order_of_fits]]:
                 self.errors[row] = fit(self._losses([row])[0]).error
             # Find the worst function: others are refitted only where old errors leave doubt.

@@ -453,6 +453,6 @@ def field_of_cells(cell_weights: Array, points: Array) -> Array:
     for j in range(points.shape[0]):
         node = finest + int(points[j] * finest)
         while node > 1:
-            field[j] += cell_weights[node - 2]
+            field[j] += cell_weights[node - 2]  # nodes from 2 on have cells; the root, 1, has none
             node >>= 1
     return field

@@ -151,7 +151,7 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
         kept = weights > 0
         outcomes = np.vstack([outcomes[kept], vertex.outcome])
         images = np.vstack([images[kept], vertex.image])
-    else:
+    else:  # the outcome that was added last has no weight yet
         weights = np.append(weights[weights > 0], 0.0)
     return WeightedOutcomes.of(outcomes, images, weights)
 

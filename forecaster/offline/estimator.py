@@ -394,6 +394,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
         finite = fit.listed.finite(loss)
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
+        # behind the features each row has what every policy suggests
         suggested = inputs[:, self.n_features_in_ :].T.astype(np.intp)
         comparators = [constants, suggested, fit.alternatives(finite, inputs)]
         strategies, _expected = fit.play(finite, inputs)
@@ -416,7 +417,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
                 play,
                 comparators,
                 measure=measure,
-                kappa=kappa / len(losses),
+                kappa=kappa / len(losses),  # so that all hold at once with 1 - kappa
             )
             certificates.append(certificate)
         return certificates

@@ -316,10 +316,11 @@ class OnlineToBatch:
             rounds=self.rounds,
             kept=self.kept,
         )
-        net = 0.0
+        net = 0.0  # what policies lose when their points are rounded to the net of actions
         if listed.net is not None:
             net = steepest * radius(listed.net)
         online = float(self.online[stack][measure][row])
+        # twice the distance: what is played and what it is compared with are both off by it
         return BatchBound(online, sampling, choice_of_rounds, 2 * distance, net)
 
 
