@@ -47,6 +47,7 @@ from regretless.market.markets.aggregate import Settling
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret.model_comparison import NOT_COMPARED
+from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -68,14 +69,16 @@ DEATHS = 5  # in a row, of workers that got a share nowhere
 SELDOM = 50.0  # of the time that a checkpoint takes pass before the next
 
 
-def divisible(spec: ScenarioSpec, game: Game) -> tuple[list[int], dict[str, str]]:
+def divisible(scenario: ResolvedScenario, game: Game) -> tuple[list[int], dict[str, str]]:
     """Return which cohorts can be shared out, by place, and by key why others cannot.
 
     Agents can who meet nobody but in what they come to together. Cohorts that are counted, by type,
-    are in neither. ``spec``: of the game, without empty cohorts.
+    are in neither. ``scenario``: from which the game was built.
     """
-    market, why, places = game.market, dict[str, str](), list[int]()
-    if spec.measures:
+    market = game.market
+    why: dict[str, str] = {}
+    places: list[int] = []
+    if scenario.spec.measures:
         why["measures"] = "a measure of your own may look at all agents"
     for sight in sorted(sight_of(game.adversary) & {"play", "draw"}):
         why["adversary"] = f"it sees '{sight}', which takes all agents in every round"
@@ -86,10 +89,11 @@ def divisible(spec: ScenarioSpec, game: Game) -> tuple[list[int], dict[str, str]
         why["market"] = f"{type(market).__name__} clears agent by agent"
     if why:
         return [], why
-    for place, (own, seat) in enumerate(zip(spec.cohort, game.seats, strict=True)):
-        if together := _together(own, spec, seat):
-            why[f"cohort.{own.name}"] = together
-        elif not own.multiplicity:
+    for place, (cohort, seat) in enumerate(zip(scenario.cohorts, game.seats, strict=True)):
+        reason = _together(cohort, scenario.spec, seat)
+        if reason:
+            why[f"cohort.{cohort.name}"] = reason
+        elif not cohort.multiplicity:
             places.append(place)
     return places, why
 
@@ -148,7 +152,7 @@ class Share:
         self._last: Any = None  # the one before
         self._chunks = deque[Frames](maxlen=1)  # the last one of the logs
         self._rows, agents = dict[int, Indices](), dict[int, slice]()
-        for at in divisible(scenario.peopled, market.game)[0]:
+        for at in divisible(scenario.resolved, market.game)[0]:
             seat = market.game.seats[at]
             count = len(seat.cohort.row_of)
             mine = slice(*(count * end // recipe.of for end in (recipe.place, recipe.place + 1)))
@@ -428,7 +432,8 @@ class Conductor(Player):
         imports: tuple[str, ...] = (),
         warn: Callable[[str], Any] = lambda _: None,
     ) -> None:
-        self._spec, self._crew, self._most, self._warn = scenario.peopled, crew, shares, warn
+        self._scenario = scenario.resolved
+        self._crew, self._most, self._warn = crew, shares, warn
         folder, raw = options.out.absolute() / ".partial", resolved(scenario.spec)
         run = os.urandom(8).hex()  # a name, on which nothing depends
         self._recipe = partial(Recipe, run, raw, options.log_every, imports, str(folder))
@@ -445,7 +450,7 @@ class Conductor(Player):
     def take(self, model: MarketModel) -> None:
         """Be given the whole market, some of whose agents stay away."""
         super().take(model)
-        self.places, alone = divisible(self._spec, model.game)
+        self.places, alone = divisible(self._scenario, model.game)
         if not self.shared and not alone:
             alone = {"--workers": "all agents are counted, by type"}
         for key, why in alone.items():
