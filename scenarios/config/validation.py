@@ -92,7 +92,8 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
         if not isinstance(fault["input"], dict):
             fault = fault | {"type": "model_type"}
         elif kind not in fault["input"]:
-            key, fault = f"{key}.{kind}", fault | {"type": "missing"}
+            key = f"{key}.{kind}"
+            fault = fault | {"type": "missing"}
         else:
             known = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
             given = fault["input"][kind]
@@ -126,12 +127,16 @@ def _tables(spec: type[BaseModel]) -> dict[str, type[BaseModel]]:
 def _models(hint: Any) -> list[type[BaseModel]]:
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return [hint]
-    return [model for inside in get_args(hint) for model in _models(inside)]
+    models: list[type[BaseModel]] = []
+    for inside in get_args(hint):
+        models += _models(inside)
+    return models
 
 
 def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
     """Spell a location with cohorts by name, and list the keys of the table of its last key."""
-    tables, spelled = _tables(ScenarioSpec) | COHORTS, list[str]()
+    tables = _tables(ScenarioSpec) | COHORTS
+    spelled: list[str] = []
     own: type[BaseModel] = ScenarioSpec
     for place, step in enumerate(location):
         raw = dict(enumerate(raw)) if isinstance(raw, list) else raw
