@@ -57,22 +57,17 @@ def make_block(
     ``cohorts`` are those of the whole market; the forecaster protects the losses of those whom the
     block serves. UserError if a parameter of it does not fit.
     """
+    by_name = {served.spec.name: served for served in cohorts}
     protected = []
     listener = None  # the first cohort that hears ensembles
-    for served in _in_order(plan, cohorts):
-        name = served.spec.name
+    for name in (*plan.served, *plan.guests):
+        served = by_name[name]
         if name in plan.served and served.protected is not None:
             protected.append(served.protected)
         if served.cohort.hears_ensemble and listener is None:
             listener = name
     maker = _ForecasterMaker(scenario, plan.basis, listener, n_blocks)
     return Block(plan.name, plan.basis, maker.make(protected), plan.relay)
-
-
-def _in_order(plan: BlockPlan, cohorts: Sequence[ServedCohort]) -> list[ServedCohort]:
-    """Return who hears a block: those whom it serves, then its guests."""
-    by_name = {served.spec.name: served for served in cohorts}
-    return [by_name[name] for name in (*plan.served, *plan.guests)]
 
 
 @dataclass(frozen=True)
