@@ -52,16 +52,16 @@ class PlayedRun:
     def tables(self) -> list[str]:
         """Names of the tables that are there."""
         return sorted(
-            {file.stem for file in self.path.iterdir() if file.name in run_directory.KNOWN}
+            {file.stem for file in self.path.iterdir() if file.name in run_directory.TABLE_FILES}
         )
 
     def _read(self, name: str | None) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
-        others = {file.partition(".")[0] for file in run_directory.KNOWN} - {name}
+        others = {file.partition(".")[0] for file in run_directory.TABLE_FILES} - {name}
         return run_directory.read_run(self.path, without=others)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         wanted = SHORT.get(name, name)
-        if any(file.startswith(f"{wanted}.") for file in run_directory.KNOWN):
+        if any(file.startswith(f"{wanted}.") for file in run_directory.TABLE_FILES):
             return self.table(wanted)
         raise AttributeError(f"a run has no '{name}'; it has {', '.join(self.tables)}")
 

@@ -22,14 +22,8 @@ import pyarrow.parquet as pq
 
 from regretless.market import register
 from regretless.market.core.checkpoint import replacing
-from regretless.scenarios.logs.ownership import (
-    LOCK,
-    RecordedDirectory,
-    check_folder,
-    contents,
-    refuse,
-    unwritable,
-)
+from regretless.scenarios.logs.directory_lock import LOCK, not_ours, unwritable
+from regretless.scenarios.logs.ownership import RecordedDirectory, check_folder, contents
 from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.run import versions
 from regretless.scenarios.studies.design import Design
@@ -75,9 +69,10 @@ def failure_of(error: BaseException) -> Failure:
 class StudyDirectory(RecordedDirectory):
     """Where a study's runs go."""
 
-    KIND, RECORD = "study", RECORD
-    KEYS: ClassVar = {"study": dict, "runs": int}
-    KNOWN = re.compile(rf"({'|'.join(TABLES)})\.parquet")
+    KIND = "study"
+    RECORD = RECORD
+    RECORD_KEYS: ClassVar = {"study": dict, "runs": int}
+    FILE_NAMES = re.compile(rf"({'|'.join(TABLES)})\.parquet")
 
     def __init__(self, path: Path, design: Design) -> None:
         super().__init__(path, {f"{table}.parquet" for table in TABLES})
@@ -91,16 +86,17 @@ class StudyDirectory(RecordedDirectory):
         for folder in (self.path / "runs", self.path / DRAFTS, *contents(self.path / DRAFTS)):
             check_folder(folder)
             if folder.parent.name == DRAFTS and not folder.name.startswith(SESSION):
-                refuse(self.path, f"{DRAFTS}/{folder.name}")
+                raise not_ours(self.path, f"{DRAFTS}/{folder.name}")
         if resume:
             self.check_same(record, "study", self.design.identity())
             return
         for home in contents(self.path / "runs"):  # which are replaced
             check_folder(home)
             if not re.fullmatch(r"run=\d{4,}", home.name):
-                refuse(self.path, f"runs/{home.name}")
-            if strays := RunDirectory(home).strays():
-                refuse(home, strays[0])
+                raise not_ours(self.path, f"runs/{home.name}")
+            strangers = RunDirectory(home).strangers()
+            if strangers:
+                raise not_ours(home, strangers[0])
 
     def start(self, *, known: bool) -> list[int]:
         """Make the directory, or clear it of drafts; return the runs that are missing.
@@ -115,7 +111,7 @@ class StudyDirectory(RecordedDirectory):
                 self.write_record(before | {"status": "interrupted"})
                 for home in contents(self.path / "runs"):
                     RunDirectory(home).remove()
-                self.clear(self.listed(before))
+                self.remove_files(self.listed(before))
             self._record("interrupted")  # first: from now on it is known whose the folder is
             (self.path / "runs").mkdir(exist_ok=True)
             shutil.rmtree(self.path / DRAFTS, ignore_errors=True)
