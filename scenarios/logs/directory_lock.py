@@ -6,7 +6,7 @@ it up when the process ends, however it ends, so that nobody waits for a process
 File systems that cannot lock, as some network folders, are held by a marker in the same file, which
 names the process and its machine. A marker of a process of this machine that is gone is taken over;
 one of another machine stays until somebody removes it, since nobody here can tell whether its
-process lives.
+process lives. So does one of filelock before 3.22, which names no process.
 """
 
 import re

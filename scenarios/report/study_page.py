@@ -150,6 +150,7 @@ SHOWN = {  # measures of the effects, with their units
 }
 MAX_PANELS = 12  # of interactions
 MAX_LEGEND = 16  # settings that a legend can hold
+MAX_TICKS = 8  # of the axis of windows
 MAX_LETTERS = 90  # of a setting in a legend or beside a pointer
 INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 
@@ -299,8 +300,9 @@ def marked(
 @figure("study")
 def value(data: StudyData) -> go.Figure | None:
     """Draw the value of the forecast; None without a baseline."""
-    table = data.of("value").assign(measure="difference of welfare, own units")
-    table["setting"] = setting_names(data.of("value"), beside=COLUMNS_BESIDE_KEYS["value"])
+    values = data.of("value")
+    table = values.assign(measure="difference of welfare, own units")
+    table["setting"] = setting_names(values, beside=COLUMNS_BESIDE_KEYS["value"])
     table["against"] = "against " + table["baseline"].astype(str)
     named = table.rename(columns={"pairs": "seeds"})
     return marked(named, panel="cohort", slot="setting", label="against")
@@ -325,13 +327,17 @@ def curves(data: StudyData) -> go.Figure | None:
     if table is None or table.empty:
         return None
 
-    def line(own: pd.DataFrame, place: int, colour: str) -> go.Scatter:
-        style = {"color": colour, "width": min(theme.nested(place, settings), 3.0)}
-        curve = theme.line(own["round"], own["mean"].clip(lower=theme.LEAST), "", **style)
-        text = {"text": own["mean"].map("{:.5g}".format)}
-        return curve.update(text, hovertemplate="round %{x}: %{text}" + INTERVAL)
+    n_settings = table["setting"].nunique()
 
-    settings = table["setting"].nunique()
+    def line(rows: pd.DataFrame, place: int, colour: str) -> go.Scatter:
+        width = min(theme.nested(place, n_settings), 3.0)
+        drawn_mean = rows["mean"].clip(lower=theme.LEAST)
+        curve = theme.line(rows["round"], drawn_mean, "", color=colour, width=width)
+        return curve.update(
+            text=rows["mean"].map("{:.5g}".format),
+            hovertemplate="round %{x}: %{text}" + INTERVAL,
+        )
+
     made = _by_setting(table, line, each=240)
     if theme.spans_decades(table["mean"]):
         theme.logarithmic(made, [table["mean"]])
@@ -344,21 +350,25 @@ def windows(data: StudyData) -> go.Figure | None:
     table = data.windows
     if table.empty:
         return None
-    count = table["setting"].nunique()
-    spans = sorted({(row["first"], row["last"]) for row in table.to_dict("records")})
+    n_settings = table["setting"].nunique()
+    spans = sorted(set(zip(table["first"], table["last"], strict=True)))
 
-    def dots(own: pd.DataFrame, place: int, colour: str) -> go.Scatter:
-        places = [spans.index(span) for span in zip(own["first"], own["last"], strict=True)]
-        x, y = [at + _shift(place, count) for at in places], own["mean"].to_numpy()
-        marks = theme.dots(x, y, "%{text}: %{y:.5g}" + INTERVAL, error_y=_reach(own))
-        marks.text = ["rounds {} to {}".format(*spans[at]) for at in places]
-        return marks.update(marker={"color": colour, "size": 7})
+    def dots(rows: pd.DataFrame, place: int, colour: str) -> go.Scatter:
+        own_spans = list(zip(rows["first"], rows["last"], strict=True))
+        x = [spans.index(span) + _shift(place, n_settings) for span in own_spans]
+        hover = "%{text}: %{y:.5g}" + INTERVAL
+        marks = theme.dots(x, rows["mean"].to_numpy(), hover, error_y=_reach(rows))
+        return marks.update(
+            text=[f"rounds {first} to {last}" for first, last in own_spans],
+            marker={"color": colour, "size": 7},
+        )
 
     made = _by_setting(table, dots, each=200, x="rounds of the window")
     theme.zero(made)
-    shown = range(0, len(spans), -(-len(spans) // 8))
-    names = ["{} to {}".format(*spans[i]) for i in shown]
-    return made.update_xaxes(tickvals=list(shown), ticktext=names)
+    step = -(-len(spans) // MAX_TICKS)
+    named_places = list(range(0, len(spans), step))
+    names = ["{} to {}".format(*spans[place]) for place in named_places]
+    return made.update_xaxes(tickvals=named_places, ticktext=names)
 
 
 def _by_setting(
@@ -677,20 +687,25 @@ def _change(contrasts: pd.DataFrame, scale: pd.Series[float]) -> Iterator[str]:
     measure = next((name for name in GAINS if (contrasts["measure"] == name).any()), None)
     if measure is None:
         return
-    own = contrasts[(contrasts["measure"] == measure) & (contrasts["cohort"] != EVERYBODY)]
-    sure = own[(own["low"] > 0) | (own["high"] < 0)]
-    if own["low"].isna().all():
+    is_of_cohort = contrasts["cohort"] != EVERYBODY
+    changes = contrasts[(contrasts["measure"] == measure) & is_of_cohort]
+    if changes["low"].isna().all():
         return
+    sure = changes[(changes["low"] > 0) | (changes["high"] < 0)]
     if sure.empty:
         yield "No change of welfare found: every 95 % interval contains 0."
         return
     unit = sure["cohort"].map(scale.where(scale > 0, 1.0))
     sizes = (sure["mean"] / unit).abs()
     largest = sure[sizes >= sizes.max() * (1 - NEGLIGIBLE)]  # several where changes tie
-    changes = ", and as large ".join(map(_described_change, largest.to_dict("records")))
-    first = "Change" if len(own) == 1 else f"Largest of {len(own)} changes"
-    how = "" if len(own) == 1 else ", relative to the range of each cohort's losses"
-    yield f"{first} of welfare (mean utility per round{how}): {changes}."
+    described = ", and as large ".join(map(_described_change, largest.to_dict("records")))
+    if len(changes) == 1:
+        yield f"Change of welfare (mean utility per round): {described}."
+        return
+    yield (
+        f"Largest of {len(changes)} changes of welfare (mean utility per round, "
+        f"relative to the range of each cohort's losses): {described}."
+    )
 
 
 def _described_change(contrast: dict[str, Any]) -> str:
