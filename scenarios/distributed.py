@@ -47,7 +47,6 @@ from regretless.market.markets.aggregate import Settling
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret.model_comparison import NOT_COMPARED
-from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -69,16 +68,14 @@ DEATHS = 5  # in a row, of workers that got a share nowhere
 SELDOM = 50.0  # of the time that a checkpoint takes pass before the next
 
 
-def divisible(scenario: ResolvedScenario, game: Game) -> tuple[list[int], dict[str, str]]:
+def divisible(spec: ScenarioSpec, game: Game) -> tuple[list[int], dict[str, str]]:
     """Return which cohorts can be shared out, by place, and by key why others cannot.
 
     Agents can who meet nobody but in what they come to together. Cohorts that are counted, by type,
-    are in neither. ``scenario``: from which the game was built.
+    are in neither. ``spec``: of the game, without empty cohorts.
     """
-    market = game.market
-    why: dict[str, str] = {}
-    places: list[int] = []
-    if scenario.spec.measures:
+    market, why, places = game.market, dict[str, str](), list[int]()
+    if spec.measures:
         why["measures"] = "a measure of your own may look at all agents"
     for sight in sorted(sight_of(game.adversary) & {"play", "draw"}):
         why["adversary"] = f"it sees '{sight}', which takes all agents in every round"
@@ -89,11 +86,10 @@ def divisible(scenario: ResolvedScenario, game: Game) -> tuple[list[int], dict[s
         why["market"] = f"{type(market).__name__} clears agent by agent"
     if why:
         return [], why
-    for place, (cohort, seat) in enumerate(zip(scenario.cohorts, game.seats, strict=True)):
-        reason = _together(cohort, scenario.spec, seat)
-        if reason:
-            why[f"cohort.{cohort.name}"] = reason
-        elif not cohort.multiplicity:
+    for place, (own, seat) in enumerate(zip(spec.cohort, game.seats, strict=True)):
+        if together := _together(own, spec, seat):
+            why[f"cohort.{own.name}"] = together
+        elif not own.multiplicity:
             places.append(place)
     return places, why
 
@@ -102,8 +98,7 @@ def _together(cohort: CohortSpec, spec: ScenarioSpec, seat: Seat) -> str:
     """Say why agents of a cohort do not answer one by one; nothing if they do."""
     if cohort.learns and spec.forecaster.objective != "none":
         return "the forecaster's objective asks learners what they are about to play"
-    by_row = {own.name for own in BUILT_IN if own.row_by_row}
-    rule = cohort.response
+    by_row, rule = {own.name for own in BUILT_IN if own.row_by_row}, cohort.response
     if not (is_ours(register.learner[rule]) if cohort.learns else rule in by_row):
         return f"response '{rule}' does not answer agent by agent"
     if seat.signal is not PUBLIC or seat.budget is not UNLIMITED:
@@ -152,23 +147,20 @@ class Share:
         self._open: Any = None  # the round in which all have decided
         self._last: Any = None  # the one before
         self._chunks = deque[Frames](maxlen=1)  # the last one of the logs
-        self._rows: dict[int, Indices] = {}
-        agents: dict[int, slice] = {}
-        for at in divisible(scenario.resolved, market.game)[0]:
+        self._rows, agents = dict[int, Indices](), dict[int, slice]()
+        for at in divisible(scenario.peopled, market.game)[0]:
             seat = market.game.seats[at]
             count = len(seat.cohort.row_of)
             mine = slice(*(count * end // recipe.of for end in (recipe.place, recipe.place + 1)))
             if mine.start < mine.stop:
                 needed = seat.cohort.rows_of_every_part()
                 kept = needed, seat.attendance.watch(), seat.cohort.row_of[mine]
-                agents[at] = mine
-                self._rows[at] = np.unique(np.concatenate(kept))
+                agents[at], self._rows[at] = mine, np.unique(np.concatenate(kept))
         self._cut(market, agents)
 
     def _cut(self, market: MarketModel, agents: dict[int, slice]) -> None:
         """Take out of a market these agents of its cohorts, by place, and the rows they need."""
-        whole = market.game
-        rows = self._rows
+        whole, rows = market.game, self._rows
         absent = Absent(whole.adversary.outcomes)
         blocks = [Block(own.name, own.basis, absent, own.relay) for own in whole.blocks]
         seats = [self._seat(whole.seats[at], rows[at], mine) for at, mine in agents.items()]
@@ -191,8 +183,7 @@ class Share:
         cohort: Cohort = seat.cohort.part(rows, agents)
         comparison: Any = seat.comparison
         if comparison is not NOT_COMPARED:
-            suggest = comparison.suggest.at(rows)
-            block = cohort.block
+            suggest, block = comparison.suggest.at(rows), cohort.block
             comparison = comparison.part(rows, cohort.counts, lambda: suggest(self._models[block]))
         return Seat(cohort, seat.attendance.of(rows), comparison=comparison)
 
@@ -203,12 +194,10 @@ class Share:
 
     def hear(self, line: bytes) -> None:
         """Decide in a round that begins, or play it to its end."""
-        said = json.loads(line)
-        model = self.model
+        said, model = json.loads(line), self.model
         if self._open is not None:
             begun = replace(self._open, outcome=np.array(said["outcome"]))
-            self._last = model.conclude(begun)
-            self._open = None
+            self._last, self._open = model.conclude(begun), None
             return
         if model.played and model.journal.at_chunk_end:  # whose rows have been put together
             self._save()
@@ -244,11 +233,9 @@ class Share:
 
     def closing(self) -> tuple[Tree, Array, Tree]:
         """Say what ``join`` takes over: of cohorts by place, of bounds and of windows."""
-        model = self.model
-        ends: dict[Any, Any] = {}
+        model, ends = self.model, dict[Any, Any]()
         for own, (place, seat) in enumerate(zip(self._rows, model.game.seats, strict=True)):
-            rows = self._rows[place]
-            mine = np.unique(seat.cohort.row_of)  # not those for company
+            rows, mine = self._rows[place], np.unique(seat.cohort.row_of)  # not those for company
             ends[place] = found = {"rows": rows[mine], "compared": seat.comparison.part_state(rows)}
             found["ledger"] = {
                 name: part[mine] if np.ndim(part) and len(part) == len(rows) else part
@@ -320,12 +307,8 @@ class Remote(Cohort):
     """A cohort whose agents are elsewhere, as others may see it: what they do is not known here."""
 
     def __init__(self, whole: Cohort) -> None:
-        self.name = whole.name
-        self.kind = whole.kind
-        self.utility = whole.utility
-        self.block = whole.block
-        self.policies = whole.policies
-        self.loss = whole.loss
+        self.name, self.kind, self.utility = whole.name, whole.kind, whole.utility
+        self.block, self.policies, self.loss = whole.block, whole.policies, whole.loss
 
     def decide(self, *_: object) -> NoReturn:
         """Raise UserError: workers know it."""
@@ -339,8 +322,7 @@ class RemoteSeat(Seat):
     """The seat of a cohort whose agents are elsewhere: here nobody decides, or is remembered."""
 
     def __init__(self, whole: Seat) -> None:
-        self.whole = whole
-        self.cohort = Remote(whole.cohort)
+        self.whole, self.cohort = whole, Remote(whole.cohort)
 
     def decide(self, *_: Any, round_index: int, affordable: Any) -> None:
         """Let nobody decide."""
@@ -359,8 +341,7 @@ class SharedGame(Game):
 
     def __init__(self, whole: Game, conductor: "Conductor") -> None:
         vars(self).update(vars(whole))
-        away = set(conductor.places)
-        self._conductor = conductor
+        away, self._conductor = set(conductor.places), conductor
         self.seats = tuple(RemoteSeat(s) if i in away else s for i, s in enumerate(whole.seats))
 
     def ask_market_to_clear(self, market: Any, begun: Round) -> object:
@@ -385,14 +366,12 @@ class DaskCrew:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._run = ""
+        self._cluster, self._run = cluster, ""
         self._homes: dict[int, str] = {}
 
     def give(self, task: Task) -> None:
         """Hand a task to the worker that has the share, or to one with few."""
-        place = task.recipe.place
-        held = Counter(self._homes.values())
+        place, held = task.recipe.place, Counter(self._homes.values())
         if place not in self._homes and (free := self._cluster.workers()):
             self._homes[place] = min(free, key=lambda worker: held[worker])
         self._run = task.recipe.run
@@ -449,16 +428,11 @@ class Conductor(Player):
         imports: tuple[str, ...] = (),
         warn: Callable[[str], Any] = lambda _: None,
     ) -> None:
-        self._scenario = scenario.resolved
-        self._crew = crew
-        self._most = shares
-        self._warn = warn
-        folder = options.out.absolute() / ".partial"
-        raw = resolved(scenario.spec)
+        self._spec, self._crew, self._most, self._warn = scenario.peopled, crew, shares, warn
+        folder, raw = options.out.absolute() / ".partial", resolved(scenario.spec)
         run = os.urandom(8).hex()  # a name, on which nothing depends
         self._recipe = partial(Recipe, run, raw, options.log_every, imports, str(folder))
-        self.record = Record(folder / "record.jsonl")
-        self._due = 0
+        self.record, self._due = Record(folder / "record.jsonl"), 0
         self._question: Question = Share.nothing
         self._then: Callable[[list[Any]], Any] | None = None  # told what all say, once
         self._ends: list[Any] = []
@@ -471,7 +445,7 @@ class Conductor(Player):
     def take(self, model: MarketModel) -> None:
         """Be given the whole market, some of whose agents stay away."""
         super().take(model)
-        self.places, alone = divisible(self._scenario, model.game)
+        self.places, alone = divisible(self._spec, model.game)
         if not self.shared and not alone:
             alone = {"--workers": "all agents are counted, by type"}
         for key, why in alone.items():
@@ -483,8 +457,7 @@ class Conductor(Player):
         self._deaths = [0] * of  # of a share's workers since it last answered
         self._said: dict[int, Any] = dict.fromkeys(range(of))  # all of them if no answer is due
         self._private = any(own.private for own in cohorts)
-        self._whole = model.game
-        self._away = SharedGame(model.game, self)
+        self._whole, self._away = model.game, SharedGame(model.game, self)
 
     def restore(self, state: Tree) -> None:
         """Continue from a checkpoint, with the record that lies beside it."""
@@ -508,11 +481,8 @@ class Conductor(Player):
         if not self.shared:
             super().play(directory, config, progress)
             return
-        model = self.model
-        resumable = not self._away.forgetful()
-        full: list[Frames] = []
-        model.game = self._away
-        self._progress = progress or (lambda _: None)
+        model, resumable, full = self.model, not self._away.forgetful(), list[Frames]()
+        model.game, self._progress = self._away, progress or (lambda _: None)
         model.stream_logs_to(full.append)
         if resumable and model.rounds > model.journal.chunk_rounds:
             checkpoint.check_tree(self._state())
@@ -548,10 +518,8 @@ class Conductor(Player):
     def _ask(self, question: Question, then: Callable[[list[Any]], Any] | None = None) -> None:
         """Ask all shares, once they have answered what they were asked before."""
         self._wait()
-        self._question = question
-        self._then = then
-        self._due = len(self.record)
-        self._said = {}
+        self._question, self._then = question, then
+        self._due, self._said = len(self.record), {}
         for place in range(len(self._recipes)):
             self._give(place)
 
@@ -566,8 +534,7 @@ class Conductor(Player):
         while len(self._said) < len(self._recipes):
             self._note(*self._crew.hear())
         said = [self._said[place] for place in range(len(self._recipes))]
-        then = self._then
-        self._then = None
+        then, self._then = self._then, None
         if then is not None:
             then(said)
         self._progress(self._due // 2)
@@ -586,8 +553,7 @@ class Conductor(Player):
         else:
             self._heard[place], said = heard
             if self._heard[place] == self._due:
-                self._said[place] = said
-                self._deaths[place] = 0
+                self._said[place], self._deaths[place] = said, 0
                 return
         self._give(place)
 
