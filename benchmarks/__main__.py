@@ -1,4 +1,4 @@
-"""``python -m benchmarks [scale] [--quick] [--json FILE]``: show the rows, and write them."""
+"""``python -m benchmarks [scale|rounds] [--quick] [--json FILE]``: show rows, and write them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks import scale, works
+from benchmarks import rounds, scale, works
 from benchmarks.duels import PACKAGES, Duel, measured
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
@@ -44,6 +44,20 @@ def at_scale(*, quick: bool) -> dict[str, Any]:
     for own in published:
         _say("  {work}, {size}: {framework}, {figure}, {machine} ({source})".format(**own))
     return {"scale": rows, "published": published}
+
+
+def of_rounds(*, quick: bool) -> dict[str, Any]:
+    """Play every bundled scenario and show the time of a round, and what it is spent on."""
+    names = rounds.names()
+    rounds_of_span = rounds.QUICK_ROUNDS if quick else rounds.ROUNDS
+    rows = []
+    with progress_bar("rounds", len(names), quiet=False) as advance:
+        for done, name in enumerate(names, start=1):
+            rows.append(rounds.row(name, rounds_of_span))
+            advance(done)
+    rows.sort(key=lambda row: -row["milliseconds"])
+    _say("Milliseconds of one processor per round, and the share of each part", _table(rows))
+    return {"rounds": rows}
 
 
 def _duels(title: str, repeats: int, duels: Sequence[Callable[[], Duel]]) -> list[dict[str, Any]]:
@@ -95,7 +109,7 @@ def check_target(path: Path) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command with these words, by default those of the command line."""
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("peers", "scale"), default="peers")
+    parser.add_argument("part", nargs="?", choices=("peers", "scale", "rounds"), default="peers")
     parser.add_argument("--quick", action="store_true", help="small sizes, few repeats")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there")
     given = parser.parse_args(words)
@@ -104,7 +118,8 @@ def main(words: Sequence[str] | None = None) -> None:
             check_target(given.json)
     except UserError as error:
         parser.exit(2, f"python -m benchmarks: {error}\n")
-    found = (at_scale if given.part == "scale" else side_by_side)(quick=given.quick)
+    measure = {"peers": side_by_side, "scale": at_scale, "rounds": of_rounds}[given.part]
+    found = measure(quick=given.quick)
     if given.json is not None:
         with replacing(given.json) as draft:
             text = json.dumps(found | {"machine": machine()}, indent=2)

@@ -37,12 +37,14 @@ def greatest_of(v: Array | float, exponent: Array | float, *, rates: Array, cost
     """
     # what is taken off eta_j x: c_j v + ln J (..., J)
     deductions = costs * np.asarray(v, dtype=np.float64)[..., None] + math.log(len(rates))
+    # start where no single term exceeds the limit yet, to the right of the x that is sought
     x = ((exponent + deductions) / rates).min(-1)
     for _ in range(NEWTON_STEPS):
-        exponents = rates * x[..., None] - deductions
-        largest = exponents.max(-1)
+        exponents = rates * x[..., None] - deductions  # (..., J)
+        largest = exponents.max(-1)  # taken out, so that no exponential overflows
         terms = np.exp(exponents - largest[..., None])
         total = terms.sum(-1)
+        # the logarithm of the sum, less the exponent, over its derivative in x
         x = x - (largest + np.log(total) - exponent) * total / (terms @ rates)
     return np.asarray(x)
 

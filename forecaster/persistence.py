@@ -132,6 +132,8 @@ def _check_trees(part: Any, visited: set[int]) -> None:
             raise ValueError("these numbers are no tree")
     if sparse.issparse(part):
         part.check_format()
+    # Parts of a part: entries of an array of objects, attributes of an object, values of a mapping,
+    # or items of a list, tuple or set. All else has none.
     holds_objects = isinstance(part, np.ndarray) and part.dtype.hasobject
     contents = part.ravel().tolist() if holds_objects else getattr(part, "__dict__", part)
     contents = list(contents.values()) if isinstance(contents, dict) else contents

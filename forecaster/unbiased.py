@@ -133,12 +133,13 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.rng = stream(seed, "forecaster")
         self.certificate_sum = 0.0
         self.time = 0
-        # Logarithm of the mean potential, and mean logarithm, at the first game.
+        # At the first game: the logarithm of the mean potential, and the mean logarithm of 1 + the
+        # variations until then, which later bounds deduct.
         self._start: float | None = None
         self._spent = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._suggestions: Indices | None = None  # of the models to every loss in it (K, M)
-        self._drawn: int | None = None
+        self._drawn: int | None = None  # which atom of its mixture was broadcast, where it is known
         self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go
@@ -241,7 +242,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def update(self, y: ArrayLike) -> None:
         if self._pending is None:
             raise UserError("update before a prediction; call mixture or predict first")
-        statistics = check_outcome("y", y)
+        statistics = check_outcome("y", y)  # s(y), of the outcome that ``observe`` may have told
         self.solver.check(statistics)
         active_events, solution = self._pending
         outcome = self._outcome
@@ -257,9 +258,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
+        # A stay is the rounds in which an agent takes part. The bound costs time, and a record asks
+        # for it only where somebody leaves in this round.
         for record in self.stays:
             record.note(self.time, partial(self.known_bound, record.events))
         if self.reference is not None:
+            # whether the model's forecast was broadcast as it is: the reference counts such rounds
             evidence = {"unchanged": solution.unchanged}
             if self.trusting:
                 evidence |= self._evidence_against_reference(active_events, played, statistics)

@@ -88,7 +88,7 @@ class CellEvents(VectorEvents):
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
         self.scales = scales
-        self.cell_rows = 2 ** (scales + 1) - 2
+        self.cell_rows = 2 ** (scales + 1) - 2  # 2 + 4 + ... + 2^S cells
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")
         self.experts = experts or 2 * self.cell_rows
@@ -96,7 +96,7 @@ class CellEvents(VectorEvents):
         n_rows = self.rows.shape[0]
         self.views = []
         for scale, prior in enumerate(priors_of_scales(scales, self.experts), start=1):
-            first_row = n_rows + 2**scale - 2
+            first_row = n_rows + 2**scale - 2  # after the 2 + ... + 2^(s - 1) cells of wider scales
             rows_of_scale = slice(first_row, first_row + 2**scale)
             self.views.append(new_sums(rows_of_scale, 1, prior=float(prior)))
 

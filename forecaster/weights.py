@@ -351,7 +351,7 @@ def add_second_order_weights(
     total = 0.0
     for e in range(gain.shape[0]):
         weight = 0.0
-        for j in range(RATES.shape[0]):
+        for j in range(RATES.shape[0]):  # RATES are eta_j and COSTS psi_j of the mixture
             power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - exponent
             if power > -NEGLIGIBLE:
                 weight += prior * RATES[j] * np.exp(power)

@@ -379,7 +379,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self._has_replaced_players = True
         if {"adversary", "market"} & set(players):
             self.tracker = None
-            self.journal.log_leader_and_market()
+            self.journal.add_columns_of_leader_and_market()
         self._cache.clear()
 
     def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> "MarketModel":
@@ -532,12 +532,12 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def _admit_next_spare(self, cohort: int, round_index: int) -> AgentView:
         """Let the next spare agent of a cohort take part from a round on, without a promise."""
         view = self._spare_agents[cohort].pop(0)
-        number = view.unique_id
+        unique_id = view.unique_id
         row = int(self.game.cohorts[cohort].row_of[view.number])
         roster.admit(self.game, cohort, row, round_index=round_index)
-        self._withdraw_promise(cohort, row)
+        self._withdraw_promise(cohort, row)  # its entry may depend on what was drawn
         self.register_agent(view)
-        view.unique_id = number  # some versions of Mesa would give it a new one
+        view.unique_id = unique_id  # some versions of Mesa would give it a new one
         self._roster_changes.append(["added", cohort, view.number, round_index])
         return view
 

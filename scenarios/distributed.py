@@ -47,6 +47,7 @@ from regretless.market.markets.aggregate import Settling
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret.model_comparison import NOT_COMPARED
+from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -68,14 +69,16 @@ DEATHS = 5  # in a row, of workers that got a share nowhere
 SELDOM = 50.0  # of the time that a checkpoint takes pass before the next
 
 
-def divisible(spec: ScenarioSpec, game: Game) -> tuple[list[int], dict[str, str]]:
+def divisible(scenario: ResolvedScenario, game: Game) -> tuple[list[int], dict[str, str]]:
     """Return which cohorts can be shared out, by place, and by key why others cannot.
 
     Agents can who meet nobody but in what they come to together. Cohorts that are counted, by type,
-    are in neither. ``spec``: of the game, without empty cohorts.
+    are in neither. ``scenario``: from which the game was built.
     """
-    market, why, places = game.market, dict[str, str](), list[int]()
-    if spec.measures:
+    market = game.market
+    why: dict[str, str] = {}
+    places: list[int] = []
+    if scenario.spec.measures:
         why["measures"] = "a measure of your own may look at all agents"
     for sight in sorted(sight_of(game.adversary) & {"play", "draw"}):
         why["adversary"] = f"it sees '{sight}', which takes all agents in every round"
@@ -86,10 +89,11 @@ def divisible(spec: ScenarioSpec, game: Game) -> tuple[list[int], dict[str, str]
         why["market"] = f"{type(market).__name__} clears agent by agent"
     if why:
         return [], why
-    for place, (own, seat) in enumerate(zip(spec.cohort, game.seats, strict=True)):
-        if together := _together(own, spec, seat):
-            why[f"cohort.{own.name}"] = together
-        elif not own.multiplicity:
+    for place, (cohort, seat) in enumerate(zip(scenario.cohorts, game.seats, strict=True)):
+        reason = _together(cohort, scenario.spec, seat)
+        if reason:
+            why[f"cohort.{cohort.name}"] = reason
+        elif not cohort.multiplicity:
             places.append(place)
     return places, why
 
@@ -98,7 +102,8 @@ def _together(cohort: CohortSpec, spec: ScenarioSpec, seat: Seat) -> str:
     """Say why agents of a cohort do not answer one by one; nothing if they do."""
     if cohort.learns and spec.forecaster.objective != "none":
         return "the forecaster's objective asks learners what they are about to play"
-    by_row, rule = {own.name for own in BUILT_IN if own.row_by_row}, cohort.response
+    by_row = {own.name for own in BUILT_IN if own.row_by_row}
+    rule = cohort.response
     if not (is_ours(register.learner[rule]) if cohort.learns else rule in by_row):
         return f"response '{rule}' does not answer agent by agent"
     if seat.signal is not PUBLIC or seat.budget is not UNLIMITED:
@@ -147,20 +152,23 @@ class Share:
         self._open: Any = None  # the round in which all have decided
         self._last: Any = None  # the one before
         self._chunks = deque[Frames](maxlen=1)  # the last one of the logs
-        self._rows, agents = dict[int, Indices](), dict[int, slice]()
-        for at in divisible(scenario.peopled, market.game)[0]:
+        self._rows: dict[int, Indices] = {}
+        agents: dict[int, slice] = {}
+        for at in divisible(scenario.resolved, market.game)[0]:
             seat = market.game.seats[at]
             count = len(seat.cohort.row_of)
             mine = slice(*(count * end // recipe.of for end in (recipe.place, recipe.place + 1)))
             if mine.start < mine.stop:
                 needed = seat.cohort.rows_of_every_part()
                 kept = needed, seat.attendance.watch(), seat.cohort.row_of[mine]
-                agents[at], self._rows[at] = mine, np.unique(np.concatenate(kept))
+                agents[at] = mine
+                self._rows[at] = np.unique(np.concatenate(kept))
         self._cut(market, agents)
 
     def _cut(self, market: MarketModel, agents: dict[int, slice]) -> None:
         """Take out of a market these agents of its cohorts, by place, and the rows they need."""
-        whole, rows = market.game, self._rows
+        whole = market.game
+        rows = self._rows
         absent = Absent(whole.adversary.outcomes)
         blocks = [Block(own.name, own.basis, absent, own.relay) for own in whole.blocks]
         seats = [self._seat(whole.seats[at], rows[at], mine) for at, mine in agents.items()]
@@ -183,7 +191,8 @@ class Share:
         cohort: Cohort = seat.cohort.part(rows, agents)
         comparison: Any = seat.comparison
         if comparison is not NOT_COMPARED:
-            suggest, block = comparison.suggest.at(rows), cohort.block
+            suggest = comparison.suggest.at(rows)
+            block = cohort.block
             comparison = comparison.part(rows, cohort.counts, lambda: suggest(self._models[block]))
         return Seat(cohort, seat.attendance.of(rows), comparison=comparison)
 
@@ -194,10 +203,12 @@ class Share:
 
     def hear(self, line: bytes) -> None:
         """Decide in a round that begins, or play it to its end."""
-        said, model = json.loads(line), self.model
+        said = json.loads(line)
+        model = self.model
         if self._open is not None:
             begun = replace(self._open, outcome=np.array(said["outcome"]))
-            self._last, self._open = model.conclude(begun), None
+            self._last = model.conclude(begun)
+            self._open = None
             return
         if model.played and model.journal.at_chunk_end:  # whose rows have been put together
             self._save()
@@ -233,9 +244,11 @@ class Share:
 
     def closing(self) -> tuple[Tree, Array, Tree]:
         """Say what ``join`` takes over: of cohorts by place, of bounds and of windows."""
-        model, ends = self.model, dict[Any, Any]()
+        model = self.model
+        ends: dict[Any, Any] = {}
         for own, (place, seat) in enumerate(zip(self._rows, model.game.seats, strict=True)):
-            rows, mine = self._rows[place], np.unique(seat.cohort.row_of)  # not those for company
+            rows = self._rows[place]
+            mine = np.unique(seat.cohort.row_of)  # not those for company
             ends[place] = found = {"rows": rows[mine], "compared": seat.comparison.part_state(rows)}
             found["ledger"] = {
                 name: part[mine] if np.ndim(part) and len(part) == len(rows) else part
@@ -307,8 +320,12 @@ class Remote(Cohort):
     """A cohort whose agents are elsewhere, as others may see it: what they do is not known here."""
 
     def __init__(self, whole: Cohort) -> None:
-        self.name, self.kind, self.utility = whole.name, whole.kind, whole.utility
-        self.block, self.policies, self.loss = whole.block, whole.policies, whole.loss
+        self.name = whole.name
+        self.kind = whole.kind
+        self.utility = whole.utility
+        self.block = whole.block
+        self.policies = whole.policies
+        self.loss = whole.loss
 
     def decide(self, *_: object) -> NoReturn:
         """Raise UserError: workers know it."""
@@ -322,7 +339,8 @@ class RemoteSeat(Seat):
     """The seat of a cohort whose agents are elsewhere: here nobody decides, or is remembered."""
 
     def __init__(self, whole: Seat) -> None:
-        self.whole, self.cohort = whole, Remote(whole.cohort)
+        self.whole = whole
+        self.cohort = Remote(whole.cohort)
 
     def decide(self, *_: Any, round_index: int, affordable: Any) -> None:
         """Let nobody decide."""
@@ -341,7 +359,8 @@ class SharedGame(Game):
 
     def __init__(self, whole: Game, conductor: "Conductor") -> None:
         vars(self).update(vars(whole))
-        away, self._conductor = set(conductor.places), conductor
+        away = set(conductor.places)
+        self._conductor = conductor
         self.seats = tuple(RemoteSeat(s) if i in away else s for i, s in enumerate(whole.seats))
 
     def ask_market_to_clear(self, market: Any, begun: Round) -> object:
@@ -366,12 +385,14 @@ class DaskCrew:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster, self._run = cluster, ""
+        self._cluster = cluster
+        self._run = ""
         self._homes: dict[int, str] = {}
 
     def give(self, task: Task) -> None:
         """Hand a task to the worker that has the share, or to one with few."""
-        place, held = task.recipe.place, Counter(self._homes.values())
+        place = task.recipe.place
+        held = Counter(self._homes.values())
         if place not in self._homes and (free := self._cluster.workers()):
             self._homes[place] = min(free, key=lambda worker: held[worker])
         self._run = task.recipe.run
@@ -428,11 +449,16 @@ class Conductor(Player):
         imports: tuple[str, ...] = (),
         warn: Callable[[str], Any] = lambda _: None,
     ) -> None:
-        self._spec, self._crew, self._most, self._warn = scenario.peopled, crew, shares, warn
-        folder, raw = options.out.absolute() / ".partial", resolved(scenario.spec)
+        self._scenario = scenario.resolved
+        self._crew = crew
+        self._most = shares
+        self._warn = warn
+        folder = options.out.absolute() / ".partial"
+        raw = resolved(scenario.spec)
         run = os.urandom(8).hex()  # a name, on which nothing depends
         self._recipe = partial(Recipe, run, raw, options.log_every, imports, str(folder))
-        self.record, self._due = Record(folder / "record.jsonl"), 0
+        self.record = Record(folder / "record.jsonl")
+        self._due = 0
         self._question: Question = Share.nothing
         self._then: Callable[[list[Any]], Any] | None = None  # told what all say, once
         self._ends: list[Any] = []
@@ -445,7 +471,7 @@ class Conductor(Player):
     def take(self, model: MarketModel) -> None:
         """Be given the whole market, some of whose agents stay away."""
         super().take(model)
-        self.places, alone = divisible(self._spec, model.game)
+        self.places, alone = divisible(self._scenario, model.game)
         if not self.shared and not alone:
             alone = {"--workers": "all agents are counted, by type"}
         for key, why in alone.items():
@@ -457,7 +483,8 @@ class Conductor(Player):
         self._deaths = [0] * of  # of a share's workers since it last answered
         self._said: dict[int, Any] = dict.fromkeys(range(of))  # all of them if no answer is due
         self._private = any(own.private for own in cohorts)
-        self._whole, self._away = model.game, SharedGame(model.game, self)
+        self._whole = model.game
+        self._away = SharedGame(model.game, self)
 
     def restore(self, state: Tree) -> None:
         """Continue from a checkpoint, with the record that lies beside it."""
@@ -481,8 +508,11 @@ class Conductor(Player):
         if not self.shared:
             super().play(directory, config, progress)
             return
-        model, resumable, full = self.model, not self._away.forgetful(), list[Frames]()
-        model.game, self._progress = self._away, progress or (lambda _: None)
+        model = self.model
+        resumable = not self._away.forgetful()
+        full: list[Frames] = []
+        model.game = self._away
+        self._progress = progress or (lambda _: None)
         model.stream_logs_to(full.append)
         if resumable and model.rounds > model.journal.chunk_rounds:
             checkpoint.check_tree(self._state())
@@ -518,8 +548,10 @@ class Conductor(Player):
     def _ask(self, question: Question, then: Callable[[list[Any]], Any] | None = None) -> None:
         """Ask all shares, once they have answered what they were asked before."""
         self._wait()
-        self._question, self._then = question, then
-        self._due, self._said = len(self.record), {}
+        self._question = question
+        self._then = then
+        self._due = len(self.record)
+        self._said = {}
         for place in range(len(self._recipes)):
             self._give(place)
 
@@ -534,7 +566,8 @@ class Conductor(Player):
         while len(self._said) < len(self._recipes):
             self._note(*self._crew.hear())
         said = [self._said[place] for place in range(len(self._recipes))]
-        then, self._then = self._then, None
+        then = self._then
+        self._then = None
         if then is not None:
             then(said)
         self._progress(self._due // 2)
@@ -553,7 +586,8 @@ class Conductor(Player):
         else:
             self._heard[place], said = heard
             if self._heard[place] == self._due:
-                self._said[place], self._deaths[place] = said, 0
+                self._said[place] = said
+                self._deaths[place] = 0
                 return
         self._give(place)
 

@@ -201,7 +201,7 @@ class Leader(Checkpointable, Adversary):
         payoff_tables = self._payoff_tables
         if outcomes is not None and outcomes is not self.support:
             payoff_tables = self._pay_at(outcomes)
-        total_payoff = np.zeros(len(self.support))
+        total_payoff = np.zeros(len(self.support))  # ``outcomes`` are as many
         n_agents = 0.0
         for strategy, payoffs, follower in zip(play, payoff_tables, self.followers, strict=True):
             if strategy is None:

@@ -78,7 +78,9 @@ def certify(
     """
     if cells is None:
         boxes_per_side = max(2, round(FIRST_BOXES ** (1 / loss.outcomes)))
+        # squared, so that boxes are finer near 0, where losses such as y ** 0.3 are steep
         cells = np.linspace(0, 1, boxes_per_side + 1) ** 2
+    # ``cells`` are the edges of the first boxes along every side
     search = _Search(loss, offset, weights, enclose, slopes)
     low_corners = grid_points(cells[:-1], loss.outcomes)
     high_corners = grid_points(cells[1:], loss.outcomes)
@@ -86,7 +88,7 @@ def certify(
     n_pairs = len(search.losses) * len(first_boxes)
     loss_index, box_index = np.divmod(np.arange(n_pairs), len(first_boxes))
     first_bounds = search.first_order(loss_index, box_index, first_boxes)
-    pairs = search.pairs(loss_index, first_boxes[box_index], first_bounds)
+    pairs = search.pairs(loss_index, first_boxes[box_index], first_bounds)  # of a loss and a box
     lower = 0.0  # the greatest error at a midpoint so far
     settled = 0.0  # the greatest bound of pairs that are good enough
     n_children = 2**loss.outcomes  # of a box that is cut
@@ -95,6 +97,7 @@ def certify(
     numbers_per_split = max(weights.shape[-1], loss.actions) * n_children * loss.outcomes
     max_splits_at_once = max(1, MAX_NUMBERS // numbers_per_split)
     while True:
+        # a bound up to this is good enough: no bound can be below an error that was met
         accepted = max(target, (1 + tolerance) * lower)
         is_open = pairs["bound"] > accepted
         settled = max(settled, float(pairs["bound"][~is_open].max(initial=0.0)))
@@ -125,11 +128,13 @@ class _Search:
         stack = loss.as_stack()
         self.losses = [stack[k] for k in range(len(stack))]
         self.outcomes = loss.outcomes
-        self.offset = offset.reshape(-1, loss.actions)
-        self.weights = weights.reshape(len(stack), loss.actions, -1)
+        # the losses' linear forms
+        self.offset = offset.reshape(-1, loss.actions)  # (K, A)
+        self.weights = weights.reshape(len(stack), loss.actions, -1)  # (K, A, n)
+        # ranges of the basis's functions over boxes, and of their partial derivatives
         self.enclose = enclose
         self.slopes = slopes
-        self.evaluations = 0
+        self.evaluations = 0  # of (loss, action, box)
 
     def pairs(self, loss_index: Indices, box: Array, bound: Array) -> Pairs:
         """Put pairs of losses (P,) and boxes (P, 2, d) together with their bounds (P,)."""
@@ -146,25 +151,28 @@ class _Search:
         Returns the greatest error at the boxes' midpoints, and the pairs of the halved boxes. A
         bound that is ``enough`` needs no second order.
         """
+        # bounds are computed loss by loss, for which the pairs of a loss must stand together
         pairs = pairs[np.argsort(pairs["loss"], kind="stable")]
         boxes, box_of_pair = np.unique(pairs["box"], axis=0, return_inverse=True)
         box_of_pair = box_of_pair.ravel()
         midpoints = boxes.mean(1, keepdims=True)  # (boxes, 1, d)
-        points = np.repeat(midpoints, 2, axis=1)  # boxes without extent
+        # boxes without extent (boxes, 2, d): there the bound is the error itself
+        points = np.repeat(midpoints, 2, axis=1)
         midpoint_errors = self.first_order(pairs["loss"], box_of_pair, points)
 
         # Along each axis a child goes from the box's low end to its middle, or from there to the
         # high end: marks 0 to 1, or 1 to 2.
-        marks = np.concatenate([boxes[:, :1], midpoints, boxes[:, 1:]], axis=1)
+        marks = np.concatenate([boxes[:, :1], midpoints, boxes[:, 1:]], axis=1)  # (boxes, 3, d)
         halves = np.array(list(itertools.product((0, 1), repeat=self.outcomes)))  # (2^d, d)
         marks_of_children = halves[:, None] + np.array([[0], [1]])  # (2^d, 2, d)
+        # (boxes, 2^d, 2, d): of coordinate j the marks of coordinate j
         children = marks[:, marks_of_children, np.arange(self.outcomes)]
-        children = children.reshape(-1, 2, self.outcomes)
+        children = children.reshape(-1, 2, self.outcomes)  # (boxes 2^d, 2, d)
         n_halves = len(halves)
         loss_index = np.repeat(pairs["loss"], n_halves)
         child_index = (box_of_pair[:, None] * n_halves + np.arange(n_halves)).ravel()
         bound = self.first_order(loss_index, child_index, children)
-        undecided = np.flatnonzero(bound > enough)
+        undecided = np.flatnonzero(bound > enough)  # the others are good enough as they are
         if undecided.size:
             used_children, box_of_undecided = np.unique(child_index[undecided], return_inverse=True)
             second_order = self._second_order(
@@ -184,6 +192,7 @@ class _Search:
             box = box_index[pairs_of_loss]
             range_of_loss = self.losses[k].enclosure(low[box], high[box])
             centre, width = _middle_and_radius(range_of_loss)  # (pairs, A)
+            # of the error: ranges of the loss and of its linear form, whose widths add up
             centre -= self.offset[k] + middle[box] @ self.weights[k].T
             width += radius[box] @ np.abs(self.weights[k]).T
             bound[pairs_of_loss] = (np.abs(centre) + width).max(-1)
@@ -203,6 +212,7 @@ class _Search:
             weights = self.weights[k].T  # (n, A)
             slopes_of_loss = self.losses[k].slopes(low[box], high[box])
             slope, width = _middle_and_radius(slopes_of_loss)  # (pairs, A, d)
+            # (pairs, d, A) from here on, of the error: loss less linear form
             slope = np.abs(slope.swapaxes(1, 2) - middle[box] @ weights)
             width = width.swapaxes(1, 2) + radius[box] @ np.abs(weights)
             drift = (half_side[box, :, None] * (slope + width)).sum(1)
@@ -214,7 +224,7 @@ class _Search:
     def _pairs_by_loss(self, loss_index: Indices) -> Iterator[tuple[int, slice]]:
         """Yield every loss with its stretch of pairs, and count the evaluations."""
         self.evaluations += len(loss_index) * self.offset.shape[1]
-        starts = np.flatnonzero(np.diff(loss_index, prepend=-1))
+        starts = np.flatnonzero(np.diff(loss_index, prepend=-1))  # where another loss begins
         for first, end in itertools.pairwise([*starts.tolist(), len(loss_index)]):
             yield int(loss_index[first]), slice(first, end)
 

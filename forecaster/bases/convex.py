@@ -81,7 +81,7 @@ class ConvexBasis(Basis):
             raise ValueError(f"a Lipschitz constant of {constant} is not positive")
         self.outcomes = outcomes
         self.coordinate = coordinate
-        self.constant = constant
+        self.constant = constant  # L, the greatest slope of a loss
 
     @classmethod
     def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
@@ -138,6 +138,7 @@ class ReLUBasis(ConvexBasis):
     def __init__(self, *, error: float, knots: ArrayLike | None = None, **family: Any) -> None:
         super().__init__(error, **family)
         if knots is None:
+            # the fewest cells n for which L / (4 n) is within the error, L the Lipschitz constant
             size = max(1, math.ceil(self.constant / (4 * error) - ROUNDING))
             self.knots = np.arange(size + 1) / size
             self.error = self.constant / (4 * size)
@@ -166,11 +167,15 @@ class ReLUBasis(ConvexBasis):
         convex_loss = self.convex(loss)
         values = np.moveaxis(convex_loss.losses(self._along(self.knots)), 0, -1)
         slopes = np.diff(values, axis=-1) / self._lengths
-        masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2  # rounding may make one negative
+        # I(y) = const + middle y + sum_i masses_i |y - t_i| over the inner knots t_i; the rise of
+        # the slope at a knot is twice its mass. Rounding may make a rise negative.
+        masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2
         middle = (slopes[..., :1] + slopes[..., -1:]) / 2
         weights = np.concatenate([middle, masses * self._greatest_distances], axis=-1)
-        interpolant_at_0 = values[..., 0] - (masses * self._inner_knots).sum(-1)
-        offset = interpolant_at_0 - self._excess(convex_loss) / 2
+        constant = values[..., 0] - (masses * self._inner_knots).sum(
+            -1
+        )  # at y = 0 |y - t_i| is t_i
+        offset = constant - self._excess(convex_loss) / 2
         return self.contiguous(offset, weights)
 
     def _excess(self, loss: Convex1D) -> Array:
@@ -180,6 +185,8 @@ class ReLUBasis(ConvexBasis):
         length = self._lengths[cell]
         share_of_cell = (kinks_inside - self.knots[cell]) / length
         greatest = np.zeros(loss.offset.shape)
+        # the line's height above the loss is greatest at one of the kinks, to which all kinks of
+        # the same cell add a triangle
         for k in range(loss.knots.shape[-1]):
             is_same_cell = cell == cell[..., k, None]
             share_of_kink = share_of_cell[..., k, None]
@@ -199,14 +206,17 @@ class ConvexRankBasis(ConvexBasis):
         super().__init__(error, **family)
         if error / self.constant < 0.5 / MAX_CELLS:
             raise ValueError(f"an error of {error} needs more than {MAX_CELLS} cells")
-        self.cells = math.ceil(round(0.5 / (error / self.constant), 9))
+        # L is the constant and m the cells; round() keeps a whole number that rounding has lifted
+        self.cells = math.ceil(round(0.5 / (error / self.constant), 9))  # error = L / (2 m)
         self.knots = np.arange(self.cells + 1) / self.cells
-        self.cover = MReLUCover(1, 0, self.cells, math.ceil(round(math.cbrt(self.cells), 9)))
-        relus = sparse.eye_array(self.cells + 1, format="csr")
-        unit = self.constant / self.cells
+        spacing = math.ceil(round(math.cbrt(self.cells), 9))  # s = m^(1/3), of the coarse ReLUs
+        self.cover = MReLUCover(dimension=1, bottom=0, top=self.cells, stride=spacing)
+        relus = sparse.eye_array(self.cells + 1, format="csr")  # each ReLU alone
+        unit = self.constant / self.cells  # L / m
         self.size = self.cover.size
         self.error = unit / 2
-        # sigma = -L/m leaves the most for the rest
+        # The first slope, sigma, weighs ReLU_0, and its rises, Delta_i, weigh the others. The most
+        # comes of a first slope of -L / m: then the rises may add up to 2 L / m.
         weights_of_first = self.cover.greatest_sum_of_weights(relus[[0]])
         weights_of_others = self.cover.greatest_sum_of_weights(relus)
         self.lipschitz = unit * (weights_of_first + 2 * weights_of_others)
@@ -219,7 +229,8 @@ class ConvexRankBasis(ConvexBasis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""
         values = np.moveaxis(self.convex(loss).losses(self._along(self.knots)), 0, -1)
-        slopes = np.diff(values, append=values[..., -1:])
+        slopes = np.diff(values, append=values[..., -1:])  # per cell; 0 beyond the last knot
+        # weights of the ReLUs (..., A, m + 1): the first slope, sigma, then its changes, Delta_i
         relus = np.concatenate([slopes[..., :1], np.diff(slopes)], -1)
         relus[..., -1] = 0.0  # that of the last threshold is 0 on the lattice
         weights = np.asarray(relus.reshape(-1, self.cells + 1) @ self.cover.coefficients)
@@ -239,13 +250,14 @@ class OptimisedConvexBasis(ConvexBasis):
         if not 1 <= cap < math.inf:
             raise ValueError(f"a cap of {cap} is below 1, which a linear loss needs")
         tables_below_cap = [table for table in tables() if table.lipschitz <= cap + ROUNDING]
+        # tables are for slopes up to 1, losses have slopes up to the Lipschitz constant
         fine_tables = [table for table in tables_below_cap if table.error <= error / self.constant]
         if not fine_tables:
             fault = f"an error of {error / self.constant:.3g} of the slope is below"
             least_error = min(table.error for table in tables_below_cap)
             cure = f"{least_error:.3g}, that of the finest table; use ReLUBasis"
             raise ValueError(f"{fault} {cure}")
-        self.shipped = fine_tables[0]
+        self.shipped = fine_tables[0]  # of these the one with fewest functions, which comes first
         count, self.size = self.shipped.functions.shape
         self.knots = np.linspace(0, 1, count)
         self.error = self.constant * self.shipped.error
@@ -258,6 +270,8 @@ class OptimisedConvexBasis(ConvexBasis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every kink as (|y - t| + y - t) / 2 and sum the rows of the |y - t|."""
         convex_loss = self.convex(loss)
+        # A kink of height m at t adds m (|y - t| + y - t) / 2 inside [0, 1], m (y - t) below it
+        # and nothing above: ``masses`` are of the |y - t|, ``rises`` of the y - t.
         is_below = convex_loss.knots <= 0
         is_inside = (convex_loss.knots > 0) & (convex_loss.knots < 1)
         masses = np.where(is_inside, convex_loss.kinks / 2, 0.0)
@@ -291,7 +305,7 @@ class ConvexTable(NamedTuple):
         # in the cells along y = t the kink is in the middle
         beside_diagonal = np.diag(approximation, 1) + np.diag(approximation, -1)
         error_on_diagonal = np.abs(beside_diagonal).max() / 2
-        return float(max(error_at_corners, error_on_diagonal)) + 1e-12
+        return float(max(error_at_corners, error_on_diagonal)) + 1e-12  # what sums may round
 
 
 def distances(count: int) -> Array:
@@ -311,6 +325,7 @@ def interpolated(table: Array, points: Array) -> Array:
 @functools.cache
 def tables() -> tuple[ConvexTable, ...]:
     """Read the shipped tables, those of fewest functions first."""
+    # The file holds functions and rows of one table after another, each for y up to 1/2.
     with np.load(TABLES, allow_pickle=False) as file:
         half_tables = [np.asarray(file[name], dtype=np.float64) for name in sorted(file.files)]
     whole_tables = []
@@ -321,8 +336,9 @@ def tables() -> tuple[ConvexTable, ...]:
 
 def mirrored_table(functions: Array, rows: Array) -> ConvexTable:
     """Rebuild a table from the half of its points up to 1/2: y -> 1 - y swaps s_2..s_n."""
+    # [:-1] leaves out the middle, y = 1/2, which both halves share; the rows then go backwards.
     upper = np.concatenate([1 - functions[:-1, :1], functions[:-1, :0:-1]], axis=1)[::-1]
-    slope = rows[:-1, 1:2]
+    slope = rows[:-1, 1:2]  # the coefficient of y; b (1 - y) = b - b y also adds to the constant
     mirrored = np.concatenate([rows[:-1, :1] + slope, -slope, rows[:-1, :1:-1]], axis=1)[::-1]
     return ConvexTable(np.concatenate([functions, upper]), np.concatenate([rows, mirrored]))
 

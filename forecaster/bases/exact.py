@@ -85,7 +85,7 @@ class ExactLossesBasis(CellBasis):
     def chosen(self, functions: Iterable[int]) -> "ExactLossesBasis":
         """Keep only these functions, in ascending order."""
         kept_functions = sorted({int(function) for function in functions})
-        subset = object.__new__(ExactLossesBasis)
+        subset = object.__new__(ExactLossesBasis)  # without looking for equal functions again
         subset.outcomes = self.outcomes
         subset._parts = []
         first = 0  # of the part's functions
@@ -136,6 +136,7 @@ class ExactLossesBasis(CellBasis):
         least, greatest = stack.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
         if ((function < 0) & (greatest > least)).any():
             raise ValueError("a loss is not among those that this basis lists")
+        # An action is low + scale s(y) of its function; without one it is the same everywhere.
         constant = stack.losses(np.zeros(self.outcomes))
         offset = np.where(function < 0, constant, self.low[function])
         weights = np.where(np.arange(self.size) == function[..., None], self.scale, 0.0)

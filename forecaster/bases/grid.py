@@ -78,7 +78,9 @@ class LipschitzGridBasis(Basis):
             fault = f"{self.cells}^{outcomes} cells exceed {MAX_CELLS}; allow a greater error"
             raise ValueError(f"{fault}, or use a basis for the form of the losses")
         self.error = change_over_cell / self.cells
-        self.lipschitz = self.size / 2
+        self.lipschitz = (
+            self.size / 2
+        )  # values in [0, 1] are at most 1/2 from their median on average
 
     @cached_property
     def points(self) -> Array:
@@ -92,6 +94,7 @@ class LipschitzGridBasis(Basis):
             in_cell_widths = in_cell_widths - 0.5
         along_axes = np.clip(np.floor(in_cell_widths).astype(np.intp), 0, self.cells - 1)
         shape_of_grid = (self.cells,) * self.outcomes
+        # the number (...) of the outcome's cell among all, the last coordinate fastest
         cell = np.asarray(
             np.ravel_multi_index(tuple(np.moveaxis(along_axes, -1, 0)), shape_of_grid)
         )
@@ -171,8 +174,9 @@ class RampBasis(Basis):
             if n_knots**self.outcomes - 1 > MAX_RAMPS and error is not None:
                 fault = f"no {n_knots - 1} knots or fewer have an error of {error:.3g}"
                 raise ValueError(f"{fault}; raise it")
+            # squared, so that knots are finer near the floor, where such losses are steep
             self.knots = floor + (1 - floor) * np.linspace(0, 1, n_knots) ** 2
-            self.size = n_knots**self.outcomes - 1
+            self.size = n_knots**self.outcomes - 1  # without the constant product
             error_at_points = max(self._fit(loss).error for loss in losses)
             if error_at_points <= wanted_error:  # otherwise it is hopeless
                 self.error = self._certify(losses, error and error - ROUNDING)
@@ -197,11 +201,14 @@ class RampBasis(Basis):
 
     def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Ranges (T, d, n) of the functions' partial derivatives over boxes (T, d)."""
+        # Of every factor along one coordinate: its slope where it rises, and from where to where
+        # that is. The first factor is the constant 1, with slope 0 everywhere.
         rates = np.concatenate([[0.0], 1 / np.diff(self.knots)])
         starts = np.insert(self.knots[:-1], 0, 0)
         ends = np.insert(self.knots[1:], 0, 0)
         box_low = low[..., None]
         box_high = high[..., None]
+        # least slope: the rate where it rises all over the box; greatest: where it does in part
         lowest_rates = rates * ((starts <= box_low) & (box_high <= ends))
         highest_rates = rates * ((starts < box_high) & (box_low < ends))
         lowest_ramps = self._ramps(low)
@@ -224,6 +231,7 @@ class RampBasis(Basis):
         labels = []
         for j in range(self.outcomes):
             stride = count ** (self.outcomes - 1 - j)  # between the ramps of coordinate j alone
+            # - 1, as the constant product, which would be the first, is left out
             ramps_of_coordinate = points[..., np.arange(1, count) * stride - 1]
             labels.append(self.floor + ramps_of_coordinate @ steps)
         return np.clip(np.stack(labels, axis=-1), 0.0, 1.0)
@@ -233,11 +241,16 @@ class RampBasis(Basis):
         return ListedSupport(self, grid_points(self.knots, self.outcomes))
 
     def _ramps(self, y: Array) -> Array:
+        """Return each coordinate's factors (..., d, m + 1): the constant 1, then its ramps."""
         ramps = np.clip((y[..., None] - self.knots[:-1]) / np.diff(self.knots), 0.0, 1.0)
         return np.concatenate([np.ones((*y.shape, 1)), ramps], axis=-1)
 
     def _products(self, ramps: Array) -> Array:
-        """Products (..., n) over the coordinates, the constant left out."""
+        """Products (..., n) over the coordinates, the constant left out.
+
+        ``ramps`` (..., d, m + 1) are the factors of each coordinate. The last coordinate's factor
+        changes fastest.
+        """
         products = ramps[..., 0, :]
         for j in range(1, self.outcomes):
             wider = products[..., :, None] * ramps[..., j, None, :]
@@ -249,14 +262,15 @@ class RampBasis(Basis):
         values = loss.losses(grid_points(self.knots, self.outcomes))  # ((m + 1)^d, ..., A)
         differences = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
         for axis in range(self.outcomes):
+            # the 0 in front keeps the value at the first knot, the weight of the constant factor
             differences = np.diff(differences, axis=axis, prepend=0.0)
         mixed_differences = np.moveaxis(differences.reshape(values.shape), 0, -1)
-        offset = mixed_differences[..., 0]
+        offset = mixed_differences[..., 0]  # of the constant product
         weights = np.ascontiguousarray(mixed_differences[..., 1:])
         # the least and greatest height of the form above the loss, for each action
         midpoints = (self.knots[1:] + self.knots[:-1]) / 2
         outcomes = grid_points(np.sort(np.concatenate([self.knots, midpoints])), self.outcomes)
-        rows = max(1, MAX_NUMBERS // max(offset.size, self.size))
+        rows = max(1, MAX_NUMBERS // max(offset.size, self.size))  # outcomes of a batch
         least = np.zeros(offset.shape)
         greatest = np.zeros(offset.shape)
         for first in range(0, len(outcomes), rows):
@@ -280,9 +294,11 @@ class RampBasis(Basis):
                 loss,
                 fit.offset,
                 fit.weights,
-                lambda low, high: (self.transform(low), self.transform(high)),  # all ascend
+                # all functions ascend, so that their range over a box is between its corners
+                lambda low, high: (self.transform(low), self.transform(high)),
                 self.slopes,
                 cells=np.unique([0.0, *self.knots]),
+                # errors up to the greatest that was met do not raise the family's bound
                 target=max(wanted_error or 0.0, (1 + tolerance) * lower),
                 tolerance=tolerance,
                 limit=wanted_error or math.inf,

@@ -81,8 +81,9 @@ class LeontiefBasis(Basis):
         self.constant = constant
         self.bottom = 0 if nearest else 1
         self.top = cells if nearest else cells - 1
+        # the paper's spacing of coarse thresholds; round() keeps a whole number whole
         stride = math.ceil(round(cells ** (outcomes / (outcomes + 2)), 9))
-        self.cover = MReLUCover(outcomes, self.bottom, self.top, stride)
+        self.cover = MReLUCover(dimension=outcomes, bottom=self.bottom, top=self.top, stride=stride)
         self.size = self.cover.size
         self._orthants = orthants(self.top, outcomes)
         self._unit = constant / cells**2  # L delta^2
@@ -90,6 +91,7 @@ class LeontiefBasis(Basis):
         if len(all_factors) <= MAX_LISTED_FACTORS:
             extreme_mixtures = self._in_mrelus(all_factors)
         else:
+            # g is a mixture of orthants whose weights add up to top min_j b_j, at most top^2
             extreme_mixtures = self._orthants * float(self.top**2)
         self.lipschitz = self._unit * self.cover.greatest_sum_of_weights(extreme_mixtures)
         self.error = self._unit * (cells - 0.25 if nearest else 2 * cells - 1)
@@ -112,7 +114,8 @@ class LeontiefBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every action's g in MReLUs and these in the functions."""
         ratios = self.accept(loss, MinimumOfRatios)
-        rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant
+        # A factor is b_j = Round(m / (a_j L)) with a_j = requirement / |amplitude|.
+        rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant  # |A| m / L
         if (ratios.requirements * self.cells < rates * (1 - ROUNDING_SHARE)).any():
             raise ValueError(f"a requirement is below |amplitude| / {self.constant:.6g} (1/L)")
         requirements = np.where(rates > 0, ratios.requirements, 1.0)
@@ -167,10 +170,12 @@ def mixed_differences(values: Indices) -> Indices:
 
 def orthants(top: int, dimension: int) -> sparse.csr_array:
     """Tabulate the merged coefficients of the indicators of {z >= q}: (top^d, (top + 1)^d)."""
+    # The coefficient of threshold i is (-1)^d (D(i) - D(i + (1..1))). D, a mixed difference of the
+    # indicator, is a product over the axes: along each it is 1 at q_j and -1 at top + 1.
     total = 0
-    for shift, sign in ((1, 1), (0, -1)):  # D at i, and at i + (1..1)
-        axis = sparse.lil_array(sparse.eye_array(top, top + 1, k=shift))
-        axis[:, [top]] -= np.ones((top, 1))
+    for shift, sign in ((1, 1), (0, -1)):  # D(i), then D(i + (1..1))
+        axis = sparse.lil_array(sparse.eye_array(top, top + 1, k=shift))  # rows q_j, columns i_j
+        axis[:, [top]] -= np.ones((top, 1))  # threshold top + 1, merged with the last one, top
         product = sparse.csr_array([[float(sign * (-1) ** dimension)]])
         for _ in range(dimension):
             product = sparse.kron(product, axis, format="csr")

@@ -148,6 +148,7 @@ class OfMultisets(CellBasis):
 
     def support(self) -> Support:
         """Cut the transformed coordinates into cells."""
+        # sorted: a negative unit turns the interval around
         interval = sorted((np.array([self._low, self._high]) - self._origin) / self._unit)
         return CellSupport(self, *interval)
 
@@ -157,9 +158,9 @@ class OfMultisets(CellBasis):
 
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
-        scale = np.where(self._signed, 2.0, 1.0)[..., None]
+        scale = np.where(self._signed, 2.0, 1.0)[..., None]  # (1 + t^c) / 2 bends half as much
         curvature = self.counts * (self.counts - 1.0) / scale  # (n, d), of every axis
-        below = (high - low) ** 2 / 8 @ curvature.T
+        below = (high - low) ** 2 / 8 @ curvature.T  # (T, n), the axes' errors added up
         is_even = (self.counts % 2 == 0).all(-1)
         return np.where(is_even | (low.min(1) >= 0)[:, None], 0.0, below), below
 
@@ -221,8 +222,8 @@ class MonomialBasis(OfMultisets):
             raise ValueError(f"not homogeneous of degree {self.degree}; use homogeneous=False")
         if ((exponent % 1 != 0) | (exponent < 1) | (exponent > self.degree)).any():
             raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
-        exponent = exponent[..., None, None]
-        other_exponents = np.maximum(exponent - orders, 0)
+        exponent = exponent[..., None, None]  # (...) to (..., 1, 1), beside actions and orders
+        other_exponents = np.maximum(exponent - orders, 0)  # (..., 1, k + 1), of the intercept
         powers_of_intercept = power_loss.intercept[..., None] ** other_exponents
         series = power_loss.amplitude[..., None] * (comb(exponent, orders) * powers_of_intercept)
         return power_loss.weights, series
@@ -282,19 +283,24 @@ class ChebyshevExponentialBasis(OfMultisets):
             raise ValueError(f"{fault}; allow a smaller reach or a greater floor")
         self._widths = widest * np.arange(1, GRID + 1) / GRID
         orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
-        bessel = ive(orders, self._widths[:, None])
+        bessel = ive(orders, self._widths[:, None])  # e^-H I_j(H), (GRID, orders)
+        # 2 sum_{j >= order} I_j(H) of every order, times the amplitude 1 / (2 sinh H): that is
+        # e^-H / (1 - e^-2H), of which e^-H is in the scaled Bessel functions already.
         tails = 2 * bessel[:, ::-1].cumsum(-1)[:, ::-1] / -np.expm1(-2 * self._widths[:, None])
         errors = tails.max(0)  # entry j: of the degree j - 1
-        degree = max(int((errors > error).sum()) - 1, 1)
+        degree = max(int((errors > error).sum()) - 1, 1)  # errors fall with the degree
         self.convex_image = degree == 1
         return degree, float(errors[degree + 1])
 
     def _lambda(self) -> float:
         """Return the bound on sum |r_i| at the degree."""
+        # by size s: the share of ordered tuples whose multiset has even counts alone
         is_even = (self.counts % 2 == 0).all(-1)
         shares = np.bincount(self._sizes, self._multinomials * is_even, self.degree + 1)
         shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
+        # |p_s| / (2 sinh H), (GRID, k + 1): the scaled series has the e^-H of the amplitude
         series = np.abs(self._scaled(self._widths)) / -np.expm1(-2 * self._widths)[:, None]
+        # by half-width H, 0 first; order 0 is the offset's, no weight
         totals = np.append(1.0, (series * (2 - shares))[:, 1:].sum(-1))  # 1: the limit at 0
         peak = int(totals.argmax())
         # What a peak inside the range can rise above the grid; most are at its upper end.
@@ -305,13 +311,14 @@ class ChebyshevExponentialBasis(OfMultisets):
         """Return v (..., A, d) and p (..., A, k + 1) with e^S = sum_s p_s (v . t)^s, nearly."""
         total = np.abs(weights).sum(-1, keepdims=True)
         direction = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
-        half_width = total[..., 0] * self._unit
-        greatest_sum = self._origin * weights.sum(-1) + half_width
+        half_width = total[..., 0] * self._unit  # H, (..., A)
+        greatest_sum = self._origin * weights.sum(-1) + half_width  # its e^ undoes the e^-H
         return direction, np.exp(greatest_sum)[..., None] * self._scaled(half_width)
 
     def _scaled(self, half_width: Array) -> Array:
         """Coefficients (..., k + 1) in u of the series of e^(H u), times e^-H."""
         orders = np.arange(self.degree + 1)
+        # e^-H times the series I_0(H) + 2 sum_j I_j(H) T_j(u): the first term counts once
         bessel = np.where(orders == 0, 1.0, 2.0) * ive(orders, half_width[..., None])
         chebyshev_in_powers = np.zeros((self.degree + 1, self.degree + 1))  # T_j in u^s
         for j in orders:
@@ -327,17 +334,18 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
     """
 
     def _choose(self, error: float) -> tuple[int, float]:
-        nearest, farthest = sorted(np.abs([self._low, self._high]).tolist())
+        nearest, farthest = sorted(np.abs([self._low, self._high]).tolist())  # least, greatest |g|
         self._unit = self._low if farthest > self._high else self._high
         self._greatest_sum = self.reach * farthest  # C
         if self._greatest_sum > math.log(error / ROUNDING):  # e^C is about the largest coefficient
             series = f"Taylor's series up to {self._greatest_sum:.3g}"
             fault = f"{series} loses an error of {error:g} to rounding"
             raise ValueError(f"{fault}; allow a greater error, a smaller reach or a greater floor")
-        width = self.reach * (self._high - self._low)
+        width = self.reach * (self._high - self._low)  # reach D, and nearest is m
         self.amplitude = math.exp(self.reach * nearest) / -math.expm1(-width)
         for degree in itertools.count(1):
             next_term = self._greatest_sum ** (degree + 1)
+            # Lagrange's, with the amplitude of a normalised loss
             remainder = self.amplitude * next_term / math.factorial(degree + 1)
             if remainder <= error:
                 break
@@ -354,12 +362,12 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
 
 def monomials(values: Array, counts: Indices) -> Array:
     """Evaluate t^c for values t (..., d) and multisets (n, d): (..., n)."""
-    powers = np.ones((*values.shape, int(counts.max()) + 1))
+    powers = np.ones((*values.shape, int(counts.max()) + 1))  # t_j ** power, (..., d, powers)
     for power in range(1, powers.shape[-1]):  # products, so that signs and [0, 1] are kept exactly
         powers[..., power] = powers[..., power - 1] * values
     result = np.ones((*values.shape[:-1], len(counts)))
     for j in range(values.shape[-1]):
-        result *= powers[..., j, counts[:, j]]
+        result *= powers[..., j, counts[:, j]]  # t_j ** c_j of every multiset (..., n)
     return result
 
 

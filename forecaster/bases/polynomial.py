@@ -284,12 +284,15 @@ class BernsteinBasis(Basis):
         if ((exponent % 1 != 0) | (exponent > self.degree)).any():
             raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
         weights, centre = signed_powers(power_loss)
-        # (-c)^(q - k) (1 - c)^k of all orders k (..., A, d, p + 1); those above q are not used
+        # (-c)^(q - k) (1 - c)^k of all orders k (..., A, d, p + 1); those above q are not used.
+        # It is the polar form of (y - c)^q with q - k of its arguments 0 and k of them 1.
         n_zeros = np.maximum(exponent[..., None, None, None] - self._orders, 0)
         polar_form = (-centre[..., None]) ** n_zeros * (1 - centre[..., None]) ** self._orders
         raise_degree = self._raise[exponent.astype(np.intp)]
         raised = np.einsum("...ki,...adi->...adk", raise_degree, polar_form)
         bernstein_weights = weights[..., None] * raised
+        # The functions of a coordinate add up to 1, so that a constant may move into the offset.
+        # A median leaves the least sum of absolute weights: of all the one nearest to the first.
         ordered = np.sort(bernstein_weights, axis=-1)
         lower_median = ordered[..., self.degree // 2]
         upper_median = ordered[..., (self.degree + 1) // 2]
@@ -323,6 +326,7 @@ def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
     if not is_polynomial.all():
         fault = "|y - c|^p is a polynomial on [0, 1] only for an even p"
         raise ValueError(f"{fault}, or an integer p and c outside")
+    # for an odd q and a centre above all y, |y - c|^q = -(y - c)^q
     flipped = (centre >= 1) & (exponent % 2 == 1)
     return np.where(flipped, -loss.weights, loss.weights), centre
 

@@ -177,7 +177,7 @@ def scattered(count: int, outcomes: int, *, seed: int) -> Array:
     """Outcomes (count, d) in the cube: half of them denser towards 0, a third on its faces."""
     rng = stream(seed, "reduced basis")
     points = rng.random((count, outcomes))
-    points[::2] **= 2
+    points[::2] **= 2  # denser towards 0, where losses may be steep
     on_face = rng.random((count, outcomes)) < 1 / 3
     on_face[count // 2 :] = False
     points[on_face] = rng.integers(0, 2, on_face.sum())
@@ -315,6 +315,7 @@ def _search_or_remember(
     if remembered is not None:
         return remembered
     search = _Search(population, error=error, cap=cap, seed=seed)
+    # from the order of choice to ascending functions, in which ``ExactLossesBasis.chosen`` has them
     weights = search.weights[:, np.argsort(search.chosen)]
     search.chosen.sort()
     result = _SearchResult(
@@ -351,13 +352,17 @@ class _Search:
         self._unseen_outcomes = scattered(UNSEEN_OUTCOMES, population.outcomes, seed=seed + 1)
         self.values = np.ascontiguousarray(population.transform(self.sample).T)
         losses = self._losses()
+        # a third of the sample, which is enough for a first choice, less each loss's mean
         thinned = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
         pivots = qr(thinned.T, mode="r", pivoting=True)[1]
         self.chosen: list[int] = pivots[: min(FUNCTIONS_FROM_QR, population.size)].tolist()
+        # outcomes of the sample that the program starts with; a fit adds those that it needs
         self.working_points = list(range(0, SAMPLE_OUTCOMES, SAMPLE_OUTCOMES // 60))
         self._order_of_fits = order_of_neighbours(losses)
-        self.errors = np.full(population.size, np.inf)
+        self.errors = np.full(population.size, np.inf)  # of nobody is anything known yet
         self._grow(MARGIN * error)
+
+        # fit everybody with the functions that were chosen, and check on unseen outcomes
         everyone = np.arange(population.size)
         self.offset = np.zeros(population.size)
         self.weights = np.zeros((population.size, len(self.chosen)))
@@ -397,7 +402,7 @@ class _Search:
         """Add functions until all are within ``error``; ValueError if there would be too many."""
         while True:
             fit = self.fitter()
-            is_refitted = np.isinf(self.errors)
+            is_refitted = np.isinf(self.errors)  # infinite: never fitted, or on another sample
             for row in self._order_of_fits[is_refitted[self._order_of_fits]]:
                 self.errors[row] = fit(self._losses([row])[0]).error
             # Find the worst function: others are refitted only where old errors leave doubt.
@@ -452,12 +457,13 @@ class _Search:
         """Measure errors on the unseen outcomes, and where they are greatest."""
         checked_functions = self.population.chosen(rows)
         chosen_functions = self.population.chosen(self.chosen)
+        # columns of the weights are in the order of choice; ``chosen`` gives functions ascending
         weights = self.weights[rows][:, np.argsort(self.chosen)]
         batches_of_errors = []
         for start in range(0, len(self._unseen_outcomes), OUTCOMES_AT_ONCE):
             outcomes = self._unseen_outcomes[start : start + OUTCOMES_AT_ONCE]
             linear_forms = self.offset[rows] + chosen_functions.transform(outcomes) @ weights.T
-            stretched = checked_functions.transform(outcomes)
+            stretched = checked_functions.transform(outcomes)  # losses mapped onto [0, 1]
             losses = checked_functions.low + checked_functions.scale * stretched
             batches_of_errors.append(np.abs(linear_forms - losses))
         errors = np.concatenate(batches_of_errors)  # (outcomes, rows)

@@ -165,6 +165,7 @@ class VectorEvents(EventSet):
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
         action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
         for view in self.views:
+            # a view's axis of rows is its last; cross events have policy and suggestion before it
             for index in np.ndindex(view.occupancy.shape):
                 row = view.rows.start + index[-1]
                 policy, suggestion = index[:-1] or (None, None)

@@ -11,8 +11,61 @@ import numpy as np
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 
 ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh more
+
+
+@compiled()
+def _add_draw(probabilities: Array, losses: Array, ends: Array, far: Array, pairs: Array) -> None:
+    """Add a round's draw to the sums of K losses, in place (compiled).
+
+    With p the probabilities and l the losses of a loss's actions, w the range of l, and g(a) the
+    greatest gap of l(a) to another action's loss, the draw is close to certain where
+    2 w^2 sum_a p(a) (1 - p(a)) < sum_a p(a) g(a)^2.
+
+    Parameters
+    ----------
+    probabilities, losses : array (K, A)
+        With which each action is played, and what it loses at the outcome.
+    ends : array (2, K)
+        Added to: that variance where the draw is close to certain; in every round the most that the
+        martingale can move, 2 w (1 - the least probability).
+    far : array (K, A)
+        Added to where it is not: p(a) g(a)^2.
+    pairs : array (K, A, A)
+        Added to where it is not: p(a) (l(a) - l(c))^2.
+    """
+    n_losses, n_actions = losses.shape
+    for k in range(n_losses):
+        low = losses[k, 0]
+        high = losses[k, 0]
+        least_probability = 1.0
+        spread = 0.0
+        for a in range(n_actions):
+            low = min(low, losses[k, a])
+            high = max(high, losses[k, a])
+            spread += probabilities[k, a] * (1.0 - probabilities[k, a])
+            if probabilities[k, a] > ROUNDING:
+                least_probability = min(least_probability, probabilities[k, a])
+        if spread <= ROUNDING:
+            continue
+        width = high - low
+        ends[1, k] += 2.0 * width * (1.0 - least_probability)
+        sum_of_moments = 0.0
+        for a in range(n_actions):
+            greatest_gap = max(high - losses[k, a], losses[k, a] - low)
+            sum_of_moments += probabilities[k, a] * (greatest_gap * greatest_gap)
+        near_certain_variance = 2.0 * (width * width) * spread
+        if near_certain_variance < sum_of_moments:
+            ends[0, k] += near_certain_variance
+            continue
+        for a in range(n_actions):
+            greatest_gap = max(high - losses[k, a], losses[k, a] - low)
+            far[k, a] += probabilities[k, a] * (greatest_gap * greatest_gap)
+            for c in range(n_actions):
+                gap = losses[k, a] - losses[k, c]
+                pairs[k, a, c] += probabilities[k, a] * (gap * gap)
 
 
 class GroupDraws:
@@ -40,22 +93,7 @@ class GroupDraws:
 
     def add(self, probabilities: Array, losses: Array) -> None:
         """Add a round: probabilities and losses of actions (K, A)."""
-        low = losses.min(1, keepdims=True)
-        high = losses.max(1, keepdims=True)
-        width = (high - low)[:, 0]
-        least_probability = np.where(probabilities > ROUNDING, probabilities, 1.0).min(1)
-        spread = (probabilities * (1 - probabilities)).sum(1)
-        greatest_gaps = np.maximum(high - losses, losses - low)  # to another action's loss
-        moments = probabilities * greatest_gaps**2
-        near_certain_variance = 2 * width**2 * spread
-        is_random = spread > ROUNDING
-        is_near = near_certain_variance < moments.sum(1)
-        greatest_step = 2 * width * (1 - least_probability)  # of the martingale, for sure
-        self.ends += is_random * np.stack([is_near * near_certain_variance, greatest_step])
-        is_far = (is_random & ~is_near)[:, None]
-        self.far += is_far * moments
-        squared_gaps = (losses[:, :, None] - losses[:, None]) ** 2
-        self.pairs += (is_far * probabilities)[:, :, None] * squared_gaps
+        _add_draw(probabilities, losses, self.ends, self.far, self.pairs)
 
 
 class Draws(Checkpointable):

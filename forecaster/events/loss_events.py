@@ -118,10 +118,13 @@ class Gains:
         coefficients = self.group.weights  # (K, A, n)
         bias = played.bias[self.rows].reshape(coefficients.shape)
         value = bias @ coefficients.swapaxes(1, 2)
+        # The bias is of p - s: with it <r(c) - r(a), p - s> is what the played action a loses
+        # against c beyond what it was expected to.
         gain = value - np.einsum("kaa->ka", value)[:, :, None]
         if played.realised_losses is not None:
             gain = self._capped_by_regret(gain, played)
         gain = gain / self.scale[:, None, None]
+        # comparators: the constant actions, or none, and then who suggests an action
         gain_of_suggestions = np.take_along_axis(gain, suggested[:, None, :], 2)
         return np.concatenate([gain[:, :, : self.constants], gain_of_suggestions], axis=2)
 
@@ -160,6 +163,8 @@ class Gains:
 
         ``losses`` counts the losses that share a kind of test, as the switch test counts.
         """
+        # ``trust`` divides its risk by the number of tests of a kind: of single regrets, of every
+        # assignment of comparators to actions, and of the models.
         tests = {"single": trust}
         if self.fixed:
             tests["assignments"] = replace(trust, tests=losses * self.fixed ** self.shape[1])
@@ -255,10 +260,12 @@ class GainEvents(EventSet):
         self.experts = 0
         for member in self.members:
             n_losses, n_actions, n_comparators = member.shape
+            # where actions are comparators, none is compared with itself: one less
             self.experts += n_losses * n_actions * (n_comparators - fixed)
         if self.experts > MAX_GAINS:
             fault = f"{self.experts:,} gains of an action over another, above {MAX_GAINS:,}"
             raise UserError(f"forecaster.events = 'losses': {fault}; take 'coordinates'")
+        # where the gains of every group but the last end among all, and where all end
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
         # Gains, variations, squares whatever variations are, and squares given the action, of all
         # groups side by side; every group has views of its own part.
@@ -407,7 +414,8 @@ class Assignments(GainEvents):
         self.share = share
         self.risk = risk
         self.charges_drawn = risk is not None
-        self.unseen = 0
+        self.unseen = 0  # rounds whose drawn prediction is not known
+        # ln(r (N / K) / J): what a loss's potential F_kj is multiplied by, see the top of the file
         self._price = math.log(share * self.experts / self.losses / len(ASSIGNMENT_RATES))
         # G, U and what was gained before the games (3, K, A, C)
         self._parts = [np.zeros((3, *member.shape)) for member in self.members]

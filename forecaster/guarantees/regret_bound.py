@@ -102,7 +102,7 @@ class RegretBound(ABC):
         for length in lengths:
             of_interval = replace(self.with_inputs(prior=length / run), holds_throughout=True)
             regret = of_interval.a_priori(coefficients, policies=policies, rounds=length)
-            total += np.minimum(regret, 1.0) * length
+            total += np.minimum(regret, 1.0) * length  # losses in [0, 1] regret no more a round
         return total
 
     def over_stay(self, coefficients: Array, *, joined: int, policies: int = 0) -> Array | None:

@@ -227,13 +227,15 @@ def _write_walk(
 @compiled()
 def undominated(points: Array, fields: Array) -> Integers:
     """Return which points (m, n) to keep: of those with equal fields the one that pays least."""
+    # At an outcome y a point p with the field h costs the forecaster h . p - h . s(y). Points with
+    # equal fields differ in h . p alone, whatever the outcome is: the least is the best.
     kept = np.empty(len(points), np.int64)
-    payments = np.zeros(len(points))
+    payments = np.zeros(len(points))  # h . p
     count = 0
     for t in range(len(points)):
         for i in range(points.shape[1]):
             payments[t] += fields[t, i] * points[t, i]
-        slot = count
+        slot = count  # the place in ``kept`` that the point takes: a new one, another's, or -1
         for c in range(count):
             equal = True
             for i in range(points.shape[1]):
@@ -412,6 +414,7 @@ class HullSolver(Checkpointable, ABC):
 
         It is the solved game's own where no other mixture is found to be as good.
         """
+        # the solved mixture's few points leave the objective little to choose from
         further_choices = self.choices(game)
         all_points = np.vstack([solved.points, further_choices.points])
         points, first_index = np.unique(all_points, axis=0, return_index=True)
@@ -419,7 +422,7 @@ class HullSolver(Checkpointable, ABC):
         ensembles = None
         if all_ensembles:
             ensembles = tuple(all_ensembles[j] for j in first_index)
-        fields = game.fields(points)
+        fields = game.fields(points)  # h of each point: against s(y) it costs h . (p - s(y))
         # A program with the solved game's certificate as limit could fail by rounding.
         limit = max(game.tolerance, (solved.certificate or 0.0) + ROUNDING)
         values = objective(Solution(points, ensembles=ensembles))
@@ -450,6 +453,6 @@ def field_of_cells(cell_weights: Array, points: Array) -> Array:
     for j in range(points.shape[0]):
         node = finest + int(points[j] * finest)
         while node > 1:
-            field[j] += cell_weights[node - 2]
+            field[j] += cell_weights[node - 2]  # nodes from 2 on have cells; the root, 1, has none
             node >>= 1
     return field

@@ -151,7 +151,7 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
         kept = weights > 0
         outcomes = np.vstack([outcomes[kept], vertex.outcome])
         images = np.vstack([images[kept], vertex.image])
-    else:
+    else:  # the outcome that was added last has no weight yet
         weights = np.append(weights[weights > 0], 0.0)
     return WeightedOutcomes.of(outcomes, images, weights)
 
@@ -180,10 +180,14 @@ class Image(HullSolver):
         self.support = support
         self.off_ties = off_ties
         self.size = support.size
+        # outcomes that are best in some direction (e, d), and their images s(y) (e, n)
         self._outcomes, self._images = candidates(support)
         even_weights = np.full(len(self._images), 1 / len(self._images))
         self._mean = WeightedOutcomes.of(self._outcomes, self._images, even_weights)
-        self._atoms: tuple[WeightedOutcomes, ...] = ()
+        self._atoms: tuple[WeightedOutcomes, ...] = ()  # the predictions of the last mixture
+        # An inner point, towards which predictions move off ties. Its weights, 1/4 to 3/4 by the
+        # fractional parts of multiples of the golden ratio, are all unlike, so that no symmetry of
+        # the outcomes makes losses tie there as well.
         unequal_weights = 0.25 + 0.5 * (np.arange(1, len(even_weights) + 1) * GOLDEN % 1)
         self._unequal_weights = unequal_weights / unequal_weights.sum()
         self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unequal_weights)
@@ -333,6 +337,7 @@ class Image(HullSolver):
 
     def state(self) -> dict[str, Any]:
         ensembles = [self._mean, *self._atoms]  # the mean of the last mixture, and its atoms
+        # one after another, each as long as its entry of ``sizes``; images are s(outcomes)
         return {
             "sizes": np.array([len(ensemble.weights) for ensemble in ensembles]),
             "outcomes": np.vstack([ensemble.outcomes for ensemble in ensembles]),

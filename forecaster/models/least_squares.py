@@ -146,7 +146,10 @@ class LeastSquares(Model):
         self.season: int | None = None
         if season is not None:
             self.season = check_whole("season", season, least=1, most=MAX_SEASON)
-        self.lags = [*([self.season] if self.season else []), *range(1, n_lags + 1)]
+        # how many rounds back each lag is, the season's first
+        self.lags = list(range(1, n_lags + 1))
+        if self.season:
+            self.lags.insert(0, self.season)
         self.forgetting = check_rate("forgetting", forgetting)
         self.ridge = check_positive("ridge", ridge)
         self._columns = Columns(MAX_FEATURES)

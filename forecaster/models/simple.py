@@ -95,7 +95,7 @@ class SeasonalNaive(Model):
         self._last = np.full(size, 0.5)  # the last vector, which a new season begins with
         # By season, which is text such as "7" or "hour=3.0,weekday=1.0", the oldest first:
         self._seasons: dict[str, Array] = {}  # the vector that is predicted
-        self._rounds: dict[str, int] = {}  # the latest round that is known
+        self._rounds: dict[str, int] = {}  # the latest round whose vector was learned
         self._uneven: list[str] = []  # features that were no integers once, and tell no season
 
     def _predicted(self, x: object) -> Array:

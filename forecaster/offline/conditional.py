@@ -421,6 +421,8 @@ def shares_of(expected: Sequence[Array], truth: Array, weights: Array) -> Array:
     # R with R'R the Gram matrix, and least squares in R v = 0, 1'v = 1 (see the top of the file)
     eigenvalues, eigenvectors = np.linalg.eigh(gram / max(gram.trace(), 1e-300))
     root_of_gram = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * eigenvectors.T
+    # That shares add up to 1 is one more equation, the row of ones. It need not hold exactly: along
+    # a ray of shares the least squares rise with those of R v, so that scaling at the end is exact.
     equations = np.vstack([root_of_gram, np.ones((1, len(expected)))])
     zeros_and_one = np.append(np.zeros(len(expected)), 1.0)
     solution, _ = nnls(equations, zeros_and_one)

@@ -154,10 +154,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.losses = losses
         self.policies = policies
         self.basis = basis
-        self.delta = delta
-        self.theta = theta
-        self.gamma = gamma
-        self.kappa = kappa
+        self.delta = delta  # wanted error of a default basis
+        self.theta = theta  # radius of the net of continuous actions
+        self.gamma = gamma  # distance within which a loss acts as the nearest listed one
+        self.kappa = kappa  # probability that the bounds fail
         self.rounds_kept = rounds_kept
         self.events = events
         self.weights = weights
@@ -165,7 +165,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.base = base
         self.trees = trees
         self.cv = cv
-        self.ends = ends
+        self.ends = ends  # of every outcome's range, which become 0 and 1
         self.holdout = holdout
         self.refit = refit
 
@@ -330,7 +330,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         each one ``loss0_0`` of a stack, ``_action``, drawn, and ``_expected_loss``.
         """
         checked_levels = _checked_levels(levels)
-        fit, inputs = self._asked(X)
+        fit, inputs = self._asked(X)  # the fitted predictor, and the checked rows as it sees them
         columns: dict[str, Any] = {}
         if self.base != "none":
             means = self._in_units(fit.outcomes(inputs))
@@ -394,6 +394,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
         finite = fit.listed.finite(loss)
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
+        # behind the features each row has what every policy suggests
         suggested = inputs[:, self.n_features_in_ :].T.astype(np.intp)
         comparators = [constants, suggested, fit.alternatives(finite, inputs)]
         strategies, _expected = fit.play(finite, inputs)
@@ -416,7 +417,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
                 play,
                 comparators,
                 measure=measure,
-                kappa=kappa / len(losses),
+                kappa=kappa / len(losses),  # so that all hold at once with 1 - kappa
             )
             certificates.append(certificate)
         return certificates

@@ -125,14 +125,15 @@ class OnlineToBatch:
     def __init__(self, estimator: Any, listed: Listed, rows: Rows) -> None:
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
-        self.listed = listed
-        self.kinds = (estimator.events, estimator.weights)
-        self.gamma = estimator.gamma
-        self.kappa = estimator.kappa
+        self.listed = listed  # the protected losses and their linear forms
+        self.kinds = (estimator.events, estimator.weights)  # of the events and of their weights
+        self.gamma = estimator.gamma  # a loss this near to a listed one acts as it does
+        self.kappa = estimator.kappa  # probability that the bounds fail
         self.policies = len(estimator.policies)
         self.rounds = len(rows.outcomes)
         player = self._new_player()
         rounds = self.rounds
+        # how many rounds' prediction functions are mixed
         self.kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds)
         megabytes = self.kept * _bytes(player.state()) / 2**20
         if megabytes > MAX_MEGABYTES:
@@ -151,7 +152,11 @@ class OnlineToBatch:
         no_agents = np.empty(0, dtype=np.intp)
         ledgers = []
         for offset, _weights in protected.forms:
-            ledgers.append(Ledger(*offset.shape, policies=self.policies, measures=MEASURES))
+            n_losses, n_actions = offset.shape
+            ledger_of_stack = Ledger(
+                rows=n_losses, actions=n_actions, policies=self.policies, measures=MEASURES
+            )
+            ledgers.append(ledger_of_stack)
         kept_rounds = set(times)
         for t, suggestions in enumerate(self._suggestions(rows.seen)):
             row_of_chunk = t % ROWS_AT_ONCE
@@ -311,10 +316,11 @@ class OnlineToBatch:
             rounds=self.rounds,
             kept=self.kept,
         )
-        net = 0.0
+        net = 0.0  # what policies lose when their points are rounded to the net of actions
         if listed.net is not None:
             net = steepest * radius(listed.net)
         online = float(self.online[stack][measure][row])
+        # twice the distance: what is played and what it is compared with are both off by it
         return BatchBound(online, sampling, choice_of_rounds, 2 * distance, net)
 
 

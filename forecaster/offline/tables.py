@@ -210,6 +210,7 @@ class Listed:
         if not isinstance(loss, AnyLoss):
             raise UserError(f"loss = {brief(loss)}: give a single loss of market.losses")
         if isinstance(loss, ContinuousLoss):
+            # the net (N, m) has the points that stand for all continuous actions
             if self.net is None or loss.dimension != self.net.shape[1]:
                 fault = "the fitted losses have no such continuous actions"
                 raise UserError(f"{fault}; fit again with it")

@@ -59,7 +59,7 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more rows."""
         is_first = not hasattr(self, "omnipredictor_")
-        with refused_in_one_line():
+        with refused_in_one_line():  # errors of scikit-learn as a UserError of one line
             X, y = validate_data(self, X, y, y_numeric=True, reset=is_first)
         if is_first:
             self.omnipredictor_ = self._new(y)

@@ -149,6 +149,7 @@ def policy_of(name: str, rule: Any, actions: Sequence[Any]) -> Policy:
         suggested_action: Callable[..., Any] = rule
     else:
         with errors_about(f"policies['{name}']"):
+            # any other rule is the name or the table of a registered kind of policy
             make_policy = maker_of(rule, register.policy)
             policy = make_policy()
 

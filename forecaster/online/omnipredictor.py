@@ -164,6 +164,7 @@ class OnlineOmnipredictor(Checkpointable):
         steps_ahead: int = 1,
         seed: int = 0,
     ) -> None:
+        # What the user gave.
         self.losses = validation.checked_losses(losses)
         self.models = models
         self.seed = check_int("seed", seed, least=0)
@@ -174,6 +175,8 @@ class OnlineOmnipredictor(Checkpointable):
         self.steps_ahead = check_int("steps_ahead", steps_ahead, least=1, below=MAX_STEPS_AHEAD + 1)
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
+        # The losses over the unit cube, and the basis in which they are linear: the outcome's own
+        # coordinates are its last functions.
         self.names, self.space = _outcomes(self.losses, self.scale)
         unit_losses = {}  # the losses over the unit cube, in [0, 1]
         for name, loss in self.losses.items():
@@ -183,7 +186,10 @@ class OnlineOmnipredictor(Checkpointable):
         linear = LinearBasis(len(self.names))
         self.basis = DirectSumBasis([default_basis(list(unit_losses.values())), linear])
         self.tasks = {name: self._task(name, loss) for name, loss in unit_losses.items()}
+        # The models, which all slots share: a slot reads what they predict, and never teaches them.
         self._members = self._make_models()
+        self._shared_models = Aggregate(self._members, self.basis.size)
+
         # Losses with equal numbers of actions form a group; one with policies is alone.
         names_by_group: dict[Any, list[str]] = {}
         for name, task in self.tasks.items():
@@ -194,30 +200,43 @@ class OnlineOmnipredictor(Checkpointable):
         for names in self._names_in_group:
             coefficients = [(self.tasks[name].offset, self.tasks[name].weights) for name in names]
             self._groups += protected_groups(coefficients, self.tasks[names[0]].policies)
-        self._shared_models = Aggregate(self._members, self.basis.size)
+
+        # Slots: an instance of unbiased prediction for each forecast that is open at the same time.
         self._slots: list[Slot] = []
         self._add_slot()
-        self._slots_were_shared = False
+        self._slots_were_shared = False  # whether more forecasts were open than there are slots
+
+        # What was learned: counts of rounds, codes of words, each loss's regrets, past errors.
         self.counts = dict.fromkeys(COUNTS, 0)
         self._contexts = Contexts()
         self._ledgers = {}
         for name, task in self.tasks.items():
             n_policies = len(task.policies)
-            ledger = Ledger(1, len(task.actions), policies=n_policies, measures=MEASURES)
-            self._ledgers[name] = ledger
+            self._ledgers[name] = Ledger(
+                rows=1,  # one agent with this loss
+                actions=len(task.actions),
+                policies=n_policies,
+                measures=MEASURES,
+            )
         # sums of each task's losses of following each model
         self._followed = np.zeros((len(self.tasks), len(self._members)))
+        # by how much the latest outcomes missed their forecasts (rounds, d), newest last
         self._errors = np.zeros((0, len(self.names)))
+        # outcomes all over the cube, which a forecast's distribution holds beside the past errors
         self._grid = lattice(len(self.names))
+
+        # Open forecasts: their outcomes are to come, or to be taught.
         self._waiting: dict[str, OpenForecast] = {}  # by the key of ``learn_late``
         # With steps_ahead > 1: forecasts by the number of their outcome, and forecasts whose
         # outcomes are known but not taught yet, in the order of the outcomes.
         self._planned: dict[str, OpenForecast] = {}
         self._untaught: list[OpenForecast] = []
         self._brought = 0  # outcomes that learn_one has brought, missing ones included
-        # Neither is remembered by a file: a forecast is made again, and the same.
-        self._peek: Peek | None = None
-        self._asked: OpenForecast | None = None  # the models and its slot stand at this one
+
+        # The last forecast. A file holds neither of the two: it would be made again, and the same.
+        self._peek: Peek | None = None  # returned once more if the same context is asked for
+        # The forecast whose round the models have open; any other is reopened to be taught.
+        self._asked: OpenForecast | None = None
 
     def _task(self, name: str, unit_loss: Loss) -> Task:
         """Return what a forecast needs to serve a loss: action names, coefficients, policies."""

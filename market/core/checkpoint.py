@@ -184,7 +184,7 @@ def check_like(restored: Any, reference: Any, path: str = "state") -> None:
     anything. A restored table may have more keys. Of an array the first axis may be longer, and so
     may every axis whose reference length is 0 or 1. ``path`` names the tree in the error.
     """
-    if reference is None:
+    if reference is None:  # a new object cannot say what will be there
         return
     if isinstance(reference, dict):
         _check_table(restored, reference, path)

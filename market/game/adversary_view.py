@@ -100,6 +100,7 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     How many they are, what they paid by the leader's payoff (0 without one), and their mixed
     strategies added up; each as two numbers (``market.numerics.exact_sum``).
     """
+    # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, _ in present_cohorts(cohorts, played):
         strategy = decision.probabilities

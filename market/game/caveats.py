@@ -69,6 +69,7 @@ def _with_price_impact(game: Game, cohort_index: int, promise: Guarantee) -> Gua
     price_impact = None if market is None else market.price_impact(cohort_index)
     if price_impact is None or bound is None or not cohort.private:
         return None
+    # Losses move by at most this (K,) where outcomes move by ``price_impact``.
     added_regret = cohort.loss.moved(price_impact)
     caveat = (
         f"{cohort.name}: an agent's own action moves outcomes by at most {price_impact.max():.2g}"
@@ -76,8 +77,9 @@ def _with_price_impact(game: Game, cohort_index: int, promise: Guarantee) -> Gua
     )
 
     def bound_with_impact() -> Array:
-        is_fixed = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
-        return np.asarray(bound() + (added_regret if is_fixed else np.nan))
+        # The theorem is of agents who are there throughout.
+        everybody_stays = all(seat.attendance.throughout for seat in game.seats)
+        return np.asarray(bound() + (added_regret if everybody_stays else np.nan))
 
     notes = "; ".join(filter(None, (promise.note, caveat)))
     dropped = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))

@@ -83,7 +83,7 @@ class Block:
         if not isinstance(mixture, Mixture):
             raise UserError(f"{name_of(method)} returned {brief(mixture)}; return a Mixture")
         labels = self.basis.inverse(mixture.points)
-        if is_ours(method):
+        if is_ours(method):  # which writes into nothing that it has returned
             return replace(mixture, labels=labels)
         points = np.array(mixture.points)
         weights = np.array(mixture.weights)

@@ -75,6 +75,7 @@ class Journal(Checkpointable):
         self.windows = windows
         self.sink: Sink | None = None
         self.chunk_rounds = self._rounds_per_chunk()
+        # The columns of the rounds since the last chunk, and the frames of the chunks before it.
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._open_rounds = 0
@@ -83,7 +84,7 @@ class Journal(Checkpointable):
             "accounts": self._account_rows,
             "states": partial(states, self._cohorts, self.logged),
         }
-        self.log_leader_and_market()
+        self.add_columns_of_leader_and_market()
 
     def _rounds_per_chunk(self) -> int:
         """Return after how many rounds a chunk has about ``CHUNK_ROWS`` rows per agent's table.
@@ -97,7 +98,7 @@ class Journal(Checkpointable):
         rounds = CHUNK_ROWS * rounds_between_rows // max(agents, 1)
         return max(1, min(CHUNK_ROUNDS, rounds))
 
-    def log_leader_and_market(self) -> None:
+    def add_columns_of_leader_and_market(self) -> None:
         """Log the game's leader and market as they are now; they may just have been replaced.
 
         UserError if the leader's payoff does not fit a cohort.

@@ -107,7 +107,7 @@ class Settling(Market):
         self.answers_at_once = feedback == "same-round"
         self.level = start
         self.rounds = 0
-        self.clipped = 0
+        self.clipped = 0  # rounds in which [0, 1] cut an outcome
         self.outcomes = Moments(self.goods)
         self.loads_of_actions = list(loads_of_actions)
         self._actions = cohorts[0].loss.actions

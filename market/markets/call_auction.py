@@ -290,6 +290,7 @@ def clearing(demand: Whole, supply: Whole, last: int) -> tuple[int, int]:
             volume = min(demand_at, supply_below + supply[tick])
         demand_at -= demand[tick]
         supply_below += supply[tick]
+    # Half ticks: twice the middle of the ticks that clear, and ticks times two.
     if volume:
         return low + high, volume
     return min(max(last, 2 * low), 2 * high), 0

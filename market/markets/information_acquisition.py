@@ -73,7 +73,7 @@ class Information(Settling):
         self.noise = noise
         self.supply = supply
         self.assets = assets
-        self.informed = Moments(1)
+        self.informed = Moments(1)  # the share of informed agents
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         share_who_buy = load[1:] / max(load.sum(), 1)

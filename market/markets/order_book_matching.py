@@ -202,6 +202,7 @@ def empty(agents: int, slots: int, goods: int, top_tick: int) -> tuple[dict[str,
     ``slots`` are the open orders that an agent may have.
     """
     queues_begin = agents * slots * ORDER_WIDTH
+    # A queue has a head and a tail, and every tick of a good one for bids and one for asks.
     best_begin = queues_begin + 4 * goods * (top_tick + 1)
     accounts_begin = best_begin + 2 * goods
     account_width = FIRST_HOLDING + HOLDING_WIDTH * goods

@@ -157,7 +157,7 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
         is_solved = status == STATUS.kOptimal if is_decided else proved()
         if is_solved or is_decided:
             break
-    if method_index:
+    if method_index:  # options of another method are set, which the next program must not meet
         _set_options(highs, STANDARD_OPTIONS)
     if not is_solved:
         raise UnsolvedError(status)
@@ -352,21 +352,21 @@ def solve(program: Program) -> Optimum:
         x = np.array(solution.col_value) if solution.value_valid else np.zeros(highs.getNumCol())
         duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(highs.getNumRow())
         value = float(program.cost @ x)
-        bound = program.bound(duals)
+        dual_bound = program.bound(duals)
         excess = program.excess(x)
-        candidates.append(Optimum(x=x, value=bound, duals=duals))
+        candidates.append(Optimum(x=x, value=dual_bound, duals=duals))
         if excess <= FEASIBILITY_TOLERANCE:
             feasible_values.append(value)
-        return abs(value - bound) <= PROVED_GAP and excess <= PROVED_GAP
+        return abs(value - dual_bound) <= PROVED_GAP and excess <= PROVED_GAP
 
     try:
         optimise(highs, proved)
     except UnsolvedError as error:
-        best = max(candidates, key=lambda candidate: candidate.value, default=None)
-        best_value = min(feasible_values, default=np.inf)
-        raise UnsolvedError(error.status, best, best_value) from None
+        best_bounded = max(candidates, key=lambda candidate: candidate.value, default=None)
+        least_feasible_value = min(feasible_values, default=np.inf)
+        raise UnsolvedError(error.status, best_bounded, least_feasible_value) from None
     if highs.getModelStatus() != STATUS.kOptimal:
-        return candidates[-1]
+        return candidates[-1]  # HiGHS stopped without a verdict, and ``proved`` was content with it
     solution = highs.getSolution()
     return Optimum(
         x=np.array(solution.col_value),

@@ -158,6 +158,9 @@ def _student_value(n_rows: int, *, n_means: int) -> float:
 def holm(p_values: Array) -> Array:
     """Adjust p-values (J,) for their number (Holm 1979, Scandinavian Journal of Statistics 6).
 
+    Every run's verdict needs it, and statsmodels, which has it too, is an extra: a test compares
+    the two.
+
     Examples
     --------
     >>> holm(np.array([0.01, 0.04, 0.03]))  # 3 x 0.01, then 2 x 0.03, and no less for the last

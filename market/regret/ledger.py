@@ -80,7 +80,7 @@ def _add_mixed_play(
             for policy in range(len(suggestions)):
                 suggestion = suggestions[policy]
                 followed[row, action, policy] += probability * losses[row, suggestion]
-                if contextual.shape[0]:
+                if contextual.shape[0]:  # contextual sums are kept
                     for comparator in range(losses.shape[1]):
                         contextual[row, policy, suggestion, action, comparator] += (
                             probability * losses[row, comparator]

@@ -5,66 +5,97 @@ a market that is built with the changed keys. Who gets another ``kind`` or ``res
 of its own, begins anew, with the parameters that are given and no others; of whom only a parameter
 changes, the memory goes on. What is promised is cut as where players are swapped
 (``market.game.roster``), and a cohort that plays by another rule is promised nothing. The keys are
-those of ``HEADS``, ``cohort.NAME.KEY`` with ``ANSWERS``, and ``agent.N``, numbered as in the
+those of ``HEADS``, ``cohort.NAME.KEY`` with ``ANSWER_KEYS``, and ``agent.N``, numbered as in the
 tables, with an action or a policy that it plays from now on.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from regretless.market.core.checkpoint import DAMAGED
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.guarantee import Guarantee
-from regretless.market.game.network import Network
-from regretless.market.game.protocols import Adversary
 from regretless.market.game.roster import uncovered
-from regretless.market.game.round import Block
 from regretless.market.logs.branch_gains import Fork, total_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
 from regretless.market.records import Deviations
-from regretless.scenarios.assembly.populations import Draft
-from regretless.scenarios.assembly.theorems import Member
+from regretless.scenarios.assembly.build import BuildOptions, Players, make_players, seat_players
+from regretless.scenarios.assembly.cohorts import ServedCohort
+from regretless.scenarios.assembly.resolved import ResolvedScenario, resolve
 from regretless.scenarios.config.files import assign
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.validation import resolved, validated
 
 HEADS = ("adversary", "market", "forecaster")
-ANSWERS = ("response", "eta", "settings")  # what of a cohort may change: how it answers
-ANEW = ("kind", "response")
-SHARED = ("outcomes", "outcome_names")  # by adversaries of all kinds
+ANSWER_KEYS = ("response", "eta", "settings")  # what of a cohort may change: how it answers
+KEYS_OF_NEW_PLAYERS = ("kind", "response")  # who has another one begins anew
+SHARED_KEYS = ("outcomes", "outcome_names")  # of adversaries of all kinds
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What a market is put together from."""
+def branch_model(
+    scenario: ResolvedScenario,
+    options: BuildOptions,
+    trunk: MarketModel,
+    changes: Mapping[str, Any],
+    replacements: Mapping[str, Any],
+) -> MarketModel:
+    """Build a second market in the state of the first, with something changed.
 
-    adversary: Adversary
-    network: Network | None
-    drafts: Sequence[Draft]
-    blocks: Sequence[Block]
-    members: Sequence[Member]
+    Parameters
+    ----------
+    scenario, options
+        From which the trunk was built.
+    trunk : MarketModel
+        The first market; it is not changed.
+    changes : mapping
+        Dotted keys of the scenario, and ``agent.NUMBER``.
+    replacements : mapping
+        Players for ``MarketModel.replace``.
+
+    Raises
+    ------
+    UserError
+        If something cannot change, or does not fit the past.
+    """
+    sorted_changes = sort_changes(changes)
+    concerned = sorted_changes.concerned
+    players = make_players(scenario, options)
+    altered = None
+    if sorted_changes.keys:
+        altered = resolve(sorted_changes.altered(scenario.spec))
+        players = graft(players, make_players(altered, options), concerned)
+    branch = seat_players(players, scenario, options, altered=altered)
+    if not concerned.keys() <= {"forecaster"}:
+        branch.tracker = None
+    carry_on(trunk, branch, concerned)
+    branch.recipe = partial(branch_model, scenario, options)
+    if sorted_changes.keys or sorted_changes.agents or replacements:
+        branch.replace(**replacements)
+        deviate(branch, sorted_changes.agents)
+    return branch
 
 
-class Changes(NamedTuple):
+@dataclass(frozen=True)
+class Changes:
     """What is to be changed, sorted by whom it concerns."""
 
     keys: Mapping[str, Any]  # of the scenario
     agents: Mapping[int, Any]  # by number in the tables, an action or a policy
-    whom: Mapping[str, bool]  # "adversary", "cohort NAME", ..., and whether it begins anew
+    concerned: Mapping[str, bool]  # "adversary", "cohort NAME", ..., and whether it begins anew
 
     def altered(self, spec: ScenarioSpec) -> ScenarioSpec:
         """Return the scenario with the changed keys; UserError if it does not validate."""
         raw = resolved(spec)
         for head in set(HEADS) & raw.keys():
             if f"{head}.kind" in self.keys:  # what was there is of the other kind
-                raw[head] = {own: raw[head][own] for own in SHARED if own in raw[head]}
+                raw[head] = {key: raw[head][key] for key in SHARED_KEYS if key in raw[head]}
         for cohort in raw["cohort"]:
             if f"cohort.{cohort['name']}.response" in self.keys:
                 cohort.pop("eta", None)
@@ -74,61 +105,84 @@ class Changes(NamedTuple):
         return validated(raw, origin=Path())
 
 
-def changes_of(given: Mapping[str, Any]) -> Changes:
+def sort_changes(changes: Mapping[str, Any]) -> Changes:
     """Sort changes by whom they concern; UserError for one that no branch can make."""
     keys: dict[str, Any] = {}
     agents: dict[int, Any] = {}
-    whom: dict[str, bool] = {}
-    for key, value in given.items():
+    concerned: dict[str, bool] = {}
+    for key, value in changes.items():
         head, *path = key.split(".")
         if head == "agent" and len(path) == 1 and path[0].isdecimal() and int(path[0]):
             agents[int(path[0])] = value
             continue
-        if head == "cohort" and len(path) > 1 and path[1] in ANSWERS:
+        if head == "cohort" and len(path) > 1 and path[1] in ANSWER_KEYS:
             name = f"cohort {path[0]}"
         elif head in HEADS:
             name = head
         else:
-            known = (*HEADS, "agent.NUMBER", *(f"cohort.NAME.{own}" for own in ANSWERS))
+            cohort_keys = [f"cohort.NAME.{answer}" for answer in ANSWER_KEYS]
+            known = (*HEADS, "agent.NUMBER", *cohort_keys)
             raise UserError(f"branch: '{key}' does not change; {closest(key, known)}")
         keys[key] = value
-        whom[name] = whom.get(name, False) or not path or path[-1] in ANEW
-    return Changes(keys, agents, whom)
+        begins_anew = not path or path[-1] in KEYS_OF_NEW_PLAYERS
+        concerned[name] = concerned.get(name, False) or begins_anew
+    return Changes(keys, agents, concerned)
 
 
-def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
+def graft(trunk: Players, other: Players, concerned: Container[str]) -> Players:
     """Put those who change, made with the changed keys, in the place of the trunk's."""
-    parts = trunk
-    if "adversary" in whom:
-        parts = replace(parts, adversary=other.adversary)
-    if "forecaster" in whom:
-        pairs = zip(trunk.blocks, other.blocks, strict=True)
-        blocks = [replace(own, forecaster=there.forecaster) for own, there in pairs]
-        why = "no guarantee, since the forecaster was replaced"
-        promises = [
-            (s, p if p.label == "none" else Guarantee(note=f"{s.cohort.name}: {why}"))
-            for s, p in trunk.members
-        ]
-        parts = replace(parts, blocks=blocks, members=promises)
-    members, there = list(parts.members), {own.cohort.name: own for own, _ in other.members}
-    for place, (before, _) in enumerate(members):
-        name = before.cohort.name
-        if f"cohort {name}" not in whom:
-            continue
-        seat = there[name]  # with its other rule
-        cohort: Any = seat.cohort
-        wanted, cohort.block = _facts(other.blocks[cohort.block].basis), before.cohort.block
-        if cohort.listens:
-            facts = [_facts(block.basis) for block in parts.blocks]
-            if wanted not in facts:
-                why = "its new response needs a block that the broadcast does not have"
-                cure = "let a cohort follow the forecast from the start"
-                raise UserError(f"branch: cohort.{name}: {why}; {cure}")
-            cohort.block = facts.index(wanted)
-            cohort.relay = parts.blocks[cohort.block].relay
-        note = f"{name}: no guarantee, since its response was replaced"
-        members[place] = replace(seat, group=None), Guarantee(note=note)
-    return replace(parts, members=members)
+    players = trunk
+    if "adversary" in concerned:
+        players = replace(players, adversary=other.adversary)
+    if "forecaster" in concerned:
+        players = _with_forecasters(players, other)
+    cohorts = []
+    changed_cohorts = {served.spec.name: served for served in other.cohorts}
+    for before in players.cohorts:
+        name = before.spec.name
+        if f"cohort {name}" in concerned:
+            cohorts.append(_moved_in(changed_cohorts[name], other, before, players))
+        else:
+            cohorts.append(before)
+    return replace(players, cohorts=cohorts)
+
+
+def _with_forecasters(trunk: Players, other: Players) -> Players:
+    """Return players whose blocks have the other's forecasters, who promise nothing."""
+    blocks = []
+    for block, other_block in zip(trunk.blocks, other.blocks, strict=True):
+        blocks.append(replace(block, forecaster=other_block.forecaster))
+    why = "no guarantee, since the forecaster was replaced"
+    cohorts = []
+    for served in trunk.cohorts:
+        guarantee = served.guarantee
+        if guarantee.label != "none":
+            guarantee = Guarantee(note=f"{served.spec.name}: {why}")
+        cohorts.append(replace(served, guarantee=guarantee))
+    return replace(trunk, blocks=blocks, cohorts=cohorts)
+
+
+def _moved_in(
+    served: ServedCohort, other: Players, before: ServedCohort, players: Players
+) -> ServedCohort:
+    """Return a cohort of another market, with its other rule, in a block of these players.
+
+    UserError if it needs a block that the broadcast does not have. Its cohort is changed in place.
+    """
+    name = served.spec.name
+    cohort = served.cohort
+    wanted_facts = _facts(other.blocks[cohort.block].basis)
+    cohort.block = before.cohort.block
+    if cohort.listens:
+        facts_of_blocks = [_facts(block.basis) for block in players.blocks]
+        if wanted_facts not in facts_of_blocks:
+            why = "its new response needs a block that the broadcast does not have"
+            cure = "let a cohort follow the forecast from the start"
+            raise UserError(f"branch: cohort.{name}: {why}; {cure}")
+        cohort.block = facts_of_blocks.index(wanted_facts)
+        cohort.relay = players.blocks[cohort.block].relay
+    note = f"{name}: no guarantee, since its response was replaced"
+    return replace(served, protected=None, guarantee=Guarantee(note=note))
 
 
 def _facts(basis: Basis) -> tuple[Any, ...]:
@@ -136,19 +190,26 @@ def _facts(basis: Basis) -> tuple[Any, ...]:
     return type(basis), basis.size, basis.lipschitz, basis.error, basis.hull
 
 
-def carry_on(trunk: MarketModel, branch: MarketModel, whom: Mapping[str, bool]) -> None:
-    """Put a branch into its trunk's state, but for who begins anew, and note where they parted."""
+def carry_on(trunk: MarketModel, branch: MarketModel, concerned: Mapping[str, bool]) -> None:
+    """Put a branch into its trunk's state, but for who begins anew, and note where they parted.
+
+    ``concerned``: who is changed, and whether it begins anew. UserError if what changes does not
+    fit the past.
+    """
     try:
-        state, own = trunk.state(), branch.state()
+        state = trunk.state()
+        fresh_state = branch.state()
     except ValueError as error:
         raise UserError(f"branch: {error}") from error
     players = state["players"]
-    for name, fresh in own["players"].items():
-        who = "forecaster" if name.startswith(("block ", "models of ")) else name
-        state_of = fresh if whom.get(who, False) or name not in players else players[name]
-        rebooked = name in whom and name.startswith("cohort ")
-        books = _books(trunk, branch, name.removeprefix("cohort ")) if rebooked else {}
-        players[name] = state_of | books
+    for name, fresh in fresh_state["players"].items():
+        is_of_forecaster = name.startswith(("block ", "models of "))
+        begins_anew = concerned.get("forecaster" if is_of_forecaster else name, False)
+        if begins_anew or name not in players:
+            players[name] = fresh
+        if name in concerned and name.startswith("cohort "):
+            books = _books_so_far(trunk, branch, name.removeprefix("cohort "))
+            players[name] = players[name] | books
     if branch.tracker is None:
         state["tracker"] = None
     try:
@@ -162,51 +223,68 @@ def carry_on(trunk: MarketModel, branch: MarketModel, whom: Mapping[str, bool]) 
     )
 
 
-def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]:
+def _books_so_far(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]:
     """Return a cohort's ledger and draws so far, in the rows that it has in the branch."""
-    pair: list[Any] = [c for m in (trunk, branch) for c in m.game.cohorts if c.name == name]
-    before, after = pair
+    before = _cohort_called(name, trunk)
+    after = _cohort_called(name, branch)
     if len(before.row_of) != len(after.row_of):
         why = f"branch: cohort.{name} is counted, as {after.rule} cannot be"
         raise UserError(f"{why}; give it multiplicity = false")
-    rows = before.row_of[np.unique(after.row_of, return_index=True)[1]]
-    state, held = before.state(), len(before.ledger.count)
-    ledger = {
-        key: value[rows] if isinstance(value, np.ndarray) and len(value) == held else value
-        for key, value in state["ledger"].items()
-    }
+    first_agents = np.unique(after.row_of, return_index=True)[1]
+    rows_before = before.row_of[first_agents]
+    n_rows_before = len(before.ledger.count)
+    state = before.state()
+    ledger: dict[str, Any] = {}
+    for key, value in state["ledger"].items():
+        is_per_row = isinstance(value, np.ndarray) and len(value) == n_rows_before
+        ledger[key] = value[rows_before] if is_per_row else value
     ledger["expects"] = ledger["expects"] and after.listens
-    drawn = {"rng": state["rng"]} if "rng" in state and "rng" in after.state() else {}
-    return {"ledger": ledger} | drawn
+    books = {"ledger": ledger}
+    if "rng" in state and "rng" in after.state():
+        books["rng"] = state["rng"]
+    return books
+
+
+def _cohort_called(name: str, model: MarketModel) -> Any:
+    return next(cohort for cohort in model.game.cohorts if cohort.name == name)
 
 
 def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
-    """Let agents play actions or policies from now on, whatever their rules say."""
+    """Let agents play actions or policies from now on, whatever their rules say.
+
+    ``agents``: an action or a policy by the agent's number in the tables. UserError if an agent
+    cannot be told apart from others, or there is no such action.
+    """
     cohorts: Sequence[Any] = branch.game.cohorts
-    ends, promises = np.cumsum([len(c.row_of) for c in cohorts]), list(branch.guarantees)
-    rows: dict[int, dict[int, Any]] = {}  # by place of the cohort
-    for number, what in agents.items():
-        place = int(np.searchsorted(ends, number))
-        if place == len(cohorts):
+    ends = np.cumsum([len(cohort.row_of) for cohort in cohorts])
+    promises = list(branch.guarantees)
+    rows_of_cohorts: dict[int, dict[int, tuple[int, Any]]] = {}  # by index of the cohort
+    for number, behaviour in agents.items():
+        index = int(np.searchsorted(ends, number))
+        if index == len(cohorts):
             raise UserError(f"branch: agent.{number}: there are {ends[-1]} agents; give one")
-        cohort, seat = cohorts[place], branch.game.seats[place]
-        agent, where = number - 1 - int(ends[place]) + len(cohort.row_of), f"cohort.{cohort.name}"
-        if seat.budget.restricts:
+        cohort = cohorts[index]
+        where = f"cohort.{cohort.name}"
+        if branch.game.seats[index].budget.restricts:
             why = f"branch: {where} lives within its means, which a policy may exceed"
             raise UserError(f"{why}; drop budget_constraint")
-        row, actions = int(cohort.row_of[agent]), cohort.loss.actions
+        agent = number - 1 - int(ends[index]) + len(cohort.row_of)
+        row = int(cohort.row_of[agent])
         if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
             why = f"branch: {where}: its agent {agent + 1} is one row with others"
             cure = "build(apart=True) gives each a row, if multiplicity = false and none learns"
             raise UserError(f"{why}; {cure}")
-        if not callable(what) and (type(what) is bool or what not in range(actions)):
-            there = f"branch: agent.{number} = {what!r}"
-            raise UserError(f"{there}; give an action from 0 to {actions - 1}")
-        own = rows.setdefault(place, {})
-        own[row] = agent, what if callable(what) else partial(_always, int(what))
-        promises[place] = uncovered(promises[place], row, len(cohort.ledger.count))
-    for place, own in rows.items():
-        branch.game.seats[place].deviations = Deviations(own, cohorts[place].loss.actions)
+        actions = cohort.loss.actions
+        policy = behaviour
+        if not callable(behaviour):
+            if type(behaviour) is bool or behaviour not in range(actions):
+                there = f"branch: agent.{number} = {behaviour!r}"
+                raise UserError(f"{there}; give an action from 0 to {actions - 1}")
+            policy = partial(_always, int(behaviour))
+        rows_of_cohorts.setdefault(index, {})[row] = (agent, policy)
+        promises[index] = uncovered(promises[index], row, len(cohort.ledger.count))
+    for index, rows in rows_of_cohorts.items():
+        branch.game.seats[index].deviations = Deviations(rows, cohorts[index].loss.actions)
     branch.promise(tuple(promises))
 
 

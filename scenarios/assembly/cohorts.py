@@ -1,261 +1,187 @@
-"""Giving a draft its seat: the block that it hears, the cohort that plays, and who is protected.
+"""Making the cohort that plays of the agents that were drawn, and what is protected for it.
 
-Cohorts whose losses live in the same basis share a **block** of the broadcast. Learners do not
-listen, shape the broadcast or have promises. Where nobody else is there from the start, the
-forecast is made for their losses all the same, as if they trusted it: a forecaster needs losses to
-protect, and adversaries that answer to the forecast need one. Learners with full information and
-equal losses share a row, unless all agents are to be apart; a bandit, told its own draw alone, has
-one.
+``make_cohort`` is a step of ``build``: by what the response names, agents respond to the forecast
+by a rule, are of a user's class, or learn. The ``ServedCohort`` that it returns holds the losses
+that the forecaster of their block protects on their behalf, until a seat is made for them.
+
+Learners with full information and equal losses share a row, unless all agents are to have rows of
+their own; a bandit, told its own draw alone, has one.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
 from regretless.agents.cohorts.scripted_agents import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.learners import LearnersByStay, RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
-from regretless.forecaster.bases.default import natural_kind, variant
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.guarantees.norms import recommended_eta
 from regretless.market import register
-from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.attendance import ALWAYS, Attendance
-from regretless.market.game.network import DelayedForecasts, Network
+from regretless.market.game.attendance import Attendance
+from regretless.market.game.guarantee import Guarantee
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import in_layout
+from regretless.scenarios.assembly.blocks import BlockPlan, plan_of
 from regretless.scenarios.assembly.construct import construct, drawn_values, offering
-from regretless.scenarios.assembly.populations import Draft, first_of
+from regretless.scenarios.assembly.populations import DrawnPopulation, first_of
 from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec
 
-
-class Place(NamedTuple):
-    """A block of the broadcast, in which cohorts sit, and its relay in a network."""
-
-    root: int
-    rounds: int
-    block: int
-    name: str
-    basis: Basis
-    relay: DelayedForecasts | None
-
-
-def layout(
-    drafts: Sequence[Draft],
-    root: int,
-    rounds: int,
-    network: Network | None,
-    *,
-    existing: Sequence[Place] = (),
-) -> list[tuple[Draft, Place]]:
-    """Put cohorts whose losses live in the same basis into one block.
-
-    The blocks are new. They are numbered after the ``existing`` ones and have other names.
-    """
-    groups: dict[tuple[Any, ...], list[Draft]] = {}
-    for draft in drafts:
-        wish = draft.spec.basis
-        kind = natural_kind(draft.declared) if wish.kind == "auto" else wish.kind
-        key = kind, variant(kind, draft.declared), repr(sorted(wish.parameters.items()))
-        groups.setdefault(key, []).append(draft)
-    kinds, sits = [key[0] for key in groups], dict[str, Place]()
-    taken_names = {place.name for place in existing}
-    for at, (kind, own) in enumerate(zip(kinds, groups.values(), strict=True)):
-        name = kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:at].count(kind)}"
-        if existing:
-            name = _new_name(kind, taken_names)
-        taken_names.add(name)
-        losses = [draft.declared for draft in own]
-        losses += [draft.loss for draft in own if draft.reported is not None]
-        given, where = own[0].spec.basis.parameters, f"cohort.{own[0].spec.name}.basis"
-        if kind not in register.basis:
-            known = closest(kind, ["auto", *register.basis.names()])
-            raise UserError(f"{where}: unknown basis '{kind}'; {known}")
-        if isinstance(error := given.get("error"), int | float) and error <= 0:
-            raise UserError(f"{where}: error = {error!r}; give a positive number")
-        basis: Basis = construct(f"{where} '{kind}'", register.basis[kind], losses, **given)
-        relay = None if network is None else network.relay(basis)
-        block = len(existing) + at
-        sits |= {one.spec.name: Place(root, rounds, block, name, basis, relay) for one in own}
-    return [(draft, sits[draft.spec.name]) for draft in drafts]
-
-
-def _new_name(kind: str, taken_names: Container[str]) -> str:
-    """Return the kind of a basis as the name of a block, numbered from 2 if it is taken."""
-    if kind not in taken_names:
-        return kind
-    return next(f"{kind}-{i}" for i in count(2) if f"{kind}-{i}" not in taken_names)
-
-
-def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
-    """Return a cohort's coefficients; UserError where the basis does not span its losses."""
-    try:
-        offset, weights = basis.coefficients(loss)
-    except ValueError as reason:
-        raise UserError(
-            f"cohort.{name}.basis: {reason}; leave the basis out for the default"
-        ) from reason
-    return offset, in_layout(weights)
-
-
-RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
+RULE_ATTRIBUTES = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # a rule offers
+NO_GUARANTEE = Guarantee()
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
-    """A cohort in the game, and what the forecaster promises it."""
+class ServedCohort:
+    """A cohort of K rows that plays, how the forecaster serves it, and what it is promised."""
 
-    cohort: Any
-    group: ProtectedLosses | None  # what is protected on its behalf; None where nothing is
+    spec: CohortSpec
+    cohort: Any  # the market's Cohort, of the class that the response asks for
+    attendance: Attendance  # of each row
+    protected: ProtectedLosses | None  # on its behalf; None where nothing is
     cover: Cover | None = None  # how its losses are served through fewer
-    kind: NDArray[np.intp] | None = None  # (K,) distinct loss of each row; None for its own
-    attendance: Attendance = ALWAYS  # of each row
-    lies: bool = False  # whether some of its agents report other losses than their own
+    loss_of_row: Indices | None = None  # (K,) distinct loss of each row; None for its own
+    misreports: bool = False  # whether some of its agents report other losses than their own
+    guarantee: Guarantee = NO_GUARANTEE  # found once its block has a forecaster
 
     @property
     def promises(self) -> int:
         """How many events a promise to all rows is about: distinct losses, stays and draws."""
-        rows = len(self.cohort.loss)
-        if self.kind is None or not self.attendance.throughout or self.cohort.private:
-            return rows
-        return int(self.kind.max()) + 1
+        n_rows = len(self.cohort.loss)
+        is_apart = not self.attendance.throughout or self.cohort.private
+        if self.loss_of_row is None or is_apart:
+            return n_rows
+        return int(self.loss_of_row.max()) + 1
 
     @property
-    def lines(self) -> NDArray[np.intp] | slice:
-        """The line of the group's losses through which each row is served."""
-        lines = slice(None) if self.kind is None else self.kind
+    def lines(self) -> Indices | slice:
+        """The line of the protected losses through which each row is served."""
+        lines = slice(None) if self.loss_of_row is None else self.loss_of_row
         return lines if self.cover is None else self.cover.representative_of[lines]
 
-    def at_once(self) -> NDArray[np.bool_] | None:
+    def hears_at_once(self) -> Mask | None:
         """Return the rows that hear every forecast at once (K,); None for all."""
         distance = self.cohort.distance
         return None if distance is None else np.asarray(distance == 0)
 
 
-def seat_of(draft: Draft, place: Place) -> Placement:
-    """Seat a cohort for whom a forecast is made, by what its response names."""
-    if draft.spec.response in register.response:
-        return _responding(draft, place)
-    if not draft.spec.learns:
-        return _scripted(draft, place)
-    member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
-    types, type_of = unique_losses(draft.loss)
-    group = ProtectedLosses(*coefficients(draft.spec.name, place.basis, types), draft.policies)
-    kind = type_of[first_of(member.row_of)] if len(member.loss) > len(types) else None
-    return Placement(member, group, kind=kind, attendance=draft.attendance_of(member.row_of))
+def make_cohort(
+    population: DrawnPopulation, plans: Sequence[BlockPlan], *, seed: int, rounds: int
+) -> ServedCohort:
+    """Make the cohort that plays, by what its response names.
+
+    Learners whom no plan names play beside the broadcast, and nothing is protected for them.
+    UserError if a setting does not fit, or the basis of its block does not span its losses.
+    """
+    plan = plan_of(population.spec.name, plans)
+    if plan is None:
+        learners = _make_learners(population, seed, rounds=rounds, block=0)
+        attendance = population.attendance_of_rows(learners.row_of)
+        return ServedCohort(population.spec, learners, attendance, protected=None)
+    if population.spec.response in register.response:
+        return _responding_cohort(population, plan, seed=seed, rounds=rounds)
+    if population.spec.learns:
+        return _learning_cohort(population, plan, seed=seed, rounds=rounds)
+    return _scripted_cohort(population, plan, seed=seed, rounds=rounds)
 
 
-def _responding(draft: Draft, place: Place) -> Placement:
-    spec = draft.spec
-    types, type_of = unique_losses(draft.declared)
-    kind, row_of = draft.split(type_of)
-    own = coefficients(spec.name, place.basis, types)
-    cover = None if spec.cover is None else covered(spec.cover, own, place.rounds)
-    protected = own if cover is None else (cover.offset, cover.weights)
-    by_proxy = cover if spec.cover is not None and spec.cover.play != "own" else None
-    rule = response_of(spec, place.basis, types, rounds=place.rounds)
-    said, by_kind = types, own
-    if len(kind) != len(types):  # else there is a row for each loss, in order: nothing to copy
-        said, by_kind = types[kind], (own[0][kind], in_layout(own[1][kind]))
-    loss = said if draft.reported is None else draft.loss[first_of(row_of)]
-    if draft.reported is not None and spec.acts_on == "truth":
-        said, by_kind = loss, coefficients(spec.name, place.basis, loss)
-    multiplicity = None
-    if draft.multiplicity is not None:
-        multiplicity = np.bincount(row_of, draft.multiplicity).astype(np.intp)
-    alone = spec.draws_alone
-    cohort = (PrivateCohort if alone else RespondingCohort)(
-        name=spec.name,
-        utility=spec.utility,
-        block=place.block,
-        loss=loss,
-        row_of=row_of if multiplicity is None else np.arange(len(kind)),
-        coefficients=by_kind if by_proxy is None else protected,
-        response=rule,
-        ledger=draft.ledger(len(kind)),
-        rng=stream(place.root, "referee" if alone else "cohort", spec.name, "play"),
-        policies=draft.policies,
-        representative_of=None if by_proxy is None else by_proxy.representative_of[kind],
-        distance=None if draft.distance is None else draft.distance[first_of(row_of)],
-        relay=place.relay,
-        acts_on=said,
-        multiplicity=multiplicity,
-        expects_own=said is loss and by_proxy is None,
-    )
-    group = ProtectedLosses(*protected, draft.policies, **rule.protected())
-    lies, attendance = draft.reported is not None, draft.attendance_of(row_of)
-    return Placement(cohort, group, cover, kind, attendance, lies=lies)
+# Agents who respond by a rule.
 
 
-def _scripted(draft: Draft, place: Place) -> Placement:
-    """Seat a cohort of the user's class, each agent with its own settings and stream."""
-    spec, at, root = draft.spec, f"cohort.{draft.spec.name}.settings", place.root
-    maker, where = register.agent[spec.response], f"agent '{spec.response}'"
-    rng = stream(root, "cohort", spec.name, "settings")
-    drawn = {k: drawn_values(f"{at}.{k}", v, rng, spec.count) for k, v in spec.settings.items()}
-    kind, agents = ScriptedCohort, list[Any]()
-    if isinstance(maker, type) and issubclass(maker, ScriptedCrowd):
-        own, kind = stream(root, "cohort", spec.name, "agents"), CrowdCohort
-        agents.append(offering(where, construct(where, maker, draft.loss, own, **drawn), ("rng",)))
-    for i in range(spec.count if kind is ScriptedCohort else 0):
-        own = stream(root, "cohort", spec.name, "agent", str(i))
-        mine = {k: v[i].item() if isinstance(v, np.ndarray) else v for k, v in drawn.items()}
-        agent = construct(where, maker, draft.loss[i], own, **mine)
-        agents.append(offering(where, agent, ("rng", "act", "learn")))
-    cohort = kind(
-        name=spec.name,
-        utility=spec.utility,
-        rule=spec.response,
-        block=place.block,
-        loss=draft.loss,
-        agents=agents,
-        ledger=draft.ledger(spec.count),
-        policies=draft.policies,
-        distance=draft.distance,
-        relay=place.relay,
-    )
-    protected = coefficients(spec.name, place.basis, draft.declared)
+def _responding_cohort(
+    population: DrawnPopulation, plan: BlockPlan, *, seed: int, rounds: int
+) -> ServedCohort:
+    spec = population.spec
+    distinct_losses, type_of = unique_losses(population.declared)
+    loss_of_row, row_of = population.rows_of(type_of)
+    n_rows = len(loss_of_row)
+    own_coefficients = coefficients_in(plan.basis, distinct_losses, spec.name)
     cover = None
+    protected = own_coefficients
     if spec.cover is not None:
-        cover = covered(spec.cover, protected, place.rounds)
-        protected = cover.offset, cover.weights
-    group = ProtectedLosses(*protected, draft.public)
-    return Placement(
-        cohort,
-        group,
-        cover,
-        attendance=draft.attendance_of(cohort.row_of),
-        lies=draft.reported is not None,
+        cover = covered(spec.cover, own_coefficients, rounds)
+        protected = (cover.offset, cover.weights)
+    rule = make_response(spec, plan.basis, distinct_losses, rounds=rounds)
+
+    # The losses by which each row responds, and their coefficients.
+    response_losses = distinct_losses
+    coefficients = own_coefficients
+    if n_rows != len(distinct_losses):  # else a row for each loss, in order: nothing to copy
+        offset, weights = own_coefficients
+        response_losses = distinct_losses[loss_of_row]
+        coefficients = (offset[loss_of_row], in_layout(weights[loss_of_row]))
+    true_losses = response_losses
+    if population.reported is not None:
+        true_losses = population.loss[first_of(row_of)]
+        if spec.acts_on == "truth":
+            response_losses = true_losses
+            coefficients = coefficients_in(plan.basis, true_losses, spec.name)
+    representative_of = None
+    if cover is not None and spec.cover is not None and spec.cover.play != "own":
+        coefficients = protected
+        representative_of = cover.representative_of[loss_of_row]
+
+    multiplicity = None
+    if population.multiplicity is not None:
+        multiplicity = np.bincount(row_of, population.multiplicity).astype(np.intp)
+    distance = None
+    if population.distance is not None:
+        distance = population.distance[first_of(row_of)]
+    cohort_class: type[RespondingCohort] = RespondingCohort
+    owner_of_stream = "cohort"
+    if spec.draws_alone:  # the referee draws a prediction for each agent
+        cohort_class = PrivateCohort
+        owner_of_stream = "referee"
+    cohort = cohort_class(
+        name=spec.name,
+        utility=spec.utility,
+        block=plan.index,
+        loss=true_losses,
+        row_of=row_of if multiplicity is None else np.arange(n_rows),
+        coefficients=coefficients,
+        response=rule,
+        ledger=population.empty_ledger(n_rows),
+        rng=stream(seed, owner_of_stream, spec.name, "play"),
+        policies=population.policies,
+        representative_of=representative_of,
+        distance=distance,
+        relay=plan.relay,
+        acts_on=response_losses,
+        multiplicity=multiplicity,
+        expects_own=response_losses is true_losses and representative_of is None,
+    )
+    return ServedCohort(
+        spec=spec,
+        cohort=cohort,
+        attendance=population.attendance_of_rows(row_of),
+        protected=ProtectedLosses(*protected, population.policies, **rule.protected()),
+        cover=cover,
+        loss_of_row=loss_of_row,
+        misreports=population.reported is not None,
     )
 
 
-def covered(spec: AnyCoverSpec, own: tuple[Array, Array], rounds: int) -> Cover:
-    """Return the cover of a cohort's coefficients that its file asks for."""
-    if isinstance(spec, ClusterSpec):
-        return clustered(*own, radius=spec.radius or 0.0, count=spec.count)
-    return snapped(*own, gamma=spec.gamma or paper_gamma(own[1].shape[-1], rounds))
-
-
-def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:
+def make_response(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:
     """Make a cohort's response rule; the error of its block's basis sets a recommended eta."""
     eta = spec.eta
     if eta == "recommended":
-        error = 0.0 if basis.hull == "simplex" else float(basis.certified_error(losses))
+        error = 0.0
+        if basis.hull != "simplex":
+            error = float(basis.certified_error(losses))
         eta = recommended_eta(spec.actions, error=error, rounds=rounds)
-    given = {} if eta is None else {"eta": eta}
+    settings = {} if eta is None else {"eta": eta}
     where = f"response '{spec.response}' of cohort.{spec.name}"
-    made = construct(where, register.response[spec.response], **given)
-    rule = offering(where, made, RULE)
+    made = construct(where, register.response[spec.response], **settings)
+    rule = offering(where, made, RULE_ATTRIBUTES)
     if type(rule) in BUILT_IN:
         return rule  # type: ignore[no-any-return]
     if isinstance(rule, BUILT_IN) and rule.hears_ensemble:
@@ -263,11 +189,100 @@ def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) ->
     return Checked(rule)
 
 
-def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> LearnerCohort:
-    """Seat learners, who tune themselves to the part of the rounds in which they are there."""
-    spec, maker = draft.spec, register.learner[draft.spec.response]
+# Agents of a user's class.
+
+
+def _scripted_cohort(
+    population: DrawnPopulation, plan: BlockPlan, *, seed: int, rounds: int
+) -> ServedCohort:
+    """Make a cohort of a user's class, each agent with its own settings and stream."""
+    spec = population.spec
+    cohort_class, agents = _make_scripted_agents(population, seed)
+    cohort = cohort_class(
+        name=spec.name,
+        utility=spec.utility,
+        rule=spec.response,
+        block=plan.index,
+        loss=population.loss,
+        agents=agents,
+        ledger=population.empty_ledger(spec.count),
+        policies=population.policies,
+        distance=population.distance,
+        relay=plan.relay,
+    )
+    protected = coefficients_in(plan.basis, population.declared, spec.name)
+    cover = None
+    if spec.cover is not None:
+        cover = covered(spec.cover, protected, rounds)
+        protected = (cover.offset, cover.weights)
+    return ServedCohort(
+        spec=spec,
+        cohort=cohort,
+        attendance=population.attendance_of_rows(cohort.row_of),
+        protected=ProtectedLosses(*protected, population.public_policies),
+        cover=cover,
+        misreports=population.reported is not None,
+    )
+
+
+def _make_scripted_agents(
+    population: DrawnPopulation, seed: int
+) -> tuple[type[ScriptedCohort], list[Any]]:
+    """Make the agents of a user's class, or the one crowd that stands for them all."""
+    spec = population.spec
+    maker = register.agent[spec.response]
+    where = f"agent '{spec.response}'"
+    rng = stream(seed, "cohort", spec.name, "settings")
+    settings: dict[str, Any] = {}
+    for key, value in spec.settings.items():
+        at = f"cohort.{spec.name}.settings.{key}"
+        settings[key] = drawn_values(at, value, rng, spec.count)
+    if isinstance(maker, type) and issubclass(maker, ScriptedCrowd):
+        rng_of_crowd = stream(seed, "cohort", spec.name, "agents")
+        crowd = construct(where, maker, population.loss, rng_of_crowd, **settings)
+        return CrowdCohort, [offering(where, crowd, ("rng",))]
+    agents = []
+    for i in range(spec.count):
+        own_settings: dict[str, Any] = {}
+        for key, value in settings.items():
+            own_settings[key] = value[i].item() if isinstance(value, np.ndarray) else value
+        own_rng = stream(seed, "cohort", spec.name, "agent", str(i))
+        agent = construct(where, maker, population.loss[i], own_rng, **own_settings)
+        agents.append(offering(where, agent, ("rng", "act", "learn")))
+    return ScriptedCohort, agents
+
+
+# Learners.
+
+
+def _learning_cohort(
+    population: DrawnPopulation, plan: BlockPlan, *, seed: int, rounds: int
+) -> ServedCohort:
+    """Make learners for whom the forecast is made as if they trusted it."""
+    spec = population.spec
+    learners = _make_learners(population, seed, rounds=rounds, block=plan.index)
+    distinct_losses, type_of = unique_losses(population.loss)
+    protected = coefficients_in(plan.basis, distinct_losses, spec.name)
+    loss_of_row = None
+    if len(learners.loss) > len(distinct_losses):
+        loss_of_row = type_of[first_of(learners.row_of)]
+    return ServedCohort(
+        spec=spec,
+        cohort=learners,
+        attendance=population.attendance_of_rows(learners.row_of),
+        protected=ProtectedLosses(*protected, population.policies),
+        loss_of_row=loss_of_row,
+    )
+
+
+def _make_learners(
+    population: DrawnPopulation, seed: int, *, rounds: int, block: int
+) -> LearnerCohort:
+    """Make learners, who tune themselves to the part of the rounds in which they are there."""
+    spec = population.spec
     where = f"cohort.{spec.name}.settings of learner '{spec.response}'"
-    types, row_of = unique_losses(draft.loss)
+    maker = register.learner[spec.response]
+    losses, row_of = unique_losses(population.loss)
     try:
         learner = construct(where, maker, **spec.settings)
         if not isinstance(learner, RowLearner):
@@ -275,26 +290,50 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
             raise UserError(told)  # noqa: TRY301 - the rest is told below
         offering(f"learner '{spec.response}'", learner, ("name",))
         has_own_stays = spec.entry_rate is not None or spec.exit_rate is not None
-        if learner.bandit or spec.budget_constraint or draft.apart:
-            types, row_of = draft.loss, np.arange(spec.count)
+        if learner.bandit or spec.budget_constraint or population.has_own_rows:
+            losses = population.loss
+            row_of = np.arange(spec.count)
         elif has_own_stays:  # who has learned for as long, and lost the same, shares a row
-            type_of_row, row_of = draft.split(row_of)
-            types = types[type_of_row]
+            loss_of_row, row_of = population.rows_of(row_of)
+            losses = losses[loss_of_row]
         if has_own_stays:
-            stays = draft.attendance_of(row_of)
+            stays = population.attendance_of_rows(row_of)
             learner = LearnersByStay(learner, entered=stays.entered, left=stays.left)
         return LearnerCohort(
             name=spec.name,
             utility=spec.utility,
             block=block,
-            loss=types,
+            loss=losses,
             row_of=row_of,
             learner=learner,
-            ledger=draft.ledger(len(types)),
-            rng=stream(root, "cohort", spec.name, "play"),
-            policies=draft.policies,
+            ledger=population.empty_ledger(len(losses)),
+            rng=stream(seed, "cohort", spec.name, "play"),
+            policies=population.policies,
             horizon=(spec.exits or rounds) - spec.enters,
         )
     except UserError as error:
-        known = str(error).startswith((where, "learner"))
-        raise UserError(str(error) if known else f"{where}: {error}") from error
+        names_its_place = str(error).startswith((where, "learner"))
+        raise UserError(str(error) if names_its_place else f"{where}: {error}") from error
+
+
+# What is protected.
+
+
+def coefficients_in(basis: Basis, losses: Loss, cohort_name: str) -> tuple[Array, Array]:
+    """Return the coefficients of a cohort's losses in a basis; UserError if it spans them not."""
+    try:
+        offset, weights = basis.coefficients(losses)
+    except ValueError as reason:
+        raise UserError(
+            f"cohort.{cohort_name}.basis: {reason}; leave the basis out for the default"
+        ) from reason
+    return offset, in_layout(weights)
+
+
+def covered(spec: AnyCoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:
+    """Return the cover of a cohort's coefficients that its file asks for."""
+    offset, weights = coefficients
+    if isinstance(spec, ClusterSpec):
+        return clustered(offset, weights, radius=spec.radius or 0.0, count=spec.count)
+    gamma = spec.gamma or paper_gamma(weights.shape[-1], rounds)
+    return snapped(offset, weights, gamma=gamma)

@@ -1,11 +1,14 @@
 """Making registered building blocks from the parameters of a scenario file.
 
+Every step of ``build`` that makes something of a registered name calls ``construct``, and for
+parameters that are drawn for each agent ``drawn_values``. Both word a user's mistake as one line.
 What a parameter may be is read from its annotation, where that is of plain types: a number for all
 agents, text, or lists and tables of such; the maker checks ranges, and arrays of numbers.
 """
 
 import inspect
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -18,10 +21,12 @@ from regretless.market.core.errors import ParameterError, UserError, did_you_mea
 from regretless.market.core.own_code import blamed, copy_for_user, is_ours, is_writing
 from regretless.scenarios.config.validation import fault_line
 
-PLAIN = {int, float, str, bool, NoneType, Any}
-ARRAYS = {np.ndarray, get_origin(Array)}  # an alias of its own since NumPy 2.5
-HOLDERS = {list, dict, Sequence, Union, UnionType}
+PLAIN_TYPES = {int, float, str, bool, NoneType, Any}
+ARRAY_TYPES = {np.ndarray, get_origin(Array)}  # an alias of its own since NumPy 2.5
+CONTAINER_TYPES = {list, dict, Sequence, Union, UnionType}
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+MAX_VALUE_LENGTH = 60  # characters of a parameter in an error line; a longer one is cut short
+END_LENGTH = 28  # characters that are left at both of its ends
 
 
 def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -> Any:
@@ -29,17 +34,19 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
 
     Two numbers ``[low, high]`` are a range, ``{ choices = [...] }`` a list of numbers, or of texts,
     to draw from; anything else is returned as it stands. Returns array (count,), or the value.
+    UserError, with the key ``where``, for a range that descends and for another table.
     """
     match value:
         case [int() | float() as low, int() | float() as high]:
             if low > high:
                 raise UserError(f"{where} = {value}: the range descends; write [{high}, {low}]")
             return rng.uniform(low, high, count)
-        case {"choices": [_, *_] as options, **rest} if not rest:
-            kinds = {type(option) for option in options}
-            if kinds == {str} or kinds <= {int, float}:
-                kind = None if kinds == {str} else np.float64
-                return rng.choice(np.asarray(options, dtype=kind), count)
+        case {"choices": [_, *_] as choices, **other_keys} if not other_keys:
+            types_of_choices = {type(choice) for choice in choices}
+            if types_of_choices == {str}:
+                return rng.choice(np.asarray(choices), count)
+            if types_of_choices <= {int, float}:
+                return rng.choice(np.asarray(choices, dtype=np.float64), count)
     if isinstance(value, dict):
         raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
     return value
@@ -48,75 +55,115 @@ def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
     """Call a registered maker; a parameter that does not fit is the user's mistake.
 
-    Parameters are passed to a user's own maker as ``own_code.copy_for_user`` makes them.
+    Parameters are passed to a user's own maker as ``own_code.copy_for_user`` makes them. UserError
+    names the building block as ``where``.
     """
+    _check_names(where, maker, arguments, parameters)
+    for name, reader in _readers(maker).items():
+        if name not in parameters:
+            continue
+        value = parameters[name]
+        is_drawn = isinstance(value, np.ndarray)
+        takes_arrays = reader.takes_arrays or not is_ours(maker)
+        if not (is_drawn and takes_arrays):
+            _check_value(f"{where}: {name}", value, reader.adapter)
+    copies = {name: copy_for_user(maker, value) for name, value in parameters.items()}
     try:
-        inspect.signature(maker).bind_partial(*arguments, **parameters)  # what is misspelt, first
-        inspect.signature(maker).bind(*arguments, **parameters)
-    except TypeError as error:
-        if str(error) == "too many positional arguments":
-            wanted = f"take the {len(arguments)} that every one is given"
-            raise UserError(f"{where} takes too few arguments; {wanted}") from error
-        known = list(inspect.signature(maker).parameters)[len(arguments) :]
-        taken = ", ".join(known) or "no parameters"
-        hint = "".join(did_you_mean(name, known) for name in parameters if name not in known)
-        raise UserError(f"{where}: {error}; {hint}it takes {taken}") from error
-    for name, (reader, stacks) in _readers(maker).items():
-        drawn = isinstance(parameters.get(name), np.ndarray)
-        if name in parameters and not (drawn and (stacks or not is_ours(maker))):
-            _check(f"{where}: {name}", parameters[name], reader)
-    try:
-        return maker(
-            *arguments, **{name: copy_for_user(maker, own) for name, own in parameters.items()}
-        )
+        return maker(*arguments, **copies)
     except (TypeError, ValueError, ArithmeticError, MemoryError) as error:
         if isinstance(error, UserError) and not isinstance(error, ParameterError):
             raise
         if is_writing(error) and (written := blamed(error)):
             raise UserError(f"{where}: {written}") from error
-        told = {name: value for name, value in parameters.items() if not callable(value)}
-        texts = {name: " ".join(repr(value).split()) for name, value in told.items()}
-        ends = {n: t if len(t) < 60 else f"{t[:28]} ... {t[-28:]}" for n, t in texts.items()}
-        given = ", ".join(f"{name} = {text}" for name, text in ends.items())
-        reason = "too large for this machine" if isinstance(error, MemoryError) else error
-        raise UserError(f"{where}: {reason}; check {given or 'it'}") from error
+        reason: object = error
+        if isinstance(error, MemoryError):
+            reason = "too large for this machine"
+        raise UserError(f"{where}: {reason}; check {_listed(parameters) or 'it'}") from error
+
+
+def _check_names(
+    where: str, maker: Any, arguments: tuple[Any, ...], parameters: dict[str, Any]
+) -> None:
+    """Raise UserError if a maker does not take the arguments, or parameters of these names."""
+    signature = inspect.signature(maker)
+    try:
+        signature.bind_partial(*arguments, **parameters)  # what is misspelt, first
+        signature.bind(*arguments, **parameters)
+    except TypeError as error:
+        if str(error) == "too many positional arguments":
+            wanted = f"take the {len(arguments)} that every one is given"
+            raise UserError(f"{where} takes too few arguments; {wanted}") from error
+        accepted = list(signature.parameters)[len(arguments) :]
+        listed = ", ".join(accepted) or "no parameters"
+        hints = [did_you_mean(name, accepted) for name in parameters if name not in accepted]
+        raise UserError(f"{where}: {error}; {''.join(hints)}it takes {listed}") from error
+
+
+def _listed(parameters: dict[str, Any]) -> str:
+    """Write parameters for an error line, long values cut short in their middle."""
+    entries = []
+    for name, value in parameters.items():
+        if callable(value):
+            continue
+        text = " ".join(repr(value).split())
+        if len(text) >= MAX_VALUE_LENGTH:
+            text = f"{text[:END_LENGTH]} ... {text[-END_LENGTH:]}"
+        entries.append(f"{name} = {text}")
+    return ", ".join(entries)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What checks a parameter whose annotation is of plain types."""
+
+    adapter: TypeAdapter[Any]
+    takes_arrays: bool  # whether arrays are annotated beside
 
 
 @cache
-def _readers(maker: Any) -> dict[str, tuple[TypeAdapter[Any], bool]]:
-    """Make what reads each parameter of plain types; also whether arrays are annotated beside."""
+def _readers(maker: Any) -> dict[str, _Reader]:
+    """Make what checks each parameter of a maker that is of plain types."""
     source = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
     try:
         hints = get_type_hints(source, include_extras=True)
     except (AttributeError, NameError, TypeError):  # of a user's own, for a type checker alone
         return {}
-    readers: dict[str, tuple[TypeAdapter[Any], bool]] = {}
+    readers: dict[str, _Reader] = {}
     for name, hint in hints.items():
-        kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-        alone = tuple(kind for kind in kinds if get_origin(kind) not in ARRAYS)
-        if alone and all(map(_plain, alone)):
-            either: Any = Union[alone]  # noqa: UP007 - of as many as there are
-            readers[name] = TypeAdapter(either, config=STRICT), alone != kinds
+        alternatives = (hint,)
+        if get_origin(hint) in {Union, UnionType}:
+            alternatives = get_args(hint)
+        plain = tuple(kind for kind in alternatives if get_origin(kind) not in ARRAY_TYPES)
+        if plain and all(map(_is_plain, plain)):
+            any_of_them: Any = Union[plain]  # noqa: UP007 - of as many as there are
+            adapter = TypeAdapter(any_of_them, config=STRICT)
+            readers[name] = _Reader(adapter, takes_arrays=plain != alternatives)
     return readers
 
 
-def _plain(hint: Any) -> bool:
-    origin, inside = get_origin(hint), get_args(hint)
+def _is_plain(hint: Any) -> bool:
+    """Whether an annotation is of plain types, or of lists and tables of such."""
+    origin = get_origin(hint)
+    inside = get_args(hint)
     if origin is Annotated:
-        return _plain(inside[0])
-    return hint in PLAIN or origin is Literal or (origin in HOLDERS and all(map(_plain, inside)))
+        return _is_plain(inside[0])
+    if hint in PLAIN_TYPES or origin is Literal:
+        return True
+    return origin in CONTAINER_TYPES and all(map(_is_plain, inside))
 
 
-def _check(where: str, value: Any, reader: TypeAdapter[Any]) -> None:
+def _check_value(where: str, value: Any, adapter: TypeAdapter[Any]) -> None:
     """Raise UserError unless a value is of the annotated type, and in the annotated range."""
-    array = isinstance(value, np.ndarray)
+    is_array = isinstance(value, np.ndarray)
+    if is_array or isinstance(value, np.generic):
+        value = value.tolist()
     try:
-        reader.validate_python(value.tolist() if array or isinstance(value, np.generic) else value)
+        adapter.validate_python(value)
     except ValidationError as error:
-        if array:
+        if is_array:
             raise UserError(f"{where} is drawn for each agent; give one value for all") from error
-        fault = max(error.errors(), key=lambda own: len(own["loc"]))  # the innermost of a union
-        raise UserError(fault_line(fault, where, [], "scenario")) from error
+        innermost = max(error.errors(), key=lambda fault: len(fault["loc"]))  # of a union
+        raise UserError(fault_line(innermost, where, [], "scenario")) from error
 
 
 def offering(where: str, made: Any, wanted: Iterable[str]) -> Any:
@@ -129,5 +176,6 @@ def offering(where: str, made: Any, wanted: Iterable[str]) -> Any:
 
 def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Add the length of the run to the parameters of a maker that takes ``rounds``."""
-    takes = "rounds" in inspect.signature(maker).parameters
-    return {"rounds": rounds} | parameters if takes else parameters
+    if "rounds" in inspect.signature(maker).parameters:
+        return {"rounds": rounds, **parameters}
+    return parameters

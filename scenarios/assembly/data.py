@@ -1,11 +1,13 @@
 r"""Reading a table of outcomes: columns by name, a stated scaling into [0, 1].
 
+``resolved`` calls ``read_table`` once for a scenario with data; ``world`` replays the ``Table``.
+
 ``Table.resampled`` is the stationary bootstrap (Politis and Romano, Journal of the American
 Statistical Association 89, 1994): rows follow one another as in the table, the first after the
 last, and after each a new block begins with probability 1 / block at any row alike.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,8 +27,9 @@ from regretless.scenarios.table_files import (
     texts,
 )
 
-MOST_COLUMNS = 4  # that a sentence on clipped values names
-LEAST_SHARE = 0.0005  # of rows; a smaller one would be written as 0.0 %
+MAX_NAMED_COLUMNS = 4  # in a sentence on clipped values
+MIN_WRITTEN_SHARE = 0.0005  # of rows; a smaller one would be written as 0.0 %
+UNIT_SCALE = (0.0, 1.0)  # of an outcome of which the file says nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +59,19 @@ class Table:
         first = np.maximum.accumulate(np.where(begins, np.arange(rounds), 0))
         starts = rng.integers(len(self.outcomes), size=rounds)
         rows = (starts[first] + np.arange(rounds) - first) % len(self.outcomes)
-        index = tuple(self.index[row] for row in rows) if self.index else ()
-        outcomes, contexts = self.outcomes[rows], self.contexts[rows]
-        return replace(self, outcomes=outcomes, contexts=contexts, index=index)
+        return replace(
+            self,
+            outcomes=self.outcomes[rows],
+            contexts=self.contexts[rows],
+            index=tuple(self.index[row] for row in rows) if self.index else (),
+        )
 
 
 def read_table(spec: DataSpec) -> Table:
     """Read and scale a data file.
 
-    ``spec``: a file that is not found is looked up among the bundled data sets.
+    ``spec``: a file that is not found is looked up among the bundled data sets. UserError if a
+    column is missing, or has a value that the file does not allow for.
     """
     path = DATA / spec.file  # an absolute path stays itself
     if not path.is_file():
@@ -72,40 +79,63 @@ def read_table(spec: DataSpec) -> Table:
         raise UserError(f"{there}; give a path from the scenario file")
     form = Form(spec.separator, spec.decimal, spec.codes, spec.missing is not None, keyed=True)
     frame = read_frame(path, f"data.file {spec.file}", form)
-    key_of: dict[str, str] = {}
+    key_of_column = _check_columns(spec, frame)
+    index = () if spec.index is None else texts(frame, spec.index, "data.index")
+    numbers = {}
+    for column, key in key_of_column.items():
+        numbers[column] = numeric(frame, [column], key, form)[:, 0]
+    raw_values = pd.DataFrame(numbers)
+    n_rows_with_gaps = int(raw_values.isna().any(axis=1).sum())
+    values = _fill_or_drop_gaps(raw_values, frame, spec)
+    outcomes, clipping = _scale_outcomes(values[spec.outcomes].to_numpy(), spec)
+    clipping_of_forecast = {"": clipping}  # "" stands for the outcomes themselves
+    features = [values[spec.context].to_numpy()]
+    for name in spec.forecasts:
+        forecast, clipping = _read_forecast(values, spec, name, frame)
+        features.append(forecast)
+        clipping_of_forecast[name] = clipping
+    shares = {name: clipping.share_of_rows for name, clipping in clipping_of_forecast.items()}
+    notes = [clipping.sentence(name) for name, clipping in clipping_of_forecast.items() if clipping]
+    if n_rows_with_gaps:
+        done = "filled from the row before" if spec.missing == "previous" else "dropped"
+        were = "rows lacked a value and were"
+        if n_rows_with_gaps == 1:
+            were = "row lacked a value and was"
+        notes.append(f"{n_rows_with_gaps} {were} {done}.")
+    return Table(
+        outcomes=outcomes,
+        contexts=np.concatenate(features, axis=1),
+        shares=shares,
+        names=spec.features,
+        index=tuple(index[row] for row in values.index) if index else (),
+        notes=tuple(notes),
+    )
+
+
+def _check_columns(spec: DataSpec, frame: pd.DataFrame) -> dict[str, str]:
+    """Return under which key each column is read first.
+
+    UserError if the file lacks a column, or a key speaks of one that is not read.
+    """
+    key_of_column: dict[str, str] = {}
     for key, columns in spec.read.items():
         for column in columns:
             column_of(frame, column, key)
-            key_of.setdefault(column, key)
-    for key, given, known, what in (
-        ("scale", spec.scale, spec.outcomes, "outcome"),
-        ("units", spec.units, spec.outcomes, "outcome"),
-        ("codes", spec.codes, list(key_of), "column that is read"),
-    ):
-        for column in given:
-            if column not in known:
-                raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
-    index = () if spec.index is None else texts(frame, spec.index, "data.index")
-    read = pd.DataFrame({c: numeric(frame, [c], key, form)[:, 0] for c, key in key_of.items()})
-    values, gaps = _mended(read, frame, spec), int(read.isna().any(axis=1).sum())
-    outcomes, clipping = _scaled(values[spec.outcomes].to_numpy(), spec)
-    clippings = {"": clipping}
-    parts = [values[spec.context].to_numpy()]
-    for name in spec.forecasts:
-        part, clippings[name] = _forecast(values, spec, name, frame)
-        parts.append(part)
-    shares = {name: clipping.share_of_rows for name, clipping in clippings.items()}
-    notes = [clipping.sentence(name) for name, clipping in clippings.items() if clipping]
-    if gaps:
-        done = "filled from the row before" if spec.missing == "previous" else "dropped"
-        were = "rows lacked a value and were" if gaps > 1 else "row lacked a value and was"
-        notes.append(f"{gaps} {were} {done}.")
-    called = tuple(index[row] for row in values.index) if index else ()
-    contexts = np.concatenate(parts, axis=1)
-    return Table(outcomes, contexts, shares, spec.features, called, tuple(notes))
+            key_of_column.setdefault(column, key)
+    _check_known("scale", spec.scale, spec.outcomes, "outcome")
+    _check_known("units", spec.units, spec.outcomes, "outcome")
+    _check_known("codes", spec.codes, list(key_of_column), "column that is read")
+    return key_of_column
 
 
-def _mended(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+def _check_known(key: str, given: Iterable[str], known: Sequence[str], what: str) -> None:
+    """Raise UserError if a table under [data] speaks of a column that is none of the known."""
+    for column in given:
+        if column not in known:
+            raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
+
+
+def _fill_or_drop_gaps(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
     """Fill or drop what is missing; rows keep their numbers."""
     if spec.missing == "drop":
         values = values.dropna()
@@ -134,9 +164,9 @@ class Clipping:
         """
         rows = f"rows of forecast {forecast}" if forecast else "rows"
         ranked = sorted(self.share_by_column.items(), key=lambda item: -item[1])
-        columns = [f"{column} {_percent(share)}" for column, share in ranked[:MOST_COLUMNS]]
-        if len(ranked) > MOST_COLUMNS:
-            columns.append(f"and {len(ranked) - MOST_COLUMNS} more columns")
+        columns = [f"{column} {_percent(share)}" for column, share in ranked[:MAX_NAMED_COLUMNS]]
+        if len(ranked) > MAX_NAMED_COLUMNS:
+            columns.append(f"and {len(ranked) - MAX_NAMED_COLUMNS} more columns")
         share = _percent(self.share_of_rows)
         return f"{share} of all {rows} were outside their scale and were clipped: " + (
             ", ".join(columns) + "."
@@ -145,10 +175,12 @@ class Clipping:
 
 def _percent(share: float) -> str:
     """Write a share above 0 in per cent, never as 0."""
-    return f"{100 * share:.1f} %" if share >= LEAST_SHARE else f"below {100 * LEAST_SHARE:.1f} %"
+    if share < MIN_WRITTEN_SHARE:
+        return f"below {100 * MIN_WRITTEN_SHARE:.1f} %"
+    return f"{100 * share:.1f} %"
 
 
-def _clipped(scaled: Array, columns: Sequence[str]) -> tuple[Array, Clipping]:
+def _clip(scaled: Array, columns: Sequence[str]) -> tuple[Array, Clipping]:
     """Clip scaled values (T, k) of these columns; say how much of each was outside [0, 1]."""
     clipped = np.clip(scaled, 0, 1)
     outside = clipped != scaled
@@ -157,41 +189,66 @@ def _clipped(scaled: Array, columns: Sequence[str]) -> tuple[Array, Clipping]:
     return clipped + 0.0, Clipping(float(outside.any(axis=1).mean()), share_by_column)
 
 
-def _scaled(raw: Array, spec: DataSpec) -> tuple[Array, Clipping]:
-    """Scale and clip outcomes (T, d); also say what was clipped."""
-    low, high = np.array([spec.scale.get(column, (0.0, 1.0)) for column in spec.outcomes]).T
+def _scale_outcomes(raw: Array, spec: DataSpec) -> tuple[Array, Clipping]:
+    """Scale and clip outcomes (T, d); also say what was clipped.
+
+    UserError if an outcome without a scale has values outside [0, 1].
+    """
+    low, high = np.array([spec.scale.get(column, UNIT_SCALE) for column in spec.outcomes]).T
     scaled = (raw - low) / (high - low)
-    outside = ((scaled < 0) | (scaled > 1)).any(0)
-    ranges = {
-        column: f"{raw[:, i].min():g}, {raw[:, i].max():g}"
-        for i, column in enumerate(spec.outcomes)
-        if column not in spec.scale and outside[i]
-    }
+    is_outside = ((scaled < 0) | (scaled > 1)).any(0)
+    ranges = []
+    scales = []
+    for i, column in enumerate(spec.outcomes):
+        if column not in spec.scale and is_outside[i]:
+            least = f"{raw[:, i].min():g}"
+            greatest = f"{raw[:, i].max():g}"
+            ranges.append(f"'{column}' runs from {least} to {greatest}")
+            scales.append(f"{spelled(column)} = [{least}, {greatest}]")
     if ranges:
-        found = (f"'{c}' runs from {ends.replace(',', ' to')}" for c, ends in ranges.items())
-        scale = (f"{spelled(c)} = [{ends}]" for c, ends in ranges.items())
-        there = f"data.outcomes: {', '.join(found)}, outside [0, 1]"
-        raise UserError(f"{there}; add scale = {{ {', '.join(scale)} }}")
-    return _clipped(scaled, spec.outcomes)
+        there = f"data.outcomes: {', '.join(ranges)}, outside [0, 1]"
+        raise UserError(f"{there}; add scale = {{ {', '.join(scales)} }}")
+    return _clip(scaled, spec.outcomes)
 
 
-def _forecast(
+def _read_forecast(
     values: pd.DataFrame, spec: DataSpec, name: str, frame: pd.DataFrame
 ) -> tuple[Array, Clipping]:
     """Read a forecast (T, k), scaled and clipped as outcomes are; also say what was clipped.
 
-    Quantiles ascend before and after: a reversed scale reverses their columns, too.
+    Quantiles ascend before and after: a reversed scale reverses their columns, too. UserError if
+    they do not ascend.
     """
-    own, parts, names = spec.forecasts[name], [], list[str]()
-    for outcome, columns in zip(spec.outcomes, own.columns, strict=True):
-        raw, (low, high) = values[columns].to_numpy(), spec.scale.get(outcome, (0.0, 1.0))
-        if own.kind == "quantiles":
-            for row, i in np.argwhere(np.diff(raw, axis=1) < 0)[:1]:
-                at = place(frame, values.index[row])
-                there = f"'{columns[i + 1]}' is below '{columns[i]}' in {at}"
-                cure = "order the columns as the levels are"
-                raise UserError(f"data.forecasts.{name}: {there}; {cure}")
-            raw = raw[:, ::-1] if low > high else raw
-        names += columns[::-1] if own.kind == "quantiles" and low > high else columns
-        parts.append((raw - low) / (high - low))
-    return _clipped(np.concatenate(parts, axis=1), names)
+    forecast = spec.forecasts[name]
+    has_quantiles = forecast.kind == "quantiles"
+    scaled_parts = []
+    column_names: list[str] = []
+    for outcome, columns in zip(spec.outcomes, forecast.columns, strict=True):
+        raw = values[columns].to_numpy()
+        if has_quantiles:
+            _check_ascending(raw, columns, values, frame, where=f"data.forecasts.{name}")
+        low, high = spec.scale.get(outcome, UNIT_SCALE)
+        if has_quantiles and low > high:
+            raw = raw[:, ::-1]
+            columns = columns[::-1]  # noqa: PLW2901 - names follow their values
+        column_names += columns
+        scaled_parts.append((raw - low) / (high - low))
+    return _clip(np.concatenate(scaled_parts, axis=1), column_names)
+
+
+def _check_ascending(
+    quantiles: Array,
+    columns: Sequence[str],
+    values: pd.DataFrame,
+    frame: pd.DataFrame,
+    *,
+    where: str,
+) -> None:
+    """Raise UserError at the first row in which a quantile (T, k) is below the one before it.
+
+    ``values`` are numbered as the rows of the file, ``frame``.
+    """
+    for row, i in np.argwhere(np.diff(quantiles, axis=1) < 0)[:1]:
+        at = place(frame, values.index[row])
+        there = f"'{columns[i + 1]}' is below '{columns[i]}' in {at}"
+        raise UserError(f"{where}: {there}; order the columns as the levels are")

@@ -29,62 +29,72 @@ from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
 from regretless.scenarios.config.forecaster import Payoffs
 
-AHEAD = 50  # rounds that a planner looks ahead
+ROUNDS_AHEAD = 50  # that are played to see what a market answers
 WHERE = "forecaster.objective"
 Strategies = list[Array | None]  # what every cohort would do, (K, A); None for those left out
 
 
-def wish(game: Game, objective: str | Payoffs) -> None:
+def prefer_objective(game: Game, objective: str | Payoffs) -> None:
     """Let a game's forecasters prefer what is best for an objective.
 
     ``objective`` ("none", "welfare" or dict): or by cohort what each action is worth to a planner:
-    numbers (A,), or (d, A) per unit of each outcome.
+    numbers (A,), or (d, A) per unit of each outcome. UserError if a payoff has another shape.
     """
+    if objective == "none":
+        return
     market = game.market
-    for at, block in enumerate(game.blocks if objective != "none" else ()):
+    preference: Objective
+    for block_index, block in enumerate(game.blocks):
         if isinstance(objective, dict):
-            block.forecaster.prefer(_planned(game, objective, at))
+            preference = _loss_of_planner(game, objective, block_index)
         elif market is not None and market.can_be_played_ahead:
-            block.forecaster.prefer(partial(_moved, game, market, at))
+            preference = partial(_future_losses, game, market, block_index)
         else:
-            block.forecaster.prefer(_expected(game, at))
+            preference = _loss_of_listeners(game, block_index)
+        block.forecaster.prefer(preference)
 
 
-def _moved(game: Game, market: Market, at: int, solution: Solution) -> Array:
+def _future_losses(game: Game, market: Market, block_index: int, solution: Solution) -> Array:
     """Return what agents lose in the next rounds of a market, after predictions of a block."""
-    before, known, worth = market.state(), dict[bytes, float](), []
-    for mixture in _each(solution):
-        _, strategies = _answers(game, at, mixture)
-        key = b"".join(own.tobytes() for own in strategies if own is not None)
-        if key not in known:
-            known[key] = _future(market, game.cohorts, strategies, before)
-        worth.append(known[key])
-    market.restore(before)
-    return np.array(worth)
+    state_before = market.state()
+    known_losses: dict[bytes, float] = {}  # by the strategies that the predictions call forth
+    losses = []
+    for mixture in _single_points(solution):
+        _, strategies = _answers(game, block_index, mixture)
+        key = b"".join(strategy.tobytes() for strategy in strategies if strategy is not None)
+        if key not in known_losses:
+            known_losses[key] = _future_loss(market, game.cohorts, strategies, state_before)
+        losses.append(known_losses[key])
+    market.restore(state_before)
+    return np.array(losses)
 
 
-def _expected(game: Game, at: int) -> Objective:
+def _loss_of_listeners(game: Game, block_index: int) -> Objective:
     """Return what those who hear a block expect to lose by what they would do.
 
     In a market with losses of their own that is what the market says at the forecast outcome.
     Learners hear none and expect nothing at a prediction; no block need span their losses.
     """
-    basis = game.blocks[at].basis
-    tables = {
-        place: cohort.coefficients if cohort.expects_own else basis.coefficients(cohort.loss)
-        for place, cohort in enumerate(game.cohorts)
-        if cohort.block == at and cohort.predictable and cohort.listens
-    }
+    basis = game.blocks[block_index].basis
+    coefficients = {}  # by index of the cohort
+    for index, cohort in enumerate(game.cohorts):
+        if cohort.block != block_index or not cohort.predictable or not cohort.listens:
+            continue
+        if cohort.expects_own:
+            coefficients[index] = cohort.coefficients
+        else:
+            coefficients[index] = basis.coefficients(cohort.loss)
 
     def losses(solution: Solution) -> Array:
         total = np.zeros(len(solution.points))
-        for j, mixture in enumerate(_each(solution)):
-            label, strategies = _answers(game, at, mixture)
-            for place, table in tables.items():
-                cohort, strategy = game.cohorts[place], strategies[place]
+        for j, mixture in enumerate(_single_points(solution)):
+            label, strategies = _answers(game, block_index, mixture)
+            for index, (offset, weights) in coefficients.items():
+                cohort = game.cohorts[index]
+                strategy = strategies[index]
                 assert strategy is not None  # noqa: S101 - it is foreseen
                 if cohort.market_losses is None:
-                    expected = expected_losses(*table, solution.points[j])
+                    expected = expected_losses(offset, weights, solution.points[j])
                 else:
                     expected = cohort.market_losses(label[1:])
                 lost = (strategy * expected).sum(1)
@@ -94,59 +104,79 @@ def _expected(game: Game, at: int) -> Objective:
     return losses
 
 
-def _planned(game: Game, payoffs: Payoffs, at: int) -> Objective:
+def _loss_of_planner(game: Game, payoffs: Payoffs, block_index: int) -> Objective:
     """Return what a planner goes without after predictions of a block: its payoff, negative."""
-    cohorts = {cohort.name: cohort for cohort in game.cohorts}
-    if unknown := next((name for name in payoffs if name not in cohorts), None):
-        raise UserError(f"{WHERE}: no cohort '{unknown}'; {closest(unknown, list(cohorts))}")
-    tables = {}  # (1 + d, A): per action, and per outcome's unit
-    for name, payoff in payoffs.items():
-        shape = game.adversary.outcomes, cohorts[name].loss.actions
-        table = np.array(payoff, dtype=np.float64)
-        if table.shape not in {shape, shape[1:]}:
-            wanted = f"{shape[1]} numbers, or {shape[0]} lists of {shape[1]}"
-            raise UserError(f"{WHERE}.{name}: shape {table.shape}; give {wanted}")
-        tables[name] = np.zeros((1 + shape[0], shape[1]))
-        tables[name][0 if table.ndim == 1 else slice(1, None)] = table
+    tables = _payoff_tables(game, payoffs)
 
     def losses(solution: Solution) -> Array:
-        worth = np.zeros(len(solution.points))
-        for j, mixture in enumerate(_each(solution)):
-            label, strategies = _answers(game, at, mixture)
+        payoff = np.zeros(len(solution.points))
+        for j, mixture in enumerate(_single_points(solution)):
+            label, strategies = _answers(game, block_index, mixture)
             for cohort, strategy in zip(game.cohorts, strategies, strict=True):
-                if cohort.name in tables and cohort.block == at and strategy is not None:
-                    worth[j] += cohort.counts @ strategy @ (label @ tables[cohort.name])
-        return -worth / sum(own.population for own in game.cohorts)
+                if cohort.name in tables and cohort.block == block_index and strategy is not None:
+                    payoff[j] += cohort.counts @ strategy @ (label @ tables[cohort.name])
+        return -payoff / sum(cohort.population for cohort in game.cohorts)
 
     return losses
 
 
-def _each(solution: Solution) -> list[Mixture]:
+def _payoff_tables(game: Game, payoffs: Payoffs) -> dict[str, Array]:
+    """Return by cohort what its actions pay a planner (1 + d, A): in any case, and per outcome.
+
+    UserError if there is no such cohort, or a payoff has another shape.
+    """
+    cohorts = {cohort.name: cohort for cohort in game.cohorts}
+    for name in payoffs:
+        if name not in cohorts:
+            raise UserError(f"{WHERE}: no cohort '{name}'; {closest(name, list(cohorts))}")
+    n_outcomes = game.adversary.outcomes
+    tables = {}
+    for name, payoff in payoffs.items():
+        n_actions = cohorts[name].loss.actions
+        given = np.array(payoff, dtype=np.float64)
+        table = np.zeros((1 + n_outcomes, n_actions))
+        if given.shape == (n_actions,):
+            table[0] = given
+        elif given.shape == (n_outcomes, n_actions):
+            table[1:] = given
+        else:
+            wanted = f"{n_actions} numbers, or {n_outcomes} lists of {n_actions}"
+            raise UserError(f"{WHERE}.{name}: shape {given.shape}; give {wanted}")
+        tables[name] = table
+    return tables
+
+
+def _single_points(solution: Solution) -> list[Mixture]:
     """Return every point of a solution as a mixture of one."""
-    known: list[Any] = [(own,) for own in solution.ensembles or ()]
-    known = known or [None] * len(solution.points)
-    pairs = zip(solution.points, known, strict=True)
-    return [Mixture(point[None], np.ones(1), ensembles=own) for point, own in pairs]
+    mixtures = []
+    for j, point in enumerate(solution.points):
+        ensembles: Any = (solution.ensembles[j],) if solution.ensembles else None
+        mixtures.append(Mixture(point[None], np.ones(1), ensembles=ensembles))
+    return mixtures
 
 
-def _answers(game: Game, at: int, mixture: Mixture) -> tuple[Array, Strategies]:
+def _answers(game: Game, block_index: int, mixture: Mixture) -> tuple[Array, Strategies]:
     """Return 1 and the outcome that a block's prediction speaks of, and what all would do."""
-    labelled = []
-    for place, block in enumerate(game.blocks):
-        own = mixture if place == at else block.forecaster.latest
-        labelled.append(own and replace(own, labels=block.basis.inverse(own.points)))
+    mixtures: list[Mixture | None] = []  # of every block, with labels
+    for index, block in enumerate(game.blocks):
+        of_block = mixture if index == block_index else block.forecaster.latest
+        if of_block is not None:
+            of_block = replace(of_block, labels=block.basis.inverse(of_block.points))
+        mixtures.append(of_block)
     strategies: Strategies = []
     for cohort in game.cohorts:
-        heard = labelled[cohort.block] if cohort.predictable else None
+        heard = mixtures[cohort.block] if cohort.predictable else None
         strategies.append(None if heard is None else cohort.strategy(heard, Context()))
-    label = game.blocks[at].basis.inverse(mixture.points)[0]
-    return np.append(1.0, label), strategies
+    outcome = game.blocks[block_index].basis.inverse(mixture.points)[0]
+    return np.append(1.0, outcome), strategies
 
 
-def _future(market: Market, cohorts: Sequence[Any], strategies: Strategies, state: Any) -> float:
+def _future_loss(
+    market: Market, cohorts: Sequence[Any], strategies: Strategies, state: Any
+) -> float:
     """Return the mean loss per agent and round if these strategies are played from a state on."""
     market.restore(state)
-    decisions = list[Decision | None]()
+    decisions: list[Decision | None] = []
     for cohort, strategy in zip(cohorts, strategies, strict=True):
         if strategy is None:
             decisions.append(None)
@@ -154,10 +184,12 @@ def _future(market: Market, cohorts: Sequence[Any], strategies: Strategies, stat
             shares = partial(np.multiply, strategy, cohort.multiplicity[:, None])
             decisions.append(Decision(strategy, strategy.argmax(1), counts=shares))
         else:
-            ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
+            n_agents = len(cohort.row_of)
+            ranks = (np.arange(n_agents) + 0.5) / n_agents  # shares, not draws
             decisions.append(Decision(strategy, draw_rows(strategy, ranks, cohort.row_of)))
-    middle, total = np.full(market.goods, 0.5), 0.0
-    outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
+    middle = np.full(market.goods, 0.5)
+    outcomes = np.array([market.clear(middle, decisions) for _ in range(ROUNDS_AHEAD)])
+    total = 0.0
     for cohort, strategy in zip(cohorts, strategies, strict=True):
         if strategy is not None:
             lost = (strategy * cohort.loss.losses(outcomes).mean(0)).sum(1)

@@ -1,6 +1,7 @@
 """What is promised to whom: the theorem that covers a cohort and its bound, or ``none``.
 
-What an answering market and private draws leave of it is in ``market.game.caveats``.
+``guarantees`` calls ``find_guarantee`` for every cohort whose losses a forecaster protects. What an
+answering market and private draws leave of it is in ``market.game.caveats``.
 
 What the theorem says of a whole run is said of the rounds of each row's stay: with R(t) the bound
 on regret per round after t rounds,
@@ -32,45 +33,49 @@ from regretless.market.game.attendance import Attendance
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.numerics.storage import is_mapped
-from regretless.scenarios.assembly.cohorts import Placement
-
-Member = tuple[Placement, Guarantee]
+from regretless.scenarios.assembly.cohorts import ServedCohort
 
 
-def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
+def find_guarantee(served: ServedCohort, block: Block, promises: int) -> Guarantee:
     """Say which theorem covers a cohort, with its bound; ``none`` where none does.
 
-    ``losses``: promises of the whole run, for the union over all of them.
+    ``promises``: of the whole run, for the union over all of them.
     """
-    cohort, group, why = seat.cohort, seat.group, unproved(seat, block)
-    notes = list(_notes(seat))
-    if why or group is None:
-        whoever = of_anybody(seat, block, losses)
-        if whoever is None:
-            notes.append(f"{cohort.name}: no guarantee, since {why}")
-        return replace(whoever or Guarantee(), note="; ".join(notes))
+    cohort = served.cohort
+    protected = served.protected
+    reason = unproved(served, block)
+    notes = list(_notes(served))
+    if reason or protected is None:
+        for_anybody = promise_to_anybody(served, block, promises)
+        if for_anybody is None:
+            notes.append(f"{cohort.name}: no guarantee, since {reason}")
+            return Guarantee(note="; ".join(notes))
+        return replace(for_anybody, note="; ".join(notes))
     first: UnbiasedPrediction = block.forecaster.instances[0]
-    covers, throughout = seat.at_once(), seat.attendance.throughout
-    given = Guarantee(
-        "smooth-decision-swap" if math.isfinite(cohort.response.lipschitz) else "decision-swap",
+    is_smooth = math.isfinite(cohort.response.lipschitz)
+    guarantee = Guarantee(
+        label="smooth-decision-swap" if is_smooth else "decision-swap",
         note="; ".join(notes),
-        covers=covers,
-        unbounded=tuple(unbounded(seat, first)),
+        covers=served.hears_at_once(),
+        unbounded=tuple(unbounded(served, first)),
     )
-    if group not in first.events.groups:  # latecomers, of whom ``latecomers.served`` says more
-        return given
-    stays = follow_stays(seat, block, [group])
-    terms = Terms(seat, block, cohort, [group], losses, stays=stays)
-    crossed = len(cohort.policies) and throughout and first.events.crossed
+    if protected not in first.events.groups:  # a guest, of whom ``latecomers`` says more
+        return guarantee
+    stays = follow_stays(served, block, [protected])
+    terms = Terms(served, block, [protected], promises, stays=stays)
+    is_there_throughout = served.attendance.throughout
+    has_model_regret = first.models and is_there_throughout
+    has_contextual_regret = len(cohort.policies) and is_there_throughout and first.events.crossed
+    has_windows = is_there_throughout and len(first.events.lengths)
     return replace(
-        given,
+        guarantee,
         bound=terms.bound,
-        to_models=terms.to_models if first.models and throughout else None,
+        to_models=terms.to_models if has_model_regret else None,
         from_variation=terms.from_variation,
         trusted=terms.trusted,
         beforehand=terms.beforehand,
-        contextual=terms.contextual if crossed else None,
-        window=terms.window if throughout and len(first.events.lengths) else None,
+        contextual=terms.contextual if has_contextual_regret else None,
+        window=terms.window if has_windows else None,
     )
 
 
@@ -84,18 +89,24 @@ class FollowedStays:
 
 
 def follow_stays(
-    seat: Placement, block: Block, groups: Sequence[ProtectedLosses], *, listed: bool = True
+    served: ServedCohort,
+    block: Block,
+    groups: Sequence[ProtectedLosses],
+    *,
+    listed: bool = True,
 ) -> list[FollowedStays]:
     """Let forecasters record the stays of a cohort that comes and goes.
 
     Its rows are served through losses of the ``groups``, one below the other. Nothing is recorded
     of a cohort that is there throughout.
     """
-    if seat.attendance.throughout:
+    if served.attendance.throughout:
         return []
     followed = list[FollowedStays]()
-    line_of_row = np.arange(sum(len(group.offset) for group in groups))[seat.lines]
-    stays, players = seat.attendance.span(len(line_of_row)), block.forecaster.instances
+    n_lines = sum(len(group.offset) for group in groups)
+    line_of_row = np.arange(n_lines)[served.lines]
+    stays = served.attendance.span(len(line_of_row))
+    players = block.forecaster.instances
     for turn, player in enumerate(players):
         own_stays = stays.turn(turn, len(players))  # in rounds of its own
         events = player.events if listed else player.events.others
@@ -120,15 +131,19 @@ def follow_stays(
 class Terms:
     """What the bounds of a cohort are added up from."""
 
-    seat: Placement
+    served: ServedCohort
     block: Block
-    cohort: Any
     groups: Sequence[ProtectedLosses]  # of losses through which it is served, one below the other
     promises: int  # of the whole run, for the union over all of them
     horizon: int | None = None  # rounds, whatever happens in them; None for what happened so far
     covered: Mask | None = None  # rows that are served, of a cohort that joins late; None for all
     listed: bool = True  # whether the forecaster knows its losses, and need not serve all there are
-    stays: Sequence["FollowedStays"] = ()  # of rows that come and go, before every forecaster
+    stays: Sequence[FollowedStays] = ()  # of rows that come and go, before every forecaster
+
+    @property
+    def cohort(self) -> Any:
+        """The cohort to which the bounds apply."""
+        return self.served.cohort
 
     def beforehand(self, rounds: int) -> Array:
         """Bound what ``bound`` will be after so many rounds (K,)."""
@@ -139,35 +154,38 @@ class Terms:
 
         NaN for a row that is not served.
         """
-        weights, policies, span = self._weights, len(self.cohort.policies), self.seat.attendance
-        if span.throughout:
+        weights = self._weights
+        policies = len(self.cohort.policies)
+        attendance = self.served.attendance
+        if attendance.throughout:
             expected = self._summed(lambda bound: bound.a_priori(weights, policies=policies))
         else:
-            own = weights[self.seat.lines]
-            expected = over_stays(self._bounds, own, span, policies=policies)
+            weights_of_rows = weights[self.served.lines]
+            expected = over_stays(self._bounds, weights_of_rows, attendance, policies=policies)
         expected = expected + self._drawn() / self._rounds
-        if self._heard and all(self._is_charged_as_drawn(bound) for bound in self._bounds):
+        if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, self._bounds)):
             drawn = self._summed(lambda bound: bound.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
-        found = np.asarray(expected + self._beside())
-        return found if self.covered is None else np.where(self.covered, found, np.nan)
+        bounds = np.asarray(expected + self._beside())
+        return bounds if self.covered is None else np.where(self.covered, bounds, np.nan)
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        if not self.seat.attendance.throughout:
+        if not self.served.attendance.throughout:
             return self._over_followed_stays()
-        lines = self.seat.lines
+        lines = self.served.lines
         total = np.zeros(sum(len(group.weights) for group in self.groups))
         for player in self._players:
             others = self._others(player)
-            own = [player.from_variation(group, others) for group in self.groups]
-            total += np.concatenate(own)
+            per_group = [player.from_variation(group, others) for group in self.groups]
+            total += np.concatenate(per_group)
         total = total[lines]
         total = total + self._drawn()
-        drawn = [p.realised(self.groups[0]) for p in self._players] if self._heard else [None]
-        known = [own for own in drawn if own is not None]
-        if len(known) == len(drawn):
-            total = np.minimum(total, np.sum(known, axis=0)[lines])
+        if self._acts_on_broadcast:
+            realised = [player.realised(self.groups[0]) for player in self._players]
+            known = [regret for regret in realised if regret is not None]
+            if len(known) == len(realised):
+                total = np.minimum(total, np.sum(known, axis=0)[lines])
         return np.asarray(np.minimum(self.bound(), total / self._rounds + self._beside()))
 
     def _over_followed_stays(self) -> Array:
@@ -187,26 +205,30 @@ class Terms:
         of who left before. What draws do is bounded beside them, where an objective prefers other
         forecasts than the reference's, and where agents draw for themselves.
         """
-        rows = len(self.cohort.loss)
+        n_rows = len(self.cohort.loss)
         reference = self._players[0].reference
         counts_regret = all(player.events.counts_regret for player in self._players)
-        has_draws = self.cohort.private or any(one.solver.preferring for one in self._players)
+        is_preferring = any(player.solver.preferring for player in self._players)
+        has_draws = self.cohort.private or is_preferring
         if reference is None or not counts_regret or not self.listed or has_draws:
-            return np.zeros(rows, dtype=np.bool_)
+            return np.zeros(n_rows, dtype=np.bool_)
         if reference.first_correction is None:
-            return np.ones(rows, dtype=np.bool_)
-        left = self.seat.attendance.span(rows).left
+            return np.ones(n_rows, dtype=np.bool_)
+        left = self.served.attendance.span(n_rows).left
         return np.asarray(left <= reference.first_correction)
 
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""
-        rounds, turns = last + 1 - first, len(self._players)
-        total = np.zeros(len(self._weights))
-        weights, policies = self._weights, len(self.cohort.policies)
+        rounds = last + 1 - first
+        turns = len(self._players)
+        weights = self._weights
+        policies = len(self.cohort.policies)
+        total = np.zeros(len(weights))
         for turn, player in enumerate(self._players):  # over rounds of its own
             start = len(range(turn, first, turns))
             end = len(range(turn, last + 1, turns))
-            bound, events = player.bias_bound(), player.events
+            bound = player.bias_bound()
+            events = player.events
             if start:
                 lengths = list(covering(start, end, events.lengths))
                 total += bound.over_window(weights, lengths, run=events.run, policies=policies)
@@ -214,22 +236,32 @@ class Terms:
                 of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
                 total += end * of_turn.a_priori(weights, policies=policies)
         drawn = self._drawn(self._at_most(rounds), times=(first + 1) * (first + 2))
-        expected = np.asarray(total[self.seat.lines])
+        expected = np.asarray(total[self.served.lines])
         return np.asarray((expected + drawn) / rounds + self._beside())
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
         expected = self._summed(lambda bound: bound.contextual(self._weights))
-        actions, promises = self.cohort.loss.actions, self.promises * len(self.cohort.policies)
-        sizes = {"actions": actions**2, "comparators": actions, "promises": promises}
-        drawn = swap_draws(self._known(fixed=False), width=self._width, **sizes)
+        actions = self.cohort.loss.actions
+        drawn = swap_draws(
+            self._known(fixed=False),
+            width=self._width,
+            actions=actions**2,
+            comparators=actions,
+            promises=self.promises * len(self.cohort.policies),
+        )
         return np.asarray(expected + drawn / self._rounds + self._beside())
 
     def to_models(self) -> Array:
         """Bound each row's realised regret per round to every model (K,)."""
         expected = self._summed(lambda bound: bound.to_models(self._weights))
-        sizes = {"actions": 0, "comparators": 1, "promises": self.promises}
-        drawn = swap_draws(self._known(fixed=True), width=self._width, **sizes)
+        drawn = swap_draws(
+            self._known(fixed=True),
+            width=self._width,
+            actions=0,
+            comparators=1,
+            promises=self.promises,
+        )
         return np.asarray(expected + drawn / self._rounds + self._beside())
 
     def _summed(self, regret: Callable[[RegretBound], Array | None]) -> Array:
@@ -240,7 +272,7 @@ class Terms:
             if bound.inputs.rounds:
                 total = total + bound.inputs.rounds * np.asarray(regret(bound))
                 rounds += bound.inputs.rounds
-        return np.asarray(total[self.seat.lines] / rounds)
+        return np.asarray(total[self.served.lines] / rounds)
 
     @staticmethod
     def _is_charged_as_drawn(bound: RegretBound) -> bool:
@@ -249,7 +281,8 @@ class Terms:
 
     def _drawn(self, most: float | Array = np.inf, times: int = 1) -> Array:
         """Bound what draws add to swap regret; ``times``: as many first rounds there may be."""
-        actions, policies = self.cohort.loss.actions, len(self.cohort.policies)
+        actions = self.cohort.loss.actions
+        policies = len(self.cohort.policies)
         return swap_draws(
             np.minimum(self._known(fixed=not policies), most),
             promises=self.promises * times,
@@ -266,11 +299,11 @@ class Terms:
         total: Any = 0
         for player in self._players:
             if self.listed:
-                own = [player.draws.of(group, fixed=fixed) for group in self.groups]
-                total = total + np.concatenate(own, axis=-1)
+                per_group = [player.draws.of(group, fixed=fixed) for group in self.groups]
+                total = total + np.concatenate(per_group, axis=-1)
             else:
                 total = total + player.draws.of_anybody(self._width)
-        return np.asarray(np.minimum(total[:, self.seat.lines], most))
+        return np.asarray(np.minimum(total[:, self.served.lines], most))
 
     def _at_most(self, rounds: Array | int) -> Array:
         """Return the greatest V and what is sure of so many rounds (2, K)."""
@@ -278,9 +311,11 @@ class Terms:
         return np.asarray(rounds * step)
 
     def _beside(self) -> Array:
-        response, apart = self.cohort.response, self._apart
-        moved = 0.0 if exact_for(self.cohort, self.block) else response.lipschitz * apart
-        return np.asarray(2 * apart + self.cohort.gap() + moved)
+        """Return what errors of the basis and of responses add to regret per round (K,)."""
+        moved: float | Array = 0.0
+        if not exact_for(self.cohort, self.block):
+            moved = self.cohort.response.lipschitz * self._distance_to_served
+        return np.asarray(2 * self._distance_to_served + self.cohort.gap() + moved)
 
     def _others(self, player: UnbiasedPrediction) -> EventSet | None:
         """Return the events that serve losses that are not listed; None where these are."""
@@ -295,9 +330,9 @@ class Terms:
         return self.block.forecaster.instances
 
     @property
-    def _heard(self) -> bool:
+    def _acts_on_broadcast(self) -> bool:
         """Whether its agents are there throughout and act on the prediction that is broadcast."""
-        return self.seat.attendance.throughout and not self.cohort.private
+        return self.served.attendance.throughout and not self.cohort.private
 
     @property
     def _bounds(self) -> list[RegretBound]:
@@ -305,53 +340,69 @@ class Terms:
         if self.horizon is None:
             return [player.bias_bound(self._others(player)) for player in self._players]
         turns = len(self._players)
-        rounds = [len(range(turn, self.horizon, turns)) for turn in range(turns)]
-        return [p.beforehand(own) for p, own in zip(self._players, rounds, strict=True) if own]
+        bounds = []
+        for turn, player in enumerate(self._players):
+            rounds = len(range(turn, self.horizon, turns))
+            if rounds:
+                bounds.append(player.beforehand(rounds))
+        return bounds
 
     @property
     def _rounds(self) -> Array | int:
         """Rounds that each row was there."""
-        rounds, span = self.horizon or sum(p.time for p in self._players), self.seat.attendance
-        return rounds if span.throughout else stayed(span, rounds)
+        rounds = self.horizon or sum(player.time for player in self._players)
+        attendance = self.served.attendance
+        return rounds if attendance.throughout else stayed(attendance, rounds)
 
     @property
     def _width(self) -> Array:
         """The range of a row's losses in the basis."""
-        return np.asarray(1 + 2 * np.broadcast_to(self._apart, len(self.cohort.loss)))
+        n_rows = len(self.cohort.loss)
+        return np.asarray(1 + 2 * np.broadcast_to(self._distance_to_served, n_rows))
 
     @cached_property
-    def _apart(self) -> Array:
+    def _distance_to_served(self) -> Array:
         """How far each row's loss is from that by which it is served."""
-        cover, kind, loss = self.seat.cover, self.seat.kind, self.cohort.loss
-        radius = np.zeros(1) if cover is None else cover.radius
-        if cover is not None and kind is not None:
-            radius = radius[kind]
-        served = loss if self.covered is None else loss[np.flatnonzero(self.covered)]
-        return np.asarray(self.block.basis.certified_error(served) + radius)
+        cover = self.served.cover
+        radius = np.zeros(1)
+        if cover is not None:
+            radius = cover.radius
+            if self.served.loss_of_row is not None:
+                radius = radius[self.served.loss_of_row]
+        losses = self.cohort.loss
+        if self.covered is not None:
+            losses = losses[np.flatnonzero(self.covered)]
+        return np.asarray(self.block.basis.certified_error(losses) + radius)
 
 
-def of_anybody(seat: Placement, block: Block, losses: int) -> Guarantee | None:
+def promise_to_anybody(served: ServedCohort, block: Block, promises: int) -> Guarantee | None:
     """Say what a cohort is promised whatever its losses are; None where that is nothing.
 
     It hears the forecast and plays the best response of its own losses, with actions alone as
     comparators.
     """
-    cohort, players = seat.cohort, block.forecaster.instances
+    cohort = served.cohort
+    players = block.forecaster.instances
     if cohort.unguided or not players or len(cohort.policies) or players[0].events.others is None:
         return None
-    plain = cohort.response.protected() == {"eta": None, "tie": 0.0}
-    if not cohort.expects_own or not plain or not exact_for(cohort, block):
+    is_best_response = cohort.response.protected() == {"eta": None, "tie": 0.0}
+    if not cohort.expects_own or not is_best_response or not exact_for(cohort, block):
         return None
-    alone, groups = replace(seat, cover=None, kind=None), [ProtectedLosses(*cohort.coefficients)]
-    stays = follow_stays(alone, block, groups, listed=False)
-    terms = Terms(alone, block, cohort, groups, losses, listed=False, stays=stays)
-    known = terms.from_variation
-    return Guarantee("decision-swap", terms.bound, covers=seat.at_once(), from_variation=known)
+    by_own_losses = replace(served, cover=None, loss_of_row=None)
+    groups = [ProtectedLosses(*cohort.coefficients)]
+    stays = follow_stays(by_own_losses, block, groups, listed=False)
+    terms = Terms(by_own_losses, block, groups, promises, listed=False, stays=stays)
+    return Guarantee(
+        label="decision-swap",
+        bound=terms.bound,
+        covers=served.hears_at_once(),
+        from_variation=terms.from_variation,
+    )
 
 
-def stayed(span: Attendance, rounds: int) -> Array:
+def stayed(attendance: Attendance, rounds: int) -> Array:
     """Return for how many rounds each row was there (K,); NaN before its first."""
-    spent = np.asarray(span.spent(rounds))
+    spent = np.asarray(attendance.spent(rounds))
     return np.where(spent > 0, spent, np.nan)
 
 
@@ -365,51 +416,67 @@ def over_stays(
     """
     total = np.zeros(len(weights))
     for turn, bound in enumerate(bounds):
-        own = span.turn(turn, len(bounds))
-        spans = np.stack([own.entered, np.minimum(own.left, bound.inputs.rounds)], axis=1)
-        pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
-        members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
-        for (first, last), rows in zip(pairs.tolist(), members, strict=True):
-            if first < last:
-                until_last = replace(bound.with_inputs(rounds=last), holds_throughout=True)
-                regret = until_last.over_stay(weights[rows], joined=first, policies=policies)
-                total[rows] += np.nan if regret is None else (last - first) * regret
+        own_span = span.turn(turn, len(bounds))
+        own_left = np.minimum(own_span.left, bound.inputs.rounds)
+        stays = np.stack([own_span.entered, own_left], axis=1)
+        distinct_stays, stay_of_row, sizes = np.unique(
+            stays, axis=0, return_inverse=True, return_counts=True
+        )
+        rows_by_stay = np.argsort(stay_of_row.ravel(), kind="stable")
+        rows_of_stays = np.split(rows_by_stay, np.cumsum(sizes)[:-1])
+        for (first, end), rows in zip(distinct_stays.tolist(), rows_of_stays, strict=True):
+            if first < end:
+                until_end = replace(bound.with_inputs(rounds=end), holds_throughout=True)
+                regret = until_end.over_stay(weights[rows], joined=first, policies=policies)
+                total[rows] += np.nan if regret is None else (end - first) * regret
     return np.asarray(total / stayed(span, sum(bound.inputs.rounds for bound in bounds)))
 
 
-def unproved(seat: Placement, block: Block) -> str:
+def unproved(served: ServedCohort, block: Block) -> str:
     """Say why no theorem covers a cohort that hears this block; empty where one does."""
-    cohort = seat.cohort
+    cohort = served.cohort
     if cohort.unguided:
         return str(cohort.unguided)
-    label, smooth = cohort.response.hears_label, math.isfinite(cohort.response.lipschitz)
-    by_proxy = seat.cover is None or cohort.representative_of is not None
-    exact = smooth or not (label or not exact_for(cohort, block))
-    reasons = {
-        "no theorem covers its forecaster": not block.forecaster.instances,
-        "it reports other losses than its own": seat.lies,
-        "agents act on their own losses, and representatives are protected": not by_proxy,
-        f"labels of block {block.name} are not the outcomes s^-1(p) of its predictions (the image "
-        'of s is curved); response = "ensemble" has one': label and not block.basis.convex_image,
-        "rounding and errors of the basis move best responses to what it hears": not exact,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), "")
+    if not block.forecaster.instances:
+        return "no theorem covers its forecaster"
+    if served.misreports:
+        return "it reports other losses than its own"
+    if served.cover is not None and cohort.representative_of is None:
+        return "agents act on their own losses, and representatives are protected"
+    hears_label = cohort.response.hears_label
+    if hears_label and not block.basis.convex_image:
+        return (
+            f"labels of block {block.name} are not the outcomes s^-1(p) of its predictions (the "
+            'image of s is curved); response = "ensemble" has one'
+        )
+    is_smooth = math.isfinite(cohort.response.lipschitz)
+    if not is_smooth and (hears_label or not exact_for(cohort, block)):
+        return "rounding and errors of the basis move best responses to what it hears"
+    return ""
 
 
-def unbounded(seat: Placement, player: UnbiasedPrediction) -> Iterator[str]:
+def unbounded(served: ServedCohort, player: UnbiasedPrediction) -> Iterator[str]:
     """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
-    cohort, throughout = seat.cohort, seat.attendance.throughout
-    events, here = player.events, f"{cohort.name}: no bound on"
-    if not events.joinable and (seat.attendance.entered > 0).any():
+    cohort = served.cohort
+    events = player.events
+    no_bound = f"{cohort.name}: no bound on"
+    if not events.joinable and (served.attendance.entered > 0).any():
         why = "an old gain far below zero may be regained (bound_from_variation counts it)"
         yield f"{cohort.name}: no bound beforehand for agents who enter later, since {why}"
-    if "contextual_swap" in cohort.ledger.measures and cohort.policies and not events.crossed:
-        yield f'{here} contextual swap regret, which needs events = "coordinates"'
-    if not throughout:
-        of = ["regret to models"] * bool(player.models) + ["windows"] * bool(events.lengths)
-        of += ["contextual swap regret"] * ("contextual_swap" in cohort.ledger.measures)
-        if of:
-            yield f"{here} {' and '.join(of)} of agents who enter or leave"
+    measures_contextual = "contextual_swap" in cohort.ledger.measures
+    if measures_contextual and cohort.policies and not events.crossed:
+        yield f'{no_bound} contextual swap regret, which needs events = "coordinates"'
+    if served.attendance.throughout:
+        return
+    regrets = []
+    if player.models:
+        regrets.append("regret to models")
+    if events.lengths:
+        regrets.append("windows")
+    if measures_contextual:
+        regrets.append("contextual swap regret")
+    if regrets:
+        yield f"{no_bound} {' and '.join(regrets)} of agents who enter or leave"
 
 
 def exact_for(cohort: Any, block: Block) -> bool:
@@ -426,9 +493,11 @@ def exact_for(cohort: Any, block: Block) -> bool:
     return block.basis.error == 0 and block.basis.certified_error(cohort.loss) == 0
 
 
-def _notes(seat: Placement) -> Iterator[str]:
+def _notes(served: ServedCohort) -> Iterator[str]:
     """Yield how many representatives serve how many losses, and that losses are on disk."""
-    cohort, cover, weights = seat.cohort, seat.cover, seat.cohort.loss.lead
+    cohort = served.cohort
+    cover = served.cover
+    weights = cohort.loss.lead
     if cover is not None:
         yield (
             f"{cohort.name}: {cohort.population:,} agents with {len(cover.representative_of):,} "

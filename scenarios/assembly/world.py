@@ -1,10 +1,12 @@
 """What surrounds agents: who decides on outcomes, a market that moves them, and a network.
 
+``make_adversary``, ``draw_network`` and ``make_market`` are steps of ``build``. Agents of a network
+are numbered from 1 through all cohorts in the order of the file.
+
 In a game file the adversary leads: outcomes are its actions, its support the pure ones, and
 followers lose what the file says. It has the file's payoff unless the scenario gives it one of its
 own: as the ``weights`` of its payoff if it takes them, otherwise beside it, so that its surplus is
-measured although it does not pursue it. Agents of a network are numbered from 1 through all cohorts
-in the order of the file.
+measured although it does not pursue it.
 """
 
 import inspect
@@ -21,16 +23,13 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.bimatrix import Bimatrix, read_game
-from regretless.market.game.budget import UNLIMITED, BudgetConstraint, Unlimited
 from regretless.market.game.market import Market
 from regretless.market.game.network import Network, edge_list, networked, scale_free, small_world
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.scenarios.assembly.construct import construct, with_length
 from regretless.scenarios.assembly.data import Table
-from regretless.scenarios.config.cohort import CohortSpec
-from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.config.world import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
 from regretless.scenarios.table_files import numeric, place, read_frame
 
@@ -52,83 +51,75 @@ class MixedActions(Box):
         return outcomes
 
 
-def game_of(spec: ScenarioSpec) -> Bimatrix | None:
-    """Read the game of a scenario and fill in its outcomes and names; None without one."""
-    if spec.game is None or spec.adversary is None:
-        return None
-    game = read_game(spec.game.file)
-    leaders, followers = game.leader_payoff.shape
-    if leaders < 2:
-        raise UserError(f"game.file '{spec.game.file}': the leader has 1 action; give it more")
-    if spec.adversary.outcomes not in {None, leaders}:
-        given = f"adversary.outcomes = {spec.adversary.outcomes}"
-        raise UserError(f"{given}: the game's leader has {leaders} actions; leave outcomes out")
-    spec.adversary.outcomes = leaders
-    spec.adversary.outcome_names = spec.adversary.outcome_names or list(game.leader_actions)
-    for cohort in spec.cohort:
-        if cohort.utility == "game" and cohort.actions != followers:
-            given = f"cohort.{cohort.name}.actions = {cohort.actions}"
-            raise UserError(f"{given}: the game's follower has {followers}; write {followers}")
-        if cohort.utility == "game":
-            cohort.action_names = cohort.action_names or list(game.follower_actions)
-    return game
-
-
-def make_adversary(
-    spec: ScenarioSpec, root: int, *, table: Table | None = None, game: Bimatrix | None = None
-) -> Adversary:
-    """Make the adversary of a scenario."""
-    if spec.data is not None and table is not None:
-        own = spec.data
-        if own.bootstrap is not None:
-            table = table.resampled(own.bootstrap, spec.rounds, stream(root, "data", "bootstrap"))
-        index = (own.index, table.index) if own.index else None
-        sizes: dict[str, Any] = {"logged": len(own.context), "index": index}
-        chosen: Adversary = Replay(table.outcomes, table.contexts, table.names, **sizes)
+def make_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
+    """Make the adversary of a scenario; UserError if a parameter of it does not fit."""
+    if scenario.table is not None:
+        chosen: Adversary = _replayed(scenario, scenario.table, seed)
     else:
-        assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
-        kind, given = spec.adversary.kind, spec.adversary.parameters
-        maker, where = register.adversary[kind], f"adversary '{kind}'"
-        paid = not given.keys().isdisjoint(("weights", "offset"))  # a payoff, beside the file's
-        if game is not None and not paid and takes(maker, "weights"):
-            given |= {"weights": game.leader_payoff.T.tolist()}
-        given = with_length(maker, given, spec.rounds)
-        draws = stream(root, "adversary")
-        chosen = construct(where, maker, spec.adversary.outcomes, draws, **given)
-        if not isinstance(chosen, Adversary):
-            raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
+        chosen = _registered_adversary(scenario, seed)
+    game = scenario.game
     if game is not None:
-        payoff, pure = LinearPayoff(game.leader_payoff.T), np.eye(len(game.leader_actions))
-        return Confined(chosen, MixedActions(chosen.outcomes), payoff=payoff, support=pure)
-    if spec.space is None:
+        return Confined(
+            chosen,
+            MixedActions(chosen.outcomes),
+            payoff=LinearPayoff(game.leader_payoff.T),
+            support=np.eye(len(game.leader_actions)),
+        )
+    space = scenario.spec.space
+    if space is None:
         return chosen
-    hull: Polytope = construct("space", Polytope, vertices=spec.space.vertices)
+    hull: Polytope = construct("space", Polytope, vertices=space.vertices)
     if hull.outcomes != chosen.outcomes:
         there = f"space.vertices have {hull.outcomes} coordinates"
         raise UserError(f"{there}; give {chosen.outcomes}")
     return Confined(chosen, hull)
 
 
-def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Market | None:
-    """Make the market of a scenario, None without one."""
-    if spec.market is None:
-        return None
-    maker, where = register.market[spec.market.kind], f"market '{spec.market.kind}'"
-    given = with_length(maker, spec.market.parameters, spec.rounds)
-    made = construct(where, maker, cohorts, stream(root, "market"), **given)
-    if not isinstance(made, Market):
-        raise UserError(f"{where} is no Market; let it subclass regretless.market.markets.Market")
+def _replayed(scenario: ResolvedScenario, table: Table, seed: int) -> Replay:
+    """Return the rows of a table, in their order or drawn anew, as an adversary."""
+    data = scenario.spec.data
+    assert data is not None  # noqa: S101 - a table is of data
+    if data.bootstrap is not None:
+        rng = stream(seed, "data", "bootstrap")
+        table = table.resampled(data.bootstrap, scenario.rounds, rng)
+    return Replay(
+        table.outcomes,
+        table.contexts,
+        table.names,
+        logged=len(data.context),
+        index=(data.index, table.index) if data.index else None,
+    )
+
+
+def _registered_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
+    """Make the adversary that a scenario names, with the payoff of its game if it takes one."""
+    spec = scenario.spec.adversary
+    assert spec is not None  # noqa: S101 - the file has data or an adversary
+    maker = register.adversary[spec.kind]
+    where = f"adversary '{spec.kind}'"
+    parameters = spec.parameters
+    has_own_payoff = not parameters.keys().isdisjoint(("weights", "offset"))  # beside the file's
+    if scenario.game is not None and not has_own_payoff and takes(maker, "weights"):
+        parameters["weights"] = scenario.game.leader_payoff.T.tolist()
+    parameters = with_length(maker, parameters, scenario.rounds)
+    made = construct(where, maker, spec.outcomes, stream(seed, "adversary"), **parameters)
+    if not isinstance(made, Adversary):
+        raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
     return made
 
 
-def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int) -> Unlimited:
-    """Return what limits a cohort's agents to what they can pay for."""
-    if not spec.budget_constraint:
-        return UNLIMITED
-    if market is None or type(market).affordable is Market.affordable:
-        where = f"cohort.{spec.name}.budget_constraint"
-        raise UserError(f"{where}: no market says what its agents can afford; drop it")
-    return BudgetConstraint(cohort, stream(root, "referee", "means", spec.name))
+def make_market(scenario: ResolvedScenario, cohorts: Sequence[Cohort], seed: int) -> Market | None:
+    """Make the market of a scenario, None without one."""
+    spec = scenario.spec.market
+    if spec is None:
+        return None
+    maker = register.market[spec.kind]
+    where = f"market '{spec.kind}'"
+    parameters = with_length(maker, spec.parameters, scenario.rounds)
+    made = construct(where, maker, cohorts, stream(seed, "market"), **parameters)
+    if not isinstance(made, Market):
+        raise UserError(f"{where} is no Market; let it subclass regretless.market.markets.Market")
+    return made
 
 
 def takes(maker: Any, key: str) -> bool:
@@ -141,15 +132,18 @@ def takes(maker: Any, key: str) -> bool:
     return hands_on and any(takes(base, key) for base in bases if base is not object)
 
 
-def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
+def draw_network(scenario: ResolvedScenario, seed: int) -> Network | None:
     """Draw the network of a scenario; None where it has none.
 
-    Learners only pass the news on; all others can subscribe.
+    Learners only pass the news on; all others can subscribe. UserError if a number of agents or of
+    subscribers does not fit.
     """
-    spec, sizes = scenario.network, [cohort.count for cohort in scenario.cohort]
+    spec = scenario.spec.network
     if spec is None:
         return None
-    rng, agents = stream(root, "network"), sum(sizes)
+    sizes = [cohort.count for cohort in scenario.cohorts]
+    agents = sum(sizes)
+    rng = stream(seed, "network")
     graph: Any = None
     match spec:
         case SmallWorldSpec():
@@ -158,21 +152,25 @@ def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
             graph = scale_free(agents, rng, attachments=spec.attachments)
         case EdgeListSpec():
             graph = edge_list(agents, read_edges(Path(spec.file), agents))
-    listens = np.repeat([not cohort.learns for cohort in scenario.cohort], sizes)
-    candidates, given = np.flatnonzero(listens), spec.subscribers
-    if isinstance(given, list):
-        chosen = np.sort(np.array(given, dtype=np.intp) - 1)
-        for wrong in np.setdiff1d(chosen, candidates)[:1]:
+    is_listener = np.repeat([not cohort.learns for cohort in scenario.cohorts], sizes)
+    listeners = np.flatnonzero(is_listener)
+    subscribers = spec.subscribers
+    if isinstance(subscribers, list):
+        named = np.sort(np.array(subscribers, dtype=np.intp) - 1)
+        for wrong in np.setdiff1d(named, listeners)[:1]:
             reason = f"there are {agents} agents" if wrong >= agents else "it is a learner"
             raise UserError(f"network.subscribers: agent {wrong + 1}: {reason}; name another")
-        return networked(agents, chosen, graph)
-    if not len(candidates):
+        return networked(agents, named, graph)
+    if not len(listeners):
         raise UserError("network.subscribers: no cohort follows the forecast; drop [network]")
-    count = max(1, round(given * len(candidates))) if isinstance(given, float) else given
-    if count > len(candidates):
-        there = f"{len(candidates)} agents follow the forecast"
-        raise UserError(f"network.subscribers = {given}: {there}; lower it")
-    return networked(agents, np.sort(rng.choice(candidates, count, replace=False)), graph)
+    n_subscribers = subscribers
+    if isinstance(subscribers, float):  # a share
+        n_subscribers = max(1, round(subscribers * len(listeners)))
+    if n_subscribers > len(listeners):
+        there = f"{len(listeners)} agents follow the forecast"
+        raise UserError(f"network.subscribers = {subscribers}: {there}; lower it")
+    drawn = rng.choice(listeners, n_subscribers, replace=False)
+    return networked(agents, np.sort(drawn), graph)
 
 
 def read_edges(path: Path, agents: int) -> NDArray[np.intp]:

@@ -105,11 +105,11 @@ def free_directory(
     With ``resume`` it is the last one that is interrupted, or the last if there is none; with
     ``overwrite`` runs/NAME.
     """
-    from regretless.scenarios.logs.ownership import contents, there
+    from regretless.scenarios.logs.ownership import contents, exists
 
     usual = Path("runs") / name
     numbered = (usual.with_name(name if n == 1 else f"{name}-{n}") for n in count(1))
-    taken = list(takewhile(lambda at: there(at) and (not at.is_dir() or contents(at)), numbered))
+    taken = list(takewhile(lambda at: exists(at) and (not at.is_dir() or contents(at)), numbered))
     if overwrite or not taken:
         return usual
     if resume:

@@ -7,9 +7,8 @@ differ in anything else: when they come, what they own, remember or are told. Th
 listed, as long as there is memory for them.
 """
 
-import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -93,7 +92,8 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
         if not isinstance(fault["input"], dict):
             fault = fault | {"type": "model_type"}
         elif kind not in fault["input"]:
-            key, fault = f"{key}.{kind}", fault | {"type": "missing"}
+            key = f"{key}.{kind}"
+            fault = fault | {"type": "missing"}
         else:
             known = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
             given = fault["input"][kind]
@@ -127,12 +127,16 @@ def _tables(spec: type[BaseModel]) -> dict[str, type[BaseModel]]:
 def _models(hint: Any) -> list[type[BaseModel]]:
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return [hint]
-    return [model for inside in get_args(hint) for model in _models(inside)]
+    models: list[type[BaseModel]] = []
+    for inside in get_args(hint):
+        models += _models(inside)
+    return models
 
 
 def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
     """Spell a location with cohorts by name, and list the keys of the table of its last key."""
-    tables, spelled = _tables(ScenarioSpec) | COHORTS, list[str]()
+    tables = _tables(ScenarioSpec) | COHORTS
+    spelled: list[str] = []
     own: type[BaseModel] = ScenarioSpec
     for place, step in enumerate(location):
         raw = dict(enumerate(raw)) if isinstance(raw, list) else raw
@@ -147,51 +151,70 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
     return ".".join(spelled), known
 
 
-def check(spec: ScenarioSpec) -> None:
-    """Raise UserError at the first cohort whose keys do not go together, or with the others'."""
-    listeners = [c for c in spec.cohort if not c.enters and not c.learns]
-    for cohort in spec.cohort:
+def check_cohorts(cohorts: Sequence[CohortSpec], *, rounds: int) -> None:
+    """Raise UserError at the first cohort whose keys do not go together, or with the others'.
+
+    ``cohorts`` are those that have agents, ``rounds`` is the length of the run.
+    """
+    has_listeners = any(not cohort.enters and not cohort.learns for cohort in cohorts)
+    for cohort in cohorts:
         where = f"cohort.{cohort.name}"
-        if cohort.enters >= spec.rounds:
-            there = f"the rounds are 0 to {spec.rounds - 1}; enter earlier"
+        if cohort.enters >= rounds:
+            there = f"the rounds are 0 to {rounds - 1}; enter earlier"
             raise UserError(f"{where}.enters = {cohort.enters}: {there}")
-        if cohort.learns and cohort.basis.given and (listeners or cohort.enters):
+        if cohort.learns and cohort.basis.given and (has_listeners or cohort.enters):
             raise UserError(f"{where}.basis: learners hear no forecast; drop it")
-        last = cohort.exits or spec.rounds
-        left = (c.enters <= last < (c.exits or spec.rounds) for c in spec.cohort)
-        if last < spec.rounds and not any(left):
+        last = cohort.exits or rounds
+        is_anybody_left = any(other.enters <= last < (other.exits or rounds) for other in cohorts)
+        if last < rounds and not is_anybody_left:
             raise UserError(f"{where}.exits = {last}: no cohort is left in that round; keep one")
-    if all(cohort.enters for cohort in spec.cohort):
+    if all(cohort.enters for cohort in cohorts):
         why = "the forecast is made for it"
         raise UserError(f"all cohorts join late; leave enters out of one, {why}")
 
 
-MANY = 1_000_000
-LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were measured
+MANY = 1_000_000  # agents; a cohort of more is counted by type where it can be
+BYTES_PER_LISTED_AGENT = 300  # at the very least; 500 were measured
 
 
-def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
-    """Settle which cohorts are counted, by what stands in the way, if anything."""
-    cohorts = []
-    for own in spec.cohort:
-        obstacle = next(_obstacles(own, spec), "")
-        where = f"cohort.{own.name}"
-        if own.multiplicity and own.types is None:
-            raise UserError(f"{where}.multiplicity: {obstacle}")
-        if own.multiplicity is None and own.count > MANY and not obstacle:
-            cohorts.append(own.model_copy(update={"multiplicity": True}))
-            continue
-        is_counted = own.multiplicity and not obstacle
-        listed = own.model_copy(update={"multiplicity": False})
-        cohorts.append(listed if own.multiplicity and obstacle else own)
-        needed = LISTED * (0 if is_counted else own.count)
-        pages = "SC_PAGE_SIZE", "SC_PHYS_PAGES"
-        if hasattr(os, "sysconf") and needed > math.prod(map(os.sysconf, pages)):
-            short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
-            why = obstacle or "multiplicity is false; leave that out"
-            told = f"{short}, and they are not counted, since {why}"
-            raise UserError(f"{where}.count = {own.count}: {told}")
-    return spec.model_copy(update={"cohort": cohorts})
+def settle_counts(cohorts: Sequence[CohortSpec], spec: ScenarioSpec) -> list[CohortSpec]:
+    """Return the cohorts with their agents counted by type, or listed one by one.
+
+    UserError if a cohort is to be counted and has no types, or if the list of its agents does not
+    fit into memory. ``spec``: the scenario, whose market or network may stand in the way.
+    """
+    settled: list[CohortSpec] = []
+    for cohort in cohorts:
+        obstacle = next(_obstacles(cohort, spec), "")
+        if cohort.multiplicity and cohort.types is None:
+            raise UserError(f"cohort.{cohort.name}.multiplicity: {obstacle}")
+        if cohort.multiplicity is None:
+            is_counted = cohort.count > MANY and not obstacle
+        else:
+            is_counted = cohort.multiplicity and not obstacle
+        if not is_counted:
+            _check_list_fits(cohort, obstacle)
+        if is_counted or cohort.multiplicity:
+            settled.append(cohort.model_copy(update={"multiplicity": is_counted}))
+        else:
+            settled.append(cohort)
+    return settled
+
+
+def _check_list_fits(cohort: CohortSpec, obstacle: str) -> None:
+    """Raise UserError if there is no memory for a list of the cohort's agents.
+
+    ``obstacle``: why they cannot be counted; empty where the file does not want it.
+    """
+    if not hasattr(os, "sysconf"):
+        return
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed_bytes = BYTES_PER_LISTED_AGENT * cohort.count
+    if needed_bytes > memory_bytes:
+        short = f"a list of agents takes {needed_bytes / 1e9:,.0f} GB and more, which are not there"
+        why = obstacle or "multiplicity is false; leave that out"
+        told = f"{short}, and they are not counted, since {why}"
+        raise UserError(f"cohort.{cohort.name}.count = {cohort.count}: {told}")
 
 
 def listed_in_full(spec: ScenarioSpec) -> Iterator[str]:

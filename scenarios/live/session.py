@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -220,7 +221,7 @@ def _adversary(scenario: Scenario, name: str, outcomes: int) -> Adversary:
     if own is None or own.kind != name:
         own = AdversarySpec(kind=name, outcomes=outcomes)
     spec = scenario.spec.model_copy(update={"data": None, "adversary": own})
-    return make_adversary(spec, spec.seed, game=scenario.game)
+    return make_adversary(replace(scenario.resolved, spec=spec, table=None), spec.seed)
 
 
 POINTS = 400

@@ -2,7 +2,7 @@
 
 The log has a row per agent and round and may be larger than memory. What a figure needs of it is
 the mean and the worst regret per cohort and round: these are gathered part by part, with three
-columns of at most ``PART`` rows in memory at a time.
+columns of at most ``ROWS_PER_PART`` rows in memory at a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from regretless.market.core.paths import expanded
 from regretless.market.logs.counted import COUNT_COLUMN, with_counts
 from regretless.scenarios.logs import run_directory
 
-SHORT = {"scores": "forecast_scores"}
+SHORT_NAMES = {"scores": "forecast_scores"}
 
 
 class PlayedRun:
@@ -39,34 +39,36 @@ class PlayedRun:
 
     def __init__(self, path: str | Path) -> None:
         self.path = expanded(path)
-        self.manifest: dict[str, Any] = self._read(None)[0]
+        manifest, _ = self._read(None)
+        self.manifest: dict[str, Any] = manifest
 
     def table(self, name: str) -> pd.DataFrame:
         """Read a table by its name without the ending."""
-        _, found = self._read(name)
-        if name not in found:
+        _, tables = self._read(name)
+        if name not in tables:
             raise UserError(f"{self.path} has no table '{name}'; {closest(name, self.tables)}")
-        return found[name]
+        return tables[name]
 
     @property
     def tables(self) -> list[str]:
         """Names of the tables that are there."""
         return sorted(
-            {file.stem for file in self.path.iterdir() if file.name in run_directory.KNOWN}
+            {file.stem for file in self.path.iterdir() if file.name in run_directory.TABLE_FILES}
         )
 
     def _read(self, name: str | None) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
-        others = {file.partition(".")[0] for file in run_directory.KNOWN} - {name}
+        """Return the manifest, and of the tables the one with this name, if it is there."""
+        others = {file.partition(".")[0] for file in run_directory.TABLE_FILES} - {name}
         return run_directory.read_run(self.path, without=others)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
-        wanted = SHORT.get(name, name)
-        if any(file.startswith(f"{wanted}.") for file in run_directory.KNOWN):
-            return self.table(wanted)
+        table = SHORT_NAMES.get(name, name)
+        if any(file.startswith(f"{table}.") for file in run_directory.TABLE_FILES):
+            return self.table(table)
         raise AttributeError(f"a run has no '{name}'; it has {', '.join(self.tables)}")
 
     def __dir__(self) -> list[str]:
-        return sorted([*super().__dir__(), *self.tables, *SHORT])
+        return sorted([*super().__dir__(), *self.tables, *SHORT_NAMES])
 
     def __repr__(self) -> str:
         return f"<run of {self.manifest['scenario']} in {self.path}: {', '.join(self.tables)}>"
@@ -77,8 +79,8 @@ def read_run(path: str | Path) -> PlayedRun:
     return PlayedRun(path)
 
 
-PART = 500_000  # rows
-MOST_POINTS = 1500  # of a curve that is drawn; longer ones are thinned evenly
+ROWS_PER_PART = 500_000
+MAX_POINTS = 1500  # of a curve that is drawn; longer ones are thinned evenly
 COLUMNS = ["round", "agent", "loss", "swap_regret", "decision_swap_regret"]
 
 
@@ -86,13 +88,13 @@ def log_parts(run: Path) -> Iterator[pd.DataFrame]:
     """Yield the regret log of a run directory in parts; nothing where it has none."""
     for file in sorted(run.glob("regret_log.parquet")):
         with pq.ParquetFile(file) as log:
-            for batch in log.iter_batches(batch_size=PART, columns=COLUMNS):
+            for batch in log.iter_batches(batch_size=ROWS_PER_PART, columns=COLUMNS):
                 yield batch.to_pandas()
     for file in sorted(run.glob("regret_log.csv")):
-        yield from pd.read_csv(file, usecols=COLUMNS, chunksize=PART)
+        yield from pd.read_csv(file, usecols=COLUMNS, chunksize=ROWS_PER_PART)
 
 
-def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:
+def thinned(rounds: np.ndarray[Any, Any], points: int = MAX_POINTS) -> np.ndarray[Any, Any]:
     """Pick at most so many of a curve's rounds, evenly, both ends among them."""
     picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points))
     return np.asarray(rounds[picks.astype(int)])
@@ -110,25 +112,28 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     regret, NaN where none was kept; ``count`` and ``kept``, how many agents have the one or the
     other, and how many have decision swap regret; ``loss``, the mean loss of the round.
     """
-    cohort, total = agents.set_index("agent")["cohort"], pd.DataFrame()
+    cohort_of_agent = agents.set_index("agent")["cohort"]
+    total = pd.DataFrame()
     for part in parts:  # which may tell of the same rounds as those before
-        counted = with_counts(part, agents)
-        keys = [counted["agent"].map(cohort).rename("cohort"), counted["round"]]
-        regret, heads = leading_regret(counted), counted.get(COUNT_COLUMN, 1)
+        rows = with_counts(part, agents)
+        keys = [rows["agent"].map(cohort_of_agent).rename("cohort"), rows["round"]]
+        regret = leading_regret(rows)
+        n_agents = rows.get(COUNT_COLUMN, 1)
         columns = {
-            "sum": regret * heads,
-            "count": regret.notna() * heads,
-            "kept": counted["decision_swap_regret"].notna() * heads,
-            "lost": counted["loss"] * heads,
-            "agents": counted["loss"].notna() * heads,
+            "sum": regret * n_agents,
+            "count": regret.notna() * n_agents,
+            "kept": rows["decision_swap_regret"].notna() * n_agents,
+            "lost": rows["loss"] * n_agents,
+            "agents": rows["loss"].notna() * n_agents,
         }
         sums = pd.DataFrame(columns).groupby(keys, sort=False).sum()
         sums = sums.assign(max=regret.groupby(keys, sort=False).max())
-        rows = pd.concat([total, sums] if len(total) else [sums]).groupby(level=[0, 1], sort=False)
-        total = rows.sum().assign(max=rows["max"].max())
+        together = pd.concat([total, sums]) if len(total) else sums
+        groups = together.groupby(level=[0, 1], sort=False)
+        total = groups.sum().assign(max=groups["max"].max())
     if not len(total):
         return pd.DataFrame(columns=["mean", "max", "count", "kept", "loss"])
     total = total.sort_index(level="round", sort_remaining=False, kind="stable")
     mean = (total["sum"] / total["count"]).where(total["count"] > 0)
-    found = total[["count", "kept", "max"]].assign(mean=mean)
-    return found.assign(loss=total["lost"] / total["agents"])
+    loss = total["lost"] / total["agents"]
+    return total[["count", "kept", "max"]].assign(mean=mean, loss=loss)

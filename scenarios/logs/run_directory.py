@@ -1,63 +1,62 @@
-"""A run directory: tables streamed in parts, then put together; a reader never sees a torn file.
+"""A run directory: a reader sees whole tables or none, and a run that was killed can be resumed.
 
-While a run goes on, each chunk of its logs is a small file under ``.partial/``, and a checkpoint
-beside them says which chunks count. At the end the parts of a table are copied into a temporary
-file that takes the table's name in one step. What is killed can be resumed; what completes leaves
-nothing but the tables and the manifest, which lists them. Of an earlier run only what its manifest
-lists is replaced (``scenarios.logs.ownership``).
-
-A part is an Arrow file as it lies in memory. Of a table with a row per agent and round,
-``BY_AGENT``, the whole is in the order of the agents, each one's rounds in theirs, so that a reader
-of one path skips all other row groups. It is put together in passes over the parts, each for the
-agents next in order: ``PASSES`` of them, if that makes neither few nor many rows.
+While a run goes on, everything lies in the folder ``.partial``: each chunk of the logs as a part of
+every streamed table (``scenarios.logs.table_parts``), and a checkpoint that says how many chunks
+count. At the end each table is put together in a draft, which takes the table's name in one step,
+and the folder goes. ``manifest.json`` is written first and lists the tables from before they are
+there until after they are gone: of an earlier run only they are replaced
+(``scenarios.logs.ownership``).
 """
 
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from regretless.market.core import checkpoint
-from regretless.market.core.arrays import Integers
 from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.core.validation import check_int
-from regretless.market.logs.journal import TABLES
+from regretless.market.logs.journal import TABLES as STREAMED_TABLES
+from regretless.scenarios.logs.directory_lock import not_ours, unwritable
 from regretless.scenarios.logs.ownership import (
     AGAIN,
-    REPORT,
     RecordedDirectory,
     check_folder,
     contents,
-    our_page,
-    plain,
+    is_own_page,
+    is_plain_file,
     read_json,
-    refuse,
-    unwritable,
+)
+from regretless.scenarios.logs.table_parts import (
+    whole_table,
+    write_csv,
+    write_parquet,
+    write_part,
 )
 
 MANIFEST = "manifest.json"
+PARTIAL = ".partial"
 CHECKPOINT = "checkpoint.npz"
-MARK = "run"  # a file in .partial that says whose it is
 FORMATS = ("parquet", "csv")
-CLOSING = ("agents", "swaps", "biases", "bounds", "edges", "models", "verdict", "forecast_scores")
-ALL_TABLES = (*TABLES, *CLOSING)
-KNOWN = {f"{table}.{ending}" for table in (*ALL_TABLES, "branches") for ending in FORMATS}
-PART = re.compile(  # of .partial; the last two are of a run that is shared out
-    rf"{MARK}|{CHECKPOINT}|({'|'.join(TABLES)})-\d{{6,}}\.arrow|record\.jsonl"
-    r"|shard-\d+-\d+\.npz"
+CLOSING_TABLES = (
+    *("agents", "swaps", "biases", "bounds", "edges", "models", "verdict", "forecast_scores"),
 )
-BLOCK = 1 << 20  # bytes that are read at a time
-TEXT = {
+TABLES = (*STREAMED_TABLES, *CLOSING_TABLES)
+TABLE_FILES = {f"{table}.{ending}" for table in (*TABLES, "branches") for ending in FORMATS}
+# Files in the folder of parts, or their drafts. The last two are of a run on several workers.
+PART = re.compile(
+    rf"{CHECKPOINT}|({'|'.join(STREAMED_TABLES)})-\d{{6,}}\.arrow"
+    r"|record\.jsonl|shard-\d+-\d+\.npz"
+)
+BLOCK_BYTES = 1 << 20  # that are read at a time
+TEXT_COLUMNS = {
     *("block", "cohort", "kind", "utility", "response", "unit", "guarantee", "best_policy"),
     *("source", "outcome", "aggressor"),
 }
@@ -70,164 +69,181 @@ def check_format(name: str) -> None:
 
 
 class RunDirectory(RecordedDirectory):
-    """Where a run's logs go. ``path``: created if need be; ``format``: "parquet" or "csv"."""
+    """Where the logs of a run go.
 
-    KIND, RECORD = "run", MANIFEST
-    KEYS: ClassVar = {"config": dict, "scenario": str}
-    KNOWN = re.compile("|".join(map(re.escape, KNOWN)))
+    Parameters
+    ----------
+    path : Path
+        The directory, which is made if need be.
+    format : str
+        In which the tables are written, "parquet" or "csv".
+    """
+
+    KIND = "run"
+    RECORD = MANIFEST
+    RECORD_KEYS: ClassVar = {"config": dict, "scenario": str}
+    FILE_NAMES = re.compile("|".join(map(re.escape, TABLE_FILES)))
+    SCRATCH = PARTIAL
 
     def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
         check_format(format)
-        super().__init__(path, {f"{table}.{format}" for table in ALL_TABLES})
-        self.format, self.partial = format, path / ".partial"
-        self._chunks, self._checksum = 0, 0
-
-    @classmethod
-    def interrupted(cls, path: Path) -> bool:
-        """Say whether a run is here that is not complete."""
-        marked = (path / ".partial" / MARK).is_file()
-        return super().interrupted(path) or (marked and cls.record_in(path) is None)
-
-    def begun(self) -> bool:
-        """Say whether a run was begun here whose manifest is not written yet."""
-        empty = contents(self.path) == [self.partial] and not contents(self.partial)
-        return empty or (self.partial / MARK).is_file()
+        super().__init__(path, {f"{table}.{format}" for table in TABLES})
+        self.format = format
+        self.partial = path / PARTIAL
+        self._n_chunks = 0
+        self._checksum_of_parts = 0
 
     def check_inside(self, record: dict[str, Any], *, resume: bool) -> None:
-        """Raise UserError if ``.partial`` is not ours, or something in it."""
+        """Raise UserError if ``.partial`` is none of this project's, or something in it."""
         check_folder(self.partial)
         for part in contents(self.partial):
-            if not (plain(part) and _is_part(part)):
-                refuse(self.path, f".partial/{part.name}")
+            if not (is_plain_file(part) and _is_part(part)):
+                raise not_ours(self.path, f"{PARTIAL}/{part.name}")
 
     def start(self, manifest: dict[str, Any]) -> None:
-        """Make room for a new run, whose manifest is written: an earlier run's files give way."""
+        """Begin a new run, whose manifest is written; the files of an earlier run are removed."""
         try:
             self.partial.mkdir(exist_ok=True)
-            (self.partial / MARK).touch()  # at every instant the directory is known to be a run's
-            (self.partial / CHECKPOINT).unlink(missing_ok=True)
-            before = self.listed(self.record_in(self.path))
-            self.write_manifest(manifest, before)  # which are this run's from now on
-            self.clear(before)
-            for part in contents(self.partial):
-                if part.name != MARK and _is_part(part):
-                    part.unlink()
+            (self.partial / CHECKPOINT).unlink(missing_ok=True)  # nothing resumes from it any more
+            earlier_files = self.listed(self.record_in(self.path))
+            self.write_manifest(manifest, earlier_files)  # which are this run's from now on
+            self.remove_files(earlier_files)
+            self._remove_parts()
         except OSError as error:
-            with suppress(OSError):
-                self.tidy()
+            with suppress(OSError):  # it is not empty
+                self.partial.rmdir()
             raise unwritable(self.path, error) from error
 
-    def clear(self, names: Collection[str]) -> None:
-        """Remove tables of ours, all drafts, and a report of ours."""
-        drafts = [f".{name}.tmp" for name in (*KNOWN, MANIFEST, REPORT)]
-        super().clear([*names, *drafts])
-
-    def strays(self) -> list[str]:
-        """Return the names of what is here and is not this run's."""
-        ours = self.listed(self.record_in(self.path)) | {MANIFEST}
-        found = [f for f in contents(self.path) if not (f.name in ours and plain(f))]
-        return sorted(file.name for file in found if not our_page(file))
-
-    def remove(self) -> None:
-        """Remove a run, and the directory if nothing else is in it."""
-        self.clear([*self.listed(self.record_in(self.path)), MANIFEST])
-        self.tidy()
-        with suppress(OSError):  # it holds what is not ours
-            self.path.rmdir()
-
-    def abandon(self) -> None:
-        """Leave nothing of a run that came to grief, unless there is a checkpoint to go on from."""
-        if not (self.partial / CHECKPOINT).is_file():
-            with suppress(OSError):  # what cannot be written cannot be removed either
-                self.remove()
-
-    def tidy(self) -> None:
-        """Remove the parts: the checkpoint first, and last the mark, which says whose they are."""
-        (self.partial / CHECKPOINT).unlink(missing_ok=True)
-        with suppress(OSError):
-            for part in sorted(contents(self.partial), key=lambda part: part.name == MARK):
-                if _is_part(part):
-                    part.unlink()
-            self.partial.rmdir()
-
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
-        """Write one part of every streamed table."""
+        """Write one part of every streamed table of which the chunk has columns.
+
+        A table with columns and no rows is that of a market in which nobody has traded yet.
+        """
         for table, frame in chunk.items():
-            # A chunk without rows counts if it has columns: those of a market without trades.
             if len(frame.columns):
-                part = self._part(table, self._chunks)
-                rows = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
-                rows = rows.take(_order(rows)) if table in BY_AGENT else rows
-                with (
-                    replacing(part, sync_folder=False) as draft,
-                    pa.ipc.new_file(str(draft), rows.schema) as writer,
-                ):
-                    writer.write_table(rows)
-                self._checksum = _chained(self._checksum, part)
+                part = self._part(table, self._n_chunks)
+                write_part(part, table, frame)
+                self._checksum_of_parts = _checksum(part, self._checksum_of_parts)
         sync(self.partial)
-        self._chunks += 1
+        self._n_chunks += 1
 
     def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
-        """Record that all chunks so far count."""
-        tree = {"state": state, "chunks": self._chunks, "config": json.dumps(config)}
-        tree["parts"] = self._checksum
+        """Keep the state of the run, and that all chunks so far count."""
+        tree = {
+            "state": state,
+            "chunks": self._n_chunks,
+            "config": json.dumps(config),
+            "parts": self._checksum_of_parts,
+        }
         checkpoint.save(self.partial / CHECKPOINT, tree)
 
     def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the state to resume from, None if there is none."""
+        """Return the state to resume from, None if there is none.
+
+        Parts that were written after the checkpoint are removed. UserError if the checkpoint or a
+        part is damaged, or if the run that was begun has another configuration.
+        """
         file = self.partial / CHECKPOINT
         if not file.exists():
             return None
         try:
             tree = checkpoint.load(file)
             checkpoint.check_like(tree, {"state": {}, "chunks": 0, "config": "", "parts": 0})
-            most_chunks = config["rounds"]  # each has a round at least
-            self._chunks = check_int("chunks", tree["chunks"], least=0, below=most_chunks + 1)
-            checksum_of_parts = check_int("parts", tree["parts"], least=0)
+            max_chunks = config["rounds"]  # each has a round at least
+            self._n_chunks = check_int("chunks", tree["chunks"], least=0, below=max_chunks + 1)
+            expected_checksum = check_int("parts", tree["parts"], least=0)
         except checkpoint.DAMAGED as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
-            unread = f"--resume: the checkpoint in {self.path} cannot be read: {reason}"
-            raise UserError(f"{unread}; {AGAIN}") from error
+            what = f"--resume: the checkpoint in {self.path} cannot be read: {reason}"
+            raise UserError(f"{what}; {AGAIN}") from error
         if tree["config"] != json.dumps(config):
-            other = f"{self.path} holds another configuration"
-            raise UserError(f"--resume: {other}; give another --out")
-        for part in (self._part(table, i) for i in range(self._chunks) for table in TABLES):
-            self._checksum = _chained(self._checksum, part) if part.is_file() else self._checksum
-        if self._checksum != checksum_of_parts:
-            known = f"--resume: {self.partial} holds a damaged part, or lacks one"
-            raise UserError(f"{known}; {AGAIN}")
-        for part in self.partial.glob("*.arrow"):  # written since
-            if _is_part(part) and int(part.stem.rpartition("-")[2]) >= self._chunks:
+            what = f"{self.path} holds another configuration"
+            raise UserError(f"--resume: {what}; give another --out")
+        for chunk in range(self._n_chunks):
+            for table in STREAMED_TABLES:
+                part = self._part(table, chunk)
+                if part.is_file():
+                    self._checksum_of_parts = _checksum(part, self._checksum_of_parts)
+        if self._checksum_of_parts != expected_checksum:
+            what = f"--resume: {self.partial} holds a damaged part, or lacks one"
+            raise UserError(f"{what}; {AGAIN}")
+        for part in self.partial.glob("*.arrow"):
+            if _is_part(part) and int(part.stem.rpartition("-")[2]) >= self._n_chunks:
                 part.unlink()
         state: dict[str, Any] = tree["state"]
         return state
 
-    def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
-        """Put all tables together; at every instant the manifest lists those that are there."""
-        streamed = {table: sorted(self.partial.glob(f"{table}-*.arrow")) for table in TABLES}
-        names = {f"{table}.{self.format}" for table in [*tables, *filter(streamed.get, TABLES)]}
-        before = self.listed(self.record_in(self.path))
+    def finish(self, closing_tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
+        """Write all tables, the streamed ones from their parts, and the manifest of the run's end.
+
+        At every instant the manifest lists the tables that are there. The parts of a run that is
+        complete are removed; an interrupted one may go on.
+        """
+        parts = {table: sorted(self.partial.glob(f"{table}-*.arrow")) for table in STREAMED_TABLES}
+        streamed = [table for table in STREAMED_TABLES if parts[table]]
+        names = {f"{table}.{self.format}" for table in [*closing_tables, *streamed]}
+        earlier_files = self.listed(self.record_in(self.path))
         self.check_writable(names)
-        self.write_manifest(manifest | {"status": "interrupted"}, before | names)
-        for table, parts in streamed.items():
-            self._write(table, whole(table, parts))
-        for table, frame in tables.items():
+        self.write_manifest(manifest | {"status": "interrupted"}, earlier_files | names)
+        for table in STREAMED_TABLES:
+            self._write(table, whole_table(table, parts[table]))
+        for table, frame in closing_tables.items():
             self._write(table, iter([pa.Table.from_pandas(frame, preserve_index=False)]))
         sync(self.path)
-        for name in before - names:
+        for name in earlier_files - names:
             (self.path / name).unlink(missing_ok=True)
         self.write_manifest(manifest, names)
         if manifest["status"] == "complete":
             self.tidy()
 
+    def tidy(self) -> None:
+        """Remove the folder of parts, and leave what is in it of somebody else."""
+        with suppress(OSError):  # the run is complete whether or not they can be removed
+            self._remove_parts()
+            self.partial.rmdir()
+
+    def abandon(self) -> None:
+        """Remove the files of a run that came to grief, unless it can go on from a checkpoint."""
+        if (self.partial / CHECKPOINT).is_file():
+            return
+        with suppress(OSError):  # what cannot be written cannot be removed either
+            self.remove()
+
+    def remove(self) -> None:
+        """Remove a run, the manifest last, and the directory if nothing else is in it."""
+        self.remove_files(self.listed(self.record_in(self.path)))
+        self.tidy()
+        self.remove_files([MANIFEST])
+        with suppress(OSError):  # it holds what is somebody else's
+            self.path.rmdir()
+
     def write_manifest(self, manifest: dict[str, Any], files: Collection[str] = ()) -> None:
-        """Write ``manifest.json`` atomically, with the tables that are there."""
+        """Write ``manifest.json`` in one step, with the tables that it lists."""
         self.write_record(manifest | {"files": sorted(files)})
 
     def list_files(self) -> None:
-        """Let the manifest list what is there, after tables were added or removed."""
-        if (manifest := self.record_in(self.path)) is not None:
-            self.write_manifest(manifest, [name for name in KNOWN if plain(self.path / name)])
+        """Let the manifest list the tables that are there, after some were added or removed."""
+        manifest = self.record_in(self.path)
+        if manifest is not None:
+            names = [name for name in TABLE_FILES if is_plain_file(self.path / name)]
+            self.write_manifest(manifest, names)
+
+    def strangers(self) -> list[str]:
+        """Return the names of what is in the directory and is not this run's, in order."""
+        own_names = self.listed(self.record_in(self.path)) | {MANIFEST}
+        strangers = []
+        for entry in contents(self.path):
+            is_own = entry.name in own_names and is_plain_file(entry)
+            if not is_own and not is_own_page(entry):
+                strangers.append(entry.name)
+        return sorted(strangers)
+
+    def _remove_parts(self) -> None:
+        """Remove the checkpoint, then the parts: one without the others is no run to resume."""
+        (self.partial / CHECKPOINT).unlink(missing_ok=True)
+        for part in contents(self.partial):
+            if _is_part(part):
+                part.unlink()
 
     def _part(self, table: str, chunk: int) -> Path:
         return self.partial / f"{table}-{chunk:06d}.arrow"
@@ -238,15 +254,17 @@ class RunDirectory(RecordedDirectory):
             write(draft, rows)
 
 
-def _is_part(part: Path) -> bool:
-    """Say whether a file in ``.partial``, or a draft, has a name that we give."""
-    return PART.fullmatch(re.sub(r"^\.(.*)\.tmp$", r"\1", part.name)) is not None
+def _is_part(file: Path) -> bool:
+    """Whether a file in ``.partial`` has the name of a part, or of the draft of one."""
+    name = re.sub(r"^\.(.*)\.tmp$", r"\1", file.name)
+    return PART.fullmatch(name) is not None
 
 
-def _chained(checksum: int, part: Path) -> int:
+def _checksum(part: Path, checksum: int) -> int:
+    """Return the checksum of the parts so far, and of one more with its name."""
     checksum = zlib.crc32(part.name.encode(), checksum)
     with part.open("rb") as file:
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_BYTES):
             checksum = zlib.crc32(block, checksum)
     return checksum
 
@@ -264,106 +282,27 @@ def read_run(
     manifest = read_json(file)
     if manifest is None:
         raise UserError(f"{file} cannot be read: it is no table in JSON; run the scenario again")
-    text = TEXT  # columns that are no numbers, among them the one that names the data's rows
+    text_columns = set(TEXT_COLUMNS)
+    with suppress(KeyError, TypeError):  # no data, or nothing of ours
+        text_columns |= {manifest["config"]["data"]["index"]}  # which names the data's rows
+    tables = {}
     try:
-        names = RunDirectory.listed(manifest) if "files" in manifest else KNOWN
-        files = [path / name for name in sorted(names) if (path / name).is_file()]
-        with suppress(KeyError, TypeError):  # no data, or nothing of ours
-            text = TEXT | {manifest["config"]["data"]["index"]}
-        tables = {file.stem: _read(file, text) for file in files if file.stem not in without}
+        names = RunDirectory.listed(manifest) if "files" in manifest else TABLE_FILES
+        for name in sorted(names):
+            table_file = path / name
+            if table_file.is_file() and table_file.stem not in without:
+                tables[table_file.stem] = _read_table(table_file, text_columns)
     except (ValueError, OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read: {reason}; run the scenario again") from error
     return manifest, tables
 
 
-def _read(path: Path, text: set[str]) -> pd.DataFrame:
-    """Read a table back; of a CSV names stay text, empty numbers become NaN."""
+def _read_table(path: Path, text_columns: set[str]) -> pd.DataFrame:
+    """Read a table back; of a CSV names stay text, and empty numbers become NaN."""
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
-    head = pd.read_csv(path, nrows=0)
-    types = dict.fromkeys(text.intersection(head.columns), str)
-    numbers = {name: [""] for name in head.columns if name not in text}
-    return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=numbers)
-
-
-BY_AGENT = {"regret_log", "accounts", "states"}
-GROUP = 100_000  # rows of a row group: so many are read where one agent is asked for
-PASSES = 20
-FEWEST, MOST = 100_000, 5_000_000  # rows of a pass, unless one agent has more
-OPEN = 200  # parts that are open at a time
-
-
-def _order(table: pa.Table) -> Integers:
-    """Return which rows come first in the order of agents, each one's as they come."""
-    return np.argsort(table["agent"].to_numpy(), kind="stable")
-
-
-def whole(name: str, parts: Sequence[Path]) -> Iterator[pa.Table]:
-    """Yield the rows of all parts of a table, some at a time, in the order in which it is kept."""
-    if name not in BY_AGENT:
-        yield from map(_opened, parts)
-        return
-    for low, high in pairwise(_cuts(parts)):
-        yield from _pass(parts, low, high)
-        pa.default_memory_pool().release_unused()
-
-
-def _pass(parts: Sequence[Path], low: int, high: int) -> Iterator[pa.Table]:
-    """Yield the rows of agents from ``low`` to below ``high``; gone before the next pass."""
-    joined = pa.table({})
-    for start in range(0, len(parts), OPEN):
-        tables = [_opened(part) for part in parts[start : start + OPEN]]
-        ends = [np.searchsorted(own["agent"].to_numpy(), [low, high]) for own in tables]
-        some = [own.slice(at, to - at) for own, (at, to) in zip(tables, ends, strict=True)]
-        joined = _joined([joined, *some] if start else some)
-    order = _order(joined)
-    yield from (joined.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
-
-
-def _opened(part: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(part))).read_all()
-
-
-def _cuts(parts: Sequence[Path]) -> Integers:
-    """Return the agents with whom the passes begin, and one that is above all."""
-    rows = np.zeros(0, np.int64)
-    for part in parts:
-        found = np.bincount(_opened(part)["agent"].to_numpy(), minlength=len(rows))
-        found[: len(rows)] += rows
-        rows = found
-    before = np.cumsum(rows) - rows
-    most = np.clip(rows.sum() // PASSES, FEWEST, MOST)
-    firsts = np.flatnonzero(np.diff(before // most, prepend=-1))
-    return np.append(firsts, len(rows))
-
-
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """Put tables one behind the other, and lay each column out in one piece."""
-    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-
-
-def write_parquet(path: Path, tables: Iterator[pa.Table]) -> None:
-    """Write tables one behind the other, nothing if there are none.
-
-    Of whole numbers it is the steps that are kept, the others are split into their bytes: along a
-    path steps and leading bytes hardly change. To look for equal ones would cost most of the time.
-    """
-    for first in tables:
-        fits = {
-            "DELTA_BINARY_PACKED": pa.types.is_integer,
-            "BYTE_STREAM_SPLIT": pa.types.is_floating,
-        }
-        found = {f.name: name for f in first.schema for name, is_ in fits.items() if is_(f.type)}
-        options: dict[str, Any] = {"column_encoding": found, "write_batch_size": GROUP}
-        options["use_dictionary"] = [n for n in first.schema.names if n not in found]
-        with pq.ParquetWriter(path, first.schema, **options) as writer:
-            for table in chain([first], tables):
-                writer.write_table(table.cast(writer.schema), row_group_size=GROUP)
-
-
-def write_csv(path: Path, tables: Iterator[pa.Table]) -> None:
-    """Write tables one behind the other, nothing if there are none."""
-    for i, table in enumerate(tables):
-        frame = table.to_pandas()
-        frame.to_csv(path, mode="a" if i else "w", header=not i, index=False, lineterminator="\n")
+    columns = [str(name) for name in pd.read_csv(path, nrows=0)]
+    types = {name: str for name in columns if name in text_columns}
+    missing_numbers = {name: [""] for name in columns if name not in text_columns}
+    return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=missing_numbers)

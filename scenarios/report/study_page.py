@@ -1,13 +1,13 @@
 """The page of a study: what was varied, what failed, effects, the value of a forecast, settings.
 
-All numbers come from the runs, also where the study was interrupted, and the same runs give the
-same bytes. The page says first what changes welfare most, then who regrets least and most. Changes
-of several cohorts and keys are ranked by their size over the mean ``loss_scale`` of the cohort. A
-change whose interval contains 0 is none.
+All numbers come from the tables that the study wrote, or from its runs where it was interrupted
+before it wrote them, and the same runs give the same bytes. The page says first what changes
+welfare most, then who regrets least and most. Changes of several cohorts and keys are ranked by
+their size over the mean ``loss_scale`` of the cohort. A change whose interval contains 0 is none.
 
 Figures show means with 95 % intervals over seeds. Regret over time is the mean over a cohort's
 logged agents at a round, each run being one repetition. Logs are read run by run, and not at all
-where they are larger than ``MOST_BYTES``.
+where they are larger than ``MAX_LOG_BYTES``.
 """
 
 from __future__ import annotations
@@ -41,16 +41,19 @@ from regretless.scenarios.studies.analysis.measures import (
     own_measures,
 )
 from regretless.scenarios.studies.analysis.parameters import CONSTANT
-from regretless.scenarios.studies.results import Study, run_table
+from regretless.scenarios.studies.results import Study
+from regretless.scenarios.studies.study_runs import run_table
 from regretless.scenarios.terminal import decimals
 
-VALUE = ("cohort", "baseline", "pairs", "mean", "low", "high")
-WINDOW = ("cohort", "first", "last", "measure", "seeds", "mean", "low", "high")
+COLUMNS_BESIDE_KEYS = {  # of tables that have a column per key
+    "value": ("cohort", "baseline", "pairs", "mean", "low", "high"),
+    "windows": ("cohort", "first", "last", "measure", "seeds", "mean", "low", "high"),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """What the figures of a study are drawn from, each table computed once."""
+    """What the figures of a study are drawn from, each table read once."""
 
     study: Study
     _made: dict[str, pd.DataFrame] = field(default_factory=dict)
@@ -61,7 +64,7 @@ class StudyData:
         return self.study.sample is None
 
     def of(self, name: str) -> pd.DataFrame:
-        """Return a table of the study, by the name of the method that makes it."""
+        """Return a table of the study, by the name of the method that returns it."""
         if name not in self._made:
             self._made[name] = getattr(self.study, name)()
         return self._made[name]
@@ -76,25 +79,33 @@ class StudyData:
     @cached_property
     def windows(self) -> pd.DataFrame:
         """Mean regret by window and setting, of the finest regret that was kept."""
-        found = self.study.windows() if self.listed and self.study.has_windows else pd.DataFrame()
-        for measure in (f"{regret}_mean" for regret in reversed(REGRETS)) if len(found) else ():
-            if (found["measure"] == measure).any():
-                shown = found[found["measure"] == measure]
-                return shown.assign(setting=setting_names(shown, beside=WINDOW))
+        if not self.listed or not self.study.has_windows:
+            return pd.DataFrame()
+        table = self.of("windows")
+        for regret in reversed(REGRETS):
+            rows = table[table["measure"] == f"{regret}_mean"]
+            if len(rows):
+                names = setting_names(rows, beside=COLUMNS_BESIDE_KEYS["windows"])
+                return rows.assign(setting=names)
         return pd.DataFrame()
 
 
 def setting_names(frame: pd.DataFrame, *, beside: tuple[str, ...] = ("run", "seed")) -> pd.Series:
     """Name the setting of each row by the values of its keys."""
     keys = keys_of(frame, beside=beside)
-    rows = frame[keys].astype(str).agg(", ".join, axis=1) if keys else "the scenario as it is"
-    names = pd.Series("" if frame.empty else rows, index=frame.index, dtype="str")
+    words: Any = "the scenario as it is"
+    if frame.empty:
+        words = ""
+    elif keys:
+        words = frame[keys].astype(str).agg(", ".join, axis=1)
+    names = pd.Series(words, index=frame.index, dtype="str")
     return names.set_axis(frame["run"]) if "run" in frame else names
 
 
-MOST_BYTES = 400_000_000
-FEWEST, POINTS = 20, 120  # of a curve
-TOGETHER = 12_000  # points of all settings, so that a page of many stays small
+MAX_LOG_BYTES = 400_000_000  # of all regret logs, that are read for a page
+MIN_POINTS = 20  # of a curve
+MAX_POINTS = 120
+MAX_POINTS_OF_ALL_SETTINGS = 12_000  # so that a page of many stays small
 CURVES = ["setting", "cohort", "round", "seeds", "mean", "low", "high"]
 
 
@@ -104,21 +115,26 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
     ``settings`` names each run's setting, by run. None where the logs are too large.
     """
     homes = study.homes()
-    logs = (home / "regret_log.parquet" for home in homes.values())
-    if sum(log.stat().st_size for log in logs if log.exists()) > MOST_BYTES:
+    n_bytes = 0
+    for home in homes.values():
+        log = home / "regret_log.parquet"
+        n_bytes += log.stat().st_size if log.exists() else 0
+    if n_bytes > MAX_LOG_BYTES:
         return None
-    points = int(np.clip(TOGETHER // max(settings.nunique(), 1), FEWEST, POINTS))
+    n_settings = max(settings.nunique(), 1)
+    n_points = int(np.clip(MAX_POINTS_OF_ALL_SETTINGS // n_settings, MIN_POINTS, MAX_POINTS))
     parts = []
     for run, home in homes.items():
         curve = regret_curves(log_parts(home), run_table(home, "agents"))
         if len(curve):
-            rounds = thinned(curve.index.unique("round").to_numpy(), points)
-            mean = curve["mean"][curve.index.isin(rounds, level="round")].dropna().reset_index()
+            rounds = thinned(curve.index.unique("round").to_numpy(), n_points)
+            is_shown = curve.index.isin(rounds, level="round")
+            mean = curve["mean"][is_shown].dropna().reset_index()
             parts.append(mean.assign(setting=settings[run]))
     if not parts or max(part["round"].nunique() for part in parts) < 2:
         return pd.DataFrame(columns=CURVES)
     groups = pd.concat(parts).groupby(["setting", "cohort", "round"], sort=False)["mean"]
-    rows = [[*place, len(own), *interval(own.to_numpy())] for place, own in groups]
+    rows = [[*place, len(means), *interval(means.to_numpy())] for place, means in groups]
     return pd.DataFrame(rows, columns=CURVES)
 
 
@@ -132,9 +148,10 @@ SHOWN = {  # measures of the effects, with their units
     "welfare_gini": "Gini of welfare",
     "exploitability_worst": "exploitability, worst",
 }
-MOST_PAIRS = 12  # panels of interactions
-NAMED = 16  # settings that a legend can hold
-WIDE = 90  # letters where a pointer or a legend tells a setting
+MAX_PANELS = 12  # of interactions
+MAX_LEGEND = 16  # settings that a legend can hold
+MAX_TICKS = 8  # of the axis of windows
+MAX_LETTERS = 90  # of a setting in a legend or beside a pointer
 INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 
 
@@ -156,40 +173,56 @@ def effects(data: StudyData) -> go.Figure | None:
 def by_parameter(data: StudyData) -> go.Figure | None:
     """Draw contrasts by key and range of a parameter; None without any."""
     table = data.of("contrasts_by_parameter")
-    words = [table[name] for name in ("cohort", "parameter", "range")]
-    return marked(table.assign(cohort=words[0] + ", " + words[1] + " " + words[2]))
+    part = table["cohort"] + ", " + table["parameter"] + " " + table["range"]
+    return marked(table.assign(cohort=part))
 
 
 @figure("study")
 def interactions(data: StudyData) -> go.Figure | None:
     """Draw means by two keys, a panel per pair and cohort; None with fewer than two keys."""
     table = data.of("pair_effects").query("measure in @SHOWN").dropna(subset="mean")
-    measures = {name: words for name, words in SHOWN.items() if (table["measure"] == name).any()}
-    groups = list(table.groupby(["key", "other_key", "cohort"], sort=False))[:MOST_PAIRS]
+    drawn_measures = set(table["measure"])
+    measures = {name: words for name, words in SHOWN.items() if name in drawn_measures}
+    groups = list(table.groupby(["key", "other_key", "cohort"], sort=False))[:MAX_PANELS]
     if not groups:
         return None
-    seen, (first, title) = set[Any](), next(iter(measures.items()))
-    names = [f"{cohort}: {key} by {other}" for (key, other, cohort), _ in groups]
-    made = theme.panels(list(map(theme.heading, names)), each=230)
-    for row, ((_, other, _), own) in enumerate(groups, 1):
-        made.update_yaxes(title_text=title, row=row, col=1)
-        slots = {value: i for i, value in enumerate(own["value"].unique())}
-        shades = setting_colours(list(own["other_value"].unique()))
-        style = {"tickvals": list(slots.values()), "range": [-0.5, len(slots) - 0.5]}
-        words = [theme.folded(theme.short(value, 30)) for value in slots]
-        made.update_xaxes(**style, ticktext=words, row=row, col=1)
-        for (measure, value), line in own.groupby(["measure", "other_value"], sort=False):
-            name = theme.short(f"{str(other).rpartition('.')[2]} = {value}", WIDE)
-            x, y = line["value"].map(slots).to_numpy(), line["mean"].to_numpy()
-            curve = go.Scatter(x=x, y=y, name=name, line={"color": shades[str(value)]})
-            curve.update(error_y=_reach(line), customdata=line[["low", "high"]].to_numpy())
-            curve.update(meta=measure, visible=measure == first, legendgroup=name)
-            curve.update(showlegend=(measure, name) not in seen)
-            curve.hovertemplate = "mean %{y:.5g}" + INTERVAL
+    first_measure = next(iter(measures))
+    titles = []
+    for (key, other_key, cohort), _ in groups:
+        titles.append(theme.heading(f"{cohort}: {key} by {other_key}"))
+    made = theme.panels(titles, each=230)
+    in_legend: set[tuple[Any, str]] = set()
+    for row, ((_, other_key, _), panel) in enumerate(groups, start=1):
+        made.update_yaxes(title_text=measures[first_measure], row=row, col=1)
+        slot_of = {value: place for place, value in enumerate(panel["value"].unique())}
+        made.update_xaxes(
+            tickvals=list(slot_of.values()),
+            ticktext=[theme.folded(theme.short(value, 30)) for value in slot_of],
+            range=[-0.5, len(slot_of) - 0.5],
+            row=row,
+            col=1,
+        )
+        colour_of = setting_colours(list(panel["other_value"].unique()))
+        for (measure, other_value), line in panel.groupby(["measure", "other_value"], sort=False):
+            short_key = str(other_key).rpartition(".")[2]
+            name = theme.short(f"{short_key} = {other_value}", MAX_LETTERS)
+            curve = go.Scatter(
+                x=line["value"].map(slot_of).to_numpy(),
+                y=line["mean"].to_numpy(),
+                name=name,
+                line={"color": colour_of[str(other_value)]},
+                error_y=_reach(line),
+                customdata=line[["low", "high"]].to_numpy(),
+                meta=measure,
+                visible=measure == first_measure,
+                legendgroup=name,
+                showlegend=(measure, name) not in in_legend,
+                hovertemplate="mean %{y:.5g}" + INTERVAL,
+            )
             made.add_trace(curve, row=row, col=1)
-            seen.add((measure, name))
+            in_legend.add((measure, name))
     _menu(made, measures, [axis.plotly_name for axis in made.select_yaxes()])
-    theme.grow(made, len(seen) // len(measures))
+    theme.grow(made, len(in_legend) // len(measures))
     return made
 
 
@@ -222,45 +255,54 @@ def marked(
 
     What no setting changes, by construction or by chance, comes last in the menu.
     """
-    found = table["measure"].unique()
-    shown = {name: name for name in found if name not in (*MEASURES, *SHOWN)} | SHOWN
-    own = table[table["measure"].isin(shown)].dropna(subset="mean")
-    present = [name for name in shown if (own["measure"] == name).any()]
-    if not present:
+    names = [name for name in table["measure"].unique() if name not in (*MEASURES, *SHOWN)]
+    titles = {name: name for name in names} | SHOWN
+    rows = table[table["measure"].isin(titles)].dropna(subset="mean")
+    drawn_measures = [name for name in titles if (rows["measure"] == name).any()]
+    if not drawn_measures:
         return None
-    greatest = own[["mean", "low", "high"]].abs().max(axis=1).groupby(own["measure"]).max()
-    ordered = sorted(present, key=lambda name: bool(greatest[name] <= NEGLIGIBLE))
-    measures = {name: shown[name] for name in ordered}
-    first, x = next(iter(measures.items()))
-    slots = {key: list(rows[slot].unique()) for key, rows in own.groupby(panel, sort=False)}
-    shades, seen = theme.colours(own[label].unique()), set[Any]()
-    words = {key: [theme.short(name, 40) for name in values] for key, values in slots.items()}
-    made = theme.slotted(words, marks=len(shades))
-    for row, (key, values) in enumerate(slots.items(), 1):
-        groups = own[own[panel] == key].groupby(["measure", label], sort=False)
+    extent = rows[["mean", "low", "high"]].abs().max(axis=1).groupby(rows["measure"]).max()
+    drawn_measures.sort(key=lambda name: bool(extent[name] <= NEGLIGIBLE))
+    first_measure = drawn_measures[0]
+    slots = {key: list(own[slot].unique()) for key, own in rows.groupby(panel, sort=False)}
+    ticks = {key: [theme.short(name, 40) for name in values] for key, values in slots.items()}
+    colour_of = theme.colours(rows[label].unique())
+    places = list(colour_of)
+    made = theme.slotted(ticks, marks=len(colour_of))
+    in_legend: set[tuple[Any, Any]] = set()
+    hover = "%{text}<br>mean %{x:.5g}" + INTERVAL + "<br>%{customdata[2]} seeds"
+    for row, (key, values) in enumerate(slots.items(), start=1):
+        groups = rows[rows[panel] == key].groupby(["measure", label], sort=False)
         for (measure, name), points in groups:
             at = np.array([values.index(value) for value in points[slot]])
-            at = at + _shift(list(shades).index(name), len(shades))
-            hover = "%{text}<br>mean %{x:.5g}" + INTERVAL + "<br>%{customdata[2]} seeds"
+            at = at + _shift(places.index(name), len(places))
             marks = theme.dots(points["mean"].to_numpy(), at, hover, error_x=_reach(points))
-            marks.text = [theme.short(value, WIDE) for value in points[slot]]
-            marks.customdata = points[["low", "high", "seeds"]].to_numpy(dtype=np.float64)
-            marks.update(name=theme.short(name, 40), legendgroup=name, meta=measure)
-            marks.update(visible=measure == first, showlegend=(measure, name) not in seen)
-            made.add_trace(marks.update(marker={"color": shades[name], "size": 8}), row=row, col=1)
-            seen.add((measure, name))
+            marks.update(
+                text=[theme.short(value, MAX_LETTERS) for value in points[slot]],
+                customdata=points[["low", "high", "seeds"]].to_numpy(dtype=np.float64),
+                name=theme.short(name, 40),
+                legendgroup=name,
+                meta=measure,
+                visible=measure == first_measure,
+                showlegend=(measure, name) not in in_legend,
+                marker={"color": colour_of[name], "size": 8},
+            )
+            made.add_trace(marks, row=row, col=1)
+            in_legend.add((measure, name))
         made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
-    axis = made.get_subplot(len(slots), 1).xaxis.update(title_text=x).plotly_name
-    if len(measures) > 1:
-        _menu(made, measures, [axis])
+    axis = made.get_subplot(len(slots), 1).xaxis.update(title_text=titles[first_measure])
+    if len(drawn_measures) > 1:
+        measures = {name: titles[name] for name in drawn_measures}
+        _menu(made, measures, [axis.plotly_name])
     return made
 
 
 @figure("study")
 def value(data: StudyData) -> go.Figure | None:
     """Draw the value of the forecast; None without a baseline."""
-    table = data.of("value").assign(measure="difference of welfare, own units")
-    table["setting"] = setting_names(data.of("value"), beside=VALUE)
+    values = data.of("value")
+    table = values.assign(measure="difference of welfare, own units")
+    table["setting"] = setting_names(values, beside=COLUMNS_BESIDE_KEYS["value"])
     table["against"] = "against " + table["baseline"].astype(str)
     named = table.rename(columns={"pairs": "seeds"})
     return marked(named, panel="cohort", slot="setting", label="against")
@@ -285,13 +327,17 @@ def curves(data: StudyData) -> go.Figure | None:
     if table is None or table.empty:
         return None
 
-    def line(own: pd.DataFrame, place: int, colour: str) -> go.Scatter:
-        style = {"color": colour, "width": min(theme.nested(place, settings), 3.0)}
-        curve = theme.line(own["round"], own["mean"].clip(lower=theme.LEAST), "", **style)
-        text = {"text": own["mean"].map("{:.5g}".format)}
-        return curve.update(text, hovertemplate="round %{x}: %{text}" + INTERVAL)
+    n_settings = table["setting"].nunique()
 
-    settings = table["setting"].nunique()
+    def line(rows: pd.DataFrame, place: int, colour: str) -> go.Scatter:
+        width = min(theme.nested(place, n_settings), 3.0)
+        drawn_mean = rows["mean"].clip(lower=theme.LEAST)
+        curve = theme.line(rows["round"], drawn_mean, "", color=colour, width=width)
+        return curve.update(
+            text=rows["mean"].map("{:.5g}".format),
+            hovertemplate="round %{x}: %{text}" + INTERVAL,
+        )
+
     made = _by_setting(table, line, each=240)
     if theme.spans_decades(table["mean"]):
         theme.logarithmic(made, [table["mean"]])
@@ -304,38 +350,46 @@ def windows(data: StudyData) -> go.Figure | None:
     table = data.windows
     if table.empty:
         return None
-    count = table["setting"].nunique()
-    spans = sorted({(row["first"], row["last"]) for row in table.to_dict("records")})
+    n_settings = table["setting"].nunique()
+    spans = sorted(set(zip(table["first"], table["last"], strict=True)))
 
-    def dots(own: pd.DataFrame, place: int, colour: str) -> go.Scatter:
-        places = [spans.index(span) for span in zip(own["first"], own["last"], strict=True)]
-        x, y = [at + _shift(place, count) for at in places], own["mean"].to_numpy()
-        marks = theme.dots(x, y, "%{text}: %{y:.5g}" + INTERVAL, error_y=_reach(own))
-        marks.text = ["rounds {} to {}".format(*spans[at]) for at in places]
-        return marks.update(marker={"color": colour, "size": 7})
+    def dots(rows: pd.DataFrame, place: int, colour: str) -> go.Scatter:
+        own_spans = list(zip(rows["first"], rows["last"], strict=True))
+        x = [spans.index(span) + _shift(place, n_settings) for span in own_spans]
+        hover = "%{text}: %{y:.5g}" + INTERVAL
+        marks = theme.dots(x, rows["mean"].to_numpy(), hover, error_y=_reach(rows))
+        return marks.update(
+            text=[f"rounds {first} to {last}" for first, last in own_spans],
+            marker={"color": colour, "size": 7},
+        )
 
     made = _by_setting(table, dots, each=200, x="rounds of the window")
     theme.zero(made)
-    shown = range(0, len(spans), -(-len(spans) // 8))
-    names = ["{} to {}".format(*spans[i]) for i in shown]
-    return made.update_xaxes(tickvals=list(shown), ticktext=names)
+    step = -(-len(spans) // MAX_TICKS)
+    named_places = list(range(0, len(spans), step))
+    names = ["{} to {}".format(*spans[place]) for place in named_places]
+    return made.update_xaxes(tickvals=named_places, ticktext=names)
 
 
 def _by_setting(
     table: pd.DataFrame, draw: Callable[[pd.DataFrame, int, str], go.Scatter], **layout: Any
 ) -> go.Figure:
     """Draw the rows of each setting in a panel per cohort; too many for a legend have none."""
-    shades = setting_colours(list(table["setting"].unique()))
+    colour_of = setting_colours(list(table["setting"].unique()))
+    places = list(colour_of)
     panels: dict[Any, list[go.Scatter]] = {cohort: [] for cohort in table["cohort"].unique()}
-    for (cohort, setting), own in table.groupby(["cohort", "setting"], sort=False):
-        mark = draw(own, list(shades).index(str(setting)), shades[str(setting)])
-        label = {"name": theme.short(setting, WIDE), "customdata": own[["low", "high"]].to_numpy()}
-        panels[cohort].append(mark.update(label))
-    legend = len(shades) <= NAMED
-    return theme.stacked(panels, y="regret per round", legend=legend, **layout)
+    for (cohort, setting), rows in table.groupby(["cohort", "setting"], sort=False):
+        mark = draw(rows, places.index(str(setting)), colour_of[str(setting)])
+        mark.update(
+            name=theme.short(setting, MAX_LETTERS), customdata=rows[["low", "high"]].to_numpy()
+        )
+        panels[cohort].append(mark)
+    has_legend = len(places) <= MAX_LEGEND
+    return theme.stacked(panels, y="regret per round", legend=has_legend, **layout)
 
 
-DECISION, SWAP = "decision_swap_regret_worst", "swap_regret_worst"
+DECISION = "decision_swap_regret_worst"
+SWAP = "swap_regret_worst"
 WORST = {DECISION: "Decision swap regret", SWAP: "Swap regret"}
 GAINS = ("gain", "welfare_mean")  # the first that a study has
 COLUMNS = {  # of the table of settings
@@ -349,8 +403,8 @@ COLUMNS = {  # of the table of settings
     "first_correction": "first correction (round, where there was one)",
     "trusted": "trusted (share of agents)",
 }
-MOST_ROWS = 200  # of a table of tests
-MOST = 40  # seeds that are listed one by one
+MAX_ROWS = 200  # of a table of tests
+MAX_SEEDS = 40  # that are listed one by one
 NEGLIGIBLE = 1e-9  # a reach of rounding errors alone
 PAIR = ["key", "value", "against"]
 SECTIONS: dict[str, tuple[str, list[str]]] = {  # the table of tests of each, and what names a row
@@ -383,32 +437,49 @@ def text(path: Path) -> str:
     """Return the page of a study; UserError if it cannot be read or no run is complete."""
     with legible(path, what="its tables", cure="play it again"):
         data = StudyData(Study(path))
-        study, parameters, done = data.study, data.of("parameters"), len(data.study.runs())
-        if not done:
+        study = data.study
+        if not study.runs():
             raise UserError(f"{path} holds no complete run; play the study again with --resume")
-        file, failures = study.record["study"]["file"], study.failures()
-        rows = failures.to_dict("records")
-        failed = [f"run {r['run']}: {r['kind']}: {' '.join(str(r['error']).split())}" for r in rows]
-        seeds, description = len(file["seeds"]), file.get("description")
+        description = study.record["study"]["file"].get("description")
         beside = notes([f"Description of the study: {description}" if description else ""])
-        contrasts, cohorts = data.of("contrasts"), data.of("cohorts")
-        lines = (
-            *_change(contrasts, cohorts.groupby("cohort")["loss_scale"].mean()),
-            *unit_notes(contrasts),
-            *_regrets(cohorts, setting_names(parameters)),
-        )
+        failures = []
+        for row in study.failures().to_dict("records"):
+            error = " ".join(str(row["error"]).split())
+            failures.append(f"run {row['run']}: {row['kind']}: {error}")
+        if failures:
+            beside += [("head", "Failures"), ("bullets", failures)]
         return page(
             "report.html",
             name=str(study.record["name"]),
             sections=dict(_sections(data)),
-            facts=f"{len(parameters):,} runs: {_many(len(parameters) // seeds, 'setting')}, "
-            f"{_many(seeds, 'seed')} each. {done:,} done, {len(failures):,} failed, "
-            f"{len(parameters) - done - len(failures):,} missing. "
-            f"Base scenario: {file['scenario']}.",
-            sentences=lines if data.listed else (),
-            beside=beside + ([("head", "Failures"), ("bullets", failed)] if failed else []),
+            facts=_facts(data, n_failed=len(failures)),
+            sentences=list(_sentences(data)) if data.listed else (),
+            beside=beside,
             footer=written_by(study.record),
         )
+
+
+def _facts(data: StudyData, *, n_failed: int) -> str:
+    """Say how many runs and settings there are, and what became of them."""
+    file = data.study.record["study"]["file"]
+    n_runs = len(data.of("parameters"))
+    n_done = len(data.study.runs())
+    n_seeds = len(file["seeds"])
+    return (
+        f"{n_runs:,} runs: {_many(n_runs // n_seeds, 'setting')}, "
+        f"{_many(n_seeds, 'seed')} each. {n_done:,} done, {n_failed:,} failed, "
+        f"{n_runs - n_done - n_failed:,} missing. "
+        f"Base scenario: {file['scenario']}."
+    )
+
+
+def _sentences(data: StudyData) -> Iterator[str]:
+    """Say what changes welfare most, which keys change a unit, and who regrets least and most."""
+    contrasts = data.of("contrasts")
+    cohorts = data.of("cohorts")
+    yield from _change(contrasts, cohorts.groupby("cohort")["loss_scale"].mean())
+    yield from unit_notes(contrasts)
+    yield from _regrets(cohorts, setting_names(data.of("parameters")))
 
 
 def _many(count: int, what: str) -> str:
@@ -416,55 +487,79 @@ def _many(count: int, what: str) -> str:
 
 
 def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:
-    study, parameters = data.study, data.of("parameters")
-    figures, keys = drawn("study", data), keys_of(parameters)
-    design = "table", DESIGN, list(_varied(study.record["study"]["file"], parameters)), 3
+    """Yield each section of the page that has something in it, with its parts."""
+    study = data.study
+    parameters = data.of("parameters")
+    figures = drawn("study", data)
+    keys = keys_of(parameters)
+    design = ("table", DESIGN, _design_rows(study.record["study"]["file"], parameters), 3)
     yield "Design", [design, *notes([LARGE] if data.curves is None else [])]
     for name, (table, words) in SECTIONS.items():
-        own = charts(figures, name)
-        if name == "Regret" and own:
+        parts = charts(figures, name)
+        if name == "Regret" and parts:
             named = f"Settings are named by {', '.join(keys)}. " if keys else ""
-            own = [("note", named + COLOURS), *own]
-        if name == "Value of the forecast" and own:
-            own.append(_value(data.of("value")))
-        if table:
-            own += (_compared if words else _regressed)(data.of(table), words)
-        if own:
-            yield name, own
-    if targets := {} if study.sample is None else study.sample.targets or {}:
-        observed = ", ".join(f"{name} = {value:.5g}" for name, value in targets.items())
-        rows = []
-        for row in study.calibration().to_dict("records"):
-            estimate = "no run near" if np.isnan(row["estimate"]) else f"{row['estimate']:.3g}"
-            ends = [_ends(row[f"{of}low"], row[f"{of}high"], ".3g") for of in ("", "prior_")]
-            rows.append([str(row["key"]), estimate, *ends, str(row["runs"])])
-        yield "Calibration", [("note", f"Observed: {observed}."), ("table", CALIBRATION, rows)]
+            parts.insert(0, ("note", named + COLOURS))
+        if name == "Value of the forecast" and parts:
+            parts.append(_value(data.of("value")))
+        if table == "regression":
+            if study.has_result(table):  # it needs an extra
+                parts += _regressed(data.of(table))
+        elif table:
+            parts += _compared(data.of(table), words)
+        if parts:
+            yield name, parts
+    if study.sample is not None and study.sample.targets:
+        yield "Calibration", _calibration(data, study.sample.targets)
     if data.listed:
         yield "All settings", [("note", HOW), _settings(data)]
 
 
-def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> Iterator[list[str]]:
-    rows = list[tuple[str, str, Any]]()
+def _calibration(data: StudyData, targets: Mapping[str, float]) -> list[Part]:
+    """Return what was observed, and the table of the values that give it."""
+    observed = ", ".join(f"{name} = {value:.5g}" for name, value in targets.items())
+    rows = []
+    for row in data.of("calibration").to_dict("records"):
+        estimate = "no run near" if np.isnan(row["estimate"]) else f"{row['estimate']:.3g}"
+        interval_ends = _ends(row["low"], row["high"], ".3g")
+        prior_ends = _ends(row["prior_low"], row["prior_high"], ".3g")
+        rows.append([str(row["key"]), estimate, interval_ends, prior_ends, str(row["runs"])])
+    return [("note", f"Observed: {observed}."), ("table", CALIBRATION, rows)]
+
+
+def _design_rows(file: dict[str, Any], parameters: pd.DataFrame) -> list[list[str]]:
+    """Return of each key, branch and the seeds how they are chosen, and their values."""
+    choices: list[tuple[str, str, Sequence[Any]]] = []
     ranges = (file.get("sample") or {}).get("keys", {})
     for key in keys_of(parameters):
-        rows.append((key, "varied", parameters[key].unique()))
         if key in ranges:
-            ends = "from {low} to {high}".format(**ranges[key])
-            rows[-1] = key, "sampled", [ends]
-    rows += [(key, "fixed", [value]) for key, value in file["set"].items()]
-    rows += [(k, "fixed", [file[k]]) for k in ("rounds", "log_every") if file.get(k) is not None]
-    if branch := file.get("branch"):
-        rows.append(("branch", f"from round {branch['at']}", list(branch["changes"])))
+            choices.append((key, "sampled", ["from {low} to {high}".format(**ranges[key])]))
+        else:
+            choices.append((key, "varied", list(parameters[key].unique())))
+    fixed = dict(file["set"])
+    for key in ("rounds", "log_every"):
+        if file.get(key) is not None:
+            fixed[key] = file[key]
+    choices += [(key, "fixed", [value]) for key, value in fixed.items()]
+    branch = file.get("branch")
+    if branch:
+        choices.append(("branch", f"from round {branch['at']}", list(branch["changes"])))
     seeds = list(parameters["seed"].unique())
-    few = seeds if len(seeds) <= MOST else [*seeds[:3], "...", seeds[-1]]
-    for key, how, values in (*rows, ("seed", "repeated", few)):
-        texts = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in values)
-        yield [key, how, ", ".join(texts)]
+    if len(seeds) > MAX_SEEDS:
+        seeds = [*seeds[:3], "...", seeds[-1]]
+    choices.append(("seed", "repeated", seeds))
+    return [[key, how, ", ".join(map(_value_text, values))] for key, how, values in choices]
+
+
+def _value_text(value: Any) -> str:
+    """Write a value of a key."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _value(table: pd.DataFrame) -> Part:
-    keys, rows = keys_of(table, beside=VALUE), []
+    """Return the table of the value of the forecast."""
+    keys = keys_of(table, beside=COLUMNS_BESIDE_KEYS["value"])
     digits = _digits(table)
+    rows = []
     for row in table.to_dict("records"):
         words = [row["cohort"], *(row[key] for key in keys), row["baseline"], row["pairs"]]
         ends = _ends(row["low"], row["high"], digits)
@@ -475,31 +570,44 @@ def _value(table: pd.DataFrame) -> Part:
 
 def _settings(data: StudyData) -> Part:
     """Return the table of all settings, each with its runs and which are complete."""
-    study, parameters, cohorts = data.study, data.of("parameters"), data.of("cohorts")
-    keys, done = keys_of(parameters), set(study.runs())
-    known = [column for column in COLUMNS if cohorts[column].notna().any()]
+    study = data.study
+    parameters = data.of("parameters")
+    cohorts = data.of("cohorts")
+    keys = keys_of(parameters)
+    complete_runs = set(study.runs())
+    measured = [column for column in COLUMNS if cohorts[column].notna().any()]
     if cohorts[DECISION].notna().all():
-        known = [column for column in known if column != SWAP]  # which it tells nearly as well
-    own = own_measures(cohorts)
-    rows, found = list[list[str]](), list[list[tuple[float, float]]]()
+        measured = [column for column in measured if column != SWAP]  # which it tells nearly
+    columns = [*measured, *own_measures(cohorts)]
+    rows: list[list[str]] = []
+    figures: list[list[tuple[float, float]]] = []
     for values, runs in parameters.groupby(keys, sort=False) if keys else [((), parameters)]:
-        these = cohorts[cohorts["run"].isin(runs["run"])]
+        own_cohorts = cohorts[cohorts["run"].isin(runs["run"])]
         # a run's number leads to its folder if it is complete
-        links = [Markup(LINKS[run in done]).format(run, run) for run in runs["run"]]  # noqa: S704
-        for name in these["cohort"].unique() if len(these) else ["-"]:
-            mine = these[these["cohort"] == name]
+        links = [Markup(LINKS[run in complete_runs]).format(run, run) for run in runs["run"]]  # noqa: S704
+        for name in own_cohorts["cohort"].unique() if len(own_cohorts) else ["-"]:
+            sample = own_cohorts[own_cohorts["cohort"] == name]
             rows.append([*map(str, (*values, name)), Markup(" ").join(links)])
-            found.append(
-                [_mean_and_half(mine[column].dropna(), study.ends) for column in (*known, *own)]
+            figures.append(
+                [_mean_and_half(sample[column].dropna(), study.ends) for column in columns]
             )
-    for column in zip(*found, strict=True):  # with equal decimals, two digits of the median half
-        halves = [half for _, half in column if not np.isnan(half)]
-        at = decimals([np.median(halves)], 2) if halves else decimals([m for m, _ in column], 3)
-        for row, (mean, half) in zip(rows, column, strict=True):
-            text = f"{mean:.{at}f}" + ("" if np.isnan(half) else f" ± {half:.{at}f}")
+    for column_figures in zip(*figures, strict=True):
+        n_decimals = _decimals_of_column(column_figures)
+        for row, (mean, half) in zip(rows, column_figures, strict=True):
+            text = f"{mean:.{n_decimals}f}"
+            if not np.isnan(half):
+                text += f" ± {half:.{n_decimals}f}"
             row.insert(-1, "-" if np.isnan(mean) else text)
-    headers = [*keys, "cohort", *(COLUMNS[column] for column in known), *own, "runs"]
+    headers = [*keys, "cohort", *(COLUMNS.get(column, column) for column in columns), "runs"]
     return "table", headers, rows, len(keys) + 1, True
+
+
+def _decimals_of_column(figures: Sequence[tuple[float, float]]) -> int:
+    """Return decimals for means and halves of a column: two digits of the median half."""
+    halves = [half for _, half in figures if not np.isnan(half)]
+    if halves:
+        return decimals([float(np.median(halves))], 2)
+    return decimals([mean for mean, _ in figures], 3)
 
 
 def _mean_and_half(values: pd.Series[float], ends: Ends) -> tuple[float, float]:
@@ -511,35 +619,53 @@ def _mean_and_half(values: pd.Series[float], ends: Ends) -> tuple[float, float]:
 
 def _compared(table: pd.DataFrame, words: Sequence[str]) -> list[Part]:
     """Write differences with their intervals, the adjusted p-value, and equivalence, if any is."""
-    listed = table["measure"].isin(SHOWN) | ~table["measure"].isin(MEASURES)
-    shown, words, rows = table[listed & table["mean"].notna()], [*words, "measure"], []
-    for row in shown.head(MOST_ROWS).to_dict("records"):
-        digits = _digits(shown[shown["measure"] == row["measure"]])
-        pairs = [_ends(row[f"{of}low"], row[f"{of}high"], digits) for of in ("", "simultaneous_")]
-        cells = [*(str(row[word]) for word in (*words, "seeds")), f"{row['mean']:{digits}}"]
-        rows.append([*cells, *pairs, _p(row["p_adjusted"]), equivalent(row)])
-    headers = [*(word.replace("_", " ") for word in words), "seeds", "change", "95 % interval"]
-    headers += ["simultaneous interval", "adjusted p", "equivalence"]
-    wide = len(headers) - (not any(row[-1] for row in rows))
-    cut = "table", headers[:wide], [row[:wide] for row in rows], len(words), True
-    return _under(TESTED, cut, len(shown)) if rows else []
+    is_listed = table["measure"].isin(SHOWN) | ~table["measure"].isin(MEASURES)
+    listed = table[is_listed & table["mean"].notna()]
+    word_columns = [*words, "measure"]
+    rows = []
+    for row in listed.head(MAX_ROWS).to_dict("records"):
+        digits = _digits(listed[listed["measure"] == row["measure"]])
+        rows.append(
+            [
+                *(str(row[word]) for word in (*word_columns, "seeds")),
+                f"{row['mean']:{digits}}",
+                _ends(row["low"], row["high"], digits),
+                _ends(row["simultaneous_low"], row["simultaneous_high"], digits),
+                _p(row["p_adjusted"]),
+                equivalent(row),
+            ]
+        )
+    if not rows:
+        return []
+    headers = [word.replace("_", " ") for word in word_columns]
+    headers += ["seeds", "change", "95 % interval", "simultaneous interval", "adjusted p"]
+    headers.append("equivalence")
+    has_equivalence = any(row[-1] for row in rows)
+    if not has_equivalence:
+        headers = headers[:-1]
+        rows = [row[:-1] for row in rows]
+    return _under(TESTED, ("table", headers, rows, len(word_columns), True), len(listed))
 
 
-def _regressed(table: pd.DataFrame, _: Sequence[str]) -> list[Part]:
+def _regressed(table: pd.DataFrame) -> list[Part]:
     """Write coefficients, each in units of its own, with their intervals."""
     rows = []
-    for row in table[table["term"] != CONSTANT].head(MOST_ROWS).to_dict("records"):
+    for row in table[table["term"] != CONSTANT].head(MAX_ROWS).to_dict("records"):
         digits = f".{decimals([row['coefficient'], row['low'], row['high']], 3)}f"
-        found = f"{row['coefficient']:{digits}}", _ends(row["low"], row["high"], digits)
         words = [str(row[name]) for name in ("cohort", "measure", "term")]
-        rows.append([*words, *found, _p(row["p"]), str(row["clusters"])])
+        ends = _ends(row["low"], row["high"], digits)
+        rows.append(
+            [*words, f"{row['coefficient']:{digits}}", ends, _p(row["p"]), str(row["clusters"])]
+        )
+    if not rows:
+        return []
     headers = ["cohort", "measure", "term", "coefficient", "95 % interval", "p", "clusters"]
-    return _under(FITTED, ("table", headers, rows, 3, True), len(table)) if rows else []
+    return _under(FITTED, ("table", headers, rows, 3, True), len(table))
 
 
 def _under(note: str, table: Part, count: int) -> list[Part]:
     """Put a note above a table, with how many of its rows are left out."""
-    more = f" {count - MOST_ROWS} more rows are in the files." if count > MOST_ROWS else ""
+    more = f" {count - MAX_ROWS} more rows are in the files." if count > MAX_ROWS else ""
     return [("note", note + more), table]
 
 
@@ -561,20 +687,25 @@ def _change(contrasts: pd.DataFrame, scale: pd.Series[float]) -> Iterator[str]:
     measure = next((name for name in GAINS if (contrasts["measure"] == name).any()), None)
     if measure is None:
         return
-    own = contrasts[(contrasts["measure"] == measure) & (contrasts["cohort"] != EVERYBODY)]
-    sure = own[(own["low"] > 0) | (own["high"] < 0)]
-    if own["low"].isna().all():
+    is_of_cohort = contrasts["cohort"] != EVERYBODY
+    changes = contrasts[(contrasts["measure"] == measure) & is_of_cohort]
+    if changes["low"].isna().all():
         return
+    sure = changes[(changes["low"] > 0) | (changes["high"] < 0)]
     if sure.empty:
         yield "No change of welfare found: every 95 % interval contains 0."
         return
     unit = sure["cohort"].map(scale.where(scale > 0, 1.0))
     sizes = (sure["mean"] / unit).abs()
     largest = sure[sizes >= sizes.max() * (1 - NEGLIGIBLE)]  # several where changes tie
-    changes = ", and as large ".join(map(_described_change, largest.to_dict("records")))
-    first = "Change" if len(own) == 1 else f"Largest of {len(own)} changes"
-    how = "" if len(own) == 1 else ", relative to the range of each cohort's losses"
-    yield f"{first} of welfare (mean utility per round{how}): {changes}."
+    described = ", and as large ".join(map(_described_change, largest.to_dict("records")))
+    if len(changes) == 1:
+        yield f"Change of welfare (mean utility per round): {described}."
+        return
+    yield (
+        f"Largest of {len(changes)} changes of welfare (mean utility per round, "
+        f"relative to the range of each cohort's losses): {described}."
+    )
 
 
 def _described_change(contrast: dict[str, Any]) -> str:

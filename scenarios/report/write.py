@@ -4,7 +4,7 @@ from pathlib import Path
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.logs.ownership import REPORT, our_page, there
+from regretless.scenarios.logs.ownership import REPORT, exists, is_own_page
 from regretless.scenarios.logs.reading import read_run
 from regretless.scenarios.logs.run_directory import MANIFEST
 from regretless.scenarios.report import run_page, study_page, training_page
@@ -25,7 +25,7 @@ def write_report(directory: Path) -> Path:
         lacking = f"it has no {MANIFEST}, {RECORD} or {TABLE}"
         raise UserError(f"{directory} is not {wanted}: {lacking}; give one")
     text, path = made.text(directory), directory / REPORT
-    if there(path) and not our_page(path):
+    if exists(path) and not is_own_page(path):
         reason = f"{path} is there and regretless has not written it"
         raise UserError(f"{reason}; move it away or give it another name")
     try:

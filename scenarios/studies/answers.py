@@ -1,6 +1,7 @@
 """What ``study`` prints at its end: how many runs are complete, failures, and the answers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,127 +13,184 @@ from regretless.scenarios.studies.analysis.measures import MARKET, MEASURES
 from regretless.scenarios.studies.results import Study
 from regretless.scenarios.terminal import console, decimals, print_plainly
 
-TOLD = ("mean_loss", "decision_swap_regret_worst", "gain", "welfare_mean")  # beside own measures
-MOST = 12  # lines of an answer
+# Measures that are printed beside those of one's own.
+PRINTED_MEASURES = ("mean_loss", "decision_swap_regret_worst", "gain", "welfare_mean")
+MAX_ROWS = 12  # that are printed of an answer
+MAX_FAILURES = 3  # that are printed
 COMPARED = ("key", "value", "against", "measure")
-SMALL = 0.001  # p-value below which only that is said
-What = Callable[[dict[Any, Any]], str]
+MIN_PRINTED_P_VALUE = 0.001  # below it only that is said
 ADJUSTED = "Intervals hold one by one, adjusted p (Holm) for all rows of that table at once."
+TableRow = dict[Any, Any]
 
 
-def print_summary(study: Study) -> None:
-    """Print where the tables are, what failed, and last the answers: the change of each measure."""
-    screen, record = console(), study.record
-    complete, runs, failed = (record[key] for key in ("complete", "runs", "failed"))
-    done = f"{complete:,} of {runs:,} runs complete, {failed:,} failed"
-    screen.print(f"Study: {study.path} ({done})", soft_wrap=True)
-    for failure in study.failures().head(3).to_dict("records"):
-        screen.print(f"Run {failure['run']} failed: {failure['kind']}: {failure['error']}")
-    if record["failed"]:
-        screen.print("All failures: failures.parquet; --resume tries them again.")
-    for answer in ANSWERS:
-        _show(study, screen, *answer)
+@dataclass(frozen=True)
+class PrintedAnswer:
+    """How a table of a study is printed.
 
-
-def _show(
-    study: Study, screen: Console, table: str, title: str, figure: str, what: What, *beside: str
-) -> None:
-    """Print the rows of a table, if it is there, that answer something: the first of many."""
-    path = study.path / f"{table}.parquet"
-    found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-    rest, shown = "Table", found
-    if "measure" in found:  # what is known of every study comes first: each change has a line
-        found = _answering(found)
-        shown = found.iloc[np.argsort(~found["measure"].isin(TOLD), kind="stable")]
-        left = f"{len(found) - MOST:,} more rows and all" if len(found) > MOST else "All"
-        rest = f"{left} other measures"
-    if found.empty:
-        return
-    shown = shown.head(MOST).sort_index()
-    rows = shown.to_dict("records")
-    several = "cohort" in found and len(found["cohort"].unique()) > 1
-    text = [name for name in beside if name in found and (several or name != "cohort")]
-    cells = shown[text].astype(str).reset_index(drop=True)
-    cells[[figure, "95 % interval"]] = _figures(shown)
-    p_values = [row.get("p_adjusted", np.nan) for row in rows]
-    cells["adjusted p"] = [f"{p:.3f}" if p >= SMALL else f"<{SMALL}" for p in p_values]
-    cells.loc[np.isnan(p_values), "adjusted p"] = ""
-    print(title, file=screen.file)
-    for line in _lines(cells, list(map(what, rows)), words=len(text)):
-        print(line, file=screen.file)
-    screen.print(f"{rest}: {path}", soft_wrap=True)
-    if "p_adjusted" in found:
-        print_plainly(screen, ADJUSTED)
-    for row in rows if "p_equivalence" in found else ():
-        if equal := equivalent(row):
-            said = f"{what(row)}: {row['measure']} of {row['cohort']} is {equal}."
-            print_plainly(screen, said)
-    for note in unit_notes(found) if "same_scale" in found else ():
-        print_plainly(screen, note)
-
-
-def _answering(found: pd.DataFrame) -> pd.DataFrame:
-    """Keep what answers something, once what is a number of the whole market."""
-    own = ~found["measure"].isin([*MEASURES, *GAINS])
-    found = found[found["measure"].isin(TOLD) | own]
-    alike = [name for name in (*COMPARED, "mean", "low", "high") if name in found]
-    shared = own & found.duplicated(alike, keep=False)
-    found = found.assign(cohort=found["cohort"].mask(shared, MARKET))
-    return found.drop_duplicates(["cohort", *alike])
-
-
-def _lines(cells: pd.DataFrame, headings: list[str], *, words: int) -> Iterator[str]:
-    """Lay rows out under headings, each of which is written once; text is on the left.
-
-    Where there is no text beside them, headings are the first column.
+    Attributes
+    ----------
+    table : str
+        Its name.
+    title : str
+        The line above it.
+    figure : str
+        The heading of its figures, which stand with their intervals.
+    describe : callable
+        What a row is about; it stands once above all rows that are about the same.
+    columns : sequence of str
+        Columns of the table that stand before the figures.
     """
-    cells = cells.loc[:, (cells != "").any()]
-    if not words:
-        cells.insert(0, "", headings)
-    for place in range(max(words, 1)):
-        column = [cells.columns[place], *cells.iloc[:, place]]
-        name, *own = (text.ljust(max(map(len, column))) for text in column)
-        cells = cells.drop(columns=column[0])
-        cells.insert(place, name, own)
-    head, *rows = cells.to_string(index=False).splitlines()
-    yield f"  {head}"
-    before = None
-    for heading, row in zip(headings, rows, strict=True):
-        if words and heading != before:
-            yield heading
-        before = heading
-        yield f"  {row}"
+
+    table: str
+    title: str
+    figure: str
+    describe: Callable[[TableRow], str]
+    columns: Sequence[str] = ()
 
 
-def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
-    """Write each row's figure and interval, with equal decimals for what has one unit."""
-    unit = [name for name in ("cohort", "measure") if name in rows] or ["key"]
-    columns = [name for name in ("mean", "estimate", "low", "high") if name in rows]
-    groups = rows.groupby(unit, sort=False)[columns]
-    places = groups.transform(lambda own: float(np.nanmax([0.0, *own.abs()])))
-    found = []
-    for values, largest in zip(rows[columns].to_numpy(), places.to_numpy(), strict=True):
-        at = decimals(largest, 3)
-        figure, low, high = (f"{value:.{at}f}" for value in values)
-        ends = "-" if np.isnan(values[1]) else f"{low} to {high}"
-        found.append(("no run near" if np.isnan(values[0]) else figure, ends))
-    return found
-
-
-def _change(row: dict[Any, Any]) -> str:
+def _describe_change(row: TableRow) -> str:
     if row["key"] == "branch":
         return str(row["value"])
     return f"{row['key']} = {row['value']}, not {row['against']}"
 
 
-# By table its title, the heading of its figures, which stand with their intervals, what says of a
-# row what changed, and the columns that stand before the figures.
-MEASURED = "cohort", "measure"
-PAIRS = "Change, by pairs of runs with the same seed"
-SENSITIVITY = "Sensitivity to the keys that were sampled"
-CALIBRATION = "Values that give the observed measures"
-ANSWERS: tuple[tuple[str, str, str, What, *tuple[str, ...]], ...] = (
-    ("contrasts", PAIRS, "change", _change, *MEASURED),
-    ("sensitivity", SENSITIVITY, "index", "{measure} of {cohort}, {value}".format_map, "key"),
-    ("calibration", CALIBRATION, "estimate", "{key}".format_map),
+ANSWERS = (
+    PrintedAnswer(
+        table="contrasts",
+        title="Change, by pairs of runs with the same seed",
+        figure="change",
+        describe=_describe_change,
+        columns=("cohort", "measure"),
+    ),
+    PrintedAnswer(
+        table="sensitivity",
+        title="Sensitivity to the keys that were sampled",
+        figure="index",
+        describe="{measure} of {cohort}, {value}".format_map,
+        columns=("key",),
+    ),
+    PrintedAnswer(
+        table="calibration",
+        title="Values that give the observed measures",
+        figure="estimate",
+        describe="{key}".format_map,
+    ),
 )
+
+
+def print_summary(study: Study) -> None:
+    """Print where the tables are, what failed, and last the answers: the change of each measure."""
+    screen = console()
+    record = study.record
+    counts = (
+        f"{record['complete']:,} of {record['runs']:,} runs complete, {record['failed']:,} failed"
+    )
+    screen.print(f"Study: {study.path} ({counts})", soft_wrap=True)
+    for failure in study.failures().head(MAX_FAILURES).to_dict("records"):
+        screen.print(f"Run {failure['run']} failed: {failure['kind']}: {failure['error']}")
+    if record["failed"]:
+        screen.print("All failures: failures.parquet; --resume tries them again.")
+    for answer in ANSWERS:
+        if study.has_result(answer.table):
+            _print_answer(study, answer, screen)
+
+
+def _print_answer(study: Study, answer: PrintedAnswer, screen: Console) -> None:
+    """Print the rows of a table that answer something, the first of many, and where all are."""
+    table = study.result(answer.table)
+    all_rows = "Table"
+    in_order = table
+    if "measure" in table:  # what is known of every study comes first: each change has a line
+        table = _answering_rows(table)
+        is_other = ~table["measure"].isin(PRINTED_MEASURES)
+        in_order = table.iloc[np.argsort(is_other, kind="stable")]
+        all_rows = "All other measures"
+        if len(table) > MAX_ROWS:
+            all_rows = f"{len(table) - MAX_ROWS:,} more rows and all other measures"
+    if table.empty:
+        return
+    printed = in_order.head(MAX_ROWS).sort_index()
+    rows = printed.to_dict("records")
+    headings = [answer.describe(row) for row in rows]
+    columns = [name for name in answer.columns if name in table]
+    if "cohort" in columns and table["cohort"].nunique() < 2:
+        columns.remove("cohort")
+    cells = printed[columns].astype(str).reset_index(drop=True)
+    cells[[answer.figure, "95 % interval"]] = _written_figures(printed)
+    cells["adjusted p"] = [_written_p_value(row.get("p_adjusted", np.nan)) for row in rows]
+    print(answer.title, file=screen.file)
+    for line in _lines(cells, headings, n_text_columns=len(columns)):
+        print(line, file=screen.file)
+    screen.print(f"{all_rows}: {study.path / answer.table}.parquet", soft_wrap=True)
+    if "p_adjusted" in table:
+        print_plainly(screen, ADJUSTED)
+    if "p_equivalence" in table:
+        for heading, row in zip(headings, rows, strict=True):
+            equivalence = equivalent(row)
+            if equivalence:
+                measure = f"{row['measure']} of {row['cohort']}"
+                print_plainly(screen, f"{heading}: {measure} is {equivalence}.")
+    if "same_scale" in table:
+        for note in unit_notes(table):
+            print_plainly(screen, note)
+
+
+def _answering_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that answer something, once what is a number of the whole market."""
+    is_own = ~table["measure"].isin([*MEASURES, *GAINS])
+    table = table[table["measure"].isin(PRINTED_MEASURES) | is_own]
+    same_columns = [name for name in (*COMPARED, "mean", "low", "high") if name in table]
+    is_shared = is_own & table.duplicated(same_columns, keep=False)
+    table = table.assign(cohort=table["cohort"].mask(is_shared, MARKET))
+    return table.drop_duplicates(["cohort", *same_columns])
+
+
+def _lines(cells: pd.DataFrame, headings: Sequence[str], *, n_text_columns: int) -> Iterator[str]:
+    """Lay rows out under headings, each of which is written once; text is on the left.
+
+    Where there is no text beside them, headings are the first column.
+    """
+    cells = cells.loc[:, (cells != "").any()]
+    if n_text_columns == 0:
+        cells.insert(0, "", headings)
+    for place in range(max(n_text_columns, 1)):
+        column = [cells.columns[place], *cells.iloc[:, place]]
+        width = max(len(text) for text in column)
+        name, *padded = [text.ljust(width) for text in column]
+        cells = cells.drop(columns=column[0])
+        cells.insert(place, name, padded)
+    head, *rows = cells.to_string(index=False).splitlines()
+    yield f"  {head}"
+    last_heading = None
+    for heading, row in zip(headings, rows, strict=True):
+        if n_text_columns > 0 and heading != last_heading:
+            yield heading
+        last_heading = heading
+        yield f"  {row}"
+
+
+def _written_figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """Write each row's figure and interval, with equal decimals for what has one unit."""
+    unit_columns = [name for name in ("cohort", "measure") if name in rows] or ["key"]
+    columns = [name for name in ("mean", "estimate", "low", "high") if name in rows]
+    greatest = rows[columns].abs().max(axis=1).fillna(0.0)  # of each row, of what is no NaN
+    units = [rows[name] for name in unit_columns]
+    greatest_of_unit = greatest.groupby(units, sort=False).transform("max")
+    written = []
+    for values, unit in zip(rows[columns].to_numpy(), greatest_of_unit, strict=True):
+        n_decimals = decimals([unit], 3)
+        figure, low, high = (f"{value:.{n_decimals}f}" for value in values)
+        has_figure, has_interval, _ = ~np.isnan(values)
+        written.append(
+            (figure if has_figure else "no run near", f"{low} to {high}" if has_interval else "-")
+        )
+    return written
+
+
+def _written_p_value(p_value: float) -> str:
+    """Write an adjusted p-value; nothing where there is none."""
+    if np.isnan(p_value):
+        return ""
+    if p_value < MIN_PRINTED_P_VALUE:
+        return f"<{MIN_PRINTED_P_VALUE}"
+    return f"{p_value:.3f}"

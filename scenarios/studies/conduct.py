@@ -1,14 +1,14 @@
-"""Conduct a study: check every setting, play what is missing in workers, sum it up.
+"""Conduct a study: check every setting, play what is missing in workers, write the tables.
 
-Whatever goes wrong in a run, a user's own code included, comes back from its worker as a failure to
-be recorded.
+``regretless study`` calls ``conduct``. Whatever goes wrong in a run, a user's own code included,
+comes back from its worker as a failure to be recorded.
 """
 
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,9 +25,14 @@ from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
+from regretless.scenarios.studies.analysis.parameters import (
+    NOT_INSTALLED,
+    is_statsmodels_installed,
+)
 from regretless.scenarios.studies.design import Design, Task
 from regretless.scenarios.studies.directory import Answer, Failure, StudyDirectory, failure_of
 from regretless.scenarios.studies.results import Study
+from regretless.scenarios.studies.tables import STUDY_TABLES
 
 PATIENCE = 1800.0  # seconds without a round that a run may take
 NO_WORKER = Failure("WorkerDied", DIED)
@@ -59,46 +64,73 @@ def conduct(
     UserError if the directory, a setting or the scheduler is at fault, before anything is written;
     KeyboardInterrupt after what is complete has been summed up.
     """
-    directory, warn = StudyDirectory(options.out, design), cache(warn)
-    with directory.claimed(resume=options.resume, overwrite=options.overwrite) as known:
-        settings = design.settings_to_check(options.imports)
-        with executor(options.jobs, options.scheduler, options.imports, warn) as workers:
-            if not known:
-                _check_settings(design, workers, settings, warn)
-            missing = directory.start(known=known)
-            folders = [None if workers.sends_files else str(directory.draft(r)) for r in missing]
-            pairs = zip(missing, folders, strict=True)
-            tasks = (design.task(run, options.imports, folder) for run, folder in pairs)
+    directory = StudyDirectory(options.out, design)
+    warn_once = cache(warn)
+    with directory.claimed(resume=options.resume, overwrite=options.overwrite) as goes_on:
+        first_runs = design.settings_to_check(options.imports)
+        with executor(options.jobs, options.scheduler, options.imports, warn_once) as workers:
+            if not goes_on:
+                _check_settings(design, workers, first_runs, warn_once)
+            missing_runs = directory.start(known=goes_on)
+            tasks = _tasks(design, directory, missing_runs, options, send=workers.sends_files)
+            n_over = len(design) - len(missing_runs)
             status = "interrupted"
             try:
-                answers = workers.answers(play, tasks, options.patience)
-                for over, (place, found) in enumerate(answers, start=1):
-                    answer = found or Answer(missing[place], NO_WORKER)
+                for place, given_answer in workers.answers(play, tasks, options.patience):
+                    answer = given_answer or Answer(missing_runs[place], NO_WORKER)
                     directory.keep(answer)
                     for line in answer.warnings:
-                        warn(line)
-                    progress(len(design) - len(missing) + over)
+                        warn_once(line)
+                    n_over += 1
+                    progress(n_over)
                 status = "complete"
             finally:
                 workers.close()  # before the drafts are removed
-                for name, table in Study(directory.path).results().items():
-                    directory.write(name, table)
+                _write_tables(directory, warn_once)
                 directory.finish(status)
     return Study(options.out)
 
 
+def _tasks(
+    design: Design, directory: StudyDirectory, runs: list[int], options: Options, *, send: bool
+) -> Iterator[Task]:
+    """Yield the tasks of runs, whose logs go into drafts; with ``send`` workers send them back."""
+    for run_number in runs:
+        folder = None if send else str(directory.draft(run_number))
+        yield design.task(run_number, options.imports, folder)
+
+
+def _write_tables(directory: StudyDirectory, warn: Callable[[str], Any]) -> None:
+    """Compute every table that the study has from the runs that are complete, and write it."""
+    runs = Study(directory.path)
+    if not is_statsmodels_installed():
+        warn(f"{NOT_INSTALLED}, then continue with --resume")
+    for table in STUDY_TABLES.values():
+        if table.available(runs):
+            directory.write(table.name, table.of(runs))
+        else:
+            directory.drop(table.name)
+
+
 def _check_settings(
-    design: Design, workers: Executor, settings: list[Task], warn: Callable[[str], Any]
+    design: Design, workers: Executor, first_runs: list[Task], warn: Callable[[str], Any]
 ) -> None:
-    found = dict(workers.answers(check, settings))
-    answers = [found[place] or Answer(one.run, NO_WORKER) for place, one in enumerate(settings)]
+    """Build the market of every setting; UserError names the first one that has a fault."""
+    answers_by_place = dict(workers.answers(check, first_runs))
+    answers = []
+    for place, task in enumerate(first_runs):
+        answers.append(answers_by_place[place] or Answer(task.run, NO_WORKER))
     for answer in answers:
-        if (fault := answer.failure) is not None:
-            other = f"{fault.kind}: {fault.error}; change the setting"
-            reason = fault.error if fault.kind == "UserError" else other
-            raise design.complaint(answer.run, reason)
-    for line in (line for answer in answers for line in answer.warnings):
-        warn(line)
+        failure = answer.failure
+        if failure is None:
+            continue
+        reason = failure.error
+        if failure.kind != "UserError":
+            reason = f"{failure.kind}: {failure.error}; change the setting"
+        raise design.complaint(answer.run, reason)
+    for answer in answers:
+        for line in answer.warnings:
+            warn(line)
 
 
 # Threads of one process take turns: a run changes process-wide settings, such as warning filters.
@@ -116,18 +148,22 @@ def play(task: Task) -> Answer:
 
 
 def _guarded(task: Task, work: Callable[[Task], Answer]) -> Answer:
+    """Do a task's work; what goes wrong in it is the answer."""
     try:
         with TURN:
-            import_modules([n for n in task.imports if n.removesuffix(".py") not in sys.modules])
+            import_modules(
+                [name for name in task.imports if name.removesuffix(".py") not in sys.modules]
+            )
             return work(task)
     except BaseException as error:  # a user's code may raise SystemExit too
-        main = threading.current_thread() is threading.main_thread()
-        if isinstance(error, KeyboardInterrupt) and main:
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        if isinstance(error, KeyboardInterrupt) and is_main_thread:
             raise  # somebody pressed Ctrl-C
         return Answer(task.run, failure_of(error))
 
 
 def _build(task: Task) -> Answer:
+    """Build a task's market, and each of its branches; UserError if one cannot be."""
     model = task.scenario().build(log_every=task.log_every, apart=task.branch is not None)
     if task.branch is not None:
         if task.branch.at >= model.rounds:
@@ -139,6 +175,7 @@ def _build(task: Task) -> Answer:
 
 
 def _play(task: Task) -> Answer:
+    """Play a task into its folder, or into a temporary one whose files are sent back."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(task.folder or f"{folder}/run")
         if out.exists():  # what a worker left that hung
@@ -146,24 +183,26 @@ def _play(task: Task) -> Answer:
         trunk = run(task.scenario(), RunOptions(out, log_every=task.log_every), progress=beat)
         if task.branch is not None:
             with replacing(out / "branches.parquet") as draft:
-                _branched(task, trunk).to_parquet(draft, index=False)
+                _play_branches(task, trunk).to_parquet(draft, index=False)
         for table in task.leave_out:
             (out / f"{table}.parquet").unlink(missing_ok=True)
         RunDirectory(out).list_files()
-        sent = [] if task.folder else sorted(out.iterdir())
-        files = {path.name: path.read_bytes() for path in sent}
+        files = {}
+        if task.folder is None:
+            files = {path.name: path.read_bytes() for path in sorted(out.iterdir())}
     return Answer(task.run, files=files, warnings=trunk.warnings)
 
 
-def _branched(task: Task, trunk: MarketModel) -> pd.DataFrame:
+def _play_branches(task: Task, trunk: MarketModel) -> pd.DataFrame:
     """Play a run's branches, from a twin that has come to where they part, and compare them."""
-    asked: Any = task.branch
+    specification: Any = task.branch
     twin = task.scenario().build(log_every=trunk.rounds, apart=True)
-    twin.run(asked.at, progress=beat)
-    parts = []
-    for label, changes in asked.changes.items():
+    twin.run(specification.at, progress=beat)
+    tables = []
+    for label, changes in specification.changes.items():
         branch = twin.branch(changes)
         branch.run(progress=beat)
-        parts.append(gains(trunk, branch))
-        parts[-1].insert(0, "branch", label)
-    return pd.concat(parts, ignore_index=True)
+        table = gains(trunk, branch)
+        table.insert(0, "branch", label)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)

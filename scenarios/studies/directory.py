@@ -1,8 +1,9 @@
 """A study directory, and how it survives: nothing in it is ever half-written.
 
-``docs/columns.md`` lists the tables. A run is written into a draft folder and moved to
-``runs/run=0000/`` in one step; what is killed leaves drafts, which nobody reads and the next start
-removes. ``study.json`` lists the tables; of an earlier study only they and its runs are replaced.
+``conduct`` writes through it. A run is written into a draft folder and moved to ``runs/run=0000/``
+in one step; what is killed leaves drafts, which nobody reads and the next start removes.
+``study.json`` lists the tables (``docs/columns.md``); of an earlier study only they and its runs
+are replaced.
 """
 
 import json
@@ -22,27 +23,28 @@ import pyarrow.parquet as pq
 
 from regretless.market import register
 from regretless.market.core.checkpoint import replacing
+from regretless.scenarios.logs.directory_lock import LOCK, not_ours, unwritable
 from regretless.scenarios.logs.ownership import (
-    LOCK,
     RecordedDirectory,
     check_folder,
     contents,
-    refuse,
-    unwritable,
 )
 from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.run import versions
 from regretless.scenarios.studies.design import Design
+from regretless.scenarios.studies.tables import STUDY_TABLES
 
 RECORD = "study.json"
-TABLES = (
-    *("parameters", "failures", "cohorts", "value", "effects", "contrasts", "interactions"),
-    *("pair_effects", "effects_by_parameter", "contrasts_by_parameter", "regression"),
-    *("gains", "sensitivity", "calibration", "windows"),
-)
-DRAFTS, SESSION = ".drafts", "session-"  # one process's drafts lie in a folder of its own
+TABLES = ("parameters", "failures", *STUDY_TABLES)
+DRAFTS = ".drafts"
+SESSION = "session-"  # how a folder of the drafts begins: one process's lie in one of its own
 FAILURES = pa.schema(
-    [("run", pa.int64()), *((name, pa.string()) for name in ("kind", "error", "traceback"))]
+    [
+        ("run", pa.int64()),
+        ("kind", pa.string()),
+        ("error", pa.string()),
+        ("traceback", pa.string()),
+    ]
 )
 
 
@@ -75,9 +77,10 @@ def failure_of(error: BaseException) -> Failure:
 class StudyDirectory(RecordedDirectory):
     """Where a study's runs go."""
 
-    KIND, RECORD = "study", RECORD
-    KEYS: ClassVar = {"study": dict, "runs": int}
-    KNOWN = re.compile(rf"({'|'.join(TABLES)})\.parquet")
+    KIND = "study"
+    RECORD = RECORD
+    RECORD_KEYS: ClassVar = {"study": dict, "runs": int}
+    FILE_NAMES = re.compile(rf"({'|'.join(TABLES)})\.parquet")
 
     def __init__(self, path: Path, design: Design) -> None:
         super().__init__(path, {f"{table}.parquet" for table in TABLES})
@@ -91,16 +94,17 @@ class StudyDirectory(RecordedDirectory):
         for folder in (self.path / "runs", self.path / DRAFTS, *contents(self.path / DRAFTS)):
             check_folder(folder)
             if folder.parent.name == DRAFTS and not folder.name.startswith(SESSION):
-                refuse(self.path, f"{DRAFTS}/{folder.name}")
+                raise not_ours(self.path, f"{DRAFTS}/{folder.name}")
         if resume:
             self.check_same(record, "study", self.design.identity())
             return
         for home in contents(self.path / "runs"):  # which are replaced
             check_folder(home)
             if not re.fullmatch(r"run=\d{4,}", home.name):
-                refuse(self.path, f"runs/{home.name}")
-            if strays := RunDirectory(home).strays():
-                refuse(home, strays[0])
+                raise not_ours(self.path, f"runs/{home.name}")
+            strangers = RunDirectory(home).strangers()
+            if strangers:
+                raise not_ours(home, strangers[0])
 
     def start(self, *, known: bool) -> list[int]:
         """Make the directory, or clear it of drafts; return the runs that are missing.
@@ -108,14 +112,14 @@ class StudyDirectory(RecordedDirectory):
         ``known``: whether the study that is here goes on; another one gives way.
         """
         try:
-            before = self.record_in(self.path)
+            earlier = self.record_in(self.path)
             if known:
-                self.files = self.listed(before)
-            elif before is not None:
-                self.write_record(before | {"status": "interrupted"})
+                self.files = self.listed(earlier)
+            elif earlier is not None:
+                self.write_record(earlier | {"status": "interrupted"})
                 for home in contents(self.path / "runs"):
                     RunDirectory(home).remove()
-                self.clear(self.listed(before))
+                self.remove_files(self.listed(earlier))
             self._record("interrupted")  # first: from now on it is known whose the folder is
             (self.path / "runs").mkdir(exist_ok=True)
             shutil.rmtree(self.path / DRAFTS, ignore_errors=True)
@@ -123,12 +127,7 @@ class StudyDirectory(RecordedDirectory):
         except OSError as error:
             raise unwritable(self.path, error) from error
         self._drafts = Path(tempfile.mkdtemp(prefix=SESSION, dir=self.path / DRAFTS))
-        rows = self.design.parameters()
-        keys = ["seed", *(key for key in rows[0] if key != "seed")]
-        columns = {key: _typed([row[key] for row in rows]) for key in keys}
-        self.write(
-            "parameters", pa.table({"run": pa.array(range(len(rows)), pa.int64())} | columns)
-        )
+        self._write_parameters()
         self._write_failures()
         return [run for run in range(len(self.design)) if not self.home(run).exists()]
 
@@ -184,13 +183,39 @@ class StudyDirectory(RecordedDirectory):
             self.files.add(file)
             self._record("interrupted")
         if isinstance(table, pd.DataFrame):
-            table = pa.Table.from_pandas(table, preserve_index=False)
+            table = _with_types(pa.Table.from_pandas(table, preserve_index=False))
         with replacing(self.path / file) as draft:
             pq.write_table(table, draft)
+
+    def drop(self, name: str) -> None:
+        """Remove a table that an earlier session wrote and this one cannot."""
+        file = f"{name}.parquet"
+        if file in self.files:
+            (self.path / file).unlink(missing_ok=True)
+            self.files.remove(file)
+
+    def _write_parameters(self) -> None:
+        rows = self.design.parameters()
+        columns = {"run": pa.array(range(len(rows)), pa.int64())}
+        for key in ("seed", *(key for key in rows[0] if key != "seed")):
+            columns[key] = _typed([row[key] for row in rows])
+        self.write("parameters", pa.table(columns))
 
     def _write_failures(self) -> None:
         rows = [{"run": run} | vars(self.failures[run]) for run in sorted(self.failures)]
         self.write("failures", pa.Table.from_pylist(rows, schema=FAILURES))
+
+
+def _with_types(table: pa.Table) -> pa.Table:
+    """Return a table whose columns have a type each, text where nothing tells which.
+
+    Before version 3 pandas has no type for text, and Arrow none for a column of it without rows.
+    """
+    for place, column in enumerate(table.schema):
+        if pa.types.is_null(column.type):
+            empty_text = table[column.name].cast(pa.string())
+            table = table.set_column(place, column.with_type(pa.string()), empty_text)
+    return table
 
 
 def _typed(values: list[Any]) -> pa.Array:

@@ -1,34 +1,26 @@
-"""A study directory, read back as data frames."""
+"""A study directory, read back as data frames: what ``load_study`` returns."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
-from regretless.market.logs.counted import with_counts
-from regretless.scenarios.studies.analysis import contrasts as tests
-from regretless.scenarios.studies.analysis import measures as analysis
-from regretless.scenarios.studies.analysis import parameters as people
-from regretless.scenarios.studies.directory import TABLES, StudyDirectory
-from regretless.scenarios.studies.sampling import SampleSpec, calibration_table, sensitivity_table
+from regretless.scenarios.studies.analysis import parameters
+from regretless.scenarios.studies.directory import StudyDirectory
+from regretless.scenarios.studies.sampling import calibration_table
+from regretless.scenarios.studies.study_runs import StudyRuns
+from regretless.scenarios.studies.tables import STUDY_TABLES
 from regretless.scenarios.table_files import export
 
 
-def run_table(home: Path, name: str) -> pd.DataFrame:
-    """Read a table of a study's run; UserError if it is damaged or gone."""
-    try:
-        return pd.read_parquet(home / f"{name}.parquet", partitioning=None)
-    except (OSError, ValueError) as error:  # Arrow's own are either
-        reason = f"{home}: its table '{name}' is damaged or gone"
-        raise UserError(f"{reason}; remove that folder, then continue with --resume") from error
-
-
-class Study:
+class Study(StudyRuns):
     """What a study has found so far; ``docs/columns.md`` lists the tables' columns.
+
+    The tables are those that the study wrote. They are computed anew where they are of other runs
+    than are there now: while the study goes on, and after a folder of a run was removed.
 
     Parameters
     ----------
@@ -52,149 +44,74 @@ class Study:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = expanded(path)
-        record = StudyDirectory.record_in(self.path)
+        home = expanded(path)
+        record = StudyDirectory.record_in(home)
         if record is None:
-            raise UserError(f"{self.path} is not a study directory: give one with a study.json")
-        self.record: dict[str, Any] = record
-        self._file: dict[str, Any] = record["study"]["file"]
-
-    def runs(self) -> list[int]:
-        """Return the runs that are complete, in order."""
-        return list(self.homes())
-
-    def homes(self) -> dict[int, Path]:
-        """Return the folder of each complete run, in order."""
-        homes = {int(h.name.partition("=")[2]): h for h in self.path.glob("runs/run=*")}
-        return dict(sorted(homes.items()))
-
-    def parameters(self) -> pd.DataFrame:
-        """One row per run: ``run``, ``seed`` and the keys that vary."""
-        return pd.read_parquet(self.path / "parameters.parquet")
-
-    def failures(self) -> pd.DataFrame:
-        """One row per run that failed: ``run``, ``kind``, ``error``, ``traceback``."""
-        return pd.read_parquet(self.path / "failures.parquet")
-
-    def table(self, name: str) -> pd.DataFrame:
-        """Return a table of all complete runs, such as ``"regret_log"``, with ``run`` in front.
-
-        ``parameters()`` can be merged on ``run``. UserError if no run has that table.
-        """
-        parts = dict(self._each(name))
-        if not parts:
-            raise UserError(f"no run in {self.path} has a table '{name}'; check the name")
-        for run, part in parts.items():
-            part.insert(0, "run", run)
-        return pd.concat(parts.values(), ignore_index=True)
-
-    def _each(self, name: str) -> Iterator[tuple[int, pd.DataFrame]]:
-        for run, home in self.homes().items():
-            if (home / f"{name}.parquet").exists():
-                yield run, run_table(home, name)
-
-    def agents(self) -> pd.DataFrame:
-        """Return the agents of all complete runs."""
-        return self.table("agents")
-
-    def results(self) -> dict[str, pd.DataFrame]:
-        """Return by name every table that is computed from the runs."""
-        sample = self.sample
-        wanted = {"gains": self.has_branches, "windows": self.has_windows}
-        wanted |= {
-            "sensitivity": sample is not None,
-            "calibration": bool(sample and sample.targets),
-        }
-        return {name: getattr(self, name)() for name in TABLES[2:] if wanted.get(name, True)}
-
-    def export(self, folder: str | Path) -> list[Path]:
-        """Write every table of the study into a folder, as CSV and as LaTeX; return the files."""
-        own = {"parameters": self.parameters(), "failures": self.failures()}
-        return export(own | self.results(), expanded(folder))
+            raise UserError(f"{home} is not a study directory: give one with a study.json")
+        super().__init__(home, record)
 
     def cohorts(self) -> pd.DataFrame:
-        """One row per run and cohort, with the user's own measures."""
-        parts = []
-        for run, home in self.homes().items():
-            agents = run_table(home, "agents")
-            parts.append(analysis.cohorts_of(agents, run))
-            if (home / "measures.parquet").exists():
-                own = analysis.own_of(run_table(home, "measures"), agents)
-                parts[-1] = parts[-1].merge(own, "left", "cohort", suffixes=("", " (own)"))
-        if not parts:
-            return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
-        return pd.concat(parts, ignore_index=True)
-
-    @cached_property
-    def measures(self) -> pd.DataFrame:
-        """``cohorts`` with rows for everybody, and for the whole market."""
-        everybody = analysis.with_everybody(self.cohorts())
-        return analysis.with_market(everybody, self._each("rounds"))
+        """Return one row per run and cohort, with the user's own measures."""
+        return self.result("cohorts")
 
     def value(self) -> pd.DataFrame:
-        """Value of the forecast, in the utility's own units."""
-        return analysis.value_table(self.cohorts(), self.parameters(), self.ends)
+        """Return the value of the forecast, in the utility's own units."""
+        return self.result("value")
 
     def effects(self) -> pd.DataFrame:
-        """Means for each value of each key."""
-        return analysis.effects_table(self.measures, self._levels(), self.ends, self.within)
+        """Return the means for each value of each key."""
+        return self.result("effects")
 
     def pair_effects(self) -> pd.DataFrame:
-        """Means for each values of two keys."""
-        found = self.measures, self._levels(), self.ends, self.within
-        return analysis.effects_table(*found, pairs=True)
+        """Return the means for each values of two keys."""
+        return self.result("pair_effects")
 
     def contrasts(self) -> pd.DataFrame:
         """Return what each key and branch changes."""
-        found = self.table("branches") if self.has_branches else None
-        return tests.contrasts_table(self.measures, self._levels(), found, rules=self.rules)
+        return self.result("contrasts")
 
     def interactions(self) -> pd.DataFrame:
-        """How the contrasts of a key depend on another."""
-        return tests.interactions_table(self.measures, self._levels(), rules=self.rules)
+        """Return how the contrasts of a key depend on another."""
+        return self.result("interactions")
 
     def effects_by_parameter(self) -> pd.DataFrame:
-        """``effects`` among agents alike in a parameter of their utility."""
-        return people.named(
-            analysis.effects_table(self._parted, self._levels(), self.ends, self.within)
-        )
+        """Return ``effects`` among agents alike in a parameter of their utility."""
+        return self.result("effects_by_parameter")
 
     def contrasts_by_parameter(self) -> pd.DataFrame:
-        """``contrasts`` among agents alike in a parameter of their utility."""
-        return people.named(tests.contrasts_table(self._parted, self._levels(), rules=self.rules))
-
-    @cached_property
-    def _parted(self) -> pd.DataFrame:
-        return people.parted(self._people())
-
-    def _people(self) -> pd.DataFrame:
-        return self.agents() if self.runs() else pd.DataFrame(columns=["cohort", "run"])
+        """Return ``contrasts`` among agents alike in a parameter of their utility."""
+        return self.result("contrasts_by_parameter")
 
     def regression(self, *measures: str, on: Sequence[str] | None = None) -> pd.DataFrame:
         """Regress measures of agents on parameters and keys.
 
         ``measures`` are columns of ``agents``, by default the mean loss and the regrets that were
-        kept; ``on`` names parameters and keys, by default all that differ.
+        kept; ``on`` names parameters and keys, by default all that differ. UserError if a name is
+        unknown, or if statsmodels, of the extra ``stats``, is needed and not installed.
         """
-        agents, controls = self._people(), self.rules.controls
+        if not measures and on is None:
+            return self.result("regression")
+        agents = self.agents_if_any()
         for name in measures:
             if name not in agents:
                 raise UserError(f"regression of '{name}': {closest(name, map(str, agents))}")
-        known = [name for name in measures or people.MEASURED if name in agents]
-        return people.regression_table(agents, self.parameters(), known, on=on, controls=controls)
+        kept = [name for name in measures or parameters.MEASURED if name in agents]
+        return parameters.regression_table(
+            agents, self.parameters(), kept, on=on, controls=self.rules.controls
+        )
 
     def gains(self) -> pd.DataFrame:
         """Return what each branch did to each agent."""
-        return tests.gains_table(self.table("branches"), self.parameters(), ends=self.ends)
+        return self.result("gains")
 
     def sensitivity(self) -> pd.DataFrame:
-        """How strongly each sampled key moves a measure."""
+        """Return how strongly each sampled key moves a measure."""
         if self.sample is None:
             raise UserError(f"{self.path}: nothing was sampled; give the study file a [sample]")
-        return sensitivity_table(self.cohorts(), self.parameters(), self.sample)
+        return self.result("sensitivity")
 
     def calibration(self, targets: Mapping[str, float] | None = None) -> pd.DataFrame:
-        """Keys that give what was observed.
+        """Return the keys that give what was observed.
 
         ``targets`` are measures with their values, by default those of the study file.
         """
@@ -204,67 +121,43 @@ class Study:
         if sample is None or not sample.own_seeds or not sample.targets:
             wanted = "a [sample] of method 'latin-hypercube' with targets"
             raise UserError(f"{self.path}: nothing to calibrate; give the study file {wanted}")
+        if targets is None:
+            return self.result("calibration")
         return calibration_table(self.cohorts(), self.parameters(), sample)
 
     def windows(self) -> pd.DataFrame:
-        """Regret over windows of rounds; empty without windows."""
-        parts = [pd.DataFrame(columns=["run", *analysis.WINDOW, *analysis.LOSSES])]
-        homes = self.homes()
-        for run, own in self._each("windows"):
-            agents = run_table(homes[run], "agents")
-            cohort = own["agent"].map(agents.set_index("agent")["cohort"])
-            rows = with_counts(own.assign(cohort=cohort), agents)
-            parts.append(analysis.losses_of(rows, analysis.WINDOW).reset_index().assign(run=run))
-        found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
-        return analysis.windows_table(found, self.parameters(), self.ends)
+        """Return regret over windows of rounds; no rows without windows."""
+        return self.result("windows")
 
-    @property
-    def has_branches(self) -> bool:
-        """Whether the study has branches, and runs that took them."""
-        return bool(self._file.get("branch") and self.runs())
+    def result(self, name: str) -> pd.DataFrame:
+        """Return a table of ``STUDY_TABLES`` as it was written, or computed from today's runs."""
+        written = self._written(name)
+        return STUDY_TABLES[name].of(self) if written is None else written
 
-    @property
-    def has_windows(self) -> bool:
-        """Whether the study's runs take regret over windows of rounds."""
-        return any(key.partition(".")[0] == "windows" for key in self._keys())
+    def has_result(self, name: str) -> bool:
+        """Whether the study has a table of ``STUDY_TABLES``, written or to be computed."""
+        return STUDY_TABLES[name].available(self) or self._written(name) is not None
 
-    @property
-    def sample(self) -> SampleSpec | None:
-        """What was sampled from ranges; None where values were listed."""
-        sample = self._file.get("sample")
-        return None if sample is None else SampleSpec.model_validate(sample)
+    def results(self) -> dict[str, pd.DataFrame]:
+        """Return by name every table of ``STUDY_TABLES`` that the study has."""
+        return {name: self.result(name) for name in STUDY_TABLES if self.has_result(name)}
 
-    @property
-    def rules(self) -> tests.Rules:
-        """How differences are tested: controls and margins are the study file's."""
-        keys = self._levels()
-        control = tests.controls_of(self._file.get("control"), {str(k): keys[k] for k in keys})
-        return tests.Rules(self.ends, self.within, control, self._file.get("margin"))
+    def export(self, folder: str | Path) -> list[Path]:
+        """Write every table of the study into a folder, as CSV and as LaTeX; return the files."""
+        tables = {"parameters": self.parameters(), "failures": self.failures()}
+        return export(tables | self.results(), expanded(folder))
 
-    @property
-    def ends(self) -> analysis.Ends:
-        """How means over seeds get their intervals: seeds may be replicates of one history."""
-        replicated = "data.bootstrap" in self._keys()
-        return analysis.replicates if replicated else analysis.interval
-
-    @property
-    def within(self) -> dict[str, analysis.Range]:
-        """The ranges of measures that have one, those of the user's own as registered."""
-        own = self.record.get("within", {})
-        return analysis.WITHIN | {name: (low, high) for name, (low, high) in own.items()}
-
-    def _levels(self) -> pd.DataFrame:
-        """Return the parameters without keys that were sampled: none has a value twice."""
-        known = self.parameters()
-        return known if self.sample is None else known[["run", "seed"]]
-
-    def _keys(self) -> set[str]:
-        """Return the dotted keys of the base scenario's tables and of the study."""
-        base, grid = self.record["study"]["base"], self._file["grid"]
-        found = {f"{k}.{key}" for k, own in base.items() if isinstance(own, dict) for key in own}
-        labelled = [values for values in grid.values() if isinstance(values, dict)]
-        labels = [keys for values in labelled for keys in values.values()]
-        return found.union(self._file["set"], grid, *self._file["list"], *labels)
+    def _written(self, name: str) -> pd.DataFrame | None:
+        """Return a table as it was written, None if it is not of the runs that are there now."""
+        try:
+            runs = pq.read_table(self.path / "cohorts.parquet", columns=["run"])["run"]
+            if set(runs.to_pylist()) != set(self.runs()):
+                return None
+            table = pd.read_parquet(self.path / f"{name}.parquet")
+        except (OSError, ValueError, LookupError):  # it is damaged or not there
+            return None
+        has_all_columns = STUDY_TABLES[name].columns.keys() <= set(table)  # as this version has
+        return table if has_all_columns else None
 
 
 def load_study(path: str | Path) -> Study:

@@ -48,10 +48,12 @@ from regretless.scenarios.studies.analysis.measures import (
     with_everybody,
 )
 
-FEWEST = 8  # points from which anything is estimated
-RESAMPLES, SEED = 999, 0  # of the bootstrap
-NEAREST = 0.5
-QUANTILES = (0.5, 0.025, 0.975)
+MIN_POINTS = 8  # from which anything is estimated
+N_RESAMPLES = 999  # of the bootstrap
+BOOTSTRAP_SEED = 0
+NEAREST_SHARE = 0.5  # of the runs, which count for the calibration
+QUANTILES = (0.5, 0.025, 0.975)  # of which the first is the estimate
+MAX_ROUNDING = 1e-12  # of a measure that does not vary
 SENSITIVITY = {
     **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
     "runs": "int64",
@@ -88,22 +90,27 @@ class Span(Strict):
     @property
     def ends(self) -> Array:
         """The ends on the scale that is sampled; whole numbers reach half a unit beyond."""
-        half = 0.5 if self.whole else 0.0
-        ends = np.array([self.low - half, self.high + half])
+        half_unit = 0.5 if self.whole else 0.0
+        ends = np.array([self.low - half_unit, self.high + half_unit])
         return np.log(ends) if self.log else ends
 
     def values(self, share: Array) -> list[float | int]:
         """Return the values at shares of the range, from 0 to 1."""
         low, high = self.ends
-        found = low + share * (high - low)
-        found = np.clip(np.exp(found) if self.log else found, self.low, self.high)
-        return list(map(int, np.rint(found)) if self.whole else map(float, found))
+        values = low + share * (high - low)
+        if self.log:
+            values = np.exp(values)
+        values = np.clip(values, self.low, self.high)
+        if self.whole:
+            return [int(value) for value in np.rint(values)]
+        return [float(value) for value in values]
 
     def shares(self, values: Array) -> Array:
         """Return which shares of the range values are, strictly between 0 and 1."""
         low, high = self.ends
-        found = (np.log(values) if self.log else values) - low
-        return np.asarray(np.clip(found / (high - low), 1e-6, 1 - 1e-6))
+        scaled = np.log(values) if self.log else values
+        shares = (scaled - low) / (high - low)
+        return np.asarray(np.clip(shares, 1e-6, 1 - 1e-6))
 
 
 class SampleSpec(Strict):
@@ -134,8 +141,8 @@ class SampleSpec(Strict):
 
     @model_validator(mode="after")
     def _enough(self) -> "SampleSpec":
-        if self.points < FEWEST:
-            raise ValueError(f"points = {self.points}: give at least {FEWEST}")
+        if self.points < MIN_POINTS:
+            raise ValueError(f"points = {self.points}: give at least {MIN_POINTS}")
         if self.method == "sobol" and self.points & (self.points - 1):
             raise ValueError(f"points = {self.points}: give a power of 2 to method 'sobol'")
         if self.method == "sobol" and self.targets:
@@ -153,16 +160,23 @@ class SampleSpec(Strict):
 
     def settings(self) -> list[dict[str, Any]]:
         """Return the keys of every setting; of ``sobol`` A, then B, then A with one column of B."""
-        d = len(self.keys)
+        n_keys = len(self.keys)
         if self.own_seeds:
-            shares = qmc.LatinHypercube(d, rng=self.seed).random(self.points)
+            shares = qmc.LatinHypercube(n_keys, rng=self.seed).random(self.points)
         else:
-            first, second = np.split(qmc.Sobol(2 * d, rng=self.seed).random(self.points), 2, 1)
-            mixed = [np.where(np.arange(d) == key, second, first) for key in range(d)]
-            shares = np.concatenate([first, second, *mixed])
-        pairs = zip(self.keys.values(), shares.T, strict=True)
-        columns = [span.values(share) for span, share in pairs]
-        return [dict(zip(self.keys, row, strict=True)) for row in zip(*columns, strict=True)]
+            both = qmc.Sobol(2 * n_keys, rng=self.seed).random(self.points)
+            first, second = np.split(both, 2, axis=1)  # the blocks A and B
+            blocks = [first, second]
+            for key in range(n_keys):
+                mixed = first.copy()
+                mixed[:, key] = second[:, key]
+                blocks.append(mixed)
+            shares = np.concatenate(blocks)
+        settings: list[dict[str, Any]] = [{} for _ in shares]
+        for place, (key_name, span) in enumerate(self.keys.items()):
+            for setting, value in zip(settings, span.values(shares[:, place]), strict=True):
+                setting[key_name] = value
+        return settings
 
 
 def measured(cohorts: pd.DataFrame) -> pd.DataFrame:
@@ -182,50 +196,66 @@ def sensitivity_table(
     ``seed`` and the keys. Measures that do not vary are left out, and where a run of a ``sobol``
     design is missing, everything is.
     """
+    if cohorts.empty:
+        return laid_out([], SENSITIVITY)
     table = measured(cohorts)
-    moving = table.loc[:, table.max() - table.min() > 1e-12]
+    varying = table.loc[:, table.max() - table.min() > MAX_ROUNDING]
+    rows: list[list[Any]] = []
     if sample.own_seeds:
-        rows = list(_ranked(moving, parameters, sample))
-    else:
-        rows = list(_sobol(moving, sample)) if len(table) == len(parameters) else []
+        rows += _rank_correlations(varying, parameters, sample)
+    elif len(table) == len(parameters):
+        rows += _sobol_indices(varying, sample)
     return laid_out(rows, SENSITIVITY)
 
 
-def _ranked(
+def _rank_correlations(
     table: pd.DataFrame, parameters: pd.DataFrame, sample: SampleSpec
 ) -> Iterator[list[Any]]:
+    """Yield a row per measure and key: Spearman's correlation, with Fisher's 95 % interval."""
     keys = parameters.set_index("run").loc[table.index]
-    reach = 1.96 / np.sqrt(max(len(table) - 3, 1))
+    half = 1.96 / np.sqrt(max(len(table) - 3, 1))  # of the interval, on Fisher's scale
     for where in table.columns:
         for key in sample.keys:
-            found = float(stats.spearmanr(keys[key], table[where]).statistic)
-            middle = np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12))
-            ends = np.tanh([middle - reach, middle + reach])
-            yield [key, "rank correlation", *where, len(table), found, *ends]
+            correlation = float(stats.spearmanr(keys[key], table[where]).statistic)
+            middle = np.arctanh(np.clip(correlation, -1 + 1e-12, 1 - 1e-12))
+            ends = np.tanh([middle - half, middle + half])
+            yield [key, "rank correlation", *where, len(table), correlation, *ends]
 
 
-def _sobol(table: pd.DataFrame, sample: SampleSpec) -> Iterator[list[Any]]:
-    every = np.arange(sample.points)
+def _sobol_indices(table: pd.DataFrame, sample: SampleSpec) -> Iterator[list[Any]]:
+    """Yield a row per measure, order and key: Sobol's index with its 95 % bootstrap interval.
+
+    The indices are those of ``scipy.stats.sobol_indices``. Its own bootstrap takes no generator,
+    so that no two of its intervals are the same, and it fails where there is one key.
+    """
+    points = np.arange(sample.points)
     for where in table.columns:
-        blocks = table[where].to_numpy().reshape(len(sample), -1).mean(1).reshape(-1, len(every))
+        # Means over the seeds of each setting: a row per block (A, B, then A with a column of B).
+        by_setting = table[where].to_numpy().reshape(len(sample), -1).mean(axis=1)
+        blocks = by_setting.reshape(-1, len(points))
         centred = blocks - blocks[:2].mean()
 
-        def indices(rows: Indices, blocks: Array = centred) -> Array:
-            a, b, ab = blocks[0, rows], blocks[1, rows], blocks[2:, rows]
-            found = np.stack([(b * (ab - a)).mean(-1), ((a - ab) ** 2).mean(-1) / 2])
-            return np.asarray(found / np.var([a, b]))  # (2, d)
+        def indices(chosen: Indices, blocks: Array = centred) -> Array:
+            """Return first and total orders (2, d) from some of the points."""
+            a = blocks[0, chosen]
+            b = blocks[1, chosen]
+            mixed = blocks[2:, chosen]
+            first_order = (b * (mixed - a)).mean(axis=-1)
+            total_order = ((a - mixed) ** 2).mean(axis=-1) / 2
+            return np.asarray(np.stack([first_order, total_order]) / np.var([a, b]))
 
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(BOOTSTRAP_SEED)
         with warnings.catch_warnings(), np.errstate(all="ignore"):  # ends may be empty
             warnings.simplefilter("ignore", RuntimeWarning)
-            found = np.nan_to_num(indices(every), posinf=0, neginf=0)
-            again = stats.bootstrap(
-                (every,), indices, n_resamples=RESAMPLES, vectorized=False, rng=rng
-            ).confidence_interval
-        for order, index in enumerate(("first order", "total order")):
+            estimates = np.nan_to_num(indices(points), posinf=0, neginf=0)
+            resampled = stats.bootstrap(
+                (points,), indices, n_resamples=N_RESAMPLES, vectorized=False, rng=rng
+            )
+        low, high = resampled.confidence_interval
+        for order, name in enumerate(("first order", "total order")):
             for place, key in enumerate(sample.keys):
-                ends = (float(own[order, place]) for own in (found, again.low, again.high))
-                yield [key, index, *where, len(table), *ends]
+                figures = (float(array[order, place]) for array in (estimates, low, high))
+                yield [key, name, *where, len(table), *figures]
 
 
 def calibration_table(
@@ -236,51 +266,69 @@ def calibration_table(
     ``runs`` were near enough to count; NaN where the runs do not reach what was observed. UserError
     if some run has no number of a target.
     """
-    table, observed = measured(cohorts), np.array(list(sample.targets.values()))
-    columns = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
-    known: dict[str, Any] = {where[1]: where for where in columns}  # everybody's, if several are
-    known |= {".".join(where): where for where in columns}
+    if cohorts.empty:
+        return laid_out([], CALIBRATION)
+    table = measured(cohorts)
+    observed = np.array(list(sample.targets.values()))
+    everybody_last = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
+    column_of: dict[str, Any] = {}
+    for where in everybody_last:  # without a cohort: everybody's, if several have it
+        column_of[where[1]] = where
+    for where in everybody_last:
+        column_of[".".join(where)] = where
     for target in sample.targets:
-        if target not in known:
+        if target not in column_of:
             cure = "choose one that every run has"
             raise UserError(f"sample.targets.{target}: not every run measured it; {cure}")
-    moments = table[[known[target] for target in sample.targets]].to_numpy()
-    spread = np.median(np.abs(moments - np.median(moments, axis=0)), axis=0)
-    apart = (moments - observed) / np.where(spread > 0, spread, 1.0)
-    distance, weights = np.linalg.norm(apart, axis=1), np.zeros(len(moments))
-    inside = (moments.min(0) <= observed) & (observed <= moments.max(0))
-    if inside.all() and len(moments) >= FEWEST:
-        width = max(float(np.quantile(distance, NEAREST)), np.finfo(np.float64).tiny)
-        weights = np.maximum(1 - (distance / width) ** 2, 0.0)
-    keys, rows = parameters.set_index("run").loc[table.index], []
+    moments = table[[column_of[target] for target in sample.targets]].to_numpy()
+    weights = _weights(moments, observed)
+    apart = (moments - observed) / _median_deviations(moments)
+    keys = parameters.set_index("run").loc[table.index]
+    n_counted = int((weights > 0).sum())
+    rows = []
     for key, span in sample.keys.items():
-        found = _estimate(span, keys[key].to_numpy(), weights, apart)
-        rows.append([key, int((weights > 0).sum()), *found, float(span.low), float(span.high)])
+        estimate = _estimate(span, keys[key].to_numpy(), weights, apart)
+        rows.append([key, n_counted, *estimate, float(span.low), float(span.high)])
     return laid_out(rows, CALIBRATION)
+
+
+def _median_deviations(moments: Array) -> Array:
+    """Return the unit of each moment of all runs (N, m): its median deviation, 1 of none."""
+    spread = np.median(np.abs(moments - np.median(moments, axis=0)), axis=0)
+    return np.asarray(np.where(spread > 0, spread, 1.0))
+
+
+def _weights(moments: Array, observed: Array) -> Array:
+    """Return how much each run (N,) counts; nothing where runs do not reach what was observed."""
+    is_reached = (moments.min(axis=0) <= observed) & (observed <= moments.max(axis=0))
+    if not is_reached.all() or len(moments) < MIN_POINTS:
+        return np.zeros(len(moments))
+    distance = np.linalg.norm((moments - observed) / _median_deviations(moments), axis=1)
+    width = max(float(np.quantile(distance, NEAREST_SHARE)), np.finfo(np.float64).tiny)
+    return np.asarray(np.maximum(1 - (distance / width) ** 2, 0.0))
 
 
 def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[float]:
     """Return the weighted quantiles of a key, adjusted by regression on how far moments are."""
     if not weights.any():
-        return [np.nan] * 3
+        return [np.nan] * len(QUANTILES)
     phi = logit(span.shares(values))
     design = np.column_stack([np.ones(len(phi)), apart])
     root = np.sqrt(weights)
-    beta = np.linalg.lstsq(design * root[:, None], phi * root, rcond=None)[0][1:]
+    beta = np.linalg.lstsq(design * root[:, np.newaxis], phi * root, rcond=None)[0][1:]
     adjusted = phi - apart @ beta
     order = np.argsort(adjusted, kind="stable")
     levels = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     quantiles = expit(np.interp(QUANTILES, levels, adjusted[order]))
-    return list(map(float, span.values(quantiles)))
+    return [float(value) for value in span.values(quantiles)]
 
 
 def check_targets(sample: SampleSpec, scenario: ScenarioSpec) -> None:
     """Raise UserError for a target that no run of a scenario can have."""
-    known = {*scenario.measures} | {
-        f"{cohort}.{measure}"
-        for cohort in (*(own.name for own in scenario.cohort), EVERYBODY)
-        for measure in (*MEASURES, *scenario.measures)
-    }
+    measures = [*MEASURES, *scenario.measures]
+    known = set(scenario.measures)
+    for cohort in (*(cohort.name for cohort in scenario.cohort), EVERYBODY):
+        known.update(f"{cohort}.{measure}" for measure in measures)
     for target in sample.targets:
         if target not in known:
             raise UserError(f"sample.targets.{target}: no such measure; {closest(target, known)}")

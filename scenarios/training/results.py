@@ -67,9 +67,10 @@ def says_nothing(row: Mapping[Any, Any]) -> bool:
 class TrainingDirectory(RecordedDirectory):
     """Where a training goes; ``about`` is what is trained, and how."""
 
-    KIND, RECORD = "training", "training.json"
-    KEYS: ClassVar = {"training": dict, "files": list}
-    KNOWN = re.compile(rf"{re.escape(CHECKPOINT)}|{TABLE}|{CURVE}|attack-[\w-]+\.toml")
+    KIND = "training"
+    RECORD = "training.json"
+    RECORD_KEYS: ClassVar = {"training": dict, "files": list}
+    FILE_NAMES = re.compile(rf"{re.escape(CHECKPOINT)}|{TABLE}|{CURVE}|attack-[\w-]+\.toml")
 
     def __init__(self, path: Path, about: dict[str, Any], cohorts: Iterable[str]) -> None:
         super().__init__(path, {CHECKPOINT, TABLE, CURVE, *map(file_of, cohorts)})
@@ -86,7 +87,7 @@ class TrainingDirectory(RecordedDirectory):
         """Make room for a new training: an earlier one's files give way."""
         before = self.listed(self.record_in(self.path))
         self._record("interrupted", before)  # first: from now on it is known whose they are
-        self.clear(before)
+        self.remove_files(before)
         self._record("interrupted", {CHECKPOINT})
 
     def save(self, found: Sequence[Checkpointable]) -> None:

@@ -7,10 +7,11 @@ import mesa
 import numpy as np
 import pytest
 
-from benchmarks import duels, works
+from benchmarks import duels, rounds, works
 from benchmarks.__main__ import main
 from benchmarks.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
 from benchmarks.duels import DisagreementError, Duel
+from regretless import load
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
 WORKS |= {"order-book", "book-losses"}
@@ -85,3 +86,24 @@ def test_a_bad_target_is_refused_before_the_clock_starts(
     complaint = capsys.readouterr().err
     assert (stopped.value.code, complaint.count("\n")) == (2, 1)
     assert complaint.startswith("python -m benchmarks: --json ")
+
+
+def test_a_round_is_timed_and_its_shares_add_up_to_no_more_than_all() -> None:
+    row = rounds.row("insider", 3)
+    assert row["scenario"] == "insider"
+    assert row["milliseconds"] > 0
+    shares = [row[part] for part in rounds.PARTS]
+    assert all(share > 0 for share in shares)
+    assert sum(shares) <= 1
+
+
+def test_clocks_are_taken_out_again_and_change_nothing() -> None:
+    model = load("umbrellas", rounds=6).build(seed=3)
+    undisturbed = load("umbrellas", rounds=6).build(seed=3)
+    undisturbed.run()
+    with rounds.clocks(model) as stopwatch:
+        model.run(3)
+    seconds = dict(stopwatch.seconds)
+    model.run()
+    assert stopwatch.seconds == seconds
+    assert model.regret_frame().equals(undisturbed.regret_frame())

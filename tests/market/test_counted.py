@@ -47,9 +47,9 @@ def handed_out(spec: Any, _: Any) -> Any:
 @pytest.mark.parametrize("name", MARKETS)
 def test_a_counted_crowd_is_the_listed_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To rounding errors: few rounds, since sums in another order differ, and markets answer."""
-    monkeypatch.setattr(populations, "_shared", handed_out)
+    monkeypatch.setattr(populations, "draw_types", handed_out)
     monkeypatch.setattr(
-        populations, "drawn_multiplicity", lambda spec, _: np.bincount(handed_out(spec, None))
+        populations, "draw_multiplicity", lambda spec, _: np.bincount(handed_out(spec, None))
     )
     goods, market, cohort = MARKETS[name]
     both = [scenario(cohort | {"multiplicity": n}, market, goods, rounds=8) for n in (False, True)]
@@ -95,7 +95,7 @@ def test_those_who_draw_follow_their_strategy() -> None:
 @pytest.mark.parametrize("response", [{}, {"response": "quantal", "eta": 5.0}])
 def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Raw) -> None:
     made = scenario(response | {"count": 10**9, "types": 40}, {"impact": 0.3}, 3)
-    assert made.peopled.cohort[0].multiplicity  # unasked
+    assert made.resolved.cohorts[0].multiplicity  # unasked
     model = made.build(seed=2)
     model.run(4)
     agents = model.agents_frame()

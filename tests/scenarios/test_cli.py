@@ -203,7 +203,7 @@ def test_a_dry_run_draws_few_agents_of_a_cohort(
     build = Scenario.build
 
     def counted(self: Scenario) -> MarketModel:
-        counts.extend(cohort.count for cohort in self.peopled.cohort)
+        counts.extend(cohort.count for cohort in self.resolved.cohorts)
         return build(self)
 
     monkeypatch.setattr(Scenario, "build", counted)

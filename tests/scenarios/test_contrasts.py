@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from worlds import NATURE, study
 
 from regretless.market.core.errors import UserError
@@ -154,6 +155,12 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     words = found.apply(contrasts.equivalent, axis=1)
     assert set(words) == {"", "equivalent within 0.05"}
     assert (words[found["measure"] == "swap_regret_mean"] != "").all()
+
+
+def test_holms_method_is_that_of_statsmodels() -> None:
+    p_values = RNG.uniform(size=40) ** 3
+    expected = multipletests(p_values, method="holm")[1]
+    np.testing.assert_allclose(holm(p_values), expected, rtol=1e-14)
 
 
 def study_of_differences(seeds: int, spread: float) -> pd.DataFrame:

@@ -238,7 +238,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     stopped(text, out, at=at)
     played = len(pd.read_parquet(out / "rounds.parquet"))
     assert status(out) == "interrupted"
-    assert at <= played < told(text).peopled.rounds
+    assert at <= played < told(text).resolved.rounds
     agents = pd.read_parquet(out / "agents.parquet")
     alone = told(text).build()
     alone.run(played)

@@ -20,7 +20,7 @@ from regretless.market.model import MarketModel
 from regretless.market.numerics import storage
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.logs import run_directory
+from regretless.scenarios.logs import table_parts
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.run import Options, run
 
@@ -114,8 +114,10 @@ def test_a_log_holds_each_path_in_one_place(
     A reader of one path skips other row groups, by the least and the greatest agent of each.
     """
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 7)
-    for name, rows in {"FEWEST": 40, "MOST": 80, "GROUP": 30, "OPEN": 3}.items():
-        monkeypatch.setattr(run_directory, name, rows)
+    monkeypatch.setattr(table_parts, "MIN_ROWS_PER_PASS", 40)
+    monkeypatch.setattr(table_parts, "MAX_ROWS_PER_PASS", 80)
+    monkeypatch.setattr(table_parts, "ROWS_PER_GROUP", 30)
+    monkeypatch.setattr(table_parts, "MAX_OPEN_PARTS", 3)
     run(scenario(), Options(tmp_path / "run", form))
     log = read_run(tmp_path / "run")[1]["regret_log"]
     kept = worlds.played(scenario()).regret_frame()

@@ -39,7 +39,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
 from regretless.market.records import OutcomeDistribution
-from regretless.scenarios.logs.ownership import held
+from regretless.scenarios.logs.directory_lock import hold_directory
 
 USUAL = journal.CHUNK_ROUNDS
 CHUNK = 8  # rounds, of runs of 20 that stop by themselves: two full chunks and a rest
@@ -462,7 +462,7 @@ def test_runs_without_a_directory_are_numbered(call: Call) -> None:
 
 def test_a_file_of_the_users_is_never_touched(call: Call, refused: Refused) -> None:
     """Nor is one in the way replaced, nor a folder of other files or another writer's used."""
-    with held(Path("logs")):
+    with hold_directory(Path("logs")):
         assert "another process" in refused(*RUN)
     play(TINY)
     names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp", "notes.txt")

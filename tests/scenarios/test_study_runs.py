@@ -30,7 +30,7 @@ from written import tables
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import override, read
 from regretless.scenarios.executor import DIED, Cluster, collect
-from regretless.scenarios.logs.ownership import held
+from regretless.scenarios.logs.directory_lock import hold_directory
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
@@ -255,7 +255,7 @@ def test_a_study_has_one_writer_one_file_and_one_version(desk: Path, finished: S
     ):
         with pytest.raises(UserError, match=told):
             conduct(design, options)
-    with held(desk / "busy"), pytest.raises(UserError, match="another process"):
+    with hold_directory(desk / "busy"), pytest.raises(UserError, match="another process"):
         conduct(own, Options(desk / "busy", jobs=1))
     assert not (desk / "busy").exists()
     assert tables(desk) == before

@@ -21,7 +21,7 @@ doi:10.1007/BF01068419): the greater of their p-values, by Holm's method for all
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import means_of
 from regretless.market.regret.inference import CONFIDENCE_LEVEL, critical, holm
 from regretless.scenarios.studies.analysis.measures import (
+    INTERVAL,
     MEASURES,
     NORMALISED,
     OF_MARKET,
@@ -49,15 +50,18 @@ from regretless.scenarios.studies.analysis.measures import (
 )
 
 GAINS = ("gain", "loss_gain")  # of branches
-NOTHING = 1e-12  # a difference that is rounding
-FEWEST_SEEDS_FOR_MAX_T = 40
+MAX_ROUNDING = 1e-12  # of a difference: below, it is none
+MIN_SEEDS_FOR_MAX_T = 40
 TESTED = dict.fromkeys(
     ["p_adjusted", "simultaneous_low", "simultaneous_high", "margin", "p_equivalence"], "float64"
 )
+TESTED_MEAN = SEEDS | {"same_scale": "bool"} | TESTED  # columns of a difference beside its words
 AGENTS = ["branch", "cohort", "agent"]
-STEP, OTHER = ("key", "value", "against"), ("other_key", "other_value", "other_against")
-CONTRAST = dict.fromkeys([*STEP, "cohort", "measure"], "str")
-INTERACTION = dict.fromkeys([*STEP, *OTHER, "cohort", "measure"], "str")
+GAINS_OF_AGENTS = {"branch": "str", "cohort": "str", "agent": "int64"} | SEEDS
+STEP_COLUMNS = ("key", "value", "against")
+OTHER_STEP_COLUMNS = ("other_key", "other_value", "other_against")
+CONTRAST = dict.fromkeys([*STEP_COLUMNS, "cohort", "measure"], "str")
+INTERACTION = dict.fromkeys([*STEP_COLUMNS, *OTHER_STEP_COLUMNS, "cohort", "measure"], "str")
 
 
 @dataclass(frozen=True)
@@ -72,45 +76,78 @@ class Rules:
     controls: Mapping[str, Any] = field(default_factory=dict)
     margin: float | Mapping[str, float] | None = None
 
+    def margin_of(self, measure: str) -> float:
+        """Return up to what a difference of a measure counts as none; NaN if nothing says so."""
+        if self.margin is None:
+            return np.nan
+        if isinstance(self.margin, Mapping):
+            return self.margin.get(measure, np.nan)
+        return self.margin if self.within.get(measure) == (0.0, 1.0) else np.nan
 
-# The words of a row's columns, a difference by seed (NaN where a pair is missing), and whether
-# losses are normalised alike on both sides.
-Difference = tuple[dict[str, str], "pd.Series[float]", bool]
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """What a step in one key, or in two together, makes to a measure of a cohort.
+
+    Attributes
+    ----------
+    words : dict
+        The text columns of its row, among them ``cohort`` and ``measure``.
+    by_seed : Series
+        The difference at each seed; NaN where a pair is missing.
+    has_same_scale : bool
+        Whether losses are normalised alike on both sides.
+    """
+
+    words: dict[str, str]
+    by_seed: "pd.Series[float]"
+    has_same_scale: bool
 
 
-def family(found: Sequence[Difference], columns: Mapping[str, Any], rules: Rules) -> pd.DataFrame:
+def family(
+    differences: Sequence[Difference], columns: Mapping[str, str], rules: Rules
+) -> pd.DataFrame:
     """Lay out differences as a table with intervals and tests; ``columns`` are of their words."""
     rows = []
-    for words, by_seed, same in found:
-        values, within = by_seed.dropna().to_numpy(), rules.within.get(words["measure"])
-        ends = rules.ends(values, range_of_difference(within))
-        own = rules.margin if within == (0.0, 1.0) else None
-        if isinstance(rules.margin, Mapping):
-            own = rules.margin.get(words["measure"])
-        rows.append([*words.values(), len(values), *ends, same, *[np.nan] * 3, own, np.nan])
-    table = laid_out(rows, dict(columns) | SEEDS | {"same_scale": "bool"} | TESTED)
-    known = np.flatnonzero(table["seeds"] >= 2)
-    if not len(known):
+    for difference in differences:
+        measure = difference.words["measure"]
+        values = difference.by_seed.dropna().to_numpy()
+        ends = rules.ends(values, range_of_difference(rules.within.get(measure)))
+        row = {"seeds": len(values)} | dict(zip(INTERVAL, ends, strict=True))
+        row |= {"same_scale": difference.has_same_scale, "margin": rules.margin_of(measure)}
+        rows.append(difference.words | row)
+    types = dict(columns) | TESTED_MEAN
+    table = pd.DataFrame(rows, columns=list(types)).astype(types)
+    tested_rows = np.flatnonzero(table["seeds"] >= 2)
+    if not len(tested_rows):
         return table
-    differences, tested = [found[int(i)][1] for i in known], table.iloc[known]
-    mean, seeds = tested["mean"].to_numpy(), tested["seeds"].to_numpy()
-    count = 1 if rules.ends is replicates else seeds
-    error = np.array([one.std(ddof=1) for one in differences]) / np.sqrt(count)
-    common = pd.concat(differences, axis=1).dropna()
-    if len(common) >= FEWEST_SEEDS_FOR_MAX_T:
-        half = critical(common.to_numpy()) * error
+
+    tested = table.iloc[tested_rows]
+    by_seed = [differences[int(row)].by_seed for row in tested_rows]
+    mean = tested["mean"].to_numpy()
+    n_seeds = tested["seeds"].to_numpy()
+    deviation = np.array([values.std(ddof=1) for values in by_seed])
+    seeds_are_replicates = rules.ends is replicates  # of one history, and not of a mean
+    error = deviation / np.sqrt(1 if seeds_are_replicates else n_seeds)
+    common_seeds = pd.concat(by_seed, axis=1).dropna()
+    if len(common_seeds) >= MIN_SEEDS_FOR_MAX_T:
+        half = critical(common_seeds.to_numpy()) * error
     else:
-        half = (
-            stdtrit(seeds - 1, 1 - (1 - CONFIDENCE_LEVEL) / (2 * len(known))) * error
-        )  # Bonferroni
-    least, most = _extreme_differences(tested["measure"], rules)
-    table.loc[known, "p_adjusted"] = holm(2 * _above(np.abs(mean), error, seeds))
-    table.loc[known, "simultaneous_low"] = np.maximum(mean - half, least)
-    table.loc[known, "simultaneous_high"] = np.minimum(mean + half, most)
+        bonferroni_level = 1 - (1 - CONFIDENCE_LEVEL) / (2 * len(tested_rows))
+        half = stdtrit(n_seeds - 1, bonferroni_level) * error
+    least, greatest = _extreme_differences(tested["measure"], rules)
+    table.loc[tested_rows, "simultaneous_low"] = np.maximum(mean - half, least)
+    table.loc[tested_rows, "simultaneous_high"] = np.minimum(mean + half, greatest)
+    p_values = 2 * _p_value_above_zero(np.abs(mean), error, n_seeds)
+    table.loc[tested_rows, "p_adjusted"] = holm(p_values)
+
     margin = tested["margin"].to_numpy()
-    some = ~np.isnan(margin)
-    one_sided = _above((margin - np.abs(mean))[some], error[some], seeds[some])
-    table.loc[known[some], "p_equivalence"] = holm(one_sided)
+    has_margin = ~np.isnan(margin)
+    distance_to_margin = margin - np.abs(mean)
+    p_values = _p_value_above_zero(
+        distance_to_margin[has_margin], error[has_margin], n_seeds[has_margin]
+    )
+    table.loc[tested_rows[has_margin], "p_equivalence"] = holm(p_values)
     return table
 
 
@@ -130,17 +167,17 @@ def _extreme_differences(measures: "pd.Series[str]", rules: Rules) -> tuple[Arra
     return np.array(least), np.array(most)
 
 
-def _above(distance: Array, error: Array, seeds: Array) -> Array:
-    """Return the p-value of means so far above 0: 1/2 of none at all, without an error 0 or 1."""
+def _p_value_above_zero(distance: Array, error: Array, n_seeds: Array) -> Array:
+    """Return the p-values of means (J,) so far above 0: 1/2 at 0, without an error 0 or 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(np.abs(distance) < NOTHING, 0.0, distance / error)
-    return np.asarray(stdtr(seeds - 1, -t))
+        t = np.where(np.abs(distance) < MAX_ROUNDING, 0.0, distance / error)
+    return np.asarray(stdtr(n_seeds - 1, -t))
 
 
 def equivalent(row: Mapping[Any, Any]) -> str:
     """Say of a row that its difference is shown to lie within its margin; nothing if it is not."""
-    shown = row["p_equivalence"] < 1 - CONFIDENCE_LEVEL
-    return f"equivalent within {row['margin']:g}" if shown else ""
+    is_shown = row["p_equivalence"] < 1 - CONFIDENCE_LEVEL
+    return f"equivalent within {row['margin']:g}" if is_shown else ""
 
 
 def controls_of(control: Any, levels: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
@@ -151,17 +188,23 @@ def controls_of(control: Any, levels: Mapping[str, Iterable[Any]]) -> dict[str, 
     """
     if control is None:
         return {}
+    varying_keys = ", ".join(levels) or "none varies"
     if isinstance(control, Mapping):
         for key, value in control.items():
-            if not any(alike(value, other) for other in levels.get(key, ())):
-                known = ", ".join(levels) or "none varies"
-                raise ValueError(f"control: {key} = {value!r} is no value that varies ({known})")
+            if not any(alike(value, level) for level in levels.get(key, ())):
+                raise ValueError(
+                    f"control: {key} = {value!r} is no value that varies ({varying_keys})"
+                )
         return dict(control)
-    keys = [key for key in levels if any(alike(control, other) for other in levels[key])]
+    keys = [key for key in levels if any(alike(control, level) for level in levels[key])]
     if len(keys) == 1:
         return {keys[0]: control}
-    where = f"of {', '.join(keys)}" if keys else f"of no key ({', '.join(levels) or 'none varies'})"
-    cure = "write control = { KEY = VALUE }" if keys else "give a value or label that varies"
+    if keys:
+        where = f"of {', '.join(keys)}"
+        cure = "write control = { KEY = VALUE }"
+    else:
+        where = f"of no key ({varying_keys})"
+        cure = "give a value or label that varies"
     raise ValueError(f"control = {control!r} is a value {where}; {cure}")
 
 
@@ -172,10 +215,12 @@ def alike(one: Any, two: Any) -> bool:
 
 def check_margin(margin: float | Mapping[str, float] | None, own: Sequence[str]) -> None:
     """Raise UserError for a margin of a measure that there is not; ``own`` are the user's."""
-    known = {*MEASURES, *GAINS, *own}
-    for name in margin if isinstance(margin, Mapping) else ():
-        if name not in known and not name.endswith(OF_MARKET):
-            raise UserError(f"margin.{name}: no such measure; {closest(name, known)}")
+    if not isinstance(margin, Mapping):
+        return
+    measures = {*MEASURES, *GAINS, *own}
+    for name in margin:
+        if name not in measures and not name.endswith(OF_MARKET):
+            raise UserError(f"margin.{name}: no such measure; {closest(name, measures)}")
 
 
 def contrasts_table(
@@ -190,27 +235,37 @@ def contrasts_table(
     ``branches`` are the runs' tables of branches, with their ``run``. Returns frame: the columns of
     ``CONTRAST`` and ``family``.
     """
-    found = _differences(cohorts, parameters, 1, rules)
-    if branches is None or branches.empty:
-        return family(found, CONTRAST, rules)
+    differences = _differences(cohorts, parameters, n_keys=1, rules=rules)
+    if branches is not None and not branches.empty:
+        differences += _differences_of_branches(branches, parameters)
+    return family(differences, CONTRAST, rules)
+
+
+def _differences_of_branches(
+    branches: pd.DataFrame, parameters: pd.DataFrame
+) -> Iterator[Difference]:
+    """Yield what each branch makes of ``GAINS``, of each cohort and, of losses, of everybody."""
     runs = branches.merge(parameters[["run", "seed"]], on="run")
-    several = len(runs["cohort"].unique()) > 1
-    parts = pd.concat([runs, runs.assign(cohort=EVERYBODY)] if several else [runs])
-    groups = dict(iter(parts.groupby(["branch", "cohort"], sort=False)))
-    order = list(parts["branch"].unique())
-    for label, cohort in sorted(groups, key=lambda where: order.index(where[0])):
-        means, _ = _by_seed(means_of(groups[label, cohort], ["seed", "run"], GAINS))
-        for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
-            words = ["branch", text_of(label), text_of("trunk"), str(cohort), measure]
-            found.append((dict(zip(CONTRAST, words, strict=True)), means[measure], True))
-    return family(found, CONTRAST, rules)
+    has_several_cohorts = len(runs["cohort"].unique()) > 1
+    if has_several_cohorts:
+        runs = pd.concat([runs, runs.assign(cohort=EVERYBODY)])
+    rows_of = dict(iter(runs.groupby(["branch", "cohort"], sort=False)))
+    labels = list(runs["branch"].unique())
+    for label, cohort in sorted(rows_of, key=lambda branch: labels.index(branch[0])):
+        means, _ = _by_seed(means_of(rows_of[label, cohort], ["seed", "run"], GAINS))
+        is_everybody = has_several_cohorts and cohort == EVERYBODY  # whose units differ
+        for measure in GAINS[1:] if is_everybody else GAINS:
+            words = {"key": "branch", "value": text_of(label), "against": text_of("trunk")}
+            words |= {"cohort": str(cohort), "measure": measure}
+            yield Difference(words, means[measure], has_same_scale=True)
 
 
 def interactions_table(
     cohorts: pd.DataFrame, parameters: pd.DataFrame, *, rules: Rules = Rules()
 ) -> pd.DataFrame:
     """Say of each two keys how contrasts of the first depend on the second (``INTERACTION``)."""
-    return family(_differences(cohorts, parameters, 2, rules), INTERACTION, rules)
+    differences = _differences(cohorts, parameters, n_keys=2, rules=rules)
+    return family(differences, INTERACTION, rules)
 
 
 def gains_table(
@@ -224,63 +279,112 @@ def gains_table(
     means = runs.groupby([*AGENTS, "seed"], sort=False)["gain"].mean()
     groups = means.groupby(AGENTS, sort=False)
     rows = [[*words, len(values), *ends(values.to_numpy(), None)] for words, values in groups]
-    return laid_out(rows, {"branch": "str", "cohort": "str", "agent": "int64"} | SEEDS)
+    return laid_out(rows, GAINS_OF_AGENTS)
+
+
+class Step(NamedTuple):
+    """A key that goes from its control to another value."""
+
+    key: str
+    value: Any
+    control: Any
 
 
 def _differences(
-    cohorts: pd.DataFrame, parameters: pd.DataFrame, together: int, rules: Rules
+    cohorts: pd.DataFrame, parameters: pd.DataFrame, *, n_keys: int, rules: Rules
 ) -> list[Difference]:
     """Return the differences that steps in one key, or in two together, make to each measure."""
-    keys, runs = keys_of(parameters), parameters.merge(cohorts, on="run")
-    measures, steps = [*MEASURES, *own_measures(cohorts)], {}
-    for key in keys:
-        values = list(runs[key].drop_duplicates())
-        known = [v for v in values if key in rules.controls and alike(rules.controls[key], v)]
-        control = next(iter(known or values), None)
-        steps[key] = [(key, value, control) for value in values if value != control]
-    groups, found = list(runs.groupby("cohort", sort=False)), []
-    for names in itertools.combinations(keys, together):
-        place = ["seed", *(key for key in keys if key not in names)]
-        for move in itertools.product(*(steps[name] for name in names)):
-            texts = [word for key, *sides in move for word in (key, *map(text_of, sides))]
-            words = dict(zip((*STEP, *OTHER), texts, strict=False))
-            for cohort, group in groups:
-                cells = [group]
-                for key, *sides in move:
-                    cells = [cell[cell[key] == side] for side in sides for cell in cells]
-                cells = [cell.set_index(place) for cell in cells]
-                same = all(_alike(cells[0], other) for other in cells[1:])
-                signed = [cell[measures].astype(float) for cell in cells]
-                while len(signed) > 1:
-                    signed = [one - two for one, two in zip(signed[::2], signed[1::2], strict=True)]
-                means, counted = _by_seed(signed[0])
-                for measure in (name for name in measures if counted[name].any()):
-                    named = words | {"cohort": str(cohort), "measure": measure}
-                    found.append((named, means[measure], same))
-    return found
+    keys = keys_of(parameters)
+    runs = parameters.merge(cohorts, on="run")
+    measures = [*MEASURES, *own_measures(cohorts)]
+    steps = {key: _steps(key, runs, rules.controls) for key in keys}
+    rows_by_cohort = list(runs.groupby("cohort", sort=False))
+    differences = []
+    for chosen_keys in itertools.combinations(keys, n_keys):
+        other_keys = [key for key in keys if key not in chosen_keys]
+        for move in itertools.product(*(steps[key] for key in chosen_keys)):
+            words = _words(move)
+            for cohort, rows in rows_by_cohort:
+                cells = [cell.set_index(["seed", *other_keys]) for cell in _cells(rows, move)]
+                has_same_scale = all(_is_scaled_alike(cells[0], cell) for cell in cells[1:])
+                means, counts = _by_seed(_alternating_sum(cells, measures))
+                for measure in measures:
+                    if counts[measure].any():
+                        own_words = words | {"cohort": str(cohort), "measure": measure}
+                        differences.append(
+                            Difference(own_words, means[measure], has_same_scale=has_same_scale)
+                        )
+    return differences
+
+
+def _steps(key: str, runs: pd.DataFrame, controls: Mapping[str, Any]) -> list[Step]:
+    """Return the steps of a key from its control, by default its first value, to each other."""
+    values = list(runs[key].drop_duplicates())
+    control = next(iter(values), None)
+    if key in controls:
+        control = next((value for value in values if alike(controls[key], value)), control)
+    return [Step(key, value, control) for value in values if value != control]
+
+
+def _words(move: Sequence[Step]) -> dict[str, str]:
+    """Return the words of one or two steps, by their columns."""
+    words: dict[str, str] = {}
+    for columns, step in zip((STEP_COLUMNS, OTHER_STEP_COLUMNS), move, strict=False):
+        texts = (step.key, text_of(step.value), text_of(step.control))
+        words |= dict(zip(columns, texts, strict=True))
+    return words
+
+
+def _cells(rows: pd.DataFrame, move: Sequence[Step]) -> list[pd.DataFrame]:
+    """Return the rows at each choice of value or control of each step's key.
+
+    Those at the first key's value and at its control follow one another.
+    """
+    cells = [rows]
+    for step in move:
+        at_value = [cell[cell[step.key] == step.value] for cell in cells]
+        at_control = [cell[cell[step.key] == step.control] for cell in cells]
+        cells = [*at_value, *at_control]
+    return cells
+
+
+def _alternating_sum(cells: Sequence[pd.DataFrame], measures: list[str]) -> pd.DataFrame:
+    """Return the difference of two cells, or the difference of differences of four."""
+    differences = [cell[measures].astype(float) for cell in cells]
+    while len(differences) > 1:
+        pairs = zip(differences[::2], differences[1::2], strict=True)
+        differences = [at_value - at_control for at_value, at_control in pairs]
+    return differences[0]
 
 
 def _by_seed(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return means and counts by seed; NaN of a seed that lacks what another has."""
-    groups = rows.groupby("seed")
-    counted = groups.count()
-    return groups.mean().where(counted == counted.max()), counted
+    """Return means and counts by seed; the mean is NaN of a seed that lacks what another has."""
+    by_seed = rows.groupby("seed")
+    counts = by_seed.count()
+    return by_seed.mean().where(counts == counts.max()), counts
 
 
-def _alike(one: pd.DataFrame, two: pd.DataFrame) -> bool:
+def _is_scaled_alike(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     """Whether losses are normalised alike in all pairs of as many agents."""
-    both = one.index.intersection(two.index)
-    left, right = one.loc[both], two.loc[both]
-    same = left["agents"] == right["agents"]  # others are other people
-    one, two = (own.loc[same, NORMALISED].astype(float) for own in (left, right))
-    return np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
+    pairs = one.index.intersection(other.index)
+    left = one.loc[pairs]
+    right = other.loc[pairs]
+    are_same_people = left["agents"] == right["agents"]
+    return np.allclose(
+        left.loc[are_same_people, NORMALISED].astype(float),
+        right.loc[are_same_people, NORMALISED].astype(float),
+        rtol=1e-9,
+        atol=1e-12,
+        equal_nan=True,
+    )
 
 
 def unit_notes(contrasts: pd.DataFrame) -> Iterator[str]:
     """Say of each key that changes how losses are normalised that it changes their unit."""
-    other = contrasts[~contrasts["same_scale"] & (contrasts["cohort"] != EVERYBODY)]
-    for key, rows in other.groupby("key", sort=False):
+    is_scaled_otherwise = ~contrasts["same_scale"] & (contrasts["cohort"] != EVERYBODY)
+    for key, rows in contrasts[is_scaled_otherwise].groupby("key", sort=False):
+        cohorts = ", ".join(rows["cohort"].unique())
         yield (
-            f"{key} changes loss_scale or loss_offset of {', '.join(rows['cohort'].unique())}: "
+            f"{key} changes loss_scale or loss_offset of {cohorts}: "
             "losses and regrets under its values are in different units. Compare welfare."
         )

@@ -44,8 +44,11 @@ WELFARE = ("welfare_mean", "welfare_gini")
 MEASURES = (LOSSES[0], *LOSSES[3:], "exploitability_worst", *WELFARE)
 NORMALISED = ["loss_scale", "loss_offset"]  # how a utility becomes a loss in [0, 1]
 DESCRIBED = ("first_correction", "trusted")
-COHORTS = ["run", "cohort", "agents", *LOSSES, "exploitability_worst", *WELFARE]
-COHORTS += ["welfare_mean_difference", *NORMALISED, *DESCRIBED]
+COHORT_TYPES = {"run": "int64", "cohort": "str", "agents": "int64"} | dict.fromkeys(
+    [*LOSSES, "exploitability_worst", *WELFARE, "welfare_mean_difference", *NORMALISED, *DESCRIBED],
+    "float64",
+)
+COHORTS = list(COHORT_TYPES)
 UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
 WITHIN: dict[str, Range] = {
     name: (0.0, 1.0) for name in (*MEASURES, *LOSSES, "trusted") if name not in UNBOUNDED
@@ -53,14 +56,24 @@ WITHIN: dict[str, Range] = {
 POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS), *NORMALISED)
 WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
 WINDOW = ["cohort", "first", "last"]
+WINDOW_LOSSES_TYPES = {
+    "run": "int64",
+    "cohort": "str",
+    "first": "int64",
+    "last": "int64",
+} | dict.fromkeys(LOSSES, "float64")
 MARKET = "whole market"
+MAX_ROUNDING = 1e-12  # between runs that have the same number
 OF_MARKET = ("_mean", "_deviation")  # how measures of the whole market end
 LEFT_OUT = r"^(round|atoms|certificate|x_\d+)$"  # columns of rounds that are no outcome
 
 INTERVAL = ["mean", "low", "high"]
 SEEDS = {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64")
 EFFECTS = dict.fromkeys(["key", "value", "cohort", "measure"], "str") | SEEDS
+PAIR_EFFECTS = dict.fromkeys(["key", "value", "other_key", "other_value"], "str") | EFFECTS
 VALUE = {"baseline": "str", "pairs": "int64"} | dict.fromkeys(INTERVAL, "float64")
+VALUE_TYPES = {"cohort": "str"} | VALUE  # between them the keys
+WINDOW_TYPES = {"cohort": "str", "first": "int64", "last": "int64", "measure": "str"} | SEEDS
 
 
 def keys_of(parameters: pd.DataFrame, *, beside: Sequence[str] = ("run", "seed")) -> list[str]:
@@ -180,15 +193,19 @@ def interval(
     (0.89, 0.999)
     """
     sample = np.asarray(values, dtype=np.float64)
-    if len(sample) < 2:
-        return float(sample[0]) if len(sample) else np.nan, np.nan, np.nan
+    if len(sample) == 0:
+        return np.nan, np.nan, np.nan
     mean = float(sample.mean())
+    if len(sample) == 1:
+        return mean, np.nan, np.nan
     reach = special.stdtrit(len(sample) - 1, (1 + LEVEL) / 2) * sample.std(ddof=1)
     half = float(reach / np.sqrt(len(sample)))
-    low, high = mean - half, mean + half
+    low = mean - half
+    high = mean + half
     if within is None or (low >= within[0] and high <= within[1]):
         return mean, low, high
-    least, span = within[0], within[1] - within[0]
+    least, greatest = within
+    span = greatest - least
     share = (mean - least) / span
     if not 0 < share < 1:  # all values are at one end
         return mean, mean, mean
@@ -242,23 +259,30 @@ def effects_table(
     ``within`` are the ranges of measures that have one. Returns frame: ``EFFECTS``, of pairs with
     ``other_key`` and ``other_value``; measures that no run has are left out.
     """
-    keys, rows = keys_of(parameters), []
+    keys = keys_of(parameters)
     measures = [*MEASURES, *DESCRIBED, *own_measures(cohorts)]
-    for names in itertools.combinations(keys, 1 + pairs):
+    word_columns = ["key", "value", "other_key", "other_value"] if pairs else ["key", "value"]
+    n_keys = len(word_columns) // 2
+    rows = []
+    for chosen_keys in itertools.combinations(keys, n_keys):
         settings = parameters.assign(setting=parameters.groupby(keys, sort=False).ngroup())
-        for values, chosen in settings.groupby(list(names), sort=False):
-            words = [w for pair in zip(names, map(text_of, values), strict=True) for w in pair]
+        for values, chosen in settings.groupby(list(chosen_keys), sort=False):
+            words: list[str] = []
+            for key, value in zip(chosen_keys, values, strict=True):
+                words += [key, text_of(value)]
             runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
-            empty = chosen["setting"].nunique() - runs["setting"].nunique()  # nobody is there
+            n_empty = chosen["setting"].nunique() - runs["setting"].nunique()  # nobody is there
             for cohort, group in runs.groupby("cohort", sort=False):
                 by_seed = group[measures].astype(float).groupby(group["seed"])
-                means, counted = by_seed.mean(), by_seed.count()
-                whole = counted == empty + group["setting"].nunique()
-                for name in (name for name in measures if counted[name].any()):
-                    found = means.loc[whole[name], name].to_numpy()
-                    rows.append([*words, cohort, name, len(found), *ends(found, within.get(name))])
-    columns = ["key", "value", "other_key", "other_value"][: 2 + 2 * pairs]
-    return laid_out(rows, dict.fromkeys(columns, "str") | EFFECTS)
+                means = by_seed.mean()
+                counts = by_seed.count()
+                is_whole = counts == n_empty + group["setting"].nunique()
+                for measure in measures:
+                    if counts[measure].any():
+                        sample = means.loc[is_whole[measure], measure].to_numpy()
+                        interval_of_mean = ends(sample, within.get(measure))
+                        rows.append([*words, cohort, measure, len(sample), *interval_of_mean])
+    return laid_out(rows, dict.fromkeys(word_columns, "str") | EFFECTS)
 
 
 def windows_table(
@@ -269,15 +293,17 @@ def windows_table(
     ``windows``: of all runs, with ``run`` and ``WINDOW``. Returns frame: the keys, ``WINDOW``,
     ``measure`` and ``SEEDS``; what no run of a setting has is left out.
     """
-    keys, rows = keys_of(parameters), []
-    for place, group in parameters.merge(windows, on="run").groupby([*keys, *WINDOW], sort=False):
+    keys = keys_of(parameters)
+    groups = parameters.merge(windows, on="run").groupby([*keys, *WINDOW], sort=False)
+    rows = []
+    for place, group in groups:
         for measure in LOSSES:
-            if len(values := group[measure].dropna().to_numpy()):
-                found = ends(values, WITHIN.get(measure))
-                rows.append([*place, measure, len(values), *found])
+            sample = group[measure].dropna().to_numpy()
+            if len(sample):
+                interval_of_mean = ends(sample, WITHIN.get(measure))
+                rows.append([*place, measure, len(sample), *interval_of_mean])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
-    types |= {"cohort": "str", "first": "int64", "last": "int64", "measure": "str"}
-    return laid_out(rows, types | SEEDS)
+    return laid_out(rows, types | WINDOW_TYPES)
 
 
 def with_market(cohorts: pd.DataFrame, rounds: Iterable[tuple[int, pd.DataFrame]]) -> pd.DataFrame:
@@ -286,12 +312,14 @@ def with_market(cohorts: pd.DataFrame, rounds: Iterable[tuple[int, pd.DataFrame]
     for run, table in rounds:
         numbers = table.select_dtypes("number")
         numbers = numbers.drop(columns=list(numbers.filter(regex=LEFT_OUT)))
-        both = zip((numbers.mean(), numbers.std(ddof=0)), OF_MARKET, strict=True)
-        rows.append(pd.concat([own.add_suffix(ending) for own, ending in both]).rename(run))
+        ending_of_mean, ending_of_deviation = OF_MARKET
+        means = numbers.mean().add_suffix(ending_of_mean)
+        deviations = numbers.std(ddof=0).add_suffix(ending_of_deviation)
+        rows.append(pd.concat([means, deviations]).rename(run))
     market = pd.DataFrame(rows)
     spread = market.max() - market.min()
-    moving = list(spread.index[spread > 1e-12])
+    moving = list(spread.index[spread > MAX_ROUNDING])
     if not moving or MARKET in set(cohorts["cohort"]):
         return cohorts
-    own = market[moving].rename_axis("run").reset_index().assign(cohort=MARKET)
-    return pd.concat([cohorts, own], ignore_index=True)
+    of_market = market[moving].rename_axis("run").reset_index().assign(cohort=MARKET)
+    return pd.concat([cohorts, of_market], ignore_index=True)

@@ -1,0 +1,122 @@
+"""A scenario of which nothing is open any more: what every step of ``build`` reads.
+
+``resolve`` makes it once, from a validated specification. Cohorts without agents are left out, and
+of all others it is settled whether their agents are counted by type or listed one by one; the data
+file is read; the game file is read, and says how many outcomes there are and what actions are
+called. The specification that was given is not changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from regretless.market.core.errors import UserError, closest
+from regretless.market.exploitability.bimatrix import Bimatrix, read_game
+from regretless.scenarios.assembly.data import Table, read_table
+from regretless.scenarios.config.cohort import CohortSpec
+from regretless.scenarios.config.scenario import ScenarioSpec
+from regretless.scenarios.config.validation import check_cohorts, settle_counts
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedScenario:
+    """A scenario with its files read, the sizes of its game filled in and its counts settled.
+
+    ``spec.cohort`` has all cohorts as the file has them, for the manifest; whoever builds a market
+    reads ``cohorts``.
+    """
+
+    spec: ScenarioSpec
+    cohorts: tuple[CohortSpec, ...]  # those that have agents, counted or listed
+    table: Table | None  # of the data that are replayed
+    game: Bimatrix | None  # whose leader is the adversary
+    spare: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by cohort: last agents, who never enter
+
+    @property
+    def rounds(self) -> int:
+        """The length of the run."""
+        return self.spec.rounds
+
+    def with_spare(self, spare: Mapping[str, int]) -> "ResolvedScenario":
+        """Return the scenario with so many more agents in some cohorts, who never enter.
+
+        UserError if there is no cohort of a name.
+        """
+        names = [cohort.name for cohort in self.cohorts]
+        for name in spare:
+            if name not in names:
+                raise UserError(f"spare: there is no cohort '{name}'; {closest(name, names)}")
+        cohorts = []
+        for cohort in self.cohorts:
+            count = cohort.count + spare.get(cohort.name, 0)
+            cohorts.append(cohort.model_copy(update={"count": count}))
+        return replace(self, cohorts=tuple(cohorts), spare=spare)
+
+
+def resolve(spec: ScenarioSpec) -> ResolvedScenario:
+    """Read a scenario's files and settle what its specification leaves open.
+
+    UserError if cohorts do not go together, or a data or game file cannot be used.
+    """
+    cohorts_with_agents = [cohort for cohort in spec.cohort if cohort.count]
+    if not cohorts_with_agents:
+        raise UserError("every cohort has count = 0; give one of them agents")
+    cohorts = settle_counts(cohorts_with_agents, spec)
+    check_cohorts(cohorts, rounds=spec.rounds)
+    table = None if spec.data is None else read_table(spec.data)
+    game = _read_leader_game(spec)
+    if game is not None:
+        spec = _with_game_sizes(spec, game)
+        cohorts = _with_game_actions(cohorts, game)
+    return ResolvedScenario(spec=spec, cohorts=tuple(cohorts), table=table, game=game)
+
+
+def _read_leader_game(spec: ScenarioSpec) -> Bimatrix | None:
+    """Read the game that the adversary leads; None without one.
+
+    UserError if its sizes are not those that the scenario names.
+    """
+    if spec.game is None or spec.adversary is None:
+        return None
+    game = read_game(spec.game.file)
+    leader_actions, follower_actions = game.leader_payoff.shape
+    if leader_actions < 2:
+        raise UserError(f"game.file '{spec.game.file}': the leader has 1 action; give it more")
+    if spec.adversary.outcomes not in {None, leader_actions}:
+        given = f"adversary.outcomes = {spec.adversary.outcomes}"
+        has = f"the game's leader has {leader_actions} actions"
+        raise UserError(f"{given}: {has}; leave outcomes out")
+    for cohort in spec.cohort:
+        if cohort.utility == "game" and cohort.actions != follower_actions:
+            given = f"cohort.{cohort.name}.actions = {cohort.actions}"
+            has = f"the game's follower has {follower_actions}"
+            raise UserError(f"{given}: {has}; write {follower_actions}")
+    return game
+
+
+def _with_game_sizes(spec: ScenarioSpec, game: Bimatrix) -> ScenarioSpec:
+    """Return a specification with the outcomes and the names of actions that a game has."""
+    adversary = spec.adversary
+    assert adversary is not None  # noqa: S101 - a game has an adversary, who leads it
+    outcomes = {
+        "outcomes": len(game.leader_actions),
+        "outcome_names": adversary.outcome_names or list(game.leader_actions),
+    }
+    sizes = {
+        "adversary": adversary.model_copy(update=outcomes),
+        "cohort": _with_game_actions(spec.cohort, game),
+    }
+    return spec.model_copy(update=sizes)
+
+
+def _with_game_actions(cohorts: Sequence[CohortSpec], game: Bimatrix) -> list[CohortSpec]:
+    """Return cohorts in which followers of a game have the names of its actions, if no others."""
+    named_cohorts = []
+    for cohort in cohorts:
+        if cohort.utility == "game" and cohort.action_names is None:
+            names = {"action_names": list(game.follower_actions)}
+            named_cohorts.append(cohort.model_copy(update=names))
+        else:
+            named_cohorts.append(cohort)
+    return named_cohorts
