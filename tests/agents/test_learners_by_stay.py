@@ -1,5 +1,8 @@
 """Learners who enter and leave at rates of their own: each learns in its own rounds alone."""
 
+from functools import cache
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import worlds
@@ -17,56 +20,83 @@ def losses_of_rounds(rounds: int) -> Array:
     return np.random.default_rng(3).random((rounds, 4, 3))
 
 
-def started() -> LearnersByStay:
+def started_learners() -> LearnersByStay:
     """Return learners of four rows with three different stays."""
     learners = LearnersByStay(Hedge(rate="fixed"), entered=ENTERED, left=LEFT)
     learners.start(4, 3, horizon=5)
     return learners
 
 
+def learn_rounds(learners: LearnersByStay, losses: Array) -> None:
+    """Let the rows that are there in each round learn its losses (T, 4, 3)."""
+    actions = np.zeros(4, dtype=np.intp)
+    for round_index, losses_of_round in enumerate(losses):
+        learners.attend((round_index >= ENTERED) & (round_index < LEFT))
+        learners.learn(losses_of_round, actions)
+
+
 def test_rows_of_one_stay_learn_together() -> None:
-    assert [rows.tolist() for rows in started().rows_of_learner] == [[2], [0], [1, 3]]
+    learners = started_learners()
+    assert [rows.tolist() for rows in learners.rows_of_learner] == [[2], [0], [1, 3]]
 
 
-def test_each_row_learns_what_a_learner_of_its_stay_alone_learns() -> None:
+@pytest.mark.parametrize("row", range(4))
+def test_a_row_learns_what_a_learner_of_its_stay_alone_learns(row: int) -> None:
     """Its rate is tuned to the rounds of its stay, and what came before it is unknown to it."""
-    learners = started()
     losses = losses_of_rounds(5)
-    actions = np.zeros(4, dtype=np.intp)
-    for round_index in range(5):
-        learners.attend((round_index >= ENTERED) & (round_index < LEFT))
-        learners.learn(losses[round_index], actions)
-    for row in range(4):
-        alone = Hedge(rate="fixed")
-        alone.start(1, 3, horizon=int(LEFT[row] - ENTERED[row]))
-        for round_index in range(ENTERED[row], LEFT[row]):
-            alone.learn(losses[round_index, [row]], actions[:1])
-        np.testing.assert_array_equal(learners.play()[row], alone.play()[0])
+    learners = started_learners()
+    learn_rounds(learners, losses)
+
+    alone = Hedge(rate="fixed")
+    alone.start(1, 3, horizon=int(LEFT[row] - ENTERED[row]))
+    for round_index in range(ENTERED[row], LEFT[row]):
+        alone.learn(losses[round_index, [row]], np.zeros(1, dtype=np.intp))
+
+    np.testing.assert_array_equal(learners.play()[row], alone.play()[0])
 
 
-def test_they_continue_from_a_checkpoint() -> None:
-    learners, again = started(), started()
-    losses = losses_of_rounds(3)
-    actions = np.zeros(4, dtype=np.intp)
-    for round_index in range(3):
-        learners.attend((round_index >= ENTERED) & (round_index < LEFT))
-        learners.learn(losses[round_index], actions)
-    again.restore(learners.state())
-    np.testing.assert_array_equal(again.play(), learners.play())
+def test_learners_by_stay_go_on_from_a_checkpoint() -> None:
+    learners = started_learners()
+    learn_rounds(learners, losses_of_rounds(3))
+    resumed = started_learners()
+    resumed.restore(learners.state())
+    np.testing.assert_array_equal(resumed.play(), learners.play())
 
 
-@pytest.mark.parametrize("response", ["hedge", "exp3", "regret-matching"])
-def test_learners_of_a_scenario_enter_and_leave_at_rates(response: str) -> None:
-    """Who is away does nothing, and their measures are over the rounds of their stays."""
+class Stay(NamedTuple):
+    """When an agent was there, and what it did."""
+
+    entered: int
+    left: int
+    rounds: list[int]
+    first_strategy: Array
+
+
+@cache
+def stays_of_a_scenario(response: str) -> list[Stay]:
+    """Play learners who enter and leave at rates; return the stays of those who came."""
     learners = worlds.cohort("learners", 12, 3, response=response, **RATES)
     model = worlds.scenario(learners, worlds.cohort("farmers", 2, 3), rounds=30).build()
     logs = worlds.logs(model)
-    agents = model.agents_frame().set_index("agent").query("cohort == 'learners'")
-    came = agents[agents["entered"].notna()]
-    assert len(came["entered"].unique()) > 1
-    for number, agent in came.iterrows():
-        rounds = [round_index for round_index, *_ in logs[int(str(number))]]
-        assert rounds == list(range(agent["entered"], agent["left"]))
-    first_strategies = [logs[int(str(number))][0][2] for number in came.index]
-    if response != "exp3":  # who has learned nothing yet tries all actions alike
-        np.testing.assert_allclose(first_strategies, 1 / 3)
+    agents = model.agents_frame().query("cohort == 'learners'")
+    stays = []
+    for agent in agents[agents["entered"].notna()].itertuples():
+        log = logs[agent.agent]
+        rounds = [round_index for round_index, _, _ in log]
+        first_strategy = log[0][2]
+        stays.append(Stay(agent.entered, agent.left, rounds, first_strategy))
+    return stays
+
+
+@pytest.mark.parametrize("response", ["hedge", "exp3", "regret-matching"])
+def test_a_learner_plays_in_the_rounds_of_its_stay_and_in_no_other(response: str) -> None:
+    stays = stays_of_a_scenario(response)
+    assert len({stay.entered for stay in stays}) > 1
+    for stay in stays:
+        assert stay.rounds == list(range(stay.entered, stay.left))
+
+
+@pytest.mark.parametrize("response", ["hedge", "regret-matching"])
+def test_a_learner_that_has_learned_nothing_yet_tries_all_actions_alike(response: str) -> None:
+    first_strategies = [stay.first_strategy for stay in stays_of_a_scenario(response)]
+    np.testing.assert_allclose(first_strategies, 1 / 3)
