@@ -1,99 +1,124 @@
 """Leaders who learn: plans, searches, and what they are told after a round."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import worlds
 from resuming import check_resumes
 
-from regretless import UserError, register
-from regretless.agents.adversaries.learned import SEARCHES, Planned
+from regretless import MarketModel, UserError, register
+from regretless.agents.adversaries.learned import SEARCHES, Planned, Search
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.records import AdversaryView, Context, History, Observation
 
-BUDGETS = {"cma": 960, "exp3": 2000}  # plans tried
-DENG: dict[str, Any] = {
+PLANS_TRIED = {"cma": 960, "exp3": 2000}
+GAME_OF_DENG: worlds.Raw = {
     "name": "deng",
-    "rounds": 120,
+    "rounds": 240,
     "game": {"file": "deng-2x3.csv"},
     "cohort": [{"name": "learner", "utility": "game", "actions": 3, "response": "hedge"}],
 }
 
 
-def market(adversary: dict[str, Any], **keys: Any) -> Any:
-    return worlds.told(DENG | {"adversary": adversary} | keys).build(seed=5)
+def share_of_right_draws(plans: Array) -> Array:
+    """Pay plans (n, 4, 1, 2) for outcome 0 in the first half and outcome 1 in the second."""
+    right = plans[:, :2, 0, 0].sum(1) + plans[:, 2:, 0, 1].sum(1)
+    return np.asarray(right / 4)
+
+
+def started_search(name: str, seed: int) -> Search:
+    """Return a search for plans of four phases, one row and two outcomes."""
+    return SEARCHES[name]((4, 1, 2), stream(seed, "search"), payoff_range=(0.0, 1.0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_finds_the_plan_that_pays_though_payoffs_are_noisy(name: str, seed: int) -> None:
+    search = started_search(name, seed)
+    noise = stream(seed, "noise")
+    for _ in range(PLANS_TRIED[name] // search.generation):
+        plans = search.propose()
+        payoffs = share_of_right_draws(plans) + noise.normal(0, 0.05, len(plans))
+        search.feedback(np.clip(payoffs, 0, 1))
+    assert share_of_right_draws(search.best()[None])[0] > 0.95
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_finds_the_plan_that_pays(name: str) -> None:
-    """Paid where the first half draws outcome 0 and the second outcome 1, with noise."""
-    found = []
-    for seed in range(3):
-        search = SEARCHES[name]((4, 1, 2), stream(seed, "search"), payoff_range=(0.0, 1.0))
-        noise = stream(seed, "noise")
-
-        def paid(plans: Any, noise: Any = noise) -> Any:
-            good = (plans[:, :2, 0, 0].sum(1) + plans[:, 2:, 0, 1].sum(1)) / 4
-            return np.clip(good + noise.normal(0, 0.05, len(plans)), 0, 1)
-
-        for _ in range(BUDGETS[name] // search.generation):
-            plans = search.propose()
-            assert plans.shape == (search.generation, 4, 1, 2)
-            assert plans.sum(-1) == pytest.approx(1.0)
-            search.feedback(paid(plans))
-        best = search.best()
-        found.append((best[:2, 0, 0].sum() + best[2:, 0, 1].sum()) / 4)
-    assert min(found) > 0.95
+def test_a_search_proposes_a_generation_of_plans_of_distributions(name: str) -> None:
+    search = started_search(name, seed=0)
+    for _ in range(3):
+        plans = search.propose()
+        assert plans.shape == (search.generation, 4, 1, 2)
+        assert plans.sum(-1) == pytest.approx(1.0)
+        search.feedback(share_of_right_draws(plans))
 
 
-def test_exp3_refuses_what_it_cannot_learn_from() -> None:
+def test_exp3_refuses_a_payoff_beyond_the_range_that_it_was_told() -> None:
     search = SEARCHES["exp3"]((2, 1, 2), stream(0, "x"), payoff_range=(0.0, 1.0))
     search.propose()
     with pytest.raises(UserError, match="beyond its payoff's range"):
         search.feedback(np.full(8, 1.5))
 
 
-def played(player: Any, plays: list[list[float]]) -> list[int]:
+# what followers play in each of six rounds; in the third they are absent
+PLAY_OF_FOLLOWERS = [[0.1, 0.9], [0.5, 0.5], [0.0, 0.0], [1.0, 0.0], [0.2, 0.8], [0.2, 0.8]]
+
+
+def outcomes_of_pure_plan(plan: Planned, play_of_followers: Sequence[Sequence[float]]) -> list[int]:
     """Let a leader of pure distributions play, and tell it what followers do."""
-    history, found = History(2), []
-    for number, play in enumerate(plays):
-        distribution = player.commit(Context(), history, AdversaryView())
-        found.append(int(distribution.weights.argmax()))
+    history = History(2)
+    chosen = []
+    for round_index, play in enumerate(play_of_followers):
+        distribution = plan.commit(Context(), history, AdversaryView())
         assert distribution.weights.max() == 1.0
-        outcome = distribution.points[found[-1]]
+        chosen.append(int(distribution.weights.argmax()))
+        outcome = distribution.points[chosen[-1]]
         history.add(outcome)
-        player.learn(0.0, Observation(number, outcome, {"them": np.array(play)}))
-    return found
+        plan.learn(0.0, Observation(round_index, outcome, {"them": np.array(play)}))
+    return chosen
 
 
-def test_a_plan_goes_by_phase_and_by_what_was_played_last() -> None:
-    """Phase 0 repeats the followers' last action, phase 1 does the other thing; 0 at first."""
-    same, other = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
-    plan = Planned(2, stream(0, "x"), distributions=[same, other], rounds=6)
-    plays = [[0.1, 0.9], [0.5, 0.5], [0.0, 0.0], [1.0, 0.0], [0.2, 0.8], [0.2, 0.8]]
-    assert played(plan, plays) == [0, 1, 0, 1, 1, 0]  # absent followers are as they were last
-    blind = Planned(2, stream(0, "x"), distributions=[[3, 0], [0, 2]], rounds=6)
-    assert played(blind, plays) == [0, 0, 0, 1, 1, 1]
+def test_a_plan_goes_by_what_was_played_last() -> None:
+    """Followers who are absent are as they were last, and before the first round at action 0."""
+    repeat_their_action = [[1, 0], [0, 1]]
+    do_the_other_thing = [[0, 1], [1, 0]]
+    distributions = [repeat_their_action, do_the_other_thing]
+    plan = Planned(2, stream(0, "x"), distributions=distributions, rounds=6)
+    assert outcomes_of_pure_plan(plan, PLAY_OF_FOLLOWERS) == [0, 1, 0, 1, 1, 0]
+
+
+def test_a_plan_that_does_not_look_at_followers_goes_by_the_phase_alone() -> None:
+    plan = Planned(2, stream(0, "x"), distributions=[[3, 0], [0, 2]], rounds=6)
+    assert outcomes_of_pure_plan(plan, PLAY_OF_FOLLOWERS) == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_leaders_who_learn_resume_and_repeat(kind: str, tmp_path: Path) -> None:
-    """Across generations: 120 episodes of 2 rounds."""
+def test_a_leader_who_learns_resumes_in_the_middle_of_an_episode(kind: str, tmp_path: Path) -> None:
+    """It has 120 episodes of 2 rounds: more than a generation before the stop and after it."""
     adversary = {"kind": kind, "length": 2, "phases": 2, "rows": 3}
-    check_resumes(lambda: market(adversary, rounds=240), 101, tmp_path)
+    scenario = worlds.told(GAME_OF_DENG | {"adversary": adversary})
+
+    def build() -> MarketModel:
+        return scenario.build(seed=5)
+
+    check_resumes(build, 101, tmp_path)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
-def test_leaders_learn_while_they_play(kind: str) -> None:
-    """Followers who do the same whatever comes, and one start for three answers."""
+def test_a_leader_learns_while_it_plays_to_draw_what_pays_most(kind: str) -> None:
+    """Followers do the same whatever comes; the second of three outcomes pays 0.9."""
+    payoff_of_outcome = np.array([0.1, 0.9, 0.4])
     player = register.adversary[kind](3, stream(4, "adversary"), length=2, phases=1)
-    history, rng, paid = History(3), stream(4, "outcomes"), []
-    for number in range(4000):
-        distribution = player.commit(Context(), history, AdversaryView())
-        outcome = distribution.draw(rng)
-        paid.append(float(outcome @ (0.1, 0.9, 0.4)))
+    rng = stream(4, "outcomes")
+    history = History(3)
+    payoffs = []
+    for round_index in range(4000):
+        outcome = player.commit(Context(), history, AdversaryView()).draw(rng)
+        payoff = float(outcome @ payoff_of_outcome)
+        payoffs.append(payoff)
         history.add(outcome)
-        player.learn(paid[-1], Observation(number, outcome, {"them": np.ones(1)}))
-    assert np.mean(paid[-1000:]) > 0.75
+        player.learn(payoff, Observation(round_index, outcome, {"them": np.ones(1)}))
+    assert np.mean(payoffs[-1000:]) > 0.75
