@@ -1,8 +1,9 @@
 """Accounts: nothing comes out of nothing, nobody spends what it lacks, and who chooses by it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,19 @@ from hypothesis import strategies as st
 
 from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.market import Market
-from regretless.market.records import Decision
+from regretless.market.game.protocols import Cohort
+from regretless.market.records import Context, Decision, Forecast
 
 
-def people(*sizes: int) -> list[Any]:
-    """Return as much of cohorts as accounts look at."""
-    return [SimpleNamespace(name=f"c{i}", row_of=np.zeros(n)) for i, n in enumerate(sizes)]
+def accounts_of(*sizes: int, cash: float, goods: Sequence[float] = ()) -> Accounts:
+    """Return accounts of cohorts of these sizes, of which they look at names and rows."""
+    cohorts = []
+    for number, size in enumerate(sizes):
+        cohorts.append(SimpleNamespace(name=f"c{number}", row_of=np.zeros(size)))
+    return Accounts(cohorts, cash, goods)  # type: ignore[arg-type]
 
 
 @settings(max_examples=25)
@@ -28,26 +34,39 @@ def people(*sizes: int) -> list[Any]:
 def test_moves_conserve_everything_exactly(seed: int, agents: int, goods: int) -> None:
     """Whatever the amounts, totals do not move by a single bit, however many the moves."""
     rng = np.random.default_rng(seed)
-    accounts = Accounts(people(agents, agents), 1e6, [1e6] * goods)
-    before = accounts.totals()
+    accounts = accounts_of(agents, agents, cash=1e6, goods=[1e6] * goods)
+    totals_before = accounts.totals()
     for _ in range(200):
-        bought = rng.normal(size=(2 * agents, goods))
-        accounts.trade(bought, rng.random(goods))
+        accounts.trade(rng.normal(size=(2 * agents, goods)), rng.random(goods))
         accounts.move(rng.normal(size=2 * agents), rng.normal(size=(2 * agents, goods)))
-    assert (accounts.totals() == before).all()
-    assert accounts.cash[:-1].std() > 0
+    assert (accounts.totals() == totals_before).all()
+    assert accounts.cash[:-1].std() > 0, "nothing was moved"
 
 
-def test_nobody_spends_what_it_lacks() -> None:
-    accounts = Accounts(people(2), 1.0, [0.5])
-    for cash, goods in ((-1.5, 0.0), (0.0, -0.75)):
-        with pytest.raises(UserError, match="agent 1 lacks"):
-            accounts.move(cash, goods)
-    with pytest.raises(UserError, match="agent 2 lacks nan of"):
-        accounts.move([0.0, np.nan])
+@pytest.mark.parametrize(
+    ("cash", "goods", "message"),
+    [
+        (-1.5, 0.0, "agent 1 lacks"),
+        (0.0, -0.75, "agent 1 lacks"),
+        ([0.0, np.nan], 0.0, "agent 2 lacks nan of"),
+    ],
+)
+def test_nobody_spends_what_it_lacks(cash: float | list[float], goods: float, message: str) -> None:
+    accounts = accounts_of(2, cash=1.0, goods=[0.5])
+    with pytest.raises(UserError, match=message):
+        accounts.move(cash, goods)
     assert accounts.cash.tolist() == [1.0, 1.0, 0.0]
+    assert accounts.goods[:, 0].tolist() == [0.5, 0.5, 0.0]
+
+
+def test_what_agents_spend_goes_to_the_world_outside() -> None:
+    accounts = accounts_of(2, cash=1.0, goods=[0.5])
     accounts.move([-1.0, 1.0])
     assert accounts.cash.tolist() == [0.0, 2.0, 0.0]
+
+
+def test_an_amount_that_would_lose_digits_is_refused() -> None:
+    accounts = accounts_of(2, cash=1.0, goods=[0.5])
     with pytest.raises(UserError, match="larger units"):
         accounts.move(1e12)
 
@@ -56,7 +75,7 @@ def test_nobody_spends_what_it_lacks() -> None:
 class Thrifty(ScriptedAgent):
     """Acts if it owns enough."""
 
-    def act(self, forecast: Any, context: Any) -> int:
+    def act(self, forecast: Forecast, context: Context) -> int:
         return int(self.account.cash >= 0.5)
 
 
@@ -64,108 +83,201 @@ class Thrifty(ScriptedAgent):
 class ThriftyCrowd(ScriptedCrowd):
     """The same, all at once."""
 
-    def act_many(self, forecasts: Any, contexts: Any) -> Any:
-        return (self.account.cash >= 0.5).astype(int)
+    def act_many(self, forecasts: Forecast, contexts: Context) -> Indices:
+        return np.asarray((self.account.cash >= 0.5).astype(int))
 
 
-def test_agents_of_ones_own_read_their_accounts() -> None:
-    tables = []
-    for response in ("thrifty", "thrifty-crowd"):
-        own = worlds.cohort("own", 3, 2, "trader", response=response, parameters={"value": 1.0})
-        given = {"market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0}}
-        given |= {"adversary": {"kind": "iid", "outcomes": 1}, "rounds": 40, "seed": 1}
-        model = worlds.played(worlds.scenario(own, **given))
-        tables.append(model.accounts_frame())
-        last = tables[-1].query("round == 39")
-        assert model.agents.get("cash") == last["cash"].tolist()
-        assert np.ravel(model.agents.get("goods")).tolist() == last["goods_0"].tolist()
-        assert set(model.regret_frame()["action"]) == {0, 1}
-    pd.testing.assert_frame_equal(*tables)
-    assert tables[0]["cash"].min() < 0.5 <= tables[0]["cash"].max()
+def market_of_thrifty_agents(response: str) -> MarketModel:
+    """Play three agents who act if they own enough, in a call auction."""
+    traders = worlds.cohort("own", 3, 2, "trader", response=response, parameters={"value": 1.0})
+    scenario = worlds.scenario(
+        traders,
+        market={"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0},
+        adversary={"kind": "iid", "outcomes": 1},
+        rounds=40,
+        seed=1,
+    )
+    return worlds.played(scenario)
 
 
-COST = np.array([0.0, 0.25, 0.5])  # of each action in ``Tolls``
+@pytest.mark.parametrize("response", ["thrifty", "thrifty-crowd"])
+def test_agents_of_ones_own_act_by_their_accounts(response: str) -> None:
+    model = market_of_thrifty_agents(response)
+    cash = model.accounts_frame()["cash"]
+    assert cash.min() < 0.5 <= cash.max()
+    assert set(model.regret_frame()["action"]) == {0, 1}
+
+
+@pytest.mark.parametrize("response", ["thrifty", "thrifty-crowd"])
+def test_agents_show_what_the_table_of_accounts_says(response: str) -> None:
+    model = market_of_thrifty_agents(response)
+    last_round = model.accounts_frame().query("round == 39")
+    assert model.agents.get("cash") == last_round["cash"].tolist()
+    assert np.ravel(model.agents.get("goods")).tolist() == last_round["goods_0"].tolist()
+
+
+def test_a_crowd_trades_as_its_agents_would_one_by_one() -> None:
+    one_by_one = market_of_thrifty_agents("thrifty").accounts_frame()
+    crowd = market_of_thrifty_agents("thrifty-crowd").accounts_frame()
+    pd.testing.assert_frame_equal(one_by_one, crowd)
+
+
+ROUNDS = 120
+TOLL_PAYERS = 6
+TOLLS = np.array([0.0, 0.25, 0.5])  # of each action
+WAGE = 0.25
 
 
 @register.market("tolls")
-class Tolls(Market):
+class TollMarket(Market):
     """Every action has a price in cash; the outcome is the adversary's."""
 
     answers_at_once = False
 
-    def __init__(self, cohorts: Any, rng: Any, *, cash: float = 1.0) -> None:
+    def __init__(
+        self, cohorts: Sequence[Cohort], rng: np.random.Generator, *, cash: float = 1.0
+    ) -> None:
         super().__init__(cohorts, rng)
         self.accounts: Accounts = Accounts(cohorts, cash)
 
-    def clear(self, fundamental: Any, decisions: Any) -> Any:
-        costs = [np.tile(COST, (len(cohort.ledger.count), 1)) for cohort in self.cohorts]
-        self.accounts.move(0.25 - self.chosen(costs, decisions))  # and a wage
+    def clear(self, fundamental: Array, decisions: Sequence[Decision | None]) -> Array:
+        rows_by_cohort = [len(cohort.ledger.count) for cohort in self.cohorts]
+        tolls_by_cohort = [np.tile(TOLLS, (rows, 1)) for rows in rows_by_cohort]
+        self.accounts.move(WAGE - self.chosen(tolls_by_cohort, decisions))
         return fundamental
 
-    def affordable(self, place: int) -> Any:
-        own = self.accounts.places[self.cohorts[place].name]
-        return self.accounts.cash[own, None] >= COST
+    def affordable(self, cohort_index: int) -> Mask:
+        agents = self.accounts.places[self.cohorts[cohort_index].name]
+        return np.asarray(self.accounts.cash[agents, None] >= TOLLS)
 
 
 @register.agent("toll-payer")
-class Spender(ScriptedCrowd):
+class TollPayer(ScriptedCrowd):
     """Plays the dearest action that it can pay for; who is careless, the dearest."""
 
-    careful = True
+    is_careful = True
 
-    def act_many(self, forecasts: Any, contexts: Any) -> Any:
-        return np.where(self.affordable | (not self.careful), COST, -1.0).argmax(1)
-
-
-def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) -> MarketModel:
-    keys = {"budget_constraint": True, "measures": [*worlds.FEW[1:]], "response": response} | keys
-    given = {"market": {"kind": "tolls", "cash": cash}, "rounds": 120}
-    given |= {"adversary": {"kind": "anti-forecast", "outcomes": 2}}
-    cohorts = worlds.cohort("own", 6, 3) | keys, worlds.cohort("x", 2, measures=["swap"])
-    return worlds.scenario(*cohorts, **given).build(seed=3)
+    def act_many(self, forecasts: Forecast, contexts: Context) -> Indices:
+        is_considered = self.affordable | (not self.is_careful)
+        return np.asarray(np.where(is_considered, TOLLS, -1.0).argmax(1))
 
 
-@pytest.mark.parametrize("response", ["best-response", "quantal", "hedge", "toll-payer"])
-def test_regret_counts_what_could_be_afforded_and_bounds_pay_for_what_slept(response: str) -> None:
-    model = tolls(response, **({"eta": 4.0} if response == "quantal" else {}))
-    market, cohort, seen = model.game.market, model.game.cohorts[0], []
+def toll_market(response: str, *, cash: float = 0.5, **keys: object) -> MarketModel:
+    """Build a market in which the cohort ``own`` may do what it can pay for."""
+    toll_payers = worlds.cohort(
+        "own",
+        TOLL_PAYERS,
+        3,
+        response=response,
+        budget_constraint=True,
+        measures=["swap", "decision_swap"],
+    )
+    others = worlds.cohort("others", 2, measures=["swap"])
+    scenario = worlds.scenario(
+        toll_payers | keys,
+        others,
+        market={"kind": "tolls", "cash": cash},
+        rounds=ROUNDS,
+        adversary={"kind": "anti-forecast", "outcomes": 2},
+    )
+    return scenario.build(seed=3)
+
+
+class TollLog(NamedTuple):
+    """What the agents of the first cohort could pay for and did, and what they lost."""
+
+    affordable: Mask  # (T, N, A)
+    actions: Indices  # (T, N)
+    losses: Array  # (T, N, A)
+
+
+def play_and_log(model: MarketModel) -> TollLog:
+    cohort = model.game.cohorts[0]
+    affordable = []
+    actions = []
+    losses = []
     for _ in range(model.rounds):
-        awake, played = market.affordable(0), model.conclude(model.begin())
-        losses = cohort.loss.losses(played.outcome)[cohort.row_of]
-        seen.append((awake, played.decisions[0].actions, losses))
-    awake, played, losses = map(np.array, zip(*seen, strict=True))
-    assert np.take_along_axis(awake, played[..., None], 2).all()
-    assert not awake.all()
-    if response in ("quantal", "hedge"):
-        return  # rounds in which nothing slept are charged in expectation
-    table = model.agents_frame().query("cohort == 'own'")
-    charged = np.where(awake, losses, np.take_along_axis(losses, played[..., None], 2))
-    best = [worlds.regrets(charged[:, agent], played[:, agent])[-1] for agent in range(6)]
-    assert table["decision_swap_regret"].to_numpy() == pytest.approx(best, abs=1e-12)
-    if response == "best-response":
-        slept, promised = np.sum(~awake.all(2), axis=0), model.guarantees[0].bound()
-        assert (model.game.seats[0].budget.limited_rounds == slept).all()
-        assert slept.min() > 0
-        free = replace(model.guarantees[0], bound=lambda: np.zeros(6))
-        added = model.game.seats[0].budget.with_limited_rounds(free).bound()
-        assert added == pytest.approx(2 * slept / 120)
-        assert (promised > added).all()
-        assert table["bound"].to_numpy() == pytest.approx(promised)
-        assert (table["decision_swap_regret"] <= table["bound_from_bias"] + 1e-9).all()
-        assert (table["decision_swap_regret"] <= table["bound"]).all()
+        affordable.append(model.game.market.affordable(0))
+        played = model.conclude(model.begin())
+        actions.append(played.decisions[0].actions)
+        losses.append(cohort.loss.losses(played.outcome)[cohort.row_of])
+    return TollLog(np.array(affordable), np.array(actions), np.array(losses))
+
+
+RESPONSES: dict[str, worlds.Raw] = {
+    "best-response": {},
+    "quantal": {"eta": 4.0},
+    "hedge": {},
+    "toll-payer": {},
+}
+
+
+@pytest.mark.parametrize("response", RESPONSES)
+def test_agents_under_a_budget_do_only_what_they_can_pay_for(response: str) -> None:
+    log = play_and_log(toll_market(response, **RESPONSES[response]))
+    assert np.take_along_axis(log.affordable, log.actions[..., None], 2).all()
+    assert not log.affordable.all(), "everything could be afforded in every round"
+
+
+@pytest.mark.parametrize("response", ["best-response", "toll-payer"])
+def test_regret_is_of_what_could_be_afforded_alone(response: str) -> None:
+    """What sleeps is charged as what was played; those who draw are charged in expectation."""
+    model = toll_market(response)
+    log = play_and_log(model)
+    losses_of_play = np.take_along_axis(log.losses, log.actions[..., None], 2)
+    charged_losses = np.where(log.affordable, log.losses, losses_of_play)
+    expected = []
+    for agent in range(TOLL_PAYERS):
+        regrets = worlds.regrets(charged_losses[:, agent], log.actions[:, agent])
+        expected.append(regrets[-1])
+    agents = model.agents_frame().query("cohort == 'own'")
+    assert agents["decision_swap_regret"].to_numpy() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_bound_pays_twice_for_each_round_in_which_something_slept() -> None:
+    model = toll_market("best-response")
+    log = play_and_log(model)
+    budget = model.game.seats[0].budget
+    guarantee = model.guarantees[0]
+    rounds_with_sleep = np.sum(~log.affordable.all(2), axis=0)
+    assert rounds_with_sleep.min() > 0
+    assert (budget.scarce == rounds_with_sleep).all()
+    without_sleep = replace(guarantee, bound=lambda: np.zeros(TOLL_PAYERS))
+    payment_for_sleep = budget.promised(without_sleep).bound()
+    assert payment_for_sleep == pytest.approx(2 * rounds_with_sleep / ROUNDS)
+    assert (guarantee.bound() > payment_for_sleep).all()
+
+
+def test_regret_under_a_budget_stays_below_its_bounds() -> None:
+    model = toll_market("best-response")
+    model.run()
+    agents = model.agents_frame().query("cohort == 'own'")
+    assert agents["bound"].to_numpy() == pytest.approx(model.guarantees[0].bound())
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
 
 
 def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
-    means, rng = tolls("hedge", count=1, cash=0.25).game.seats[0].budget, np.random.default_rng(0)
-    distribution, can = np.array([[0.2, 0.3, 0.5]]), np.array([[True, True, False]])
-    decided = [Decision(distribution, rng.choice(3, 1, p=distribution[0])) for _ in range(4000)]
-    drawn = [means.restrict(decision, can, None).actions[0] for decision in decided]
-    assert np.mean(drawn) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
+    """Probabilities .2, .3 and .5 become .4 and .6 where the last action sleeps."""
+    budget = toll_market("hedge", count=1, cash=0.25).game.seats[0].budget
+    rng = np.random.default_rng(0)
+    strategy = np.array([[0.2, 0.3, 0.5]])
+    affordable = np.array([[True, True, False]])
+    actions = []
+    for _ in range(4000):
+        decision = Decision(strategy, rng.choice(3, 1, p=strategy[0]))
+        actions.append(budget.limited(decision, affordable, None).actions[0])
+    assert np.mean(actions) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
 
 
-def test_mistakes_are_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Spender, "careful", False)
+def test_an_agent_of_ones_own_that_chooses_what_it_cannot_afford_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TollPayer, "is_careful", False)
     with pytest.raises(UserError, match="agent 1 of own chose what it cannot afford"):
-        tolls("toll-payer", cash=0.25).run()
+        toll_market("toll-payer", cash=0.25).run()
+
+
+def test_a_bandit_under_a_budget_is_refused() -> None:
     with pytest.raises(UserError, match="exp3 takes every action to be possible"):
-        tolls("exp3")
+        toll_market("exp3")
