@@ -3,257 +3,401 @@
 import copy
 import math
 from collections.abc import Callable
-from functools import reduce
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import worlds
-from hypothesis import given as drawn
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from regretless import UserError, external_regret, register, swap_regret
 from regretless.agents.learners import EXP3, Hedge, TreeSwap
-from regretless.agents.learners.base import TotalLearner
+from regretless.agents.learners.base import RowLearner, TotalLearner
 from regretless.agents.learners.kernels import stationary
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import remembers
 from regretless.market.records import one_hot
 
 Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
-NEEDED: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}
-RATES = st.sampled_from([0.0, 1e-300, 1e-200, 1e-30, 1e-9, 0.1, 0.5, 1.0, 3.0])
-TREE: dict[str, Any] = {"depth": 2, "breadth": 5}
-VARIANTS = [(name, NEEDED.get(name, {})) for name in register.learner.names()]
-for name, rate in (("hedge", 0.3), ("exp3", 0.05), ("blum-mansour", 2.0)):
-    VARIANTS += [(name, {"rate": "fixed"}), (name, {"rate": rate})]
-VARIANTS += [("exp3", {"exploration": False} | more) for more in ({}, {"rate": "fixed"})]
-VARIANTS += [("tree-swap", TREE)]
-every_learner = pytest.mark.parametrize("own", VARIANTS, ids=str)
+NEEDED_SETTINGS: dict[str, worlds.Raw] = {"quantal-fictitious-play": {"eta": 10.0}}
+TREE: worlds.Raw = {"depth": 2, "breadth": 5}
+VARIANTS = [
+    *((name, NEEDED_SETTINGS.get(name, {})) for name in register.learner.names()),
+    ("hedge", {"rate": "fixed"}),
+    ("hedge", {"rate": 0.3}),
+    ("exp3", {"rate": "fixed"}),
+    ("exp3", {"rate": 0.05}),
+    ("exp3", {"exploration": False}),
+    ("exp3", {"exploration": False, "rate": "fixed"}),
+    ("blum-mansour", {"rate": "fixed"}),
+    ("blum-mansour", {"rate": 2.0}),
+    ("tree-swap", TREE),
+]
+every_learner = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=str)
 
 
-def started(own: tuple[str, dict[str, Any]], rows: int, actions: int, horizon: int) -> Any:
-    learner = register.learner[own[0]](**own[1])
+class Log(NamedTuple):
+    """What a learner was given and what it did."""
+
+    strategies: Array  # (T, K, A)
+    losses: Array  # (T, K, A)
+    actions: Indices  # (T, K), drawn from the strategies
+
+
+def started_learner(
+    name: str, settings: worlds.Raw, *, rows: int, actions: int, horizon: int
+) -> RowLearner:
+    learner: RowLearner = register.learner[name](**settings)
     learner.start(rows, actions, horizon=horizon)
     return learner
 
 
-def run(learner: Any, rounds: int, adversary: Adversary, *, seed: int = 0) -> tuple[Array, ...]:
-    """Play and return strategies (T, K, A), losses (T, K, A) and the drawn actions (T, K)."""
-    rng, logs = np.random.default_rng(seed), []
-    for t in range(rounds):
+def play_against(adversary: Adversary, learner: RowLearner, *, rounds: int, seed: int = 0) -> Log:
+    """Let a learner play; its strategies must be distributions in every round."""
+    rng = np.random.default_rng(seed)
+    strategies = []
+    losses = []
+    actions = []
+    for round_index in range(rounds):
         strategy = learner.play()
-        ladder, told = strategy.cumsum(1), adversary(t, strategy)
-        actions = (rng.random(len(strategy))[:, None] * ladder[:, -1:] >= ladder).sum(1)
-        learner.learn(told, actions)
-        logs.append((strategy, told, actions))
-    strategies, losses, played = map(np.array, zip(*logs, strict=True))
-    assert (strategies >= 0).all()
-    assert np.abs(strategies.sum(2) - 1).max() < 1e-12
-    return strategies, losses, played
+        cumulative = strategy.cumsum(1)
+        uniform = rng.random(len(strategy))[:, None] * cumulative[:, -1:]
+        drawn = (uniform >= cumulative).sum(1)
+        losses_now = adversary(round_index, strategy)
+        learner.learn(losses_now, drawn)
+        strategies.append(strategy)
+        losses.append(losses_now)
+        actions.append(drawn)
+    log = Log(np.array(strategies), np.array(losses), np.array(actions))
+    assert (log.strategies >= 0).all()
+    assert np.abs(log.strategies.sum(2) - 1).max() < 1e-12
+    return log
 
 
 def replay(table: Array) -> Adversary:
-    return lambda t, strategies: np.broadcast_to(table[t], strategies.shape)
+    """Return an adversary that shows the losses of a table (T, A) or (T, K, A)."""
+    return lambda round_index, strategies: np.broadcast_to(table[round_index], strategies.shape)
 
 
-def dyadic(rounds: int, rows: int, actions: int, *, seed: int = 0) -> Array:
-    """Losses in [0, 3/4] whose sums are exact."""
+def dyadic_losses(rounds: int, rows: int, actions: int, *, seed: int = 0) -> Array:
+    """Return losses in [0, 3/4] whose sums are exact."""
     return np.random.default_rng(seed).integers(0, 13, (rounds, rows, actions)) / 16
 
 
-def hits_the_favourite(_: int, strategies: Array) -> Array:
+def hit_the_favourite(_: int, strategies: Array) -> Array:
     return one_hot(strategies.argmax(1), strategies.shape[1])
 
 
-def spares_the_least_likely(_: int, strategies: Array) -> Array:
+def spare_the_least_likely(_: int, strategies: Array) -> Array:
     return 1 - one_hot(strategies.argmin(1), strategies.shape[1])
 
 
 @every_learner
-def test_a_checkpoint_continues_exactly(own: Any) -> None:
-    learner, other = (started(own, 3, 4, 60) for _ in range(2))
-    run(learner, 27, hits_the_favourite)
+def test_a_learner_goes_on_from_a_checkpoint_exactly(name: str, settings: worlds.Raw) -> None:
+    learner = started_learner(name, settings, rows=3, actions=4, horizon=60)
+    resumed = started_learner(name, settings, rows=3, actions=4, horizon=60)
+    play_against(hit_the_favourite, learner, rounds=27)
     saved = learner.state()
-    frozen = copy.deepcopy(saved)
-    rest = run(learner, 33, hits_the_favourite, seed=5)[0]
-    other.restore(saved)
-    assert np.array_equal(rest, run(other, 33, hits_the_favourite, seed=5)[0])
-    assert all(np.array_equal(saved[key], frozen[key]) for key in frozen)
+    expected = play_against(hit_the_favourite, learner, rounds=33, seed=5)
+    resumed.restore(saved)
+    continued = play_against(hit_the_favourite, resumed, rounds=33, seed=5)
+    assert np.array_equal(continued.strategies, expected.strategies)
+
+
+@every_learner
+def test_a_learner_that_plays_on_does_not_change_the_state_it_gave(
+    name: str, settings: worlds.Raw
+) -> None:
+    learner = started_learner(name, settings, rows=3, actions=4, horizon=60)
+    play_against(hit_the_favourite, learner, rounds=27)
+    saved = learner.state()
+    copied = copy.deepcopy(saved)
+    play_against(hit_the_favourite, learner, rounds=33, seed=5)
+    for key in copied:
+        assert np.array_equal(saved[key], copied[key]), key
     assert remembers(learner)
 
 
 @every_learner
-def test_rows_are_separate_runs(own: Any) -> None:
-    rows, table = 5, dyadic(50, 5, 4)
-    strategies, _, actions = run(started(own, rows, 4, 50), 50, replay(table))
-    assert len(np.unique(strategies, axis=1)[0]) == rows  # they do differ
-    for k in range(rows):
-        alone = started(own, 1, 4, 50)
-        for t in range(50):
-            assert np.array_equal(alone.play()[0], strategies[t, k])
-            alone.learn(table[t, k : k + 1], actions[t, k : k + 1])
+def test_rows_learn_without_each_other(name: str, settings: worlds.Raw) -> None:
+    losses = dyadic_losses(50, rows=5, actions=4)
+    together = started_learner(name, settings, rows=5, actions=4, horizon=50)
+    log = play_against(replay(losses), together, rounds=50)
+    assert len(np.unique(log.strategies, axis=1)[0]) == 5, "rows do not differ"
+    for row in range(5):
+        alone = started_learner(name, settings, rows=1, actions=4, horizon=50)
+        for round_index in range(50):
+            assert np.array_equal(alone.play()[0], log.strategies[round_index, row])
+            alone.learn(losses[round_index, [row]], log.actions[round_index, [row]])
 
 
 @every_learner
-def test_a_million_rounds_do_not_overflow(own: Any) -> None:
-    learner = started(own, 2, 3, 10**6)
-    run(learner, 5, replay(dyadic(5, 2, 3)))
+def test_a_million_rounds_do_not_overflow(name: str, settings: worlds.Raw) -> None:
+    learner = started_learner(name, settings, rows=2, actions=3, horizon=10**6)
+    play_against(replay(dyadic_losses(5, rows=2, actions=3)), learner, rounds=5)
     aged = learner.state()
     # what sums of 10^6 losses look like, those that came from probabilities of 10^-6 included
+    growth = 1e12 if learner.bandit else 1e6
     for key in aged.keys() - {"strategy", "strategies", "rounds"}:
-        aged[key] = aged[key] * (1e12 if learner.bandit else 1e6)
+        aged[key] = aged[key] * growth
     learner.restore(aged | {"rounds": 10**6 - 1})
-    run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))
+    play_against(replay(dyadic_losses(30, rows=2, actions=3, seed=1)), learner, rounds=30)
 
 
-def streams(actions: int, rounds: int) -> dict[str, Adversary]:
-    """Loss streams, the last two chosen in sight of the strategy."""
-    rng, numbers = np.random.default_rng(3), np.arange(actions)
-    noise, times = rng.random((rounds, 4, actions)), np.arange(rounds)[:, None]
+def loss_streams(actions: int, rounds: int) -> dict[str, Adversary]:
+    """Return loss streams of four rows, the last two chosen in sight of the strategy."""
+    rng = np.random.default_rng(3)
+    noise = rng.random((rounds, 4, actions))
     means = rng.random((4, actions))
-    tables = {
-        "noise": noise,
-        "biased": (noise < means).astype(np.float64),
-        "phases": np.where(numbers % 2 == times * 4 // rounds % 2, 1.0, 0.4),
-        "cycle": (numbers + times) % actions / max(actions - 1, 1),
-        "alternating": np.eye(actions)[times[:, 0] % 2 % actions],
+    action_numbers = np.arange(actions)
+    round_numbers = np.arange(rounds)[:, None]
+    is_odd_action = action_numbers % 2
+    is_odd_quarter = round_numbers * 4 // rounds % 2
+    return {
+        "noise": replay(noise),
+        "biased": replay((noise < means).astype(np.float64)),
+        "phases": replay(np.where(is_odd_action == is_odd_quarter, 1.0, 0.4)),
+        "cycle": replay((action_numbers + round_numbers) % actions / max(actions - 1, 1)),
+        "alternating": replay(np.eye(actions)[round_numbers[:, 0] % 2 % actions]),
+        "favourite": hit_the_favourite,
+        "least likely": spare_the_least_likely,
     }
-    hostile = {"favourite": hits_the_favourite, "least likely": spares_the_least_likely}
-    return {name: replay(table) for name, table in tables.items()} | hostile
+
+
+def has_pathwise_bound(learner: RowLearner) -> bool:
+    return not learner.bandit and learner.bound(300) is not None
+
+
+@every_learner
+def test_a_learner_names_what_it_bounds_exactly_if_it_has_a_bound(
+    name: str, settings: worlds.Raw
+) -> None:
+    learner = started_learner(name, settings, rows=4, actions=2, horizon=300)
+    assert (learner.measure is None) == (learner.bound(300) is None)
 
 
 @every_learner
 @pytest.mark.parametrize("actions", [2, 5])
-def test_regret_stays_below_the_bound(own: Any, actions: int) -> None:
-    """Full information: on every stream and row, at any number of rounds."""
+def test_regret_stays_below_the_bound_on_every_stream_at_any_time(
+    name: str, settings: worlds.Raw, actions: int
+) -> None:
     rounds = 300
-    learner = started(own, 4, actions, rounds)
-    if learner.bandit or learner.bound(rounds) is None:
-        assert (learner.measure is None) == (learner.bound(rounds) is None)
+    learner = started_learner(name, settings, rows=4, actions=actions, horizon=rounds)
+    if not has_pathwise_bound(learner):
         pytest.skip("bounded in expectation only, or not at all")
-    measured = {"external": external_regret, "swap": swap_regret}[learner.measure]
-    for stream_name, adversary in streams(actions, rounds).items():
+    regret = {"external": external_regret, "swap": swap_regret}[str(learner.measure)]
+    for stream_name, adversary in loss_streams(actions, rounds).items():
         learner.start(4, actions, horizon=rounds)
-        strategies, losses, _ = run(learner, rounds, adversary)
-        for upto in (1, 7, 60, rounds):
-            regrets = [measured(losses[:upto, k], strategies[:upto, k]) for k in range(4)]
-            assert max(regrets) <= learner.bound(upto) + 1e-12, (stream_name, upto)
+        log = play_against(adversary, learner, rounds=rounds)
+        for time in (1, 7, 60, rounds):
+            bound = learner.bound(time)
+            for row in range(4):
+                regret_of_row = regret(log.losses[:time, row], log.strategies[:time, row])
+                assert regret_of_row <= bound + 1e-12, (stream_name, time, row)
 
 
-@pytest.mark.parametrize("exploration", [True, False])
+@pytest.mark.parametrize("exploration", [True, False], ids=["exploring", "not exploring"])
 @pytest.mark.parametrize("rate", ["anytime", "fixed"])
-def test_exp3_regret_in_expectation(rate: str, exploration: bool) -> None:  # noqa: FBT001 - a parameter
-    rounds, seeds = 2000, 200
-    for stream_name in ("phases", "cycle", "alternating"):
-        learner = started(("exp3", {"rate": rate, "exploration": exploration}), seeds, 3, rounds)
-        _, losses, actions = run(learner, rounds, streams(3, rounds)[stream_name])
-        own = np.take_along_axis(losses, actions[..., None], axis=2)[..., 0].sum(0)
-        regrets = (own - losses[:, 0].sum(0).min()) / rounds
-        slack = 3 * regrets.std() / math.sqrt(seeds)
-        assert regrets.mean() - slack <= learner.bound(rounds), stream_name
+@pytest.mark.parametrize("stream_name", ["phases", "cycle", "alternating"])
+def test_the_mean_regret_of_exp3_stays_below_its_bound(
+    stream_name: str,
+    rate: str,
+    exploration: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    rounds = 2000
+    seeds = 200  # one row for each
+    settings = {"rate": rate, "exploration": exploration}
+    learner = started_learner("exp3", settings, rows=seeds, actions=3, horizon=rounds)
+    log = play_against(loss_streams(3, rounds)[stream_name], learner, rounds=rounds)
+    own_losses = np.take_along_axis(log.losses, log.actions[..., None], axis=2)[..., 0]
+    best_fixed_action = log.losses[:, 0].sum(0).min()
+    regrets = (own_losses.sum(0) - best_fixed_action) / rounds
+    three_errors = 3 * regrets.std() / math.sqrt(seeds)
+    assert regrets.mean() - three_errors <= learner.bound(rounds)
 
 
-def test_exp3_is_what_its_sources_print() -> None:
-    """Against the formulas of both sources, written out."""
-    table, rng = dyadic(30, 1, 3)[:, 0], np.random.default_rng(2)
-    for exploration in (True, False):
-        learner, total = EXP3(exploration=exploration), np.zeros(3)
-        learner.start(1, 3)
-        for t, losses in enumerate(table, start=1):
-            rate = math.sqrt(math.log(3) / (3 * t))
-            weights = np.exp((rate if exploration else -rate) * total)
-            strategy = weights / weights.sum()
-            if exploration:
-                gamma = 3 * rate if 3 * rate < 1 else 1.0
-                weights = np.exp(gamma / 3 * total)
-                strategy = (1 - gamma) * weights / weights.sum() + gamma / 3
-            np.testing.assert_allclose(learner.play()[0], strategy, atol=1e-12)
-            a = int(rng.integers(3))
-            total[a] += (1 - losses[a] if exploration else losses[a]) / strategy[a]
-            learner.learn(losses[None], np.array([a]))
+def exp3_with_exploration(estimated_gains: Array, time: int) -> Array:
+    """Auer, Cesa-Bianchi, Freund and Schapire (2002): gains, mixed with uniform play."""
+    rate = math.sqrt(math.log(3) / (3 * time))
+    gamma = 3 * rate if 3 * rate < 1 else 1.0
+    weights = np.exp(gamma / 3 * estimated_gains)
+    return np.asarray((1 - gamma) * weights / weights.sum() + gamma / 3)
 
 
-def shared(weights: Array) -> Array:
-    return np.asarray(weights / weights.sum() if weights.any() else np.full(3, 1 / 3))
+def exp3_without_exploration(estimated_losses: Array, time: int) -> Array:
+    """Bubeck and Cesa-Bianchi (2012): losses, never mixed."""
+    rate = math.sqrt(math.log(3) / (3 * time))
+    weights = np.exp(-rate * estimated_losses)
+    return np.asarray(weights / weights.sum())
 
 
-def swaps(past: Array, strategies: Array) -> Array:
-    """Positive regrets (3, 3) of replacing one action by another."""
-    own = np.einsum("ta,ta->a", strategies, past)[:, None]
-    return np.maximum(own - np.einsum("ta,tb->ab", strategies, past), 0)
+def test_exp3_that_explores_is_the_formula_of_its_source() -> None:
+    rng = np.random.default_rng(2)
+    learner = EXP3(exploration=True)
+    learner.start(1, 3)
+    estimated_gains = np.zeros(3)
+    for time, losses in enumerate(dyadic_losses(30, rows=1, actions=3)[:, 0], start=1):
+        strategy = exp3_with_exploration(estimated_gains, time)
+        np.testing.assert_allclose(learner.play()[0], strategy, atol=1e-12)
+        action = int(rng.integers(3))
+        estimated_gains[action] += (1 - losses[action]) / strategy[action]
+        learner.learn(losses[None], np.array([action]))
 
 
-def defined(name: str, past: Array, strategies: Array, now: Array) -> Array:
-    t = len(past)
-    total, own = past.sum(0), (strategies * past).sum(1, keepdims=True)
-    found = np.zeros(3)
-    match name:
-        case "hedge":
-            found = np.exp(-math.sqrt(8 * math.log(3) / (t + 1)) * total)
-        case "quantal-fictitious-play":
-            found = np.exp(-10.0 * total / max(t, 1))
-        case "follow-the-leader":
-            found[np.argmin(total)] = 1.0
-        case "regret-matching":
-            found = np.maximum((own - past).sum(0), 0)
-        case "regret-matching-plus":
-            found = reduce(lambda kept, gain: np.maximum(kept + gain, 0), own - past, found)
-        case "blum-mansour":
-            rate = math.sqrt(4 * 3 * math.log(3) / (t + 1))
-            weights = np.exp(-rate * np.einsum("ta,tb->ab", strategies, past))
-            found = now @ (weights / weights.sum(1, keepdims=True))
-        case "swap-regret-matching" if (positive := swaps(past, strategies)).any():
-            moving = positive / (2 * positive.sum(1).max())
-            found = now @ moving + now * (1 - moving.sum(1))
-        case "tree-swap":  # depth 2, breadth 5: each node's Hedge on the steps that it has seen
-            for life, step in ((25, 5), (5, 1)):
-                born = t // life * life
-                done = past[born : t - (t - born) % step].reshape(-1, step, 3).mean(1).sum(0)
-                found = found + shared(np.exp(-math.sqrt(8 * math.log(3) / 5) * done)) / 2
-    return shared(found)
+def test_exp3_that_does_not_explore_is_the_formula_of_its_source() -> None:
+    rng = np.random.default_rng(2)
+    learner = EXP3(exploration=False)
+    learner.start(1, 3)
+    estimated_losses = np.zeros(3)
+    for time, losses in enumerate(dyadic_losses(30, rows=1, actions=3)[:, 0], start=1):
+        strategy = exp3_without_exploration(estimated_losses, time)
+        np.testing.assert_allclose(learner.play()[0], strategy, atol=1e-12)
+        action = int(rng.integers(3))
+        estimated_losses[action] += losses[action] / strategy[action]
+        learner.learn(losses[None], np.array([action]))
+
+
+def normalised(weights: Array) -> Array:
+    """Return weights as a distribution, uniform where all are 0."""
+    if not weights.any():
+        return np.full(len(weights), 1 / len(weights))
+    return np.asarray(weights / weights.sum())
+
+
+# A learner's next strategy by its definition, of the past losses (t, 3), the past strategies (t, 3)
+# and, where it is a fixed point, the strategy itself, which the definition must give back.
+
+
+def hedge(losses: Array, strategies: Array, strategy: Array) -> Array:
+    rate = math.sqrt(8 * math.log(3) / (len(losses) + 1))
+    return normalised(np.exp(-rate * losses.sum(0)))
+
+
+def quantal_fictitious_play(losses: Array, strategies: Array, strategy: Array) -> Array:
+    return normalised(np.exp(-10.0 * losses.sum(0) / max(len(losses), 1)))
+
+
+def follow_the_leader(losses: Array, strategies: Array, strategy: Array) -> Array:
+    leader = np.argmin(losses.sum(0))
+    return np.asarray(np.eye(3)[leader])
+
+
+def regret_matching(losses: Array, strategies: Array, strategy: Array) -> Array:
+    own_losses = (strategies * losses).sum(1, keepdims=True)
+    return normalised(np.maximum((own_losses - losses).sum(0), 0))
+
+
+def regret_matching_plus(losses: Array, strategies: Array, strategy: Array) -> Array:
+    own_losses = (strategies * losses).sum(1, keepdims=True)
+    kept = np.zeros(3)
+    for gain in own_losses - losses:
+        kept = np.maximum(kept + gain, 0)
+    return normalised(kept)
+
+
+def blum_mansour(losses: Array, strategies: Array, strategy: Array) -> Array:
+    rate = math.sqrt(4 * 3 * math.log(3) / (len(losses) + 1))
+    loss_of_replacement = np.einsum("ta,tb->ab", strategies, losses)
+    weights = np.exp(-rate * loss_of_replacement)
+    return normalised(strategy @ (weights / weights.sum(1, keepdims=True)))
+
+
+def swap_regret_matching(losses: Array, strategies: Array, strategy: Array) -> Array:
+    own_losses = np.einsum("ta,ta->a", strategies, losses)[:, None]
+    loss_of_replacement = np.einsum("ta,tb->ab", strategies, losses)
+    positive_regret = np.maximum(own_losses - loss_of_replacement, 0)
+    if not positive_regret.any():
+        return np.full(3, 1 / 3)
+    moving = positive_regret / (2 * positive_regret.sum(1).max())
+    return normalised(strategy @ moving + strategy * (1 - moving.sum(1)))
+
+
+def tree_swap(losses: Array, strategies: Array, strategy: Array) -> Array:
+    """Average Hedge over the two nodes of the path, each on the steps that it has seen."""
+    time = len(losses)
+    rate = math.sqrt(8 * math.log(3) / 5)
+    mean_of_nodes = np.zeros(3)
+    for lifetime, step in ((25, 5), (5, 1)):  # depth 2, breadth 5
+        born = time // lifetime * lifetime
+        last_whole_step = time - (time - born) % step
+        losses_of_steps = losses[born:last_whole_step].reshape(-1, step, 3).mean(1)
+        mean_of_nodes += normalised(np.exp(-rate * losses_of_steps.sum(0))) / 2
+    return normalised(mean_of_nodes)
 
 
 # tolerances: sums in another order; a strategy is as stationary as doubles are
-DEFINED = {"follow-the-leader": 0.0, "regret-matching": 1e-9, "regret-matching-plus": 1e-9}
-TIGHT = "hedge", "quantal-fictitious-play", "blum-mansour", "swap-regret-matching", "tree-swap"
-DEFINED |= dict.fromkeys(TIGHT, 1e-12)
+DEFINITIONS = {
+    "follow-the-leader": (follow_the_leader, 0.0),
+    "regret-matching": (regret_matching, 1e-9),
+    "regret-matching-plus": (regret_matching_plus, 1e-9),
+    "hedge": (hedge, 1e-12),
+    "quantal-fictitious-play": (quantal_fictitious_play, 1e-12),
+    "blum-mansour": (blum_mansour, 1e-12),
+    "swap-regret-matching": (swap_regret_matching, 1e-12),
+    "tree-swap": (tree_swap, 1e-12),
+}
 
 
-@pytest.mark.parametrize("name", DEFINED)
-def test_brute_force(name: str) -> None:
-    learner = started((name, ({"tree-swap": TREE} | NEEDED).get(name, {})), 1, 3, 70)
-    strategies, losses, _ = run(learner, 70, replay(np.random.default_rng(4).random((70, 3))))
-    for t, strategy in enumerate(strategies[:, 0]):
-        expected = defined(name, losses[:t, 0], strategies[:t, 0], strategy)
-        np.testing.assert_allclose(strategy, expected, rtol=0, atol=DEFINED[name])
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_learner_plays_its_definition(name: str) -> None:
+    settings = TREE if name == "tree-swap" else NEEDED_SETTINGS.get(name, {})
+    define, tolerance = DEFINITIONS[name]
+    learner = started_learner(name, settings, rows=1, actions=3, horizon=70)
+    log = play_against(replay(np.random.default_rng(4).random((70, 3))), learner, rounds=70)
+    for time, strategy in enumerate(log.strategies[:, 0]):
+        expected = define(log.losses[:time, 0], log.strategies[:time, 0], strategy)
+        message = f"round {time}"
+        np.testing.assert_allclose(strategy, expected, rtol=0, atol=tolerance, err_msg=message)
 
 
-@drawn(st.integers(1, 6).flatmap(lambda n: hnp.arrays(np.float64, (n, n), elements=RATES)))
+TRANSITION_RATES = st.sampled_from([0.0, 1e-300, 1e-200, 1e-30, 1e-9, 0.1, 0.5, 1.0, 3.0])
+
+
+def square_tables(states: int) -> st.SearchStrategy[Array]:
+    return hnp.arrays(np.float64, (states, states), elements=TRANSITION_RATES)
+
+
+@given(st.integers(1, 6).flatmap(square_tables))
 def test_stationary_strategies_balance_every_state(rates: Array) -> None:
     """Also where the chain is reducible, or nearly so."""
     strategy = np.empty(len(rates))
     stationary(rates.copy(), strategy)
-    flows = rates * (1 - np.eye(len(rates)))
-    into, out = strategy @ flows, strategy * flows.sum(1)
+    rates_between_states = rates * (1 - np.eye(len(rates)))
+    inflow = strategy @ rates_between_states
+    outflow = strategy * rates_between_states.sum(1)
     assert (strategy >= 0).all()
     assert strategy.sum() == pytest.approx(1, abs=1e-12)
-    np.testing.assert_allclose(into, out, rtol=1e-9, atol=1e-280)
+    np.testing.assert_allclose(inflow, outflow, rtol=1e-9, atol=1e-280)
 
 
-def test_mistakes_are_one_line() -> None:
-    for rate, told in ((True, "True"), ([0.1, 0.2], r"\[0.1, 0.2\]"), ("fixed", "'fixed'")):
-        with pytest.raises(UserError, match=f"rate = {told}"):
-            Hedge(rate=rate).start(1, 2)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("rate", "named"), [(True, "True"), ([0.1, 0.2], r"\[0.1, 0.2\]"), ("fixed", "'fixed'")]
+)
+def test_a_rate_that_is_none_is_refused_by_its_value(rate: object, named: str) -> None:
+    with pytest.raises(UserError, match=f"rate = {named}"):
+        Hedge(rate=rate).start(1, 2)  # type: ignore[arg-type]
+
+
+def test_tree_swap_asks_for_the_horizon() -> None:
     with pytest.raises(UserError, match="needs the horizon"):
         TreeSwap().start(1, 2)
+
+
+def test_a_learner_of_no_rows_is_refused() -> None:
     with pytest.raises(UserError, match="rows = 0"):
         Hedge().start(0, 2)
+
+
+def test_a_horizon_of_no_rounds_is_refused() -> None:
     with pytest.raises(UserError, match="horizon = 0"):
         Hedge().start(1, 2, horizon=0)
-    unfinished = type("Nameless", (TotalLearner,), {"step": lambda own, *_: own.strategy})
-    register.learner("nameless")(unfinished)
-    own = {"name": "own", "utility": "linear", "actions": 3, "response": "nameless"}
+
+
+def test_a_learner_of_ones_own_without_a_name_is_refused() -> None:
+    nameless = type("Nameless", (TotalLearner,), {"step": lambda learner, *_: learner.strategy})
+    register.learner("nameless")(nameless)
+    cohort = {"name": "learners", "utility": "linear", "actions": 3, "response": "nameless"}
     with pytest.raises(UserError, match="learner 'nameless' has no name; add it"):
-        worlds.scenario(own).build()
+        worlds.scenario(cohort).build()

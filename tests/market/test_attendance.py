@@ -1,10 +1,10 @@
 """Who is there, and who hears when: own rounds, changes, stale news, and what is promised."""
 
-import itertools
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -19,72 +19,182 @@ from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
 from regretless.forecaster.guarantees.gain_bound import GainBound
 from regretless.forecaster.weights import AdaptiveWeights, BoundInputs
 from regretless.market.best_response import best_response, expected_losses
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.game.attendance import Attendance, drawn_stays
-from regretless.market.game.network import NEVER, edge_list, networked
+from regretless.market.game.network import NEVER, Network, edge_list, networked
 from regretless.market.game.round import play_round
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.assembly.theorems import over_stays
 from regretless.scenarios.report.market_figures import rings
 
-EMPTY = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret", "bound"]
+REGRETS = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret"]
 SMALL_WORLD = {"graph": "small-world", "neighbours": 2, "subscribers": 3}
-OWN, TWO = worlds.cohort("own", 5, 3, types=2), worlds.cohort("two", 2, 3)
+OWN = worlds.cohort("own", 5, 3, types=2)
+TWO = worlds.cohort("two", 2, 3)
 ALONE = worlds.cohort("own", 1, 3)
 
 
-def rated(name: str = "guests", count: int = 12, **keys: Any) -> worlds.Raw:
-    return worlds.cohort(name, count, 3, **{"entry_rate": 0.03, "exit_rate": 0.04} | keys)
+def guests(name: str = "guests", count: int = 12, **keys: object) -> worlds.Raw:
+    """Return a cohort whose agents enter and leave at rates."""
+    rates = {"entry_rate": 0.03, "exit_rate": 0.04}
+    return worlds.cohort(name, count, 3, **rates | keys)
 
 
-def test_stays_lie_in_their_window() -> None:
-    rates = None, 0.1, 1.0
-    for entry, leave, seed in itertools.product(rates, rates, range(6)):
-        rng = np.random.default_rng(seed)
-        first, last = np.cumsum(rng.integers([0, 1], 21)).tolist()
-        stay = drawn_stays(rng, 30, window=(first, last), rates=(entry, leave))
-        assert ((first <= stay.entered) & (stay.entered <= stay.left) & (stay.left <= last)).all()
-        here = np.array([(stay.entered <= t) & (t < stay.left) for t in range(last + 2)])
-        assert (here.sum(0) == stay.left - stay.entered).all()
-        assert entry == 0.1 or (stay.entered == first).all()
-        if leave != 0.1:
-            assert (stay.left == (np.minimum(stay.entered + 1, last) if leave else last)).all()
+class DrawnStays(NamedTuple):
+    """Stays of thirty agents, and the window in which they are."""
+
+    first: int
+    last: int
+    stays: Attendance
 
 
-@pytest.mark.parametrize("network", [{}, {"network": SMALL_WORLD}], ids=["all", "network"])
-def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
-    """Regrets equal those recomputed from the rounds in which agents were there."""
-    quantal = rated("smooth", response="quantal", eta=8.0, exit_rate=0.1)
+def stays_in_window(entry_rate: float | None, exit_rate: float | None, seed: int) -> DrawnStays:
+    rng = np.random.default_rng(seed)
+    first, last = np.cumsum(rng.integers([0, 1], 21)).tolist()
+    stays = drawn_stays(rng, 30, window=(first, last), rates=(entry_rate, exit_rate))
+    return DrawnStays(first, last, stays)
+
+
+def rows_present(stays: Attendance, round_index: int) -> Mask:
+    present = stays.present_rows(round_index)
+    return np.ones(30, dtype=bool) if present is None else present
+
+
+every_seed = pytest.mark.parametrize("seed", range(6))
+every_entry_rate = pytest.mark.parametrize("entry_rate", [None, 0.1, 1.0])
+every_exit_rate = pytest.mark.parametrize("exit_rate", [None, 0.1, 1.0])
+
+
+@every_seed
+@every_entry_rate
+@every_exit_rate
+def test_stays_lie_in_their_window(
+    entry_rate: float | None, exit_rate: float | None, seed: int
+) -> None:
+    first, last, stays = stays_in_window(entry_rate, exit_rate, seed)
+    assert (first <= stays.entered).all()
+    assert (stays.entered <= stays.left).all()
+    assert (stays.left <= last).all()
+
+
+@every_seed
+@every_entry_rate
+@every_exit_rate
+def test_agents_are_present_in_the_rounds_of_their_stay(
+    entry_rate: float | None, exit_rate: float | None, seed: int
+) -> None:
+    _, last, stays = stays_in_window(entry_rate, exit_rate, seed)
+    present = np.array([rows_present(stays, round_index) for round_index in range(last + 2)])
+    assert (present.sum(0) == stays.left - stays.entered).all()
+
+
+@every_seed
+@every_exit_rate
+@pytest.mark.parametrize("entry_rate", [None, 1.0])
+def test_everybody_enters_at_the_first_round_where_there_is_no_waiting(
+    entry_rate: float | None, exit_rate: float | None, seed: int
+) -> None:
+    first, _, stays = stays_in_window(entry_rate, exit_rate, seed)
+    assert (stays.entered == first).all()
+
+
+@every_seed
+@every_entry_rate
+def test_everybody_stays_until_the_last_round_without_a_rate_of_exit(
+    entry_rate: float | None, seed: int
+) -> None:
+    _, last, stays = stays_in_window(entry_rate, None, seed)
+    assert (stays.left == last).all()
+
+
+@every_seed
+@every_entry_rate
+def test_everybody_leaves_after_a_round_at_a_rate_of_exit_of_one(
+    entry_rate: float | None, seed: int
+) -> None:
+    _, last, stays = stays_in_window(entry_rate, 1.0, seed)
+    assert (stays.left == np.minimum(stays.entered + 1, last)).all()
+
+
+class LoggedGuests(NamedTuple):
+    """The agents of a run by number, and of those who came their rounds, losses and strategies."""
+
+    agents: pd.DataFrame
+    logs: dict[int, list[tuple[int, Array, Array]]]
+
+
+@cache
+def logged_guests(*, has_network: bool) -> LoggedGuests:
+    """Play best responders and quantal agents who come and go."""
+    quantal = guests("smooth", response="quantal", eta=8.0, exit_rate=0.1)
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
-    model = worlds.scenario(rated(), quantal, seed=5, adversary=adversary, **network).build()
-    log, frame = worlds.logs(model), model.agents_frame().set_index("agent")
-    assert frame["entered"].isna().any()  # somebody never came
-    assert frame["left"].lt(60).any()
-    for agent, own in frame.iterrows():
-        if pd.isna(own["entered"]):
-            assert agent not in log
-            assert own[[*EMPTY, "exploitability"]].isna().all()
-            continue
-        numbers, losses, strategies = zip(*log[agent], strict=True)
-        assert [*numbers] == list(range(own["entered"], own["left"]))
-        known = worlds.regrets(np.array(losses), np.array(strategies))
-        assert own[EMPTY[:4]].to_numpy(float) == pytest.approx(known)
-        assert own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9
+    keys = {"network": SMALL_WORLD} if has_network else {}
+    model = worlds.scenario(guests(), quantal, seed=5, adversary=adversary, **keys).build()
+    logs = worlds.logs(model)
+    return LoggedGuests(model.agents_frame().set_index("agent"), logs)
 
 
-@pytest.mark.parametrize("stream", ["iid", "switching", "anti-forecast"])
-def test_the_bound_over_own_rounds_holds(stream: str) -> None:
-    weights = "exponential" if stream == "switching" else "adaptive"
-    keys = {"adversary": {"kind": stream, "outcomes": 2}, "forecaster": {"weights": weights}}
-    guests = rated(count=40, entry_rate=0.2, exit_rate=0.01)
-    model = worlds.scenario(guests, rounds=300, seed=5, **keys).build()
-    assert model.agents_frame()["bound"].isna().all()
+with_and_without_network = pytest.mark.parametrize(
+    "has_network", [False, True], ids=["all hear", "network"]
+)
+
+
+@with_and_without_network
+def test_who_never_comes_plays_nothing_and_is_not_measured(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, logs = logged_guests(has_network=has_network)
+    never_came = agents[agents["entered"].isna()]
+    assert len(never_came) > 0
+    assert not set(never_came.index) & set(logs)
+    assert never_came[[*REGRETS, "bound", "exploitability"]].isna().all(axis=None)
+
+
+@with_and_without_network
+def test_who_comes_plays_the_rounds_of_its_stay(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, logs = logged_guests(has_network=has_network)
+    assert agents["left"].lt(60).any(), "nobody left before the end"
+    for number, agent in agents[agents["entered"].notna()].iterrows():
+        rounds = [round_index for round_index, _, _ in logs[number]]
+        assert rounds == list(range(agent["entered"], agent["left"])), f"agent {number}"
+
+
+@with_and_without_network
+def test_everybody_is_measured_over_its_own_rounds(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, logs = logged_guests(has_network=has_network)
+    for number, agent in agents[agents["entered"].notna()].iterrows():
+        _, losses, strategies = zip(*logs[number], strict=True)
+        expected = worlds.regrets(np.array(losses), np.array(strategies))
+        assert agent[REGRETS].to_numpy(float) == pytest.approx(expected), f"agent {number}"
+
+
+@with_and_without_network
+def test_regret_over_own_rounds_stays_below_the_bound_from_biases(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, _ = logged_guests(has_network=has_network)
+    came = agents[agents["entered"].notna()]
+    assert (came["decision_swap_regret"] <= came["bound_from_bias"] + 1e-9).all()
+
+
+WEIGHTS_AGAINST = {"iid": "adaptive", "switching": "exponential", "anti-forecast": "adaptive"}
+
+
+@pytest.mark.parametrize("adversary", WEIGHTS_AGAINST)
+def test_the_bound_over_own_rounds_holds(adversary: str) -> None:
+    model = worlds.scenario(
+        guests(count=40, entry_rate=0.2, exit_rate=0.01),
+        rounds=300,
+        seed=5,
+        adversary={"kind": adversary, "outcomes": 2},
+        forecaster={"weights": WEIGHTS_AGAINST[adversary]},
+    ).build()
+    assert model.agents_frame()["bound"].isna().all(), "there is a bound before the first round"
+
     model.run()
+
     agents = model.agents_frame()
     assert set(agents["guarantee"]) == {"decision-swap"}
     assert (agents["decision_swap_regret"] <= agents["bound_from_variation"]).all()
     assert (agents["bound_from_variation"] <= agents["bound"]).all()
-    shorter = agents.assign(own=agents["left"] - agents["entered"]).sort_values("own")
-    assert shorter["bound"].iloc[0] > shorter["bound"].iloc[-1]
+    by_stay = agents.assign(stay=agents["left"] - agents["entered"]).sort_values("stay")
+    assert by_stay["bound"].iloc[0] > by_stay["bound"].iloc[-1], "a short stay is bounded better"
 
 
 LEAVERS = Path(__file__).parent / "data" / "leavers"
@@ -128,10 +238,11 @@ def test_what_a_leaver_would_have_regained_later_lowers_no_bound(
 
 def test_who_enters_late_is_bounded_by_what_was_gained_at_entry() -> None:
     """Scalar gains have no bound beforehand: an old gain far below zero may be regained."""
-    adversary = {"kind": "switching", "outcomes": 2, "length": 20}
-    guests = rated(entry_rate=0.05, exit_rate=0.02)
     world = worlds.scenario(
-        guests, rounds=120, adversary=adversary, forecaster={"events": "losses"}
+        guests(entry_rate=0.05, exit_rate=0.02),
+        rounds=120,
+        adversary={"kind": "switching", "outcomes": 2, "length": 20},
+        forecaster={"events": "losses"},
     )
     model = worlds.played(world)
     agents = model.agents_frame().dropna(subset=["entered"])
@@ -144,166 +255,295 @@ def test_who_enters_late_is_bounded_by_what_was_gained_at_entry() -> None:
     assert "no bound beforehand" in " ".join(model.guarantees[0].unbounded)
 
 
-def test_over_stays_is_the_theorem_row_by_row() -> None:
-    weights = np.random.default_rng(0).random((4, 3, 2))
+BOUND_INPUTS = BoundInputs(experts=24, rounds=100, certificate_sum=0.3)
+STAYS = Attendance(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))  # the last is to come
+WEIGHTS_OF_ROWS = np.random.default_rng(0).random((4, 3, 2))
+
+
+def test_the_bound_of_a_stay_is_the_theorem_from_its_entry_to_its_end() -> None:
     rule = AdaptiveWeights()
-    inputs = BoundInputs(experts=24, rounds=100, certificate_sum=0.3)
-    stay = Attendance(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
-    found = over_stays([CoordinateBound(rule, inputs)], weights, stay, policies=0)
+    bounds = over_stays([CoordinateBound(rule, BOUND_INPUTS)], WEIGHTS_OF_ROWS, STAYS, policies=0)
     for row, (first, last) in enumerate([(0, 100), (10, 50), (40, 41)]):
-        (alone,) = CoordinateBound(rule, replace(inputs, rounds=last)).over_stay(
-            weights[[row]], joined=first
-        )
-        assert found[row] == pytest.approx(alone)
-    assert np.isnan(found[3])  # has not come yet
-    scalar = over_stays([GainBound(rule, inputs)], weights, stay, policies=0)
-    assert np.isnan(scalar).tolist() == [False, True, True, True]
+        bound_until = CoordinateBound(rule, replace(BOUND_INPUTS, rounds=last))
+        (expected,) = bound_until.over_stay(WEIGHTS_OF_ROWS[[row]], joined=first)
+        assert bounds[row] == pytest.approx(expected), f"row {row}"
+    assert np.isnan(bounds[3]), "who has not come yet has a bound"
 
 
-def market(*cohorts: worlds.Raw, apart: bool = True, **keys: Any) -> MarketModel:
-    drift = {"kind": "drifting", "outcomes": 2}
-    given = worlds.scenario(*(cohorts or (OWN, TWO)), rounds=30, adversary=drift)
-    return given.build(apart=apart, **keys)
+def test_scalar_gains_bound_only_who_was_there_from_the_first_round() -> None:
+    bounds = over_stays(
+        [GainBound(AdaptiveWeights(), BOUND_INPUTS)], WEIGHTS_OF_ROWS, STAYS, policies=0
+    )
+    assert np.isnan(bounds).tolist() == [False, True, True, True]
 
 
-def test_whoever_is_removed_plays_no_further_round_regrets_its_own_and_a_run_resumes() -> None:
-    """Also where somebody came."""
-    model, again = market(spare={"own": 1}), market(spare={"own": 1})
-    model.run(10)
-    leaver = model.agents[1]
-    leaver.remove()
+def drifting_market(*cohorts: worlds.Raw, apart: bool = True, **keys: object) -> MarketModel:
+    """Build a market of 30 rounds, by default of five agents of two types and of two others."""
+    adversary = {"kind": "drifting", "outcomes": 2}
+    scenario = worlds.scenario(*(cohorts or (OWN, TWO)), rounds=30, adversary=adversary)
+    return scenario.build(apart=apart, **keys)
+
+
+LEAVES_AT = 10
+
+
+@pytest.fixture(scope="module")
+def market_that_one_left() -> MarketModel:
+    """Play a market that the second agent leaves, and another one enters, before round 10."""
+    model = drifting_market(spare={"own": 1})
+    model.run(LEAVES_AT)
+    model.agents[1].remove()
+    model.add("own")
+    model.run()
+    return model
+
+
+def test_a_run_that_an_agent_left_and_another_entered_resumes() -> None:
+    model = drifting_market(spare={"own": 1})
+    model.run(LEAVES_AT)
+    model.agents[1].remove()
     model.add("own")
     model.run(5)
-    again.restore(model.state())
+    resumed = drifting_market(spare={"own": 1})
+    resumed.restore(model.state())
     model.run()
-    again.run()
-    pd.testing.assert_frame_equal(model.agents_frame(), again.agents_frame())
-    assert {a.unique_id for a in model.agents} == {a.unique_id for a in again.agents}
-    assert (len(model.agents), leaver in model.agents, leaver.action) == (7, False, -1)
-    log, cohort = model.regret_frame(), model.game.cohorts[0]
-    assert log[log["agent"] == 2]["round"].tolist() == list(range(10))
-    assert sorted(log["agent"].value_counts()) == [10, 20, 30, 30, 30, 30, 30, 30]
-    outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()[:10]
+    resumed.run()
+    pd.testing.assert_frame_equal(model.agents_frame(), resumed.agents_frame())
+    numbers = {agent.unique_id for agent in model.agents}
+    assert numbers == {agent.unique_id for agent in resumed.agents}
+
+
+def test_an_agent_that_is_removed_is_no_agent_of_the_market() -> None:
+    model = drifting_market()
+    model.run(LEAVES_AT)
+    leaver = model.agents[1]
+    leaver.remove()
+    model.run()
+    assert len(model.agents) == 6
+    assert leaver not in model.agents
+    assert leaver.action == -1
+
+
+def test_an_agent_that_is_removed_plays_no_further_round(market_that_one_left: MarketModel) -> None:
+    log = market_that_one_left.regret_frame()
+    assert log[log["agent"] == 2]["round"].tolist() == list(range(LEAVES_AT))
+    rounds_played = sorted(log["agent"].value_counts())
+    assert rounds_played == [10, 20, 30, 30, 30, 30, 30, 30]  # who left, who entered, the others
+    assert len(market_that_one_left.agents) == 7
+
+
+def test_an_agent_that_is_removed_is_measured_until_it_left(
+    market_that_one_left: MarketModel,
+) -> None:
+    log = market_that_one_left.regret_frame()
+    actions = log.query("agent == 2")["action"].to_numpy()
+    outcomes = market_that_one_left.rounds_frame()[["y_0", "y_1"]].to_numpy()[:LEAVES_AT]
+    cohort = market_that_one_left.game.cohorts[0]
     losses = cohort.loss[int(cohort.row_of[1])].losses(outcomes)
-    known = worlds.regrets(losses, log.query("agent == 2")["action"].to_numpy())
-    line, others = model.agents_frame().iloc[1], model.agents_frame().drop(index=1)
-    assert line[EMPTY[:4]].to_numpy(float) == pytest.approx(known, abs=1e-12)
-    assert (line["entered"], line["left"], line["guarantee"]) == (0, 10, "none")
-    assert np.isnan(line["bound"])
+    leaver = market_that_one_left.agents_frame().iloc[1]
+    expected = worlds.regrets(losses, actions)
+    assert leaver[REGRETS].to_numpy(float) == pytest.approx(expected, abs=1e-12)
+    assert (leaver["entered"], leaver["left"]) == (0, LEAVES_AT)
+
+
+def test_an_agent_that_is_removed_is_promised_nothing(market_that_one_left: MarketModel) -> None:
+    leaver = market_that_one_left.agents_frame().iloc[1]
+    assert leaver["guarantee"] == "none"
+    assert np.isnan(leaver["bound"])
+
+
+def test_those_who_stay_keep_their_guarantee(market_that_one_left: MarketModel) -> None:
+    others = market_that_one_left.agents_frame().drop(index=1)
     staying = others[others["entered"] == 0]
     assert len(staying) == 6
     assert (staying["guarantee"] == "decision-swap").all()
     assert (staying["decision_swap_regret"] <= staying["bound"]).all()
 
 
-def test_agents_that_cannot_go_alone_say_why() -> None:
-    shared = market(apart=False)
+def test_an_agent_that_shares_its_row_is_not_removed() -> None:
+    model = drifting_market(apart=False)
     with pytest.raises(UserError, match=r"one row; build\(apart=True\)"):
-        shared.agents[0].remove()
-    assert len(shared.agents) == 7
+        model.agents[0].remove()
+    assert len(model.agents) == 7
+
+
+def test_the_last_agent_of_all_is_not_removed() -> None:
     with pytest.raises(UserError, match="the last of all"):
-        market(ALONE).agents[0].remove()
+        drifting_market(ALONE).agents[0].remove()
+
+
+def test_an_agent_of_a_cohort_that_learns_together_is_not_removed() -> None:
+    model = drifting_market(ALONE, TWO | {"response": "hedge"})
     with pytest.raises(UserError, match=r"cohort.two learns together"):
-        market(ALONE, TWO | {"response": "hedge"}).agents[1].remove()
+        model.agents[1].remove()
 
 
-def test_a_forecaster_is_replaced_and_the_promise_with_it() -> None:
-    model = market()
+@pytest.fixture
+def market_with_another_forecaster() -> MarketModel:
+    """Play ten rounds with a guarantee, and the rest with the mean of the outcomes since."""
+    model = drifting_market()
     model.run(10)
     assert (model.agents_frame()["guarantee"] == "decision-swap").all()
     (block,) = model.game.blocks
     model.replace(**{block.name: RunningMean(block.basis.size)})
     model.run()
-    agents = model.agents_frame()
+    return model
+
+
+def test_a_forecaster_put_in_the_place_of_another_broadcasts_from_then_on(
+    market_with_another_forecaster: MarketModel,
+) -> None:
+    outcomes = market_with_another_forecaster.rounds_frame()[["y_0", "y_1"]].to_numpy()
+    forecasts = market_with_another_forecaster.forecasts_frame().query("round == 25")
+    assert forecasts[["p_0", "p_1"]].to_numpy()[0] == pytest.approx(outcomes[10:25].mean(0))
+
+
+def test_the_guarantee_ends_where_the_forecaster_is_replaced(
+    market_with_another_forecaster: MarketModel,
+) -> None:
+    agents = market_with_another_forecaster.agents_frame()
     assert (agents["guarantee"] == "none").all()
     assert agents["bound"].isna().all()
-    assert "replaced before round 10" in model.guarantees[0].note
-    assert model.bounds_frame()["round"].max() <= 10
-    means = model.rounds_frame()[["y_0", "y_1"]].to_numpy()[10:25].mean(0)
-    said = model.forecasts_frame().query("round == 25")[["p_0", "p_1"]].to_numpy()
-    assert said[0] == pytest.approx(means)
+    assert "replaced before round 10" in market_with_another_forecaster.guarantees[0].note
+    assert market_with_another_forecaster.bounds_frame()["round"].max() <= 10
+
+
+def test_a_market_whose_players_were_replaced_gives_no_state(
+    market_with_another_forecaster: MarketModel,
+) -> None:
     with pytest.raises(ValueError, match="players were replaced"):
-        model.state()
+        market_with_another_forecaster.state()
 
 
-def test_a_player_that_does_not_fit_changes_nothing() -> None:
-    model, rng = market(), np.random.default_rng(0)
-    new = register.market["prices"](model.game.cohorts, rng, feedback="lagged", impact=0.4)
-    before = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
-    ahead, against = LookAhead(2, rng, weights=[[1.0, 0.0]] * 3), AntiForecast(3, rng)
-    for key, other in (("adversary", ahead), ("news", RunningMean(2)), ("adversary", against)):
+def players(model: MarketModel) -> tuple[object, ...]:
+    return model.game.adversary, model.game.market, model.game.blocks, model.guarantees
+
+
+def test_nothing_is_replaced_where_one_of_the_players_does_not_fit() -> None:
+    model = drifting_market()
+    rng = np.random.default_rng(0)
+    fitting_market = register.market["prices"](
+        model.game.cohorts, rng, feedback="lagged", impact=0.4
+    )
+    players_before = players(model)
+    for key, unfitting in (
+        ("adversary", LookAhead(2, rng, weights=[[1.0, 0.0]] * 3)),  # plans without the market
+        ("news", RunningMean(2)),  # there is no such block
+        ("adversary", AntiForecast(3, rng)),  # of another number of outcomes
+    ):
         with pytest.raises(UserError):
-            model.replace(market=new, **{key: other})
-        after = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
-        assert after == before
+            model.replace(market=fitting_market, **{key: unfitting})
+        assert players(model) == players_before, type(unfitting).__name__
 
 
-def along(folder: Path, text: str = "a,b\n1,2\n2,3\n3,4\n5,6\n") -> Scenario:
-    """Return a scenario of readers 1 to 6 along these edges; 5 and 6 stand apart."""
-    (folder / "edges.csv").write_text(text)
-    table = {"graph": "edge-list", "file": str(folder / "edges.csv"), "subscribers": [1]}
+PATHS = "a,b\n1,2\n2,3\n3,4\n5,6\n"  # from reader 1 to reader 4; 5 and 6 stand apart
+
+
+def readers_along(folder: Path, edges: str) -> Scenario:
+    """Return a scenario of six readers along edges, of whom the first subscribes."""
+    (folder / "edges.csv").write_text(edges)
+    network = {"graph": "edge-list", "file": str(folder / "edges.csv"), "subscribers": [1]}
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
     readers = worlds.cohort("readers", 6, 3, "ces", parameters={"rho": [0.3, 0.9]})
-    return worlds.scenario(readers, seed=5, adversary=adversary, network=table)
+    return worlds.scenario(readers, seed=5, adversary=adversary, network=network)
 
 
-def test_distances_are_those_of_networkx() -> None:
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        agents = int(rng.integers(1, 13))
-        pairs = rng.integers(0, agents, (rng.integers(0, 20), 2))
-        edges = [(int(a), int(b)) for a, b in pairs if a != b]
-        sources = {*rng.integers(0, agents, rng.integers(0, 4)).tolist()}
-        graph = edge_list(agents, np.array(edges, dtype=np.intp).reshape(-1, 2))
-        found = networked(agents, np.array(sorted(sources), dtype=np.intp), graph)
-        hops = nx.multi_source_dijkstra_path_length(graph, sources) if sources else {}
-        assert found.distance.tolist() == [hops.get(agent, NEVER) for agent in range(agents)]
-        assert {*map(tuple, found.edges.tolist())} == {(min(e), max(e)) for e in edges}
-        inner, outermost = max(1.0, (found.farthest + 1) / 3), found.farthest + 1
-        ring = np.where(found.distance < 0, outermost, found.distance)
-        assert np.linalg.norm(rings(found), axis=1) == pytest.approx(inner + ring, abs=1e-9)
+class RandomNetwork(NamedTuple):
+    """A graph of networkx, those who subscribe, and the network that is made of both."""
+
+    graph: nx.Graph
+    subscribers: set[int]
+    network: Network
+
+
+def random_network(seed: int) -> RandomNetwork:
+    rng = np.random.default_rng(seed)
+    agents = int(rng.integers(1, 13))
+    pairs = rng.integers(0, agents, (rng.integers(0, 20), 2))
+    edges = [(int(a), int(b)) for a, b in pairs if a != b]
+    subscribers = {*rng.integers(0, agents, rng.integers(0, 4)).tolist()}
+    graph = edge_list(agents, np.array(edges, dtype=np.intp).reshape(-1, 2))
+    network = networked(agents, np.array(sorted(subscribers), dtype=np.intp), graph)
+    assert {*map(tuple, network.edges.tolist())} == {(min(edge), max(edge)) for edge in edges}
+    return RandomNetwork(graph, subscribers, network)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_distances_are_those_of_networkx(seed: int) -> None:
+    graph, subscribers, network = random_network(seed)
+    hops = {}
+    if subscribers:
+        hops = nx.multi_source_dijkstra_path_length(graph, subscribers)
+    expected = [hops.get(agent, NEVER) for agent in graph.nodes]
+    assert network.distance.tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_figure_draws_agents_of_one_distance_on_one_ring(seed: int) -> None:
+    """Those who never hear are on the outermost."""
+    _, _, network = random_network(seed)
+    outermost = network.farthest + 1
+    radius_of_subscribers = max(1.0, outermost / 3)
+    ring = np.where(network.distance < 0, outermost, network.distance)
+    radii = np.linalg.norm(rings(network), axis=1)
+    assert radii == pytest.approx(radius_of_subscribers + ring, abs=1e-9)
 
 
 def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
-    """A row at distance h plays the best response to the prediction drawn h rounds ago."""
-    model = along(tmp_path).build()
-    (who,), (block,) = model.game.cohorts, model.game.blocks
-    mean, past = np.full(block.basis.size, 0.5), []
-    for number in range(25):
-        round_ = play_round(model.game)
-        past.append(round_.forecasts[0].statistics)
-        (decision,) = round_.decisions
-        for agent, hops in enumerate([0, 1, 2, 3, NEVER, NEVER]):
-            row = int(who.row_of[agent])
-            assert who.distance[row] == hops
-            heard = past[number - hops] if 0 <= hops <= number else mean
-            table = expected_losses(*who.coefficients, heard)[[row]]
-            assert decision.predicted[row] == pytest.approx(table[0], abs=1e-12)
-            assert decision.actions[agent] == best_response(table)[0]
-        mean = mean + (block.basis.transform(round_.outcome) - mean) / (number + 1)
+    """A row at distance h plays the best response to the prediction drawn h rounds ago.
+
+    Who has heard none yet, or never does, responds to the mean of what came.
+    """
+    model = readers_along(tmp_path, PATHS).build()
+    (cohort,) = model.game.cohorts
+    (block,) = model.game.blocks
+    hops_to_agent = [0, 1, 2, 3, NEVER, NEVER]
+    assert cohort.distance[cohort.row_of].tolist() == hops_to_agent
+    mean = np.full(block.basis.size, 0.5)
+    predictions = []
+    for round_index in range(25):
+        played = play_round(model.game)
+        predictions.append(played.forecasts[0].statistics)
+        (decision,) = played.decisions
+        for agent, hops in enumerate(hops_to_agent):
+            has_heard = 0 <= hops <= round_index
+            heard = predictions[round_index - hops] if has_heard else mean
+            row = int(cohort.row_of[agent])
+            expected = expected_losses(*cohort.coefficients, heard)[[row]]
+            when = f"agent {agent} in round {round_index}"
+            assert decision.predicted[row] == pytest.approx(expected[0], abs=1e-12), when
+            assert decision.actions[agent] == best_response(expected)[0], when
+        mean = mean + (block.basis.transform(played.outcome) - mean) / (round_index + 1)
 
 
-@pytest.mark.parametrize(("stream", "seed"), [("switching", 0), ("anti-forecast", 1)])
-def test_the_bound_from_biases_holds_for_stale_news_too(stream: str, seed: int) -> None:
+@pytest.mark.parametrize(("adversary", "seed"), [("switching", 0), ("anti-forecast", 1)])
+def test_the_bound_from_biases_holds_for_stale_news_too(adversary: str, seed: int) -> None:
     """Play responds to what is expected, whatever its age: p_a <= p_b + gap."""
-    smooth = worlds.cohort("smooth", 6, 3, response="quantal", eta=9.0)
-    plain, adversary = worlds.cohort("plain", 20, 3), {"kind": stream, "outcomes": 2}
-    table = {"graph": "small-world", "neighbours": 2, "subscribers": 2}
-    keys = {"seed": 5, "network": table, "adversary": adversary, "rounds": 150}
-    agents = worlds.played(worlds.scenario(plain, smooth, **keys), seed=seed).agents_frame()
+    scenario = worlds.scenario(
+        worlds.cohort("plain", 20, 3),
+        worlds.cohort("smooth", 6, 3, response="quantal", eta=9.0),
+        seed=5,
+        network=SMALL_WORLD | {"subscribers": 2},
+        adversary={"kind": adversary, "outcomes": 2},
+        rounds=150,
+    )
+    agents = worlds.played(scenario, seed=seed).agents_frame()
     assert agents["distance"].max() >= 3
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
     assert (agents["bound"].notna() == (agents["distance"] == 0)).all()
 
 
-def test_a_mistake_in_the_edges_is_named(tmp_path: Path) -> None:
-    for text, says in (
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
         ("a,b\n1,9\n", "data row 1 (line 2): '9' is no agent; give numbers from 1 to 6"),
         ("a,b\n1,2\nx,2\n", "column 'a' holds 'x' in data row 2 (line 3)"),
         ("a,b\n3,3\n", "an edge from agent 3 to itself"),
         ("a,b,c\n1,2,3\n", "has 3 columns"),
         ("a,b\n9,1,2\n", "data row 1 (line 2) is of length 3, the header of 2"),
         ("", "is empty"),
-    ):
-        with pytest.raises(UserError, match=re.escape(says)):
-            along(tmp_path, text).build()
+    ],
+)
+def test_a_mistake_in_the_edges_is_named(tmp_path: Path, edges: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        readers_along(tmp_path, edges).build()

@@ -1,17 +1,20 @@
 """Call auctions against a search over all prices; sealed bids cleared again for each bid."""
 
+from collections.abc import Sequence
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regretless import UserError, exploitability, load, register, swap_regret
+from regretless import MarketModel, UserError, exploitability, load, register, swap_regret
 from regretless.agents import ScriptedAgent
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Trade
 from regretless.market.markets.call_auction import (
     LOTS_PER_UNIT,
@@ -21,209 +24,441 @@ from regretless.market.markets.call_auction import (
     fill,
     shares,
 )
-from regretless.market.markets.sealed_bids import FirstPrice, SecondPrice
-from regretless.market.records import Decision
+from regretless.market.markets.sealed_bids import FirstPrice, SealedBids, SecondPrice
+from regretless.market.records import Context, Decision, Forecast
+
+# Prices are whole numbers of half ticks, 0 to 2 * TICKS_PER_UNIT; limits are whole ticks.
 
 
-def brute_force(wanted: Array, ticks: Array, last: int) -> tuple[float, int]:
-    """Try all ticks and the prices between: the middle of those that clear, and the volume."""
-    half, (buys, sells) = (
-        np.arange(2 * TICKS_PER_UNIT + 1)[:, None],
-        np.maximum([wanted, -wanted], 0),
+class OrderBook(NamedTuple):
+    """Orders at a single good, and the last price."""
+
+    wanted: Indices  # lots of each order (n,), below 0 to sell
+    limits: Indices  # ticks (n,)
+    last_price: int  # half ticks
+
+    def by_tick(self) -> Array:
+        """Return the lots (2, ticks) to be bought and to be sold at each limit."""
+        lots = np.zeros((2, TICKS_PER_UNIT + 1), dtype=np.int64)
+        is_sale = (self.wanted < 0).astype(int)
+        np.add.at(lots, (is_sale, self.limits), np.abs(self.wanted))
+        return lots
+
+
+def random_book(seed: int) -> OrderBook:
+    """Draw up to 16 orders at six limits, few enough to tie."""
+    rng = np.random.default_rng(seed)
+    orders = int(rng.integers(1, 17))
+    limits = rng.integers(0, TICKS_PER_UNIT + 1, size=6)
+    return OrderBook(
+        wanted=rng.integers(-4 * LOTS_PER_UNIT, 4 * LOTS_PER_UNIT, size=orders),
+        limits=rng.choice(limits, size=orders),
+        last_price=int(rng.integers(2 * TICKS_PER_UNIT + 1)),
     )
-    demand, supply = (buys * (2 * ticks >= half)).sum(1), (sells * (2 * ticks <= half)).sum(1)
-    more, less = (buys * (2 * ticks > half)).sum(1), (sells * (2 * ticks < half)).sum(1)
-    good, most = np.flatnonzero((more <= supply) & (less <= demand)), np.minimum(demand, supply)
-    price = (good[0] + good[-1]) / 2 if most.any() else np.clip(last, good[0], good[-1])
-    return float(price), int(most.max())
 
 
-def test_random_books_clear_as_a_search_does() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        n, levels = (
-            int(rng.integers(1, 17)),
-            rng.integers(0, TICKS_PER_UNIT + 1, size=6),
-        )  # few, to tie
-        wanted, ticks = (
-            rng.integers(-4 * LOTS_PER_UNIT, 4 * LOTS_PER_UNIT, size=n),
-            rng.choice(levels, size=n),
-        )
-        book = np.zeros((2, TICKS_PER_UNIT + 1), dtype=np.int64)
-        np.add.at(book, ((wanted < 0).astype(int), ticks), np.abs(wanted))
-        last = int(rng.integers(2 * TICKS_PER_UNIT + 1))
-        price, volume = clearing(*book, last)
-        assert (price, volume) == brute_force(wanted, ticks, last)
-        traded = np.empty_like(wanted)
-        gained = fill(wanted, ticks, price, np.array(shares(price, volume, *book)), traded)
-        assert gained == (traded * (2 * ticks - price))[:-1].sum()  # the last is the world outside
-        assert traded[wanted > 0].sum() == -traded[wanted < 0].sum() == volume
-        assert ((traded * np.sign(wanted) >= 0) & (np.abs(traded) <= np.abs(wanted))).all()
-        gain = np.sign(wanted) * (2 * ticks - price)
-        assert (traded[gain < 0] == 0).all()
-        assert (traded == wanted)[gain > 0].all()  # who is rationed gains nothing by it
+def clear_by_search(book: OrderBook) -> tuple[float, int]:
+    """Try all ticks and the prices between; return the middle of those that clear, and the volume.
+
+    Where nothing trades the price is the one nearest to the last.
+    """
+    prices = np.arange(2 * TICKS_PER_UNIT + 1)[:, None]
+    limits = 2 * book.limits
+    bought = np.maximum(book.wanted, 0)
+    sold = np.maximum(-book.wanted, 0)
+    demand = (bought * (limits >= prices)).sum(1)
+    demand_of_gainers = (bought * (limits > prices)).sum(1)
+    supply = (sold * (limits <= prices)).sum(1)
+    supply_of_gainers = (sold * (limits < prices)).sum(1)
+    clears = (demand_of_gainers <= supply) & (supply_of_gainers <= demand)
+    clearing_prices = np.flatnonzero(clears)
+    lowest = clearing_prices[0]
+    highest = clearing_prices[-1]
+    volume = int(np.minimum(demand, supply).max())
+    if volume:
+        return float(lowest + highest) / 2, volume
+    return float(np.clip(book.last_price, lowest, highest)), 0
 
 
-@settings(max_examples=40)
-@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0, 3, None, None]))
-def test_trade_conserves_and_losses_are_gains(seed: int, goods: int, refresh: int | None) -> None:
-    """Cash, and goods at what they are worth to their owner, rise by minus the loss of the rich."""
-    rich, rng, people = refresh is None, np.random.default_rng(seed), []
+BOOKS = 300
+
+
+def test_random_books_clear_at_the_price_and_volume_of_a_search() -> None:
+    for seed in range(BOOKS):
+        book = random_book(seed)
+        assert clearing(*book.by_tick(), book.last_price) == clear_by_search(book), f"book {seed}"
+
+
+class Fill(NamedTuple):
+    """What each order traded at a price, and what all but the last gained."""
+
+    book: OrderBook
+    price: float
+    volume: int
+    traded: Indices
+    gained: float
+
+
+@cache
+def filled_books() -> list[Fill]:
+    fills = []
+    for seed in range(BOOKS):
+        book = random_book(seed)
+        price, volume = clearing(*book.by_tick(), book.last_price)
+        parts = np.array(shares(price, volume, *book.by_tick()))
+        traded = np.empty_like(book.wanted)
+        gained = fill(book.wanted, book.limits, price, parts, traded)
+        fills.append(Fill(book, price, volume, traded, gained))
+    return fills
+
+
+def test_as_much_is_sold_as_bought() -> None:
+    for book, _, volume, traded, _ in filled_books():
+        assert traded[book.wanted > 0].sum() == volume
+        assert -traded[book.wanted < 0].sum() == volume
+
+
+def test_no_order_trades_more_than_it_wants() -> None:
+    for book, _, _, traded, _ in filled_books():
+        assert (traded * np.sign(book.wanted) >= 0).all()
+        assert (np.abs(traded) <= np.abs(book.wanted)).all()
+
+
+def test_no_order_trades_at_a_loss() -> None:
+    for book, price, _, traded, _ in filled_books():
+        gain_per_lot = np.sign(book.wanted) * (2 * book.limits - price)
+        assert (traded[gain_per_lot < 0] == 0).all()
+
+
+def test_only_orders_that_gain_nothing_are_rationed() -> None:
+    for book, price, _, traded, _ in filled_books():
+        gain_per_lot = np.sign(book.wanted) * (2 * book.limits - price)
+        assert (traded == book.wanted)[gain_per_lot > 0].all()
+
+
+def test_gains_from_trade_are_those_of_all_orders_but_of_the_world_outside() -> None:
+    """The last order is that of the world outside."""
+    for book, price, _, traded, gained in filled_books():
+        assert gained == (traded * (2 * book.limits - price))[:-1].sum()
+
+
+def traders(rng: np.random.Generator, goods: int) -> list[SimpleNamespace]:
+    """Return as much of cohorts of twelve buyers and twelve sellers as an auction looks at."""
+    cohorts = []
     for name, side in (("buyers", 1.0), ("sellers", -1.0)):
         quantity = side * rng.random((12, 3, goods)) * 2
         quantity[:, 0] = 0.0
         limit = rng.integers(0, TICKS_PER_UNIT + 1, (12, 3, goods)) / TICKS_PER_UNIT
-        loss, row_of = Trade(quantity, limit).normalised(), np.arange(12)
-        people.append(SimpleNamespace(name=name, loss=loss, row_of=row_of, multiplicity=None))
-    poor = {"cash": {"buyers": 2.0}, "refresh": refresh, "outside": 1.5}
-    market = CallAuction(people, rng, **({"cash": 1e4, "stock": 1e4} if rich else poor))
-    total = market.accounts.totals()
+        loss = Trade(quantity, limit).normalised()
+        cohorts.append(
+            SimpleNamespace(name=name, loss=loss, row_of=np.arange(12), multiplicity=None)
+        )
+    return cohorts
+
+
+def random_decisions(rng: np.random.Generator) -> list[Decision]:
+    """Draw an action, or absence, of each trader."""
+    actions = rng.integers(-1, 3, (2, 12))
+    return [Decision(np.zeros((1, 1)), actions_of_cohort) for actions_of_cohort in actions]
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0, 3, None]))
+def test_an_auction_conserves_cash_and_goods_and_lets_nobody_overspend(
+    seed: int, goods: int, refresh: int | None
+) -> None:
+    """Also of agents who are poor, and restored every third round or never."""
+    rng = np.random.default_rng(seed)
+    endowment: worlds.Raw = {"cash": 1e4, "stock": 1e4}
+    if refresh is not None:
+        endowment = {"cash": {"buyers": 2.0}, "refresh": refresh, "outside": 1.5}
+    market = CallAuction(traders(rng, goods), rng, **endowment)  # type: ignore[arg-type]
+    totals = market.accounts.totals()
     for _ in range(60):
-        actions, before = rng.integers(-1, 3, (2, 12)), market.accounts.state()
-        decisions: list[Any] = [Decision(np.zeros((1, 1)), row) for row in actions]
+        decisions = random_decisions(rng)
         price = market.clear(rng.random(goods), decisions)
-        assert ((price >= 0) & (price <= 1)).all()
-        assert (market.accounts.totals() == total).all()
+        assert (price >= 0).all()
+        assert (price <= 1).all()
+        assert (market.accounts.totals() == totals).all()
         assert (market.accounts.cash[:-1] >= 0).all()
         assert (market.accounts.goods[:-1] >= 0).all()
-        if rich:
-            held = market.accounts.goods[:-1] - before["goods"][:-1]
-            limit = market.chosen([one.loss.limit for one in people], decisions)
-            gained = market.accounts.cash[:-1] - before["cash"][:-1] + (held * limit).sum(1)
-            of = [one.loss for one in people]
-            own = [f.unit_offset[:, None] + f.unit_scale[:, None] * f.losses(price) for f in of]
-            lost = market.chosen(own, decisions)
-            assert gained == pytest.approx(-lost, abs=1.01 * goods / LOTS_PER_UNIT)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(1, 3))
+def test_the_loss_at_the_price_is_minus_what_the_order_gained(seed: int, goods: int) -> None:
+    """Cash, and goods at what they are worth to their owner, rise so where nobody is poor."""
+    rng = np.random.default_rng(seed)
+    cohorts = traders(rng, goods)
+    market = CallAuction(cohorts, rng, cash=1e4, stock=1e4)  # type: ignore[arg-type]
+    limits_by_cohort = [cohort.loss.limit for cohort in cohorts]
+    for _ in range(60):
+        decisions = random_decisions(rng)
+        cash_before = market.accounts.cash[:-1].copy()
+        goods_before = market.accounts.goods[:-1].copy()
+        price = market.clear(rng.random(goods), decisions)
+
+        worth = market.chosen(limits_by_cohort, decisions)
+        bought = market.accounts.goods[:-1] - goods_before
+        gained = market.accounts.cash[:-1] - cash_before + (bought * worth).sum(1)
+
+        losses_by_cohort = []
+        for cohort in cohorts:
+            loss = cohort.loss
+            losses = loss.unit_offset[:, None] + loss.unit_scale[:, None] * loss.losses(price)
+            losses_by_cohort.append(losses)
+        lost = market.chosen(losses_by_cohort, decisions)
+        assert gained == pytest.approx(-lost, abs=1.01 * goods / LOTS_PER_UNIT)
 
 
 # Sealed bids, in which each agent has losses of its own.
-VALUED = {"parameters": {"value": [0.4, 0.9], "high": 1.1}}
+BIDS = 5  # actions
+ROUNDS = 60
+WINDOW = 10  # rounds
+VALUES = {"parameters": {"value": [0.4, 0.9], "high": 1.1}}
 BIDDERS: dict[str, worlds.Raw] = {
     "followers": {"count": 2},
-    "swappers": {"count": 2, "response": "blum-mansour"} | VALUED,
+    "swappers": {"count": 2, "response": "blum-mansour"} | VALUES,
     "gamblers": {"count": 1, "response": "exp3", "enters": 10},
     "poor": {"count": 1, "budget_constraint": True},
     "guests": {"count": 2, "entry_rate": 0.2, "exit_rate": 0.05},
     "scripted": {"count": 1, "response": "own-bidder"},
 }
-SWAPPERS, POOR, SCRIPTED = (2, 3), 5, 8  # places of agents
-CHEAP = np.arange(5) < 3  # bids within anybody's means
+FOLLOWERS = [0, 1]  # agents, counted through all cohorts from 0
+SWAPPERS = [2, 3]
+POOR = 5
+SCRIPTED = 8
+IS_AFFORDABLE = np.arange(BIDS) < 3  # bids within anybody's means
 
 
 @register.market("own-first-price")
 class OwnFirstPrice(FirstPrice):
     """Knows what is within anybody's means."""
 
-    def affordable(self, place: int) -> Any:
-        return np.tile(CHEAP, (len(self.cohorts[place].row_of), 1))
+    def affordable(self, cohort_index: int) -> Mask:
+        return np.tile(IS_AFFORDABLE, (len(self.cohorts[cohort_index].row_of), 1))
 
 
 @register.market("own-second-price")
 class OwnSecondPrice(SecondPrice):
     """Knows it, too."""
 
-    affordable = OwnFirstPrice.affordable
+    def affordable(self, cohort_index: int) -> Mask:
+        return np.tile(IS_AFFORDABLE, (len(self.cohorts[cohort_index].row_of), 1))
 
 
 @register.agent("own-bidder")
 class Bidder(ScriptedAgent):
-    """Bids at random, and writes down what it is told."""
+    """Bids at random, and writes down which losses it hears of."""
 
     def arrive(self) -> None:
-        self.told: list[Any] = []
+        self.losses_heard: list[Array] = []
 
-    def act(self, forecast: Any, context: Any) -> int:
-        return int(self.rng.integers(5))
+    def act(self, forecast: Forecast, context: Context) -> int:
+        return int(self.rng.integers(BIDS))
 
-    def learn(self, losses: Any, outcome: Any) -> None:
-        self.told.append(np.array(losses))
-
-
-def auction(kind: str, cohorts: dict[str, worlds.Raw], **market: Any) -> Any:
-    common = {"utility": "bidder", "actions": 5, "response": "best-response"}
-    own = [common | {"name": name} | one for name, one in cohorts.items()]
-    given = {"adversary": {"kind": "iid", "outcomes": 1}, "market": {"kind": kind} | market}
-    return worlds.scenario(*own, seed=5, windows={"every": 10}, **given).build()
+    def learn(self, losses: Array, outcome: Array) -> None:
+        self.losses_heard.append(np.array(losses))
 
 
-def gained(market: Any, bids: list[float], who: int) -> float:
+def auction(kind: str, cohorts: dict[str, worlds.Raw], **market_keys: object) -> MarketModel:
+    """Build an auction of 60 rounds; bidders are best responders unless a cohort says more."""
+    tables = []
+    for name, keys in cohorts.items():
+        defaults = {"utility": "bidder", "actions": BIDS, "response": "best-response"}
+        tables.append(defaults | {"name": name} | keys)
+    return worlds.scenario(
+        *tables,
+        rounds=ROUNDS,
+        seed=5,
+        windows={"every": WINDOW},
+        adversary={"kind": "iid", "outcomes": 1},
+        market={"kind": kind} | market_keys,
+    ).build()
+
+
+def gain_of_bidder(market: SealedBids, bids: Sequence[float], bidder: int) -> float:
     """Clear an auction by plain sorting, and return what one bidder gains."""
-    ranked = sorted(range(len(bids)), key=lambda i: (-bids[i], market.lot[i]))
-    winners = [i for i in ranked[: market.units] if bids[i] >= market._floor]
-    lost = [bids[i] for i in ranked if i not in winners]
-    paid = bids[who] if isinstance(market, FirstPrice) else max([market._floor, *lost])
-    return market.value[who] - paid if who in winners else 0.0
+    ranked = sorted(range(len(bids)), key=lambda agent: (-bids[agent], market.lot[agent]))
+    winners = [agent for agent in ranked[: market.units] if bids[agent] >= market._floor]
+    losing_bids = [bids[agent] for agent in ranked if agent not in winners]
+    if bidder not in winners:
+        return 0.0
+    if isinstance(market, FirstPrice):
+        return float(market.value[bidder] - bids[bidder])
+    return float(market.value[bidder] - max([market._floor, *losing_bids]))
 
 
-def by_hand(model: Any) -> dict[int, list[Any]]:
-    """Clear again for each bid: losses and strategies of each round of each agent (n, 5)."""
-    market, cohorts, log = model.game.market, model.game.cohorts, {}
-    for _ in range(model.rounds):
-        mixed = cohorts[1].learner.play().copy()
-        model.step()
-        grids = np.concatenate(market._shares) * market._scale[:, None]
-        actions = np.concatenate([model.last_actions(i) for i in range(len(cohorts))])
-        bids = np.where(actions < 0, -1.0, grids[np.arange(9), actions]).tolist()
-        for i in np.flatnonzero(actions >= 0).tolist():
-            gains = [gained(market, [*bids[:i], b, *bids[i + 1 :]], i) for b in grids[i]]
-            lost, played = (1 - np.array(gains)) / 2, np.eye(5)[actions[i]]
-            if i == POOR:  # what it cannot afford is worth what it played
-                lost = np.where(CHEAP, lost, lost @ played)
-            played = mixed[SWAPPERS.index(i)] if i in SWAPPERS else played
-            log.setdefault(i, []).append((lost, played))
-    return {i: [np.array(part) for part in zip(*rows, strict=True)] for i, rows in log.items()}
+class BidderLog(NamedTuple):
+    """What each bid of a bidder would have lost in its rounds, and its strategies."""
+
+    losses: Array  # (n, BIDS)
+    play: Array  # (n, BIDS)
 
 
-@pytest.mark.parametrize("kind", ["own-first-price", "own-second-price"])
-@pytest.mark.parametrize(("units", "reserve"), [(1, 0.0), (2, 0.4), (6, 0.0)])
-def test_measures_are_those_of_clearing_for_each_bid(kind: str, units: int, reserve: float) -> None:
-    """Regrets, also of a window; exploitability of the joint of actions and vectors of losses."""
+class AuctionByHand(NamedTuple):
+    """A played auction, its table of agents, and the log of each agent, made by hand."""
+
+    model: MarketModel
+    agents: pd.DataFrame
+    logs: dict[int, BidderLog]
+
+
+def losses_of_bids(
+    market: SealedBids, bids: Sequence[float], bidder: int, own_bids: Array
+) -> Array:
+    """Clear again for each bid that a bidder could make, and return its losses (BIDS,)."""
+    gains = []
+    for own_bid in own_bids:
+        changed_bids = [*bids[:bidder], own_bid, *bids[bidder + 1 :]]
+        gains.append(gain_of_bidder(market, changed_bids, bidder))
+    return (1 - np.array(gains)) / 2
+
+
+@cache
+def auction_by_hand(kind: str, units: int, reserve: float) -> AuctionByHand:
+    """Play an auction, and clear every round again for each bid of each bidder."""
     model = auction(kind, BIDDERS, units=units, reserve=reserve, redraw=units < 6)
-    hand, table, exploited = by_hand(model), model.agents_frame(), []
-    assert (table["loss_scale"] == 2).all()
-    assert set(hand) == set(np.flatnonzero(table["mean_loss"].notna()))
-    assert len(hand) >= 8
-    windows = model.windows_frame().query("last == 59").set_index("agent")["swap_regret"]
-    assert model.game.cohorts[-1].agents[0].told == pytest.approx(hand[SCRIPTED][0])
-    for i, (losses, play) in hand.items():
-        found = table.loc[i, [f"{name}_regret" for name in worlds.FEW]].to_numpy(float)
-        assert found == pytest.approx(worlds.regrets(losses, play)[1:], abs=1e-12)
+    market = model.game.market
+    cohorts = model.game.cohorts
+    losses: dict[int, list[Array]] = {}
+    play: dict[int, list[Array]] = {}
+    for _ in range(ROUNDS):
+        strategies_of_swappers = cohorts[1].learner.play().copy()
+        model.step()
+        possible_bids = np.concatenate(market._shares) * market._scale[:, None]
+        actions = np.concatenate([model.last_actions(index) for index in range(len(cohorts))])
+        bids = np.where(actions < 0, -1.0, possible_bids[np.arange(9), actions]).tolist()
+        for agent in np.flatnonzero(actions >= 0).tolist():
+            strategy = np.eye(BIDS)[actions[agent]]
+            losses_of_agent = losses_of_bids(market, bids, agent, possible_bids[agent])
+            if agent == POOR:  # what it cannot afford is worth what it played
+                losses_of_agent = np.where(
+                    IS_AFFORDABLE, losses_of_agent, losses_of_agent @ strategy
+                )
+            if agent in SWAPPERS:
+                strategy = strategies_of_swappers[SWAPPERS.index(agent)]
+            losses.setdefault(agent, []).append(losses_of_agent)
+            play.setdefault(agent, []).append(strategy)
+    logs = {agent: BidderLog(np.array(losses[agent]), np.array(play[agent])) for agent in losses}
+    return AuctionByHand(model, model.agents_frame(), logs)
+
+
+every_kind = pytest.mark.parametrize("kind", ["own-first-price", "own-second-price"])
+every_size = pytest.mark.parametrize(("units", "reserve"), [(1, 0.0), (2, 0.4), (6, 0.0)])
+
+
+@every_kind
+@every_size
+def test_bidders_who_come_are_measured_in_units_of_two(
+    kind: str, units: int, reserve: float
+) -> None:
+    """Gains lie in [-1, 1], of which losses are the half."""
+    _, agents, logs = auction_by_hand(kind, units, reserve)
+    assert (agents["loss_scale"] == 2).all()
+    assert len(logs) >= 8
+    assert set(logs) == set(np.flatnonzero(agents["mean_loss"].notna()))
+
+
+@every_kind
+@every_size
+def test_a_bidder_of_ones_own_hears_the_losses_of_clearing_for_each_bid(
+    kind: str, units: int, reserve: float
+) -> None:
+    model, _, logs = auction_by_hand(kind, units, reserve)
+    (bidder,) = model.game.cohorts[-1].agents
+    assert bidder.losses_heard == pytest.approx(logs[SCRIPTED].losses)
+
+
+@every_kind
+@every_size
+def test_regrets_of_bidders_are_those_of_clearing_for_each_bid(
+    kind: str, units: int, reserve: float
+) -> None:
+    _, agents, logs = auction_by_hand(kind, units, reserve)
+    columns = ["external_regret", "swap_regret", "decision_swap_regret"]
+    for agent, (losses, play) in logs.items():
         assert losses.std() > 0
-        if len(losses) == 60:
-            assert windows[i + 1] == pytest.approx(swap_regret(losses[-10:], play[-10:]))
-        vectors, which = np.unique(losses, axis=0, return_inverse=True)
+        _, *expected = worlds.regrets(losses, play)
+        measured = agents.loc[agent, columns].to_numpy(float)
+        assert measured == pytest.approx(expected, abs=1e-12), f"agent {agent}"
+
+
+@every_kind
+@every_size
+def test_regret_in_a_window_is_that_of_its_rounds(kind: str, units: int, reserve: float) -> None:
+    model, _, logs = auction_by_hand(kind, units, reserve)
+    last_window = model.windows_frame().query(f"last == {ROUNDS - 1}").set_index("agent")
+    for agent, (losses, play) in logs.items():
+        if len(losses) == ROUNDS:
+            expected = swap_regret(losses[-WINDOW:], play[-WINDOW:])
+            assert last_window["swap_regret"][agent + 1] == pytest.approx(expected)
+
+
+@every_kind
+@every_size
+@pytest.mark.parametrize(
+    ("column", "tolerance"), [("exploitability_exact", 0.0), ("exploitability", 0.01)]
+)
+def test_exploitability_of_bidders_is_that_of_actions_and_vectors_of_losses(
+    kind: str, units: int, reserve: float, column: str, tolerance: float
+) -> None:
+    _, agents, logs = auction_by_hand(kind, units, reserve)
+    for agent, (losses, play) in logs.items():
+        vectors, vector_of_round = np.unique(losses, axis=0, return_inverse=True)
         joint = np.zeros(vectors.shape)
-        np.add.at(joint, which.ravel(), play / len(play))
-        for name, tolerance in (("exploitability_exact", 0.0), ("exploitability", 0.01)):
-            exploited.append(exploitability(joint, vectors, tolerance))
-            assert table.loc[i, name] == pytest.approx(exploited[-1], abs=1e-6)
-    assert max(exploited) > 0.1
-    assert (table["guarantee"] == "none").all()
-    assert table[["bound", "bound_from_variation"]].isna().all(axis=None)
+        np.add.at(joint, vector_of_round.ravel(), play / len(play))
+        expected = exploitability(joint, vectors, tolerance)
+        assert agents.loc[agent, column] == pytest.approx(expected, abs=1e-6), f"agent {agent}"
+    assert agents["exploitability_exact"].max() > 0.1
+
+
+@every_kind
+@every_size
+def test_bidders_are_promised_nothing_and_biases_still_bound_the_regret_of_followers(
+    kind: str, units: int, reserve: float
+) -> None:
+    model, agents, _ = auction_by_hand(kind, units, reserve)
+    assert (agents["guarantee"] == "none").all()
+    assert agents[["bound", "bound_from_variation"]].isna().all(axis=None)
     assert "the losses of each agent depend on more" in model.guarantees[0].note
-    assert (table["decision_swap_regret"] <= table["bound_from_bias"] + 1e-12)[:2].all()
+    followers = agents.loc[FOLLOWERS]
+    assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-12).all()
+
+
+class TooGreatLosses(OwnFirstPrice):
+    """Returns losses that are far above 1."""
+
+    def losses(self, decisions: Sequence[Decision | None]) -> list[Array]:
+        return [100 * table for table in super().losses(decisions)]
+
+
+class TooFewRows(OwnFirstPrice):
+    """Returns the losses of each cohort's first agent alone."""
+
+    def losses(self, decisions: Sequence[Decision | None]) -> list[Array]:
+        return [table[:1] for table in super().losses(decisions)]
+
+
+class JoinedLosses(OwnFirstPrice):
+    """Returns one array of all cohorts."""
+
+    def losses(self, decisions: Sequence[Decision | None]) -> Array:  # type: ignore[override]
+        return np.concatenate(super().losses(decisions))
 
 
 @pytest.mark.parametrize(
-    ("how", "says"),
+    ("market", "message"),
     [
-        ("dear", r"[0-9.]+; for cohort.followers return "),
-        ("short", r"an array \(1, 5\); for cohort.foll"),
-        ("joined", r"array.*; return a list with an array, or None, for each of 6"),
+        (TooGreatLosses, r"[0-9.]+; for cohort.followers return "),
+        (TooFewRows, r"an array \(1, 5\); for cohort.foll"),
+        (JoinedLosses, r"array.*; return a list with an array, or None, for each of 6"),
     ],
 )
-def test_losses_that_do_not_fit_are_named(how: str, says: str) -> None:
-    class Wrong(OwnFirstPrice):
-        """Returns what is none of its agents' losses."""
-
-        def losses(self, decisions: Any) -> Any:
-            own = super().losses(decisions)
-            wrong = {"dear": [100 * table for table in own], "short": [table[:1] for table in own]}
-            return wrong.get(how, np.concatenate(own))
-
+def test_losses_that_do_not_fit_are_named(market: type[OwnFirstPrice], message: str) -> None:
     model = auction("own-first-price", BIDDERS)
-    model.replace(market=Wrong(model.game.cohorts, np.random.default_rng(0)))
-    with pytest.raises(UserError, match=rf"Wrong.losses returned {says}"):
+    model.replace(market=market(model.game.cohorts, np.random.default_rng(0)))
+    with pytest.raises(UserError, match=rf"{market.__name__}.losses returned {message}"):
         model.run()
 
 
@@ -237,27 +472,34 @@ def test_learners_shade_first_price_bids_as_the_equilibrium_does(bidders: int) -
     model = load("sealed-bids", **{"cohort.bidders.count": bidders}).build(log_every=4000)
     model.run(750)
     ledger = model.game.cohorts[0].ledger
-    before = ledger.count.copy()
+    times_bid_before = ledger.count.copy()
     model.run(1500)
-    count = ledger.count - before
-    share = count @ np.linspace(0, 1, count.shape[1]) / count.sum(1)
-    assert np.abs(share - (bidders - 1) / bidders).max() < 0.08
+    times_bid = ledger.count - times_bid_before
+    share_of_bid = np.linspace(0, 1, times_bid.shape[1])
+    mean_share = times_bid @ share_of_bid / times_bid.sum(1)
+    assert np.abs(mean_share - (bidders - 1) / bidders).max() < 0.08
     assert model.agents_frame()["swap_regret"].max() < 0.003
     assert model.game.market.described()["efficiency"] > 0.97
 
 
+def greatest_regret_of_truth(kind: str) -> float:
+    """Return the most that any bidder who bids its value could have gained by another bid."""
+    model = auction(kind, {"few": {"count": 4, "response": "exp3"}}, units=2)
+    regrets = []
+    for _ in range(ROUNDS):
+        model.step()
+        (losses,) = model.game.market.losses([None])
+        loss_of_truth = losses[:, -1]
+        regrets.append((loss_of_truth - losses.min(1)).max())
+    return float(max(regrets))
+
+
 def test_truth_regrets_nothing_at_the_second_price_whatever_the_others_bid() -> None:
-    """Dominance, and not in the first-price auction: there all who win would rather bid less."""
-    worst = {}
-    for kind in ("first-price", "second-price"):
-        model = auction(kind, {"few": {"count": 4, "response": "exp3"}}, units=2)
-        table = np.zeros((60, 4, 5))
-        for t in range(60):
-            model.step()
-            table[t] = model.game.market.losses([None])[0]
-        worst[kind] = (table[..., -1] - table.min(-1)).max()
-    assert worst["second-price"] <= 1e-12
-    assert worst["first-price"] > 0.05
+    assert greatest_regret_of_truth("second-price") <= 1e-12
+
+
+def test_winners_who_bid_their_value_at_the_first_price_would_rather_bid_less() -> None:
+    assert greatest_regret_of_truth("first-price") > 0.05
 
 
 def test_followers_bid_where_their_believed_gain_is_greatest() -> None:

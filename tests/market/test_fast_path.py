@@ -7,22 +7,23 @@ and what was broadcast, and measures its own log by the definitions.
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 import worlds
 
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import is_taking_part, present_cohorts
 from regretless.market.model import MarketModel
-from regretless.market.records import Round, one_hot
+from regretless.market.records import Decision, Round, one_hot
 from regretless.market.regret.ledger import MEASURES, Ledger
 
-UTILITIES: dict[str, dict[str, Any]] = {
+UTILITIES: dict[str, worlds.Raw] = {  # and their parameters
     "linear": {},
     "ces": {"rho": {"choices": [0.3, 0.9]}},
     "cara": {"risk_aversion": [0.5, 3.0]},
@@ -30,89 +31,148 @@ UTILITIES: dict[str, dict[str, Any]] = {
     "lp-target": {},
     "newsvendor": {"underage": [1.0, 3.0]},
 }
-NAIVE = ["certainty-equivalent", "quantal"]  # they hear labels
+RESPONSES = ["best-response", "certainty-equivalent", "quantal"]
 POLICY = {"kind": "steps", "feature": "season", "edges": [0.5], "actions": [0, 1]}
 CLOSE = 1e-9  # between sums in another order; the actions must agree exactly
 
 
-def drawn_market(seed: int, folder: Path) -> MarketModel:
-    """Draw cohorts, alike or not, coming and going, and outcomes and seasons from a small table."""
+def draw_cohort(rng: np.random.Generator, name: str, actions: int) -> worlds.Raw:
+    """Draw agents, alike or not, coming and going or not, with policies or without."""
+    count = int(rng.integers(1, 7))
+    response = str(rng.choice(RESPONSES))
+    hears_labels = response != "best-response"
+    utility = "linear" if hears_labels else str(rng.choice(sorted(UTILITIES)))
+    cohort = worlds.cohort(name, count, actions, utility, response=response)
+    cohort["parameters"] = UTILITIES[utility]
+    if response == "quantal":
+        cohort["eta"] = float(rng.choice([1.0, 12.0]))
+    if rng.random() < 0.5:
+        cohort["types"] = int(rng.integers(1, count + 1))
+    if rng.random() < 0.5:
+        cohort |= {"entry_rate": 0.4, "exit_rate": 0.2}
+    if rng.random() < 0.5:
+        measures = list(MEASURES[: rng.integers(4, 6)])
+        cohort |= {"policies": ["season"], "measures": measures}
+    return cohort
+
+
+def draw_market(seed: int, folder: Path) -> MarketModel:
+    """Draw cohorts, and outcomes and seasons from a small table."""
     rng = np.random.default_rng(seed)
     days = pd.DataFrame(rng.random((15, 2)), columns=["rain", "sun"])
-    days.assign(season=rng.integers(2, size=15)).to_csv(folder / "days.csv", index=False)
+    days["season"] = rng.integers(2, size=15)
+    days.to_csv(folder / "days.csv", index=False)
     actions = int(rng.choice([2, 3, 4, 9]))
-    cohorts = [worlds.cohort("hosts", 2, actions)]  # somebody is there from the start
-    for place in range(rng.integers(1, 4)):
-        count, response = int(rng.integers(1, 7)), str(rng.choice(["best-response", *NAIVE]))
-        utility = "linear" if response in NAIVE else str(rng.choice(sorted(UTILITIES)))
-        own = worlds.cohort(f"c{place}", count, actions, utility, response=response)
-        own["parameters"] = UTILITIES[utility]
-        more: list[worlds.Raw] = [
-            {"types": int(rng.integers(1, count + 1))},
-            {"entry_rate": 0.4, "exit_rate": 0.2},
-            {"policies": ["season"], "measures": list(MEASURES[: rng.integers(4, 6)])},
-        ]
-        for keys in more:
-            own |= keys if rng.random() < 0.5 else {}
-        own |= {"eta": float(rng.choice([1.0, 12.0]))} if response == "quantal" else {}
-        cohorts.append(own)
-    keys = {"file": str(folder / "days.csv"), "outcomes": ["rain", "sun"], "context": ["season"]}
-    heard = {"kind": str(rng.choice(["running-mean", "last-value"]))}
-    given = {"data": keys, "policy": {"season": POLICY}, "forecaster": heard, "seed": seed}
-    return worlds.scenario(*cohorts, rounds=int(rng.integers(3, 16)), **given).build()
+    always_there = worlds.cohort("hosts", 2, actions)
+    names = [f"c{number}" for number in range(rng.integers(1, 4))]
+    cohorts = [draw_cohort(rng, name, actions) for name in names]
+    scenario = worlds.scenario(
+        always_there,
+        *cohorts,
+        rounds=int(rng.integers(3, 16)),
+        data={
+            "file": str(folder / "days.csv"),
+            "outcomes": ["rain", "sun"],
+            "context": ["season"],
+        },
+        policy={"season": POLICY},
+        forecaster={"kind": str(rng.choice(["running-mean", "last-value"]))},
+        seed=seed,
+    )
+    return scenario.build()
 
 
-def check_round(cohort: Any, played: Round, place: int, logs: list[list[Any]]) -> None:
-    """Play a round for every agent who was there, on its own, and compare what it did."""
-    decision: Any = played.decisions[place]
-    forecast, there = played.forecasts[cohort.block], is_taking_part(decision, cohort)
-    suggested = [int(policy(played.context)) for policy in cohort.policies]
-    for number, (row, log) in enumerate(zip(cohort.row_of.tolist(), logs, strict=True)):
-        if not there[number]:
-            assert decision.actions[number] == -1
-            continue
-        loss, (offset, weights) = cohort.loss[row], cohort.coefficients
-        heard = offset[row] + weights[row] @ forecast.statistics
-        if cohort.rule != "best-response":
-            heard = loss.losses(forecast.label)
-        table, strategy = decision.predicted[row], decision.probabilities[row]
-        assert table == pytest.approx(heard, abs=CLOSE)
-        if cohort.rule == "quantal":
-            powers = np.exp(-cohort.response.eta * (heard - heard.min()))
-            assert strategy == pytest.approx(powers / powers.sum(), abs=CLOSE)
-        else:
-            assert decision.actions[number] == table.argmin()
-            assert strategy.tolist() == np.eye(len(table))[table.argmin()].tolist()
-        log.append((loss.losses(played.outcome), strategy, table, suggested))
+class LogEntry(NamedTuple):
+    """A round of an agent, by the definitions."""
+
+    losses: Array  # (A,)
+    strategy: Array  # (A,)
+    predicted: Array  # (A,)
+    suggested: list[int]  # by policy
 
 
-def check_sums(ledger: Ledger, row: int, log: list[Any]) -> None:
+def losses_heard(cohort: RespondingCohort, row: int, played: Round) -> Array:
+    """Return what an agent expects each action to lose, by its rule."""
+    forecast = played.forecasts[cohort.block]
+    if cohort.rule == "best-response":
+        offset, weights = cohort.coefficients
+        return np.asarray(offset[row] + weights[row] @ forecast.statistics)
+    return np.asarray(cohort.loss[row].losses(forecast.label))
+
+
+def check_decision(cohort: RespondingCohort, decision: Decision, agent: int, played: Round) -> None:
+    """Hold what an agent did in a round against what it would have done alone."""
+    row = int(cohort.row_of[agent])
+    strategy = decision.probabilities[row]
+    expected_losses = losses_heard(cohort, row, played)
+    predicted = decision.predicted[row]
+    assert predicted == pytest.approx(expected_losses, abs=CLOSE)
+    if cohort.rule == "quantal":
+        excess = expected_losses - expected_losses.min()
+        weights = np.exp(-cohort.response.eta * excess)
+        assert strategy == pytest.approx(weights / weights.sum(), abs=CLOSE)
+    else:
+        best = predicted.argmin()
+        assert decision.actions[agent] == best
+        assert strategy.tolist() == np.eye(len(predicted))[best].tolist()
+
+
+def no_entries_yet(cohort: RespondingCohort) -> list[list[LogEntry]]:
+    return [[] for _ in cohort.row_of]
+
+
+def play_beside_single_agents(model: MarketModel) -> list[list[list[LogEntry]]]:
+    """Play every round for every agent who is there, on its own, and compare what it did.
+
+    Returns the log of each agent of each cohort.
+    """
+    cohorts = model.game.cohorts
+    logs = [no_entries_yet(cohort) for cohort in cohorts]
+    for _ in range(model.rounds):
+        played = play_round(model.game)
+        for number, cohort, _, _ in present_cohorts(cohorts, played):
+            decision = played.decisions[number]
+            suggested = [int(policy(played.context)) for policy in cohort.policies]
+            is_there = is_taking_part(decision, cohort)
+            for agent, row in enumerate(cohort.row_of.tolist()):
+                if not is_there[agent]:
+                    assert decision.actions[agent] == -1
+                    continue
+                check_decision(cohort, decision, agent, played)
+                losses = cohort.loss[row].losses(played.outcome)
+                strategy = decision.probabilities[row]
+                predicted = decision.predicted[row]
+                entry = LogEntry(losses, strategy, predicted, suggested)
+                logs[number][agent].append(entry)
+    return logs
+
+
+def check_ledger(ledger: Ledger, row: int, log: list[LogEntry]) -> None:
+    """Hold a row's sums and regrets against the log of one of its agents."""
     assert np.broadcast_to(ledger.rounds, len(ledger.count))[row] == len(log)
-    if log:
-        losses, play, predicted, suggested = map(np.array, zip(*log, strict=True))
-        wrong, suggested = predicted - losses, suggested.astype(int)
-        followed = play.T @ np.take_along_axis(wrong, suggested, axis=1)
-        assert ledger.surprise_fixed[row] == pytest.approx(play.T @ wrong, abs=CLOSE)
-        assert ledger.surprise_followed[row] == pytest.approx(followed, abs=CLOSE)
-        constants = np.tile(np.arange(losses.shape[1])[:, None], len(log))
-        policies = np.concatenate([constants, suggested.T])
-        for measure in ledger.measures:
-            known = worlds.measured(measure, losses, play, policies)
-            assert ledger.regret(measure)[row] == pytest.approx(known, abs=CLOSE)
+    if not log:
+        return
+    losses, play, predicted, suggested = (np.array(column) for column in zip(*log, strict=True))
+    suggested = suggested.astype(int)  # also of no policy
+    surprise = predicted - losses
+    surprise_of_policies = np.take_along_axis(surprise, suggested, axis=1)
+    assert ledger.surprise_fixed[row] == pytest.approx(play.T @ surprise, abs=CLOSE)
+    followed = play.T @ surprise_of_policies
+    assert ledger.surprise_followed[row] == pytest.approx(followed, abs=CLOSE)
+    constants = np.tile(np.arange(losses.shape[1])[:, None], len(log))
+    policies: Indices = np.concatenate([constants, suggested.T])
+    for measure in ledger.measures:
+        expected = worlds.measured(measure, losses, play, policies)
+        assert ledger.regret(measure)[row] == pytest.approx(expected, abs=CLOSE), measure
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_cohorts_do_what_every_agent_would_alone(seed: int, tmp_path: Path) -> None:
-    model = drawn_market(seed, tmp_path)
-    cohorts = model.game.cohorts
-    logs: list[list[list[Any]]] = [[[] for _ in cohort.row_of] for cohort in cohorts]
-    for _ in range(model.rounds):
-        played = play_round(model.game)
-        for place, cohort, _, _ in present_cohorts(cohorts, played):
-            check_round(cohort, played, place, logs[place])
-    for cohort, own in zip(cohorts, logs, strict=True):
-        for row, log in zip(cohort.row_of, own, strict=True):
-            check_sums(cohort.ledger, int(row), log)
+def test_cohorts_do_and_regret_what_every_agent_would_alone(seed: int, tmp_path: Path) -> None:
+    model = draw_market(seed, tmp_path)
+    logs = play_beside_single_agents(model)
+    for cohort, logs_of_cohort in zip(model.game.cohorts, logs, strict=True):
+        for row, log in zip(cohort.row_of, logs_of_cohort, strict=True):
+            check_ledger(cohort.ledger, int(row), log)
 
 
 def test_a_fork_starts_threads_of_its_own() -> None:
@@ -137,19 +197,21 @@ class Contrary(BestResponse):
     """Inherits from the best response and plays otherwise: the worst action half of the time."""
 
     def play(self, predicted: Array) -> Array:
-        return (one_hot(predicted.argmax(1), 3) + super().play(predicted)) / 2
+        worst = one_hot(predicted.argmax(1), predicted.shape[1])
+        return (worst + super().play(predicted)) / 2
 
 
 @pytest.mark.parametrize("utility", ["linear", "ces"])
 def test_a_subclass_is_played_by_its_own_strategy(utility: str) -> None:
-    table = {"name": "c", "utility": utility, "count": 5, "actions": 3}
-    game = worlds.scenario(table | {"parameters": UTILITIES[utility]}, rounds=4).build().game
+    table = worlds.cohort("c", 5, 3, utility, parameters=UTILITIES[utility])
+    game = worlds.scenario(table, rounds=4).build().game
     (cohort,) = game.cohorts
     play_round(game)
     cohort.response = Contrary()
     for _ in range(3):
         played = play_round(game)
-        (decision,), (losses,) = played.decisions, played.losses
+        (decision,) = played.decisions
+        (losses,) = played.losses
         strategy = Contrary().play(decision.predicted)
         assert decision.probabilities.tolist() == strategy.tolist()
         assert losses.tolist() == cohort.loss.losses(played.outcome).tolist()

@@ -1,10 +1,12 @@
 """How good the forecast was: against libraries, by hand, and where the answer is known."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 import worlds
 from sklearn.calibration import calibration_curve
@@ -12,135 +14,239 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from regretless import UserError, load, read_run
 from regretless.market import calibration
+from regretless.market.core.arrays import Array
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
+from regretless.market.model import MarketModel
 from regretless.market.records import MAX_RECENT, ForecastRecord
 from regretless.scenarios.config.files import find, read
+from regretless.scenarios.logs.reading import PlayedRun
 from regretless.scenarios.report import run_figures
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.run import Options, run
 
 
-def recorded(labels: np.ndarray[Any, Any], outcomes: np.ndarray[Any, Any]) -> pd.DataFrame:
-    """Score label forecasts (T, S) of one outcome (T,)."""
+def scores_of(labels: Array, outcomes: Array) -> pd.DataFrame:
+    """Score label forecasts (T, S) of one outcome (T,): the broadcast, then those of models."""
     record = ForecastRecord()
-    for label in labels:
-        record.add(label[:, None], ["model"] * (len(label) - 1))
+    for labels_of_round in labels:
+        record.add(labels_of_round[:, None], ["model"] * (len(labels_of_round) - 1))
     return scores_table({"one": record}, outcomes[:, None], [])
 
 
-def test_the_crps_is_as_it_is_defined() -> None:
+@pytest.mark.parametrize("known_members", [25, 20])
+def test_the_crps_is_as_it_is_defined(known_members: int) -> None:
     """E |X - y| - E |X - X'| / 2, as Gneiting and Raftery (2007) define it; NaN is no member."""
     rng = np.random.default_rng(0)
-    members, outcome = rng.standard_normal((40, 25)), rng.standard_normal(40)
-    for count in (25, 20):
-        members[:, count:] = np.nan
-        known = members[:, :count]
-        apart = np.abs(known[:, :, None] - known[:, None]).mean((1, 2))
-        expected = np.abs(known - outcome[:, None]).mean(1) - apart / 2
-        np.testing.assert_allclose(ensemble_scores(members, outcome)[0], expected, atol=1e-12)
+    members = rng.standard_normal((40, 25))
+    outcome = rng.standard_normal(40)
+    members[:, known_members:] = np.nan
+    known = members[:, :known_members]
+    distance_to_outcome = np.abs(known - outcome[:, None]).mean(1)
+    distance_to_each_other = np.abs(known[:, :, None] - known[:, None]).mean((1, 2))
+    crps, *_ = ensemble_scores(members, outcome)
+    np.testing.assert_allclose(crps, distance_to_outcome - distance_to_each_other / 2, atol=1e-12)
 
 
-def test_a_forecast_that_is_right_is_calibrated_and_a_worse_one_has_a_greater_crps() -> None:
+class TwoForecasts(NamedTuple):
+    """The level around which normal outcomes of deviation .05 lie, and scores of two forecasts."""
+
+    level: Array
+    outcomes: Array
+    right: pd.Series  # of who forecasts the level
+    poor: pd.Series  # of who forecasts the mean
+
+
+@pytest.fixture(scope="module")
+def two_forecasts() -> TwoForecasts:
     rng = np.random.default_rng(1)
     level = 0.5 + 0.2 * np.sin(np.arange(3000) / 20)
     outcomes = level + 0.05 * rng.standard_normal(3000)
-    both = recorded(np.column_stack([level, np.full(3000, 0.5)]), outcomes)
-    good, poor = (row for _, row in both[both["kind"] == "outcome"].iterrows())
-    assert good["mae"] == pytest.approx(mean_absolute_error(outcomes, level))
-    assert good["rmse"] == pytest.approx(root_mean_squared_error(outcomes, level))
-    assert good["coverage_90"] == pytest.approx(0.9, abs=0.02)
-    assert good["coverage_50"] == pytest.approx(0.5, abs=0.03)
-    np.testing.assert_allclose(good.filter(like="pit_").astype(float), 0.1, atol=0.025)
-    assert good["crps"] == pytest.approx(0.05 / np.sqrt(np.pi), rel=0.05)  # of a normal one
-    assert poor["crps"] > 1.3 * good["crps"]
+    scores = scores_of(np.column_stack([level, np.full(3000, 0.5)]), outcomes)
+    (_, right), (_, poor) = scores[scores["kind"] == "outcome"].iterrows()
+    return TwoForecasts(level, outcomes, right, poor)
+
+
+def test_errors_of_a_forecast_are_those_of_scikit_learn(two_forecasts: TwoForecasts) -> None:
+    level, outcomes, right, _ = two_forecasts
+    assert right["mae"] == pytest.approx(mean_absolute_error(outcomes, level))
+    assert right["rmse"] == pytest.approx(root_mean_squared_error(outcomes, level))
+
+
+def test_intervals_of_a_right_forecast_cover_as_much_as_they_say(
+    two_forecasts: TwoForecasts,
+) -> None:
+    right = two_forecasts.right
+    assert right["coverage_90"] == pytest.approx(0.9, abs=0.02)
+    assert right["coverage_50"] == pytest.approx(0.5, abs=0.03)
+
+
+def test_outcomes_are_equally_often_in_each_tenth_of_a_right_forecast(
+    two_forecasts: TwoForecasts,
+) -> None:
+    shares_of_tenths = two_forecasts.right.filter(like="pit_").astype(float)
+    np.testing.assert_allclose(shares_of_tenths, 0.1, atol=0.025)
+
+
+def test_the_crps_of_a_right_forecast_is_that_of_a_normal_distribution(
+    two_forecasts: TwoForecasts,
+) -> None:
+    assert two_forecasts.right["crps"] == pytest.approx(0.05 / np.sqrt(np.pi), rel=0.05)
+
+
+def test_a_worse_forecast_has_a_greater_crps(two_forecasts: TwoForecasts) -> None:
+    assert two_forecasts.poor["crps"] > 1.3 * two_forecasts.right["crps"]
 
 
 def test_reliability_is_the_calibration_curve_of_scikit_learn() -> None:
     rng = np.random.default_rng(2)
     members = rng.standard_normal((400, 33)) + rng.standard_normal((400, 1))
     outcome = rng.standard_normal(400)
-    rows, middle = pd.DataFrame(reliability(members, outcome)), np.median(outcome)
-    known = calibration_curve(outcome > middle, (members > middle).mean(1), n_bins=10)
-    np.testing.assert_allclose(rows[["observed", "predicted"]].T, known)
-    assert rows["share"].sum() == pytest.approx(1.0)
+    curve = pd.DataFrame(reliability(members, outcome))
+    median = np.median(outcome)
+    probability = (members > median).mean(1)
+    expected = calibration_curve(outcome > median, probability, n_bins=10)
+    np.testing.assert_allclose(curve[["observed", "predicted"]].T, expected)
+    assert curve["share"].sum() == pytest.approx(1.0)
 
 
-def test_figures_of_two_blocks_have_a_curve_for_each_broadcast_and_one_for_a_model() -> None:
+@pytest.mark.parametrize("draw", [run_figures.reliability, run_figures.calibration])
+def test_a_figure_of_two_blocks_has_a_curve_for_each_broadcast_and_one_for_a_model(
+    draw: Callable[[Run], go.Figure],
+) -> None:
     rng = np.random.default_rng(4)
-    table = recorded(rng.uniform(0.2, 0.8, (300, 2)), rng.uniform(size=300))
-    both = pd.concat([table, table.assign(block="two")], ignore_index=True)
-    shown = Run({"data": {"outcomes": ["rain"]}}, {"forecast_scores": both})
-    for draw in (run_figures.reliability, run_figures.calibration):
-        drawn = draw(shown).data
-        curves = [trace for trace in drawn if trace.name.startswith(("broadcast", "model"))]
-        names = ["broadcast, one", "broadcast, two", "model"]
-        assert sorted(trace.name for trace in curves) == names
-        assert sorted(trace.name for trace in curves if trace.showlegend) == names
-        assert all((np.diff(trace.x) > 0).all() for trace in curves)
+    scores = scores_of(rng.uniform(0.2, 0.8, (300, 2)), rng.uniform(size=300))
+    of_two_blocks = pd.concat([scores, scores.assign(block="two")], ignore_index=True)
+    figure = draw(Run({"data": {"outcomes": ["rain"]}}, {"forecast_scores": of_two_blocks}))
+    curves = [trace for trace in figure.data if trace.name.startswith(("broadcast", "model"))]
+    names = ["broadcast, one", "broadcast, two", "model"]
+    assert sorted(curve.name for curve in curves) == names
+    assert sorted(curve.name for curve in curves if curve.showlegend) == names
+    for curve in curves:
+        assert (np.diff(curve.x) > 0).all(), curve.name
 
 
-def test_the_last_rounds_are_kept_and_those_that_an_adversary_imagines_are_not() -> None:
+def test_forecasts_are_scored_over_the_last_rounds_that_are_kept() -> None:
+    """The forecast is wrong by 1 before."""
     outcomes = np.concatenate([np.zeros(500), np.ones(MAX_RECENT)])
-    (row,) = recorded(np.ones((len(outcomes), 1)), outcomes).query("kind == 'outcome'").itertuples()
-    assert (row.mae, row.rounds) == (0.0, MAX_RECENT)
+    scores = scores_of(np.ones((len(outcomes), 1)), outcomes)
+    (of_outcome,) = scores.query("kind == 'outcome'").itertuples()
+    assert of_outcome.mae == 0.0
+    assert of_outcome.rounds == MAX_RECENT
+
+
+def test_rounds_that_an_adversary_imagines_are_not_scored() -> None:
     scores = worlds.played(load("chain-store", rounds=4), seed=1).scores_frame()
     assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}
 
 
-def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
-    run(load("crop-choice", rounds=90), Options(tmp_path / "logs"))
-    played = read_run(str(tmp_path / "logs"))
-    assert not hasattr(played, "agent")
-    rounds, forecasts, scores = played.rounds, played.forecasts, played.scores
-    drawn = forecasts[forecasts["drawn"]].set_index("round")
-    for row in scores.query("source == 'broadcast' and kind == 'outcome'").itertuples():
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> PlayedRun:
+    """Write a run of 90 rounds, and read it."""
+    folder = tmp_path_factory.mktemp("run") / "logs"
+    run(load("crop-choice", rounds=90), Options(folder))
+    return read_run(str(folder))
+
+
+def test_errors_of_the_broadcast_are_those_of_the_logs(finished_run: PlayedRun) -> None:
+    drawn = finished_run.forecasts[finished_run.forecasts["drawn"]].set_index("round")
+    rows = finished_run.scores.query("source == 'broadcast' and kind == 'outcome'")
+    for row in rows.itertuples():
         label = drawn[row.outcome.replace("y", "label")].to_numpy()
-        truth = rounds[row.outcome].to_numpy()
-        assert row.mae == pytest.approx(mean_absolute_error(truth, label), rel=1e-9)
-    assert set(scores["source"]) == {"broadcast", "", *played.models["model"]}
-    means = played.regret_log.groupby("action")["loss"].mean()
-    decisions = scores.query("kind == 'decision'").set_index("action")
-    np.testing.assert_allclose(decisions["mean_loss"], means[decisions.index], rtol=1e-9)
+        truth = finished_run.rounds[row.outcome].to_numpy()
+        expected = mean_absolute_error(truth, label)
+        assert row.mae == pytest.approx(expected, rel=1e-9), row.outcome
+
+
+def test_the_broadcast_and_every_model_are_scored(finished_run: PlayedRun) -> None:
+    sources = set(finished_run.scores["source"])
+    assert sources == {"broadcast", "", *finished_run.models["model"]}
+
+
+def test_decisions_are_scored_by_the_losses_of_the_log(finished_run: PlayedRun) -> None:
+    mean_losses = finished_run.regret_log.groupby("action")["loss"].mean()
+    decisions = finished_run.scores.query("kind == 'decision'").set_index("action")
+    expected = mean_losses[decisions.index]
+    np.testing.assert_allclose(decisions["mean_loss"], expected, rtol=1e-9)
     assert decisions["share"].sum() == pytest.approx(1.0)
-    shown = Run(played.manifest["config"], {"agents": played.agents, "forecast_scores": scores})
-    for draw in ("calibration", "decision_calibration", "reliability"):
-        assert getattr(run_figures, draw)(shown) is not None
-    assert played.manifest["rounds"] == 90
+
+
+@pytest.mark.parametrize("name", ["calibration", "decision_calibration", "reliability"])
+def test_scores_of_a_run_have_their_figures(finished_run: PlayedRun, name: str) -> None:
+    tables = {"agents": finished_run.agents, "forecast_scores": finished_run.scores}
+    draw = getattr(run_figures, name)
+    assert draw(Run(finished_run.manifest["config"], tables)) is not None
+
+
+def test_a_run_that_is_read_has_its_tables_and_its_manifest_alone(finished_run: PlayedRun) -> None:
+    assert finished_run.manifest["rounds"] == 90
+    assert not hasattr(finished_run, "agent")
     with pytest.raises(UserError, match="has no table 'accounts'"):
-        _ = played.accounts
+        _ = finished_run.accounts
+
+
+def test_a_folder_that_is_no_run_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a run directory"):
         read_run(tmp_path)
 
 
-@pytest.mark.parametrize("eta", [None, 12.0])
-def test_biases_are_recomputed_from_the_logs(eta: float | None) -> None:
+BIAS_ROUNDS = 120
+
+
+def crop_choice_of_vectors(eta: float | None) -> MarketModel:
+    """Play six growers of linear losses, for whose events biases are vectors."""
     raw = read(find("crop-choice"))
     (grower,) = raw["cohort"]
     parameters = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
     grower |= {"utility": "linear", "count": 6, "parameters": parameters}
-    grower |= {} if eta is None else {"response": "quantal", "eta": eta}
-    keys = {"rounds": 120, "forecaster": {"models": []}, "cohort": [grower]}  # events of vectors
-    model = worlds.played(worlds.told(raw | keys))
-    cohort, block = model.game.cohorts[0], model.game.blocks[0]
-    rounds, atoms = model.rounds_frame(), model.forecasts_frame()
-    truths = rounds[["y_0", "y_1", "y_2"]].to_numpy()[atoms["round"]]
-    months, wet = rounds[["x_0", "x_1"]].to_numpy()[atoms["round"]].T
-    by_month = np.array([0, 2, 3, 2, 0])[np.searchsorted([3, 6, 9, 11], months, side="right")]
-    told = atoms[["p_0", "p_1", "p_2"]].to_numpy(), truths, cohort.coefficients
-    how = {"smooth": eta, "mass": atoms["weight"].to_numpy()}
-    decision = calibration.decision_calibration(*told, **how)
-    cross = calibration.cross_calibration(*told, [by_month, np.where(wet >= 1, 0, 3)], **how)
-    for loss, action, policy, suggestion, _, bias in block.forecaster.events.table():
-        at = (loss, action) if policy is None else (loss, action, policy, suggestion)
-        known = decision if policy is None else cross
-        assert known[at] == pytest.approx(np.abs(bias).max() / 120, abs=1e-12)
+    if eta is not None:
+        grower |= {"response": "quantal", "eta": eta}
+    keys = {"rounds": BIAS_ROUNDS, "forecaster": {"models": []}, "cohort": [grower]}
+    return worlds.played(worlds.told(raw | keys))
+
+
+@pytest.mark.parametrize("eta", [None, 12.0], ids=["best response", "quantal"])
+def test_biases_of_the_forecaster_are_those_recomputed_from_the_logs(eta: float | None) -> None:
+    model = crop_choice_of_vectors(eta)
+    coefficients = model.game.cohorts[0].coefficients
+    rounds = model.rounds_frame()
+    atoms = model.forecasts_frame()
+    round_of_atom = atoms["round"]
+    points = atoms[["p_0", "p_1", "p_2"]].to_numpy()
+    truths = rounds[["y_0", "y_1", "y_2"]].to_numpy()[round_of_atom]
+    month, rain = rounds[["x_0", "x_1"]].to_numpy()[round_of_atom].T
+    by_month = np.array([0, 2, 3, 2, 0])[np.searchsorted([3, 6, 9, 11], month, side="right")]
+    by_rain = np.where(rain >= 1, 0, 3)
+    mass = atoms["weight"].to_numpy()
+    decision_errors = calibration.decision_calibration(
+        points, truths, coefficients, smooth=eta, mass=mass
+    )
+    cross_errors = calibration.cross_calibration(
+        points, truths, coefficients, [by_month, by_rain], smooth=eta, mass=mass
+    )
+
+    events = model.game.blocks[0].forecaster.events.table()
+
+    for loss, action, policy, suggestion, _, bias in events:
+        if policy is None:
+            expected = decision_errors[loss, action]
+        else:
+            expected = cross_errors[loss, action, policy, suggestion]
+        assert np.abs(bias).max() / BIAS_ROUNDS == pytest.approx(expected, abs=1e-12)
+
+
+# Action 0 loses y and action 1 a half; predictions of .2 are too high by .1, those of .9 right in
+# the mean.
+COEFFICIENTS = np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]])
+POINTS = np.array([[0.2], [0.2], [0.9], [0.9]])
+TRUTHS = np.array([[0.1], [0.1], [1.0], [0.8]])
 
 
 def test_a_constant_error_on_one_action_is_found() -> None:
-    coefficients = np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]])
-    points = np.array([[0.2], [0.2], [0.9], [0.9]])
-    truths = np.array([[0.1], [0.1], [1.0], [0.8]])
-    errors = calibration.decision_calibration(points, truths, coefficients)
+    errors = calibration.decision_calibration(POINTS, TRUTHS, COEFFICIENTS)
     assert errors == pytest.approx(np.array([[0.05, 0.0]]))
-    split = calibration.cross_calibration(points, truths, coefficients, [[0, 1, 0, 1]])
-    assert split[0, 1, 0] == pytest.approx([0.025, 0.025])
+
+
+def test_a_constant_error_is_split_by_what_a_policy_suggests() -> None:
+    policy = [0, 1, 0, 1]
+    errors = calibration.cross_calibration(POINTS, TRUTHS, COEFFICIENTS, [policy])
+    assert errors[0, 1, 0] == pytest.approx([0.025, 0.025])

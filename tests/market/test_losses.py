@@ -2,11 +2,14 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import worlds
 
@@ -27,16 +30,13 @@ from regretless.market.losses import (
 from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.market.markets.price_impact import exposure
 
-DRAWS = 60  # losses of each form
-INF = float("inf")
-# multiples of 1/8: a range of numbers of one size is no smaller than 1/8, so rounding stays small
-EIGHTHS, FEW_EIGHTHS, SHARES, UNIT = (
-    np.arange(low, high + 1) / 8 for low, high in ((-40, 40), (-12, 12), (0, 16), (0, 8))
-)
-FORMS = ["linear", "separable", "centred", "whole power", "fractional power", "negative power"]
-FORMS += ["exponential", "minimum", "convex", "trade", "lipschitz"]
-every_form = pytest.mark.parametrize("form", FORMS)
-TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
+LOSSES_OF_A_FORM = 60
+# Multiples of 1/8: a range of numbers of one size is no smaller than 1/8, so rounding stays small.
+EIGHTHS = np.arange(-40, 41) / 8
+FEW_EIGHTHS = np.arange(-12, 13) / 8
+SHARES = np.arange(0, 17) / 8
+UNIT = np.arange(0, 9) / 8
+EXPONENTS = np.arange(1, 33) / 8
 
 
 @dataclass(frozen=True)
@@ -51,59 +51,179 @@ class Distance:
         return np.asarray(self.rise * np.abs(spread - self.points).max(-1))
 
 
-def made(form: str, rng: Any, *shape: int, zeros: float = 0.1) -> Loss:
-    """Draw losses (..., actions, outcomes); a share of their numbers is the one nearest to 0."""
-    *leading, actions, outcomes = shape
+class Draw:
+    """Draws the numbers of a stack of losses (..., actions, outcomes).
 
-    def drawn(elements: Any, *axes: int) -> Array:
-        found = rng.choice(elements, (*leading, *axes))
-        least = np.asarray(elements)[np.abs(elements).argmin()]
-        return np.asarray(np.where(rng.random(found.shape) < zeros, least, found))
+    A share ``zeros`` of the numbers is the one nearest to 0.
+    """
 
-    def table(elements: Array) -> Array:
-        return drawn(elements, actions, outcomes)
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        stack: tuple[int, ...],
+        actions: int,
+        outcomes: int,
+        zeros: float,
+    ) -> None:
+        self.rng = rng
+        self.stack = stack
+        self.actions = actions
+        self.outcomes = outcomes
+        self.zeros = zeros
 
-    offset = {"offset": drawn(EIGHTHS, actions)}
-    around = {"amplitude": drawn(EIGHTHS, actions)} | offset
-    power, floor = drawn([-1.0, 0.0, 0.5, 1.0, 2.0]), drawn([0.0, 0.125, 0.5])
+    def _drawn(self, elements: Array, *axes: int) -> Array:
+        values = self.rng.choice(elements, (*self.stack, *axes))
+        nearest_to_zero = elements[np.abs(elements).argmin()]
+        is_zero = self.rng.random(values.shape) < self.zeros
+        return np.asarray(np.where(is_zero, nearest_to_zero, values))
+
+    def per_loss(self, *elements: float) -> Array:
+        return self._drawn(np.array(elements))
+
+    def per_action(self, elements: Array) -> Array:
+        return self._drawn(elements, self.actions)
+
+    def table(self, elements: Array) -> Array:
+        return self._drawn(elements, self.actions, self.outcomes)
+
+
+class Inner(NamedTuple):
+    """The sum inside a power or an exponential: what defines it, and its ends."""
+
+    keys: worlds.Raw
+    low: Array
+    high: Array
+
+
+def draw_inner(draw: Draw) -> Inner:
+    power = draw.per_loss(-1.0, 0.0, 0.5, 1.0, 2.0)
+    floor = draw.per_loss(0.0, 0.125, 0.5)
     floor = np.where((power <= 0) & (floor == 0), 0.25, floor)
-    inside = {"weights": table(FEW_EIGHTHS), "power": power, "floor": floor}
-    (low, high), margin = ExponentialOfSum(**inside).range_of_sum(), drawn(SHARES, actions)
-    match form:
-        case "linear":
-            return Linear(table(EIGHTHS), **offset)
-        case "separable":
-            return SeparablePower(table(EIGHTHS), drawn(np.arange(1, 33) / 8), **offset)
-        case "centred":
-            exponent = drawn([0.5, 1.0, 1.5, 2.0, 3.0])
-            return SeparablePower(table(EIGHTHS), exponent, table(FEW_EIGHTHS), **offset)
-        case "whole power":
-            exponent, intercept = drawn([1.0, 2.0, 3.0, 4.0]), drawn(FEW_EIGHTHS, actions)
-        case "fractional power":  # without a floor corners give sums without rounding
-            exponent = drawn([0.25, 0.5, 1.5, 2.5])
-            intercept = margin + np.where(floor == 0, 0.0, 0.125)[..., None] - low
-        case "negative power":
-            below = rng.random() < 0.5
-            exponent = drawn([-1.0, -2.0] if below else [-0.5, -1.0, -2.0])
-            intercept = -0.5 - margin - high if below else 0.5 + margin - low
-        case "exponential":
-            return ExponentialOfSum(**inside, **around)
-        case "minimum":
-            needs = table(SHARES)
-            needs[..., 0] += 0.125 * (needs.max(-1) == 0)
-            return MinimumOfRatios(needs, **around)
-        case "convex":
-            place = {"coordinate": int(rng.integers(outcomes)), "dimension": outcomes}
-            slope = drawn(EIGHTHS, actions)  # as many kinks as outcomes, for the variety
-            return Convex1D(table(SHARES), table(FEW_EIGHTHS), slope, **offset, **place)
-        case "trade":
-            return Trade(table(EIGHTHS), table(UNIT), **offset)
-        case _:
-            rise = float(rng.choice([0.5, 2.0]))
-            function, own = Distance(table(UNIT), rise), {"amplitude": drawn(EIGHTHS)} | offset
-            size = (*leading, actions), outcomes
-            return LipschitzLoss(function, np.array(rise), *size, high=np.array(rise), **own)
-    return PowerOfSum(exponent=exponent, intercept=intercept, **inside, **around)
+    keys = {"weights": draw.table(FEW_EIGHTHS), "power": power, "floor": floor}
+    low, high = ExponentialOfSum(**keys).sum_range()
+    return Inner(keys, low, high)
+
+
+def draw_outer(draw: Draw) -> worlds.Raw:
+    """Draw what a form multiplies its function by, and adds to it."""
+    return {"amplitude": draw.per_action(EIGHTHS), "offset": draw.per_action(EIGHTHS)}
+
+
+def draw_linear(draw: Draw) -> Loss:
+    return Linear(draw.table(EIGHTHS), offset=draw.per_action(EIGHTHS))
+
+
+def draw_separable(draw: Draw) -> Loss:
+    exponent = draw.per_loss(*EXPONENTS)
+    return SeparablePower(draw.table(EIGHTHS), exponent, offset=draw.per_action(EIGHTHS))
+
+
+def draw_centred(draw: Draw) -> Loss:
+    exponent = draw.per_loss(0.5, 1.0, 1.5, 2.0, 3.0)
+    centre = draw.table(FEW_EIGHTHS)
+    return SeparablePower(draw.table(EIGHTHS), exponent, centre, offset=draw.per_action(EIGHTHS))
+
+
+def draw_whole_power(draw: Draw) -> Loss:
+    exponent = draw.per_loss(1.0, 2.0, 3.0, 4.0)
+    intercept = draw.per_action(FEW_EIGHTHS)
+    inner = draw_inner(draw)
+    return PowerOfSum(exponent=exponent, intercept=intercept, **inner.keys, **draw_outer(draw))
+
+
+def draw_fractional_power(draw: Draw) -> Loss:
+    """Draw sums from 0 on; without a floor those at corners are without rounding."""
+    exponent = draw.per_loss(0.25, 0.5, 1.5, 2.5)
+    inner = draw_inner(draw)
+    rounding = np.where(inner.keys["floor"] == 0, 0.0, 0.125)[..., None]
+    intercept = draw.per_action(SHARES) + rounding - inner.low
+    return PowerOfSum(exponent=exponent, intercept=intercept, **inner.keys, **draw_outer(draw))
+
+
+def draw_negative_power(draw: Draw) -> Loss:
+    """Draw sums that are all above 0, or all below it, where only whole exponents are defined."""
+    inner = draw_inner(draw)
+    margin = 0.5 + draw.per_action(SHARES)
+    if draw.rng.random() < 0.5:
+        exponent = draw.per_loss(-1.0, -2.0)
+        intercept = -margin - inner.high
+    else:
+        exponent = draw.per_loss(-0.5, -1.0, -2.0)
+        intercept = margin - inner.low
+    return PowerOfSum(exponent=exponent, intercept=intercept, **inner.keys, **draw_outer(draw))
+
+
+def draw_exponential(draw: Draw) -> Loss:
+    return ExponentialOfSum(**draw_inner(draw).keys, **draw_outer(draw))
+
+
+def draw_minimum(draw: Draw) -> Loss:
+    requirements = draw.table(SHARES)
+    requirements[..., 0] += 0.125 * (requirements.max(-1) == 0)
+    return MinimumOfRatios(requirements, **draw_outer(draw))
+
+
+def draw_convex(draw: Draw) -> Loss:
+    """Draw as many kinks as outcomes, for the variety."""
+    return Convex1D(
+        draw.table(SHARES),
+        draw.table(FEW_EIGHTHS),
+        draw.per_action(EIGHTHS),
+        offset=draw.per_action(EIGHTHS),
+        coordinate=int(draw.rng.integers(draw.outcomes)),
+        dimension=draw.outcomes,
+    )
+
+
+def draw_trade(draw: Draw) -> Loss:
+    return Trade(draw.table(EIGHTHS), draw.table(UNIT), offset=draw.per_action(EIGHTHS))
+
+
+def draw_lipschitz(draw: Draw) -> Loss:
+    rise = float(draw.rng.choice([0.5, 2.0]))
+    return LipschitzLoss(
+        Distance(draw.table(UNIT), rise),
+        np.array(rise),
+        (*draw.stack, draw.actions),
+        draw.outcomes,
+        high=np.array(rise),
+        amplitude=draw.per_loss(*EIGHTHS),
+        offset=draw.per_action(EIGHTHS),
+    )
+
+
+FORMS: dict[str, Callable[[Draw], Loss]] = {
+    "linear": draw_linear,
+    "separable": draw_separable,
+    "centred": draw_centred,
+    "whole power": draw_whole_power,
+    "fractional power": draw_fractional_power,
+    "negative power": draw_negative_power,
+    "exponential": draw_exponential,
+    "minimum": draw_minimum,
+    "convex": draw_convex,
+    "trade": draw_trade,
+    "lipschitz": draw_lipschitz,
+}
+every_form = pytest.mark.parametrize("form", FORMS)
+# Of a user's function only a constant is known, so that its range is an enclosure, no more.
+every_form_of_known_range = pytest.mark.parametrize("form", [f for f in FORMS if f != "lipschitz"])
+
+
+@cache
+def losses_of_form(form: str) -> list[Loss]:
+    """Draw single losses, stacks, and stacks of stacks, some of them constant."""
+    losses = []
+    for seed in range(LOSSES_OF_A_FORM):
+        rng = np.random.default_rng([7, seed])
+        stacks: list[tuple[int, ...]] = [(), (3,), (2, 2)]
+        stack = stacks[seed % 3]
+        if form == "lipschitz":
+            stack = stack[-1:]  # stacks of stacks are not its own
+        actions, outcomes = rng.integers(1, 4, 2).tolist()
+        zeros = 1.0 if seed % 20 == 0 else 0.1
+        losses.append(FORMS[form](Draw(rng, stack, actions, outcomes, zeros)))
+    return losses
 
 
 def random_outcomes(outcomes: int, count: int = 50) -> Array:
@@ -112,311 +232,547 @@ def random_outcomes(outcomes: int, count: int = 50) -> Array:
 
 def size(loss: Loss) -> float:
     """Return the size of the numbers that a loss adds up, for tolerances."""
-    return 1 + float(max(np.abs(loss.offset).max(), *(np.abs(end).max() for end in loss.range())))
+    low, high = loss.range()
+    greatest = max(np.abs(loss.offset).max(), np.abs(low).max(), np.abs(high).max())
+    return 1 + float(greatest)
 
 
-def own_units(loss: Loss, outcomes: Array) -> Array:
-    """Losses in the utility's own units (T, ..., A)."""
-    scale, offset = loss.unit_scale[..., None], loss.unit_offset[..., None]
+def losses_in_own_units(loss: Loss, outcomes: Array) -> Array:
+    """Return losses in the utility's own units (T, ..., A)."""
+    scale = loss.unit_scale[..., None]
+    offset = loss.unit_offset[..., None]
     return np.asarray(offset + scale * loss.losses(outcomes))
 
 
-def plain_sum(loss: Any, at: tuple[int, ...], y: Array) -> float:
+Index = tuple[int, ...]  # of a loss in its stack, and of its action
+
+
+def plain_sum(loss: PowerOfSum | ExponentialOfSum, index: Index, y: Array) -> float:
     """Return the sum inside a power or an exponential, one action at one outcome."""
-    power, floor = loss.power[at[:-1]], loss.floor[at[:-1]]
-    total = float(loss.intercept[at]) if isinstance(loss, PowerOfSum) else 0.0
-    for weight, level in zip(loss.weights[at], y, strict=True):
+    power = loss.power[index[:-1]]
+    floor = loss.floor[index[:-1]]
+    total = float(loss.intercept[index]) if isinstance(loss, PowerOfSum) else 0.0
+    for weight, level in zip(loss.weights[index], y, strict=True):
         high = max(level, floor)
         total += weight * (math.log(high) if power == 0 else high**power)
     return total
 
 
-def plain(loss: Any, at: tuple[int, ...], y: Array) -> float:
+def plain_loss(loss: Loss, index: Index, y: Array) -> float:
     """Compute one action's loss at one outcome from the formula, a number at a time."""
-    offset, amplitude = float(loss.offset[at]), getattr(loss, "amplitude", None)
+    offset = float(loss.offset[index])
     match loss:
         case SeparablePower():
-            terms = zip(loss.weights[at], y, loss.centre[at], strict=True)
-            return offset + sum(w * abs(v - c) ** loss.exponent[at[:-1]] for w, v, c in terms)
+            exponent = loss.exponent[index[:-1]]
+            terms = zip(loss.weights[index], y, loss.centre[index], strict=True)
+            return offset + sum(w * abs(v - centre) ** exponent for w, v, centre in terms)
         case PowerOfSum():
-            return offset + amplitude[at] * plain_sum(loss, at, y) ** loss.exponent[at[:-1]]
+            power = plain_sum(loss, index, y) ** loss.exponent[index[:-1]]
+            return offset + loss.amplitude[index] * power
         case ExponentialOfSum():
-            return offset + amplitude[at] * math.exp(plain_sum(loss, at, y))
+            return offset + loss.amplitude[index] * math.exp(plain_sum(loss, index, y))
         case MinimumOfRatios():
-            needs = zip(y, loss.requirements[at], strict=True)
-            return offset + amplitude[at] * min(v / a for v, a in needs if a > 0)
+            needs = zip(y, loss.requirements[index], strict=True)
+            least_ratio = min(v / need for v, need in needs if need > 0)
+            return offset + loss.amplitude[index] * least_ratio
         case Convex1D():
             v = y[loss.coordinate]
-            bends = zip(loss.kinks[at], loss.knots[at], strict=True)
-            return offset + loss.slope[at] * v + sum(k * max(v - knot, 0) for k, knot in bends)
+            bends = zip(loss.kinks[index], loss.knots[index], strict=True)
+            rise = sum(kink * max(v - knot, 0) for kink, knot in bends)
+            return offset + loss.slope[index] * v + rise
         case Trade():
-            orders = zip(loss.quantity[at], loss.limit[at], y, strict=True)
-            return offset - sum(max(0.0, q * (limit - v)) for q, limit, v in orders)
-        case _:
-            far = max(abs(v - c) for v, c in zip(y, loss.function.points[at], strict=True))
-            return offset + amplitude[at[:-1]] * loss.function.rise * far
+            orders = zip(loss.quantity[index], loss.limit[index], y, strict=True)
+            return offset - sum(max(0.0, q * (limit - price)) for q, limit, price in orders)
+        case LipschitzLoss(function=Distance() as function):
+            distances = zip(y, function.points[index], strict=True)
+            farthest = max(abs(v - point) for v, point in distances)
+            return offset + loss.amplitude[index[:-1]] * function.rise * farthest
+    raise NotImplementedError(type(loss))
 
 
-def turning_points(loss: Any, low: Array, high: Array) -> Array:
-    """Points (P, d) of a box among which every action's extremes are, by the formula."""
+def turning_points(loss: Loss, low: Array, high: Array) -> Array:
+    """Return points (P, d) of a box among which every action's extremes are, by the formula."""
     axes = [[low[j], high[j]] for j in range(loss.outcomes)]
     if isinstance(loss, SeparablePower):
         for j, axis in enumerate(axes):
             axis.extend(np.clip(np.unique(loss.centre[..., j]), low[j], high[j]))
     if isinstance(loss, Convex1D):
-        ends = low[loss.coordinate], high[loss.coordinate]
-        axes[loss.coordinate].extend(np.clip(np.unique(loss.knots), *ends))
+        j = loss.coordinate
+        axes[j].extend(np.clip(np.unique(loss.knots), low[j], high[j]))
     grid = list(itertools.product(*(sorted(set(axis)) for axis in axes)))
     if isinstance(loss, PowerOfSum):
-        grid += [tuple(root(loss, at, low, high)) for at in np.ndindex(loss.offset.shape)]
+        grid += [tuple(root(loss, index, low, high)) for index in np.ndindex(loss.offset.shape)]
     return np.array(grid)
 
 
-def root(loss: PowerOfSum, at: tuple[int, ...], low: Array, high: Array) -> Array:
+def root(loss: PowerOfSum, index: Index, low: Array, high: Array) -> Array:
     """Find where the sum is nearest to 0, between its least and its greatest corner."""
-    rising = loss.weights[at] * np.where(loss.power[at[:-1]] < 0, -1, 1) >= 0
-    start, end = np.where(rising, low, high), np.where(rising, high, low)
-    left, right = 0.0, 1.0
+    direction = np.where(loss.power[index[:-1]] < 0, -1, 1)
+    is_rising = loss.weights[index] * direction >= 0
+    start = np.where(is_rising, low, high)
+    end = np.where(is_rising, high, low)
+    left = 0.0
+    right = 1.0
     for _ in range(60):
         middle = (left + right) / 2
-        negative = plain_sum(loss, at, start + middle * (end - start)) < 0
-        left, right = (middle, right) if negative else (left, middle)
+        if plain_sum(loss, index, start + middle * (end - start)) < 0:
+            left = middle
+        else:
+            right = middle
     return np.asarray(start + left * (end - start))
 
 
 @every_form
-def test_a_form_is_its_formula_and_knows_its_range_and_its_slope(form: str) -> None:
-    """Of single losses, stacks, and stacks of stacks, some of them constant."""
-    for seed in range(DRAWS):
-        rng, leading = np.random.default_rng([7, seed]), [(), (3,), (2, 2)][seed % 3]
-        leading = leading[-1:] if form == "lipschitz" else leading
-        shape, zeros = rng.integers(1, 4, 2).tolist(), 1.0 if seed % 20 == 0 else 0.1
-        loss = made(form, rng, *leading, *shape, zeros=zeros)
-        check_formula(loss)
-        check_enclosure(loss, rng, exact=form != "lipschitz")
-        check_slope(loss, rng)
-
-
-def check_formula(loss: Loss) -> None:
-    outcomes = random_outcomes(loss.outcomes, 3)
-    table = loss.losses(outcomes)
-    assert table.shape == (3, *loss.offset.shape)
-    assert loss.actions == loss.offset.shape[-1]
-    assert (table == [loss.losses(y) for y in outcomes]).all()  # one by one, to the last bit
-    expected = [plain(loss, tuple(index), outcomes[t]) for t, *index in np.ndindex(table.shape)]
-    assert table.ravel() == pytest.approx(np.array(expected), abs=1e-12 * size(loss))
-
-
-def check_enclosure(loss: Loss, rng: np.random.Generator, *, exact: bool) -> None:
-    """Least and greatest loss bound it over a box and are losses of it; over the cube to [0, 1]."""
-    pairs = rng.random((2, 3, loss.outcomes))
-    pairs[:, 0] = [[0.0], [1.0]]
-    low, high = pairs.min(0), pairs.max(0)
-    least, greatest = loss.enclosure(low, high)
-    assert least.shape == greatest.shape == (3, *loss.offset.shape)
-    slack = 1e-12 * size(loss)
-    for t in range(3):
-        points = low[t] + (high[t] - low[t]) * random_outcomes(loss.outcomes, 30)
-        points = np.concatenate([points, turning_points(loss, low[t], high[t])])
-        values = loss.losses(points)
-        assert (values >= least[t] - slack).all()
-        assert (values <= greatest[t] + slack).all()
-        if exact:
-            assert values.min(0) == pytest.approx(least[t], abs=slack)
-            assert values.max(0) == pytest.approx(greatest[t], abs=slack)
-    (low, high), normalised = loss.range(), loss.normalised()
-    if exact:
-        assert np.array_equal(low, least[0].min(-1))
-        assert np.array_equal(high, greatest[0].max(-1))
-    assert own_units(normalised, points) == pytest.approx(values, abs=slack)
-    table = normalised.losses(points)
-    assert ((table >= -slack) & (table <= 1 + slack)).all()
-    assert normalised.range()[0] == pytest.approx(np.zeros_like(low), abs=slack)
-    assert normalised.range()[1] == pytest.approx(np.where(high > low, 1.0, 0.0), abs=slack)
-
-
-def check_slope(loss: Loss, rng: np.random.Generator) -> None:
-    """|l(a, y) - l(a, z)| <= L max_j |y_j - z_j|, near, far, and in the corner at 0."""
-    constant = loss.lipschitz()
-    assert constant.shape == loss.stack
-    assert not np.isnan(constant).any()
-    y = random_outcomes(loss.outcomes)
-    step = rng.random(y.shape)
-    for z in (step, np.clip(y + 1e-3 * (step - 0.5), 0, 1), np.zeros_like(y)):
-        for first, second in ((y, z), (y / 100, z / 100)):
-            moved = np.abs(loss.losses(first) - loss.losses(second)).max(-1)
-            far = np.abs(first - second).max(-1).reshape(-1, *(1,) * len(loss.stack))
-            assert (moved <= constant * far * (1 + 1e-9) + 1e-12 * size(loss)).all()
-
-
-def test_a_rounding_error_below_zero_is_no_fractional_power() -> None:
-    """A sum that cancels to 0 stays 0 where only a non-negative sum has a power."""
-    loss = PowerOfSum([[-0.1, -0.7]], np.array(0.5), intercept=np.array([0.8]))
-    rng = np.random.default_rng(0)
-    assert 0 <= float(loss.losses([1.0, 1.0])[0]) < 1e-7
-    for outcomes in range(2, 12):
-        weights = -rng.random((20, 1, outcomes))
-        sums = np.nextafter(-weights.sum(-1), 2) + 1e-15
-        loss = PowerOfSum(weights, np.array(0.5), intercept=sums)
-        assert (loss.losses(np.ones(outcomes)) < 1e-6).all()
-
-
-BOX = Box([0.1, 0.3], [0.6, 1.0])
-SUMS: list[Loss] = [
-    PowerOfSum([[[1.0, 2.0], [0.5, 0.0]]], [3.0], intercept=[[0.5, 0.25]]).normalised(),
-    ExponentialOfSum([[[1.0, -2.0], [0.5, 0.0]]]).normalised(),
-]
-OUTCOMES = random_outcomes(2)
-STACKS = {form: made(form, np.random.default_rng(1), 4, 3, 2).normalised() for form in FORMS}
+def test_a_loss_is_its_formula(form: str) -> None:
+    for loss in losses_of_form(form):
+        outcomes = random_outcomes(loss.outcomes, 3)
+        losses = loss.losses(outcomes)
+        expected = np.zeros(losses.shape)
+        for t, *index in np.ndindex(losses.shape):
+            expected[(t, *index)] = plain_loss(loss, tuple(index), outcomes[t])
+        assert losses == pytest.approx(expected, abs=1e-12 * size(loss))
 
 
 @every_form
-def test_a_stack_is_picked_from_and_keeps_one_of_each_in_order(form: str) -> None:
-    stack = STACKS[form]
-    for index in (0, -1, slice(1, 3), slice(None, None, 2), np.array([3, 0, 3])):
-        picked = stack[index]
-        assert type(picked) is type(stack)
-        assert picked.losses(OUTCOMES) == pytest.approx(stack.losses(OUTCOMES)[:, index], abs=1e-14)
-        for name in ("unit_scale", "unit_offset"):
-            assert np.array_equal(getattr(picked, name), getattr(stack, name)[index])
-        assert np.array_equal(picked.lipschitz(), stack.lipschitz()[index])
-        assert (picked.actions, picked.outcomes) == (3, 2)
-        assert not picked.stack or len(picked) == len(np.arange(4)[index])
-    for seed in range(20):
-        picks = np.random.default_rng(seed).integers(4, size=1 + seed)
-        many, first = stack[picks], list(dict.fromkeys(picks.tolist()))
-        types, type_of = unique_losses(many)
-        assert type_of.tolist() == [first.index(pick) for pick in picks]
-        assert len(types) == len(first)
+def test_losses_of_many_outcomes_are_those_of_each_to_the_last_bit(form: str) -> None:
+    for loss in losses_of_form(form):
+        outcomes = random_outcomes(loss.outcomes, 3)
+        losses = loss.losses(outcomes)
+        assert losses.shape == (3, *loss.offset.shape)
+        assert loss.actions == loss.offset.shape[-1]
+        assert (losses == [loss.losses(y) for y in outcomes]).all()
+
+
+class Boxed(NamedTuple):
+    """A loss, a box of outcomes, and the losses at points of it, extremes among them."""
+
+    loss: Loss
+    points: Array
+    losses: Array
+    least: Array  # as the loss says of the box
+    greatest: Array
+    tolerance: float
+
+
+@cache
+def boxed_losses(form: str) -> list[Boxed]:
+    """Enclose each loss of a form in the unit cube and in two boxes."""
+    boxed = []
+    for seed, loss in enumerate(losses_of_form(form)):
+        corners = np.random.default_rng([8, seed]).random((2, 3, loss.outcomes))
+        corners[:, 0] = [[0.0], [1.0]]
+        low = corners.min(0)
+        high = corners.max(0)
+        least, greatest = loss.enclosure(low, high)
+        assert least.shape == (3, *loss.offset.shape)
+        assert greatest.shape == (3, *loss.offset.shape)
+        for box in range(3):
+            inside = low[box] + (high[box] - low[box]) * random_outcomes(loss.outcomes, 30)
+            points = np.concatenate([inside, turning_points(loss, low[box], high[box])])
+            tolerance = 1e-12 * size(loss)
+            losses = loss.losses(points)
+            boxed.append(Boxed(loss, points, losses, least[box], greatest[box], tolerance))
+    return boxed
+
+
+@every_form
+def test_an_enclosure_holds_every_loss_over_a_box(form: str) -> None:
+    for box in boxed_losses(form):
+        assert (box.losses >= box.least - box.tolerance).all()
+        assert (box.losses <= box.greatest + box.tolerance).all()
+
+
+@every_form_of_known_range
+def test_the_ends_of_an_enclosure_are_losses_over_the_box(form: str) -> None:
+    for box in boxed_losses(form):
+        assert box.losses.min(0) == pytest.approx(box.least, abs=box.tolerance)
+        assert box.losses.max(0) == pytest.approx(box.greatest, abs=box.tolerance)
+
+
+@every_form_of_known_range
+def test_the_range_of_a_loss_is_its_enclosure_over_the_cube(form: str) -> None:
+    for box in boxed_losses(form)[::3]:
+        low, high = box.loss.range()
+        assert np.array_equal(low, box.least.min(-1))
+        assert np.array_equal(high, box.greatest.max(-1))
+
+
+@every_form
+def test_a_normalised_loss_lies_between_0_and_1(form: str) -> None:
+    for box in boxed_losses(form):
+        losses = box.loss.normalised().losses(box.points)
+        assert (losses >= -box.tolerance).all()
+        assert (losses <= 1 + box.tolerance).all()
+
+
+@every_form
+def test_a_normalised_loss_is_the_loss_in_its_own_units(form: str) -> None:
+    for box in boxed_losses(form):
+        in_own_units = losses_in_own_units(box.loss.normalised(), box.points)
+        assert in_own_units == pytest.approx(box.losses, abs=box.tolerance)
+
+
+@every_form
+def test_a_normalised_loss_fills_the_unit_interval_unless_it_is_constant(form: str) -> None:
+    for loss in losses_of_form(form):
+        low, high = loss.range()
+        normalised_low, normalised_high = loss.normalised().range()
+        tolerance = 1e-12 * size(loss)
+        assert normalised_low == pytest.approx(np.zeros_like(low), abs=tolerance)
+        is_constant = high <= low
+        assert normalised_high == pytest.approx(np.where(is_constant, 0.0, 1.0), abs=tolerance)
+
+
+def assert_lipschitz_between(loss: Loss, first: Array, second: Array) -> None:
+    """Check that |l(a, y) - l(a, z)| <= L max_j |y_j - z_j| of outcomes y and z (T, d)."""
+    change = np.abs(loss.losses(first) - loss.losses(second)).max(-1)
+    distance = np.abs(first - second).max(-1).reshape(-1, *(1,) * len(loss.stack))
+    greatest_change = loss.lipschitz() * distance * (1 + 1e-9)
+    assert (change <= greatest_change + 1e-12 * size(loss)).all()
+
+
+@every_form
+def test_a_loss_is_no_steeper_than_its_lipschitz_constant(form: str) -> None:
+    """Near, far, and in the corner at 0."""
+    for seed, loss in enumerate(losses_of_form(form)):
+        constant = loss.lipschitz()
+        assert constant.shape == loss.stack
+        assert not np.isnan(constant).any()
+        y = random_outcomes(loss.outcomes)
+        far = np.random.default_rng([9, seed]).random(y.shape)
+        near = np.clip(y + 1e-3 * (far - 0.5), 0, 1)
+        for z in (far, near, np.zeros_like(y)):
+            assert_lipschitz_between(loss, y, z)
+            assert_lipschitz_between(loss, y / 100, z / 100)
+
+
+def test_a_sum_that_cancels_to_0_has_a_fractional_power_of_0() -> None:
+    """A rounding error below 0 would have none."""
+    loss = PowerOfSum([[-0.1, -0.7]], np.array(0.5), intercept=np.array([0.8]))
+    assert 0 <= float(loss.losses([1.0, 1.0])[0]) < 1e-7
+
+
+@pytest.mark.parametrize("outcomes", range(2, 12))
+def test_sums_that_are_0_but_for_rounding_have_a_fractional_power(outcomes: int) -> None:
+    rng = np.random.default_rng(outcomes)
+    weights = -rng.random((20, 1, outcomes))
+    barely_above = np.nextafter(-weights.sum(-1), 2) + 1e-15
+    loss = PowerOfSum(weights, np.array(0.5), intercept=barely_above)
+    assert (loss.losses(np.ones(outcomes)) < 1e-6).all()
+
+
+OUTCOMES = random_outcomes(2)
+
+
+@cache
+def stack_of_form(form: str) -> Loss:
+    """Return four normalised losses of three actions and two outcomes."""
+    draw = Draw(np.random.default_rng(1), stack=(4,), actions=3, outcomes=2, zeros=0.1)
+    return FORMS[form](draw).normalised()
+
+
+@every_form
+@pytest.mark.parametrize(
+    "index", [0, -1, slice(1, 3), slice(None, None, 2), np.array([3, 0, 3])], ids=str
+)
+def test_what_is_picked_from_a_stack_is_part_of_it(
+    form: str, index: int | slice | np.ndarray
+) -> None:
+    stack = stack_of_form(form)
+    picked = stack[index]
+    assert type(picked) is type(stack)
+    assert picked.losses(OUTCOMES) == pytest.approx(stack.losses(OUTCOMES)[:, index], abs=1e-14)
+    assert np.array_equal(picked.unit_scale, stack.unit_scale[index])
+    assert np.array_equal(picked.unit_offset, stack.unit_offset[index])
+    assert np.array_equal(picked.lipschitz(), stack.lipschitz()[index])
+    assert picked.actions == 3
+    assert picked.outcomes == 2
+    if picked.stack:
+        assert len(picked) == len(np.arange(4)[index])
+
+
+@every_form
+@pytest.mark.parametrize("seed", range(20))
+def test_unique_losses_are_one_of_each_in_order(form: str, seed: int) -> None:
+    picks = np.random.default_rng(seed).integers(4, size=1 + seed)
+    many = stack_of_form(form)[picks]
+    types, type_of = unique_losses(many)
+    expected_types, _ = pd.factorize(picks)
+    assert type_of.tolist() == expected_types.tolist()
+    assert len(types) == len(set(picks.tolist()))
     assert np.array_equal(types[type_of].losses(OUTCOMES), many.losses(OUTCOMES))
     assert np.array_equal(types[type_of].unit_scale, many.unit_scale)
 
 
-def test_zeros_are_equal_and_losses_of_one_hash_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minus_zero_is_the_same_loss_as_zero() -> None:
+    _, type_of = unique_losses(Linear([[[0.0]], [[-0.0]], [[0.0]]]))
+    assert type_of.tolist() == [0, 0, 0]
+
+
+def test_different_losses_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Factors that are all alike do not see which of two weights is which."""
-    assert unique_losses(Linear([[[0.0]], [[-0.0]], [[0.0]]]))[1].tolist() == [0, 0, 0]
-    alike = SimpleNamespace(integers=lambda _, size, dtype: np.zeros(size, dtype))
-    monkeypatch.setattr(base, "stream", lambda *_: alike)
+    factors_alike = SimpleNamespace(integers=lambda _, size, dtype: np.zeros(size, dtype))
+    monkeypatch.setattr(base, "stream", lambda *_: factors_alike)
     loss = Linear([[[1.0, 2.0]], [[2.0, 1.0]]])
     types, type_of = unique_losses(loss)
     assert types is loss
     assert type_of.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("loss", [*map(STACKS.get, FORMS[:3] + FORMS[7:9] + FORMS[10:]), *SUMS])
-def test_a_pulled_back_loss_is_the_loss_in_own_units(loss: Loss) -> None:
-    unit = np.vstack([np.zeros(2), np.ones(2), OUTCOMES])
-    pulled = BOX.pulled_back(loss)
-    assert pulled.losses(unit) == pytest.approx(loss.losses(BOX.from_unit(unit)), abs=1e-9)
-    table = pulled.normalised().losses(unit)
-    assert -1e-9 <= table.min() <= table.max() <= 1 + 1e-9
-    own = own_units(loss, BOX.from_unit(unit))
-    assert own_units(pulled.normalised(), unit) == pytest.approx(own, abs=1e-9)
-    assert (pulled.lipschitz() <= 0.7 * loss.lipschitz() + 1e-9).all()
-    assert BOX.to_unit(BOX.from_unit(unit)) == pytest.approx(unit)
+BOX = Box([0.1, 0.3], [0.6, 1.0])
+LONGEST_SIDE = 0.7
+CORNERS_AND_OUTCOMES = np.vstack([np.zeros(2), np.ones(2), OUTCOMES])
+PULLED_BACK: dict[str, Callable[[], Loss]] = {
+    "linear": lambda: stack_of_form("linear"),
+    "separable": lambda: stack_of_form("separable"),
+    "centred": lambda: stack_of_form("centred"),
+    "minimum": lambda: stack_of_form("minimum"),
+    "convex": lambda: stack_of_form("convex"),
+    "lipschitz": lambda: stack_of_form("lipschitz"),
+    "power": lambda: PowerOfSum(
+        [[[1.0, 2.0], [0.5, 0.0]]], [3.0], intercept=[[0.5, 0.25]]
+    ).normalised(),
+    "exponential": lambda: ExponentialOfSum([[[1.0, -2.0], [0.5, 0.0]]]).normalised(),
+}
+every_pulled_back = pytest.mark.parametrize("name", PULLED_BACK)
+
+
+@every_pulled_back
+def test_a_loss_pulled_back_to_the_unit_cube_is_the_loss_over_the_box(name: str) -> None:
+    loss = PULLED_BACK[name]()
+    losses = BOX.pulled_back(loss).losses(CORNERS_AND_OUTCOMES)
+    assert losses == pytest.approx(loss.losses(BOX.from_unit(CORNERS_AND_OUTCOMES)), abs=1e-9)
+
+
+@every_pulled_back
+def test_a_loss_pulled_back_and_normalised_keeps_its_own_units(name: str) -> None:
+    loss = PULLED_BACK[name]()
+    normalised = BOX.pulled_back(loss).normalised()
+    losses = normalised.losses(CORNERS_AND_OUTCOMES)
+    assert losses.min() >= -1e-9
+    assert losses.max() <= 1 + 1e-9
+    expected = losses_in_own_units(loss, BOX.from_unit(CORNERS_AND_OUTCOMES))
+    in_own_units = losses_in_own_units(normalised, CORNERS_AND_OUTCOMES)
+    assert in_own_units == pytest.approx(expected, abs=1e-9)
+
+
+@every_pulled_back
+def test_a_loss_pulled_back_is_less_steep_by_the_longest_side(name: str) -> None:
+    loss = PULLED_BACK[name]()
+    constant = BOX.pulled_back(loss).lipschitz()
+    assert (constant <= LONGEST_SIDE * loss.lipschitz() + 1e-9).all()
+
+
+def test_outcomes_go_from_the_unit_cube_to_a_box_and_back() -> None:
+    there = BOX.from_unit(CORNERS_AND_OUTCOMES)
+    assert BOX.to_unit(there) == pytest.approx(CORNERS_AND_OUTCOMES)
 
 
 @every_form
 def test_exposure_is_the_fall_of_the_loss_good_by_good(form: str) -> None:
-    loss = STACKS[form]
-    ends = [[0.0, 0.5], [0.5, 0.0]], [[1.0, 0.5], [0.5, 1.0]]  # of each good, the other at 1/2
-    low, high = (np.moveaxis(loss.losses(np.array(end)), 0, -1) for end in ends)
-    gains = np.maximum(low - high, 0.0)
+    """Each good rises from 0 to 1 while the other is at 1/2."""
+    loss = stack_of_form(form)
+    losses_at_low = np.moveaxis(loss.losses(np.array([[0.0, 0.5], [0.5, 0.0]])), 0, -1)
+    losses_at_high = np.moveaxis(loss.losses(np.array([[1.0, 0.5], [0.5, 1.0]])), 0, -1)
+    gains = np.maximum(losses_at_low - losses_at_high, 0.0)
     budget = gains.sum(2).max(1)[:, None, None]
     expected = np.divide(gains, budget, out=np.zeros_like(gains), where=budget > 1e-9)
     assert exposure(loss) == pytest.approx(expected, abs=1e-9)
 
 
 @every_form
-def test_what_a_form_is_made_of_and_asked_about_must_fit(form: str) -> None:
-    """Every array finite, by its name, and outcomes of as many numbers."""
-    stack: Any = STACKS[form]
+def test_every_array_of_a_form_must_be_finite(form: str) -> None:
+    stack = stack_of_form(form)
     for field in stack.AXES:
         broken = np.full_like(getattr(stack, field), np.nan)
         with pytest.raises(ValueError, match=rf"{field}|exponent 1|centre 0"):
             replace(stack, **{field: broken})
-    wrong: list[Any] = [[0.5], [0.5, 0.5, 0.5], [[0.5, 0.5, 0.5]], 0.5]
-    for loss, y in itertools.product((stack, stack[0]), wrong):
-        for asked, given in ((loss.losses, (y,)), (loss.enclosure, (y, y))):
-            with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
-                asked(*given)
 
 
-TWO, MINUS = [[1.0, 2.0], [3.0, 4.0]], np.array(-1.0)
-HALF: Any = {"weights": TWO, "exponent": 0.5}
-SUM: Any = {"weights": TWO, "exponent": np.array(2.0)}
-ANY: Any = {"function": np.abs, "constant": np.array(1.0), "shape": (1,), "dimension": 1}
-REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (SeparablePower, HALF | {"weights": [[1.0, INF], [0.0, 0.0]]}, "weights holds a number that"),
-    (SeparablePower, HALF | {"exponent": 0.0}, "exponent must be positive"),
-    (SeparablePower, HALF | {"exponent": -0.5}, "exponent must be positive"),
-    (SeparablePower, HALF | {"unit_offset": -INF}, "unit_offset holds a number that is not finite"),
-    (SeparablePower, HALF | {"weights": [1.0, 2.0]}, r"shape \(2,\); give \(actions, out"),
-    (SeparablePower, HALF | {"weights": np.empty((2, 0))}, r"weights have shape \(2, 0\)"),
-    (SeparablePower, HALF | {"offset": [0.0, 0.0, 0.0]}, "broadcast"),
-    (SeparablePower, HALF | {"exponent": [0.5, 0.5]}, "broadcast"),
-    (Linear, {"weights": TWO, "exponent": np.array(2.0)}, "exponent 1; use SeparablePower"),
-    (Linear, {"weights": TWO, "centre": np.array(0.5)}, "centre 0; use SeparablePower"),
-    (PowerOfSum, {"weights": [[-1.0]], "exponent": 0.5}, "only an integer exponent is defined"),
-    (PowerOfSum, {"weights": [[1.0]], "exponent": 1.5, "intercept": MINUS / 10}, "only an integer"),
-    (PowerOfSum, {"weights": [[2.0]], "exponent": -2.0, "intercept": MINUS}, "0, where the expo"),
-    (PowerOfSum, {"weights": [[1.0]], "exponent": -1.0}, "0, where the exponent must be positive"),
-    (PowerOfSum, {"weights": [[0.0]], "exponent": 0.0}, "0, where the exponent must be positive"),
-    (PowerOfSum, SUM | {"floor": 1.0}, r"floor must lie in \[0, 1\)"),
-    (PowerOfSum, SUM | {"power": 0.0}, "logarithm .* needs a floor"),
-    (PowerOfSum, SUM | {"power": -1.0}, "negative power needs a floor"),
-    (ExponentialOfSum, {"weights": [TWO, TWO], "power": [1.0, -0.5]}, "negative power needs a"),
-    (ExponentialOfSum, {"weights": TWO, "floor": -0.1}, r"floor must lie in \[0, 1\)"),
-    (MinimumOfRatios, {"requirements": [[1.0, 2.0], [0.0, 0.0]]}, "one of each action positive"),
-    (MinimumOfRatios, {"requirements": [[1.0, -2.0]]}, "requirements must be at least 0"),
-    (Convex1D, {"kinks": [[1.0, -1.0]], "knots": [[0.2, 0.4]]}, "kinks must be at least 0"),
-    (Convex1D, {"kinks": [1.0], "knots": [0.5]}, r"have shape \(1,\); give \(actions, terms\)"),
-    (Convex1D, {"kinks": [[1.0]], "knots": [[0.5]], "coordinate": 1}, "coordinate 1 is not one"),
-    (Convex1D, {"kinks": [[1.0]], "knots": [[0.5]], "coordinate": -1}, "coordinate -1 is not"),
-    (LipschitzLoss, ANY | {"constant": MINUS}, "constant must be at least 0"),
-    (LipschitzLoss, ANY | {"low": np.array(2.0)}, "must ascend"),
-    (LipschitzLoss, ANY | {"shape": ()}, r"give \(actions,\) or \(losses, actions"),
-    (LipschitzLoss, ANY | {"shape": (1, 1, 1)}, r"give \(actions,\) or"),
-    (Box, {"low": [0.0], "high": [0.0]}, "above its low"),
-    (Box, {"low": [0.0], "high": [INF]}, "finite"),
-    (Box, {"low": [0.0, 1.0], "high": [1.0]}, "one number per coordinate"),
-    (Polytope, {"vertices": [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]}, "span all dimensions"),
+@every_form
+@pytest.mark.parametrize("outcome", [[0.5], [0.5, 0.5, 0.5], [[0.5, 0.5, 0.5]], 0.5], ids=str)
+def test_outcomes_of_another_number_of_coordinates_are_refused(
+    form: str, outcome: list[float]
+) -> None:
+    stack = stack_of_form(form)
+    for loss in (stack, stack[0]):
+        with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
+            loss.losses(outcome)
+        with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
+            loss.enclosure(outcome, outcome)
+
+
+class Refusal(NamedTuple):
+    """Arguments that make no loss or no space, and what the error says."""
+
+    make: type
+    arguments: worlds.Raw
+    message: str
+
+
+TWO_BY_TWO = [[1.0, 2.0], [3.0, 4.0]]
+INF = float("inf")
+SEPARABLE: worlds.Raw = {"weights": TWO_BY_TWO, "exponent": 0.5}
+POWER: worlds.Raw = {"weights": TWO_BY_TWO, "exponent": np.array(2.0)}
+LIPSCHITZ: worlds.Raw = {
+    "function": np.abs,
+    "constant": np.array(1.0),
+    "shape": (1,),
+    "dimension": 1,
+}
+REFUSALS = [
+    Refusal(
+        SeparablePower, SEPARABLE | {"weights": [[1.0, INF], [0.0, 0.0]]}, "weights holds a number"
+    ),
+    Refusal(SeparablePower, SEPARABLE | {"exponent": 0.0}, "exponent must be positive"),
+    Refusal(SeparablePower, SEPARABLE | {"exponent": -0.5}, "exponent must be positive"),
+    Refusal(
+        SeparablePower,
+        SEPARABLE | {"unit_offset": -INF},
+        "unit_offset holds a number that is not finite",
+    ),
+    Refusal(SeparablePower, SEPARABLE | {"weights": [1.0, 2.0]}, r"shape \(2,\); give \(actions"),
+    Refusal(SeparablePower, SEPARABLE | {"weights": np.empty((2, 0))}, r"have shape \(2, 0\)"),
+    Refusal(SeparablePower, SEPARABLE | {"offset": [0.0, 0.0, 0.0]}, "broadcast"),
+    Refusal(SeparablePower, SEPARABLE | {"exponent": [0.5, 0.5]}, "broadcast"),
+    Refusal(
+        Linear,
+        {"weights": TWO_BY_TWO, "exponent": np.array(2.0)},
+        "exponent 1; use SeparablePower",
+    ),
+    Refusal(
+        Linear, {"weights": TWO_BY_TWO, "centre": np.array(0.5)}, "centre 0; use SeparablePower"
+    ),
+    Refusal(
+        PowerOfSum, {"weights": [[-1.0]], "exponent": 0.5}, "only an integer exponent is defined"
+    ),
+    Refusal(
+        PowerOfSum,
+        {"weights": [[1.0]], "exponent": 1.5, "intercept": np.array(-0.1)},
+        "only an integer",
+    ),
+    Refusal(
+        PowerOfSum,
+        {"weights": [[2.0]], "exponent": -2.0, "intercept": np.array(-1.0)},
+        "0, where the exponent",
+    ),
+    Refusal(
+        PowerOfSum,
+        {"weights": [[1.0]], "exponent": -1.0},
+        "0, where the exponent must be positive",
+    ),
+    Refusal(
+        PowerOfSum, {"weights": [[0.0]], "exponent": 0.0}, "0, where the exponent must be positive"
+    ),
+    Refusal(PowerOfSum, POWER | {"floor": 1.0}, r"floor must lie in \[0, 1\)"),
+    Refusal(PowerOfSum, POWER | {"power": 0.0}, "logarithm .* needs a floor"),
+    Refusal(PowerOfSum, POWER | {"power": -1.0}, "negative power needs a floor"),
+    Refusal(
+        ExponentialOfSum,
+        {"weights": [TWO_BY_TWO, TWO_BY_TWO], "power": [1.0, -0.5]},
+        "negative power needs a",
+    ),
+    Refusal(
+        ExponentialOfSum, {"weights": TWO_BY_TWO, "floor": -0.1}, r"floor must lie in \[0, 1\)"
+    ),
+    Refusal(
+        MinimumOfRatios,
+        {"requirements": [[1.0, 2.0], [0.0, 0.0]]},
+        "one of each action positive",
+    ),
+    Refusal(MinimumOfRatios, {"requirements": [[1.0, -2.0]]}, "requirements must be at least 0"),
+    Refusal(Convex1D, {"kinks": [[1.0, -1.0]], "knots": [[0.2, 0.4]]}, "kinks must be at least 0"),
+    Refusal(
+        Convex1D, {"kinks": [1.0], "knots": [0.5]}, r"have shape \(1,\); give \(actions, terms\)"
+    ),
+    Refusal(
+        Convex1D,
+        {"kinks": [[1.0]], "knots": [[0.5]], "coordinate": 1},
+        "coordinate 1 is not one",
+    ),
+    Refusal(
+        Convex1D, {"kinks": [[1.0]], "knots": [[0.5]], "coordinate": -1}, "coordinate -1 is not"
+    ),
+    Refusal(LipschitzLoss, LIPSCHITZ | {"constant": np.array(-1.0)}, "constant must be at least 0"),
+    Refusal(LipschitzLoss, LIPSCHITZ | {"low": np.array(2.0)}, "must ascend"),
+    Refusal(LipschitzLoss, LIPSCHITZ | {"shape": ()}, r"give \(actions,\) or \(losses, actions"),
+    Refusal(LipschitzLoss, LIPSCHITZ | {"shape": (1, 1, 1)}, r"give \(actions,\) or"),
+    Refusal(Box, {"low": [0.0], "high": [0.0]}, "above its low"),
+    Refusal(Box, {"low": [0.0], "high": [INF]}, "finite"),
+    Refusal(Box, {"low": [0.0, 1.0], "high": [1.0]}, "one number per coordinate"),
+    Refusal(Polytope, {"vertices": [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]}, "span all dimensions"),
 ]
 
 
-def test_what_is_no_loss_or_no_space_is_refused() -> None:
-    for make, given, says in REFUSED:
-        with pytest.raises(ValueError, match=says):
-            make(**given)
+@pytest.mark.parametrize(("make", "arguments", "message"), REFUSALS)
+def test_what_is_no_loss_or_no_space_is_refused(
+    make: type, arguments: worlds.Raw, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)
+
+
+def test_a_users_function_that_returns_another_shape_is_refused() -> None:
+    loss = LipschitzLoss(**LIPSCHITZ | {"shape": (2,)})
     with pytest.raises(ValueError, match=r"return \(1, 2\)"):
-        LipschitzLoss(**ANY | {"shape": (2,)}).losses([0.5])
+        loss.losses([0.5])
+
+
+def test_a_users_function_that_leaves_its_range_is_refused() -> None:
+    loss = LipschitzLoss(**LIPSCHITZ | {"function": np.exp})
     with pytest.raises(ValueError, match="left its declared range; widen low and high"):
-        LipschitzLoss(**ANY | {"function": np.exp}).losses([0.5])
-    tall = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
+        loss.losses([0.5])
+
+
+TALL_BOX = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
+
+
+def test_a_loss_that_is_defined_over_the_unit_cube_alone_is_not_pulled_back() -> None:
+    loss = ExponentialOfSum(np.ones((1, 3)), power=0.0, floor=0.1)
     with pytest.raises(ValueError, match="unit cube"):
-        tall.pulled_back(ExponentialOfSum(np.ones((1, 3)), power=0.0, floor=0.1))
+        TALL_BOX.pulled_back(loss)
+
+
+def test_a_loss_of_another_number_of_outcomes_is_not_pulled_back() -> None:
     with pytest.raises(ValueError, match="2 outcomes in 3"):
-        tall.pulled_back(Linear(np.ones((1, 2))))
+        TALL_BOX.pulled_back(Linear(np.ones((1, 2))))
 
 
-def test_a_polytope_keeps_what_is_inside_and_draws_the_rest_to_its_border() -> None:
-    space, rng = Polytope(TRIANGLE), np.random.default_rng(3)
-    inside = space.to_unit(rng.dirichlet(np.ones(3), 100) @ np.array(TRIANGLE))
-    assert space.move_inside(inside) == pytest.approx(inside, abs=1e-12)
-    cube = rng.random((400, 2))
-    moved, outside = space.move_inside(cube), cube.sum(1) > 1
-    assert 0.3 < outside.mean() < 0.7
-    assert moved[outside].sum(1) == pytest.approx(1.0)  # the long side, in units of the cube
-    assert moved[~outside] == pytest.approx(cube[~outside], abs=1e-12)
-    assert Polytope([[1.0], [3.0], [2.0]]).move_inside([[0.3]]) == pytest.approx(np.array([[0.3]]))
+TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
+
+
+def test_a_polytope_keeps_what_is_inside() -> None:
+    space = Polytope(TRIANGLE)
+    shares_of_vertices = np.random.default_rng(3).dirichlet(np.ones(3), 100)
+    inside = space.to_unit(shares_of_vertices @ np.array(TRIANGLE))
+    assert space.confined(inside) == pytest.approx(inside, abs=1e-12)
+
+
+def test_a_polytope_draws_what_is_outside_to_its_border() -> None:
+    """The long side of the triangle is where the coordinates in units of the cube sum to 1."""
+    points = np.random.default_rng(3).random((400, 2))
+    is_outside = points.sum(1) > 1
+    assert 0.3 < is_outside.mean() < 0.7
+    confined = Polytope(TRIANGLE).confined(points)
+    assert confined[is_outside].sum(1) == pytest.approx(1.0)
+    assert confined[~is_outside] == pytest.approx(points[~is_outside], abs=1e-12)
+
+
+def test_a_polytope_of_one_dimension_is_an_interval() -> None:
+    interval = Polytope([[1.0], [3.0], [2.0]])
+    assert interval.confined([[0.3]]) == pytest.approx(np.array([[0.3]]))
+
+
+def test_the_simplex_draws_what_is_outside_to_the_nearest_of_its_points() -> None:
     simplex = Polytope(np.vstack([np.zeros(3), np.eye(3)]))
     assert simplex.move_inside([0.2, 0.3, 0.4]) == pytest.approx([0.2, 0.3, 0.4])
     assert simplex.move_inside([0.5, 0.5, 0.5]) == pytest.approx([1 / 3] * 3)
 
 
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
-    traders, space = worlds.cohort("traders", 5, 3), {"vertices": TRIANGLE}
-    model = worlds.played(worlds.scenario(traders, rounds=200, space=space))
+    traders = worlds.cohort("traders", 5, 3)
+    scenario = worlds.scenario(traders, rounds=200, space={"vertices": TRIANGLE})
+    model = worlds.played(scenario)
     outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     assert (outcomes.sum(1) <= 1 + 1e-9).all()
     agents = model.agents_frame()

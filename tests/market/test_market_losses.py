@@ -1,14 +1,17 @@
 """Followers in a market that gives each agent losses of its own: what they respond to."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import worlds
 
-from regretless import register
+from regretless import MarketModel, register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.game.protocols import Cohort
 from regretless.market.markets import Market
+from regretless.market.records import Decision
 
 # By action, whatever the utility says: agents of the market below want the last action at low
 # outcomes and the first at high ones.
@@ -20,28 +23,31 @@ DECIDING_OUTCOME = 0.5
 class Toll(Market):
     """Charges each agent by its action alone, in a way that no utility says."""
 
-    def __init__(self, cohorts: Any, rng: Any, *, outcome: float = 0.2) -> None:
+    def __init__(
+        self, cohorts: Sequence[Cohort], rng: np.random.Generator, *, outcome: float = 0.2
+    ) -> None:
         super().__init__(cohorts, rng)
         self.outcome = np.array([outcome])
 
-    def clear(self, fundamental: Any, decisions: Any) -> Any:
+    def clear(self, fundamental: Array, decisions: Sequence[Decision | None]) -> Array:
         return self.outcome
 
-    def losses(self, decisions: Any) -> Any:
-        return [self._table(place, self.outcome) for place in range(len(self.cohorts))]
+    def losses(self, decisions: Sequence[Decision | None]) -> list[Array]:
+        return [self.tolls(cohort, self.outcome) for cohort in self.cohorts]
 
-    def _table(self, place: int, outcome: Any) -> Any:
-        first_is_dear = outcome[0] < DECIDING_OUTCOME
-        by_action = np.linspace(1.0, 0.0, ACTIONS) if first_is_dear else np.linspace(0, 1, ACTIONS)
-        return np.tile(by_action, (len(self.cohorts[place].row_of), 1))
+    def tolls(self, cohort: Cohort, outcome: Array) -> Array:
+        toll_of_action = np.linspace(0, 1, ACTIONS)
+        if outcome[0] < DECIDING_OUTCOME:  # the first action is dear
+            toll_of_action = toll_of_action[::-1]
+        return np.tile(toll_of_action, (len(cohort.row_of), 1))
 
 
 @register.market("own-posted-toll")
 class PostedToll(Toll):
     """Posts its tolls: they are known as soon as the outcome is."""
 
-    def expected_losses(self, place: int, outcome: Any) -> Any:
-        return self._table(place, outcome)
+    def expected_losses(self, cohort_index: int, outcome: Array) -> Array:
+        return self.tolls(self.cohorts[cohort_index], outcome)
 
 
 @register.market("own-silent-toll")
@@ -55,11 +61,11 @@ class SilentToll(Toll):
 class WrongToll(Toll):
     """Returns one row for all agents."""
 
-    def expected_losses(self, place: int, outcome: Any) -> Any:
-        return self._table(place, outcome)[:1]
+    def expected_losses(self, cohort_index: int, outcome: Array) -> Array:
+        return self.tolls(self.cohorts[cohort_index], outcome)[:1]
 
 
-def toll_market(kind: str, outcome: float = 0.2, **keys: Any) -> Any:
+def toll_market(kind: str, outcome: float = 0.2, **keys: object) -> MarketModel:
     """Build a market in which every outcome is the same number."""
     travellers = worlds.cohort("travellers", 4, ACTIONS, "linear") | keys
     adversary = {"kind": "iid", "outcomes": 1}
@@ -69,7 +75,7 @@ def toll_market(kind: str, outcome: float = 0.2, **keys: Any) -> Any:
     ).build()
 
 
-RESPONSES = [
+RESPONSES: list[worlds.Raw] = [
     {"response": "best-response"},
     {"response": "private"},
     {"response": "certainty-equivalent"},
@@ -81,7 +87,7 @@ RESPONSES = [
 @pytest.mark.parametrize("keys", RESPONSES, ids=lambda keys: keys["response"])
 @pytest.mark.parametrize(("outcome", "best"), [(0.2, ACTIONS - 1), (0.8, 0)])
 def test_followers_respond_to_what_the_market_expects_them_to_lose(
-    keys: dict[str, Any], outcome: float, best: int
+    keys: worlds.Raw, outcome: float, best: int
 ) -> None:
     model = toll_market("own-posted-toll", outcome, **keys)
     model.run()
@@ -91,7 +97,7 @@ def test_followers_respond_to_what_the_market_expects_them_to_lose(
 
 @pytest.mark.parametrize("keys", RESPONSES, ids=lambda keys: keys["response"])
 def test_followers_whose_losses_are_not_known_before_the_round_are_refused(
-    keys: dict[str, Any],
+    keys: worlds.Raw,
 ) -> None:
     with pytest.raises(UserError) as refused:
         toll_market("own-toll", **keys)
@@ -114,15 +120,19 @@ def test_a_market_may_say_that_its_agents_respond_to_their_utility() -> None:
     assert model.game.cohorts[0].market_losses is None
 
 
-def test_a_market_put_in_the_place_of_another_is_asked_from_then_on() -> None:
-    """A market of which nothing is known before the round is refused, and nothing changes."""
+def test_a_market_of_which_nothing_is_known_before_the_round_is_not_put_in() -> None:
     model = toll_market("own-posted-toll", 0.2)
-    cohorts, rng = model.game.cohorts, np.random.default_rng(0)
     posted = model.game.market
+    rng = np.random.default_rng(0)
     with pytest.raises(UserError, match="cannot respond to the forecast"):
-        model.replace(market=Toll(cohorts, rng))
+        model.replace(market=Toll(model.game.cohorts, rng))
     assert model.game.market is posted
-    model.replace(market=SilentToll(cohorts, rng))
+
+
+def test_a_market_put_in_the_place_of_another_is_asked_from_then_on() -> None:
+    model = toll_market("own-posted-toll", 0.2)
+    cohorts = model.game.cohorts
+    model.replace(market=SilentToll(cohorts, np.random.default_rng(0)))
     assert cohorts[0].market_losses is None
 
 

@@ -1,8 +1,9 @@
 """What every market offers: outcomes in [0, 1], a memory, mistakes in a line; and prices."""
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,71 +11,107 @@ import pytest
 import worlds
 from resuming import check_resumes
 
-from regretless import UserError, load, register
+from regretless import MarketModel, UserError, load, register
+from regretless.market.core.arrays import Array
 from regretless.market.game.market import Market
 from regretless.market.losses import Linear
 from regretless.market.markets import price_impact
 from regretless.market.markets.aggregate import Moments
-from regretless.market.records import Decision, OutcomeDistribution
+from regretless.market.records import (
+    AdversaryView,
+    Context,
+    Decision,
+    History,
+    OutcomeDistribution,
+)
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import catalogue, find, read
 
 MARKETS = [name for name in catalogue() if "market" in read(find(name))]
-RNG = np.random.default_rng(0)
-LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
-PUMP = {"exposure": [1.0, 0.0, 0.0], "pump": 20, "dump": 20}
+every_market = pytest.mark.parametrize("name", MARKETS)
 
 
-def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
+def short_scenario(name: str, *assignments: str, rounds: int = 24) -> Scenario:
+    """Return a scenario of the catalogue with few rounds and one measure."""
     return worlds.lean(name, f"rounds={rounds}", *assignments, measures=["swap"])
 
 
-@pytest.mark.parametrize("name", MARKETS)
-def test_a_market_resumes_conserves_and_promises_if_it_lags(name: str, tmp_path: Path) -> None:
-    chosen = small(name)
-    straight = check_resumes(chosen.build, 11, tmp_path)
-    market, before = straight.game.market, chosen.build().game.market
-    assert market.accounts is None or (market.accounts.totals() == before.accounts.totals()).all()
-    assert market.summary() != ""
-    listeners = straight.agents_frame().query("kind == 'follower' and response != 'private'")
-    listeners = listeners[listeners["mean_loss"].notna()]
-    assert ((listeners["guarantee"] == "none") == market.answers_at_once).all()
-    assert (listeners["bound"].isna() == market.answers_at_once).all()
+@every_market
+def test_a_market_goes_on_from_a_checkpoint(name: str, tmp_path: Path) -> None:
+    check_resumes(short_scenario(name).build, 11, tmp_path)
 
 
-@pytest.mark.parametrize("name", MARKETS)
-def test_what_is_settled_before_is_foreseen(name: str) -> None:
+@cache
+def played_market(name: str) -> MarketModel:
+    return worlds.played(short_scenario(name))
+
+
+@every_market
+def test_a_market_conserves_what_its_agents_own(name: str) -> None:
+    accounts = played_market(name).game.market.accounts
+    if accounts is None:
+        pytest.skip("its agents own nothing")
+    initial_accounts = short_scenario(name).build().game.market.accounts
+    assert (accounts.totals() == initial_accounts.totals()).all()
+
+
+@every_market
+def test_a_market_sums_itself_up(name: str) -> None:
+    assert played_market(name).game.market.summary() != ""
+
+
+@every_market
+def test_followers_are_promised_something_exactly_if_the_market_lags(name: str) -> None:
+    model = played_market(name)
+    agents = model.agents_frame().query("kind == 'follower' and response != 'private'")
+    followers = agents[agents["mean_loss"].notna()]
+    answers_at_once = model.game.market.answers_at_once
+    assert ((followers["guarantee"] == "none") == answers_at_once).all()
+    assert (followers["bound"].isna() == answers_at_once).all()
+
+
+@every_market
+def test_what_is_settled_before_is_foreseen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round's outcome is what was foreseen of its fundamental, and nothing else is changed."""
-    chosen = small(name, rounds=12)
-    model, plain = chosen.build(), chosen.build()
-    market, adversary = model.game.market, model.game.adversary
-    commit, foreseen = adversary.commit, []
+    model = short_scenario(name).build()
+    market = model.game.market
+    adversary = model.game.adversary
+    commit = adversary.commit
+    fundamentals_of_round: list[Array] = []
+    foreseen_in_round: list[Array | None] = []
 
-    def asking(*given: Any) -> OutcomeDistribution:
-        distribution = commit(*given)
-        foreseen.append((distribution.points, market.next_outcomes(distribution.points)))
+    def commit_and_ask(
+        context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
+        distribution = commit(context, history, announced)
+        fundamentals_of_round.append(distribution.points)
+        foreseen_in_round.append(market.foreseen(distribution.points))
         return distribution
 
-    adversary.commit = asking  # type: ignore[method-assign]
+    monkeypatch.setattr(adversary, "commit", commit_and_ask)
     model.run()
-    plain.run()
+
+    assert model.rounds_frame().equals(played_market(name).rounds_frame())
     outcomes = model.rounds_frame().filter(regex="^y_").to_numpy()
-    assert model.rounds_frame().equals(plain.rounds_frame())
-    for (points, moved), outcome in zip(foreseen, outcomes, strict=True):
-        assert (moved is None) == market.answers_at_once
-        if moved is not None:
-            assert moved.shape == points.shape
-            assert (moved == outcome).all(1).any()
+    for fundamentals, foreseen, outcome in zip(
+        fundamentals_of_round, foreseen_in_round, outcomes, strict=True
+    ):
+        assert (foreseen is None) == market.answers_at_once
+        if foreseen is not None:
+            assert foreseen.shape == fundamentals.shape
+            assert (foreseen == outcome).all(1).any()
 
 
 @pytest.mark.parametrize(("kind", "feedback"), [("myopic", "lagged"), ("cma", "same-round")])
-def test_who_plans_in_a_market_plans_with_it(kind: str, feedback: str) -> None:
+def test_an_adversary_that_plans_has_its_place_in_a_market(kind: str, feedback: str) -> None:
     adversary = {"kind": kind, "outcomes": 3}
-    worlds.played(load("crowding", rounds=3, market={"feedback": feedback}, adversary=adversary))
+    scenario = load("crowding", rounds=3, market={"feedback": feedback}, adversary=adversary)
+    assert worlds.played(scenario).played == 3
 
 
 def test_running_moments_are_those_of_the_whole() -> None:
-    rows, moments = RNG.normal(size=(50, 3)), Moments(3)
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    moments = Moments(3)
     for row in rows:
         moments.add(row)
     assert moments.mean == pytest.approx(rows.mean(0))
@@ -82,8 +119,8 @@ def test_running_moments_are_those_of_the_whole() -> None:
 
 
 def test_a_shop_orders_no_more_than_it_can_pay() -> None:
-    model = worlds.played(small("shops", "market.cash=0.25", rounds=1))
-    market: Any = model.game.market
+    model = worlds.played(short_scenario("shops", "market.cash=0.25", rounds=1))
+    market = model.game.market
     assert market.levels.mean[0] == pytest.approx(0.25, abs=1e-6)
     assert (market.accounts.cash[:-1] >= 0).all()
 
@@ -92,105 +129,232 @@ def test_a_shop_orders_no_more_than_it_can_pay() -> None:
 class Broken(Market):
     """Returns what is no outcome."""
 
-    def clear(self, fundamental: Any, decisions: Any) -> Any:
+    def clear(self, fundamental: Array, decisions: Sequence[Decision | None]) -> Array:
         return fundamental + self.rng.random() + 1.0
 
 
 register.market("own-function")(lambda *_: object())
 
 
-def test_what_a_market_returns_is_checked() -> None:
+def test_an_outcome_outside_the_unit_interval_is_refused() -> None:
+    model = short_scenario("oligopoly", "market={kind='own-broken'}").build()
     with pytest.raises(UserError, match=r"Broken.clear returned .*; return 1 numbers in \[0, 1\]"):
-        small("oligopoly", "market={kind='own-broken'}").build().run()
+        model.run()
+
+
+def test_a_registered_function_that_makes_no_market_is_refused() -> None:
+    scenario = short_scenario("oligopoly", "market={kind='own-function'}")
     with pytest.raises(UserError, match="is no Market"):
-        small("oligopoly", "market={kind='own-function'}").build()
+        scenario.build()
+
+
+def test_a_market_without_clear_is_not_made() -> None:
+    cohorts = load("oligopoly").build().game.cohorts
     with pytest.raises(TypeError, match="clear"):
-        Market(load("oligopoly").build().game.cohorts, RNG)  # type: ignore[abstract]
+        Market(cohorts, np.random.default_rng(0))  # type: ignore[abstract]
 
 
-def chosen(*actions: int) -> Decision:
+def decision(*actions: int) -> Decision:
     return Decision(np.zeros((1, 1)), np.array(actions))
 
 
-def test_prices_by_hand() -> None:
-    """Two goods, pure baskets: three agents buy the first, then all the second."""
-    own: Any = SimpleNamespace(multiplicity=None, multiplicity_of=lambda _: None)
-    own.loss, own.row_of = Linear(-np.eye(2)[None]), np.zeros(2, dtype=int)
-    people = [own, own]
-    market = price_impact.Prices(people, RNG, feedback="lagged", impact=0.5, adjustment=0.5)
-    at_once = price_impact.Prices(people, RNG, feedback="same-round", impact=0.5, adjustment=0.5)
-    first, half = [chosen(0, 0), chosen(0, 1)], np.full(2, 0.5)
-    assert market.clear(half, first) == pytest.approx([0.5, 0.5])
+ONE_LIKES_EACH_GOOD = [decision(0, 0), decision(0, 1)]  # three agents buy good 0, one good 1
+HALF = np.full(2, 0.5)
+
+
+def price_market(feedback: str) -> price_impact.Prices:
+    """Return a market of two cohorts of two agents who choose between two goods."""
+    cohort = SimpleNamespace(
+        multiplicity=None,
+        multiplicity_of=lambda _: None,
+        loss=Linear(-np.eye(2)[None]),
+        row_of=np.zeros(2, dtype=int),
+    )
+    rng = np.random.default_rng(0)
+    cohorts = [cohort, cohort]
+    return price_impact.Prices(cohorts, rng, feedback=feedback, impact=0.5, adjustment=0.5)  # type: ignore[arg-type]
+
+
+def test_prices_that_lag_move_after_the_round_by_hand() -> None:
+    """Three of four agents buy the first good, then all who are there the second."""
+    market = price_market("lagged")
+    assert market.clear(HALF, ONE_LIKES_EACH_GOOD) == pytest.approx([0.5, 0.5])
     assert market.level == pytest.approx([0.625, 0.375])
-    assert market.clear(half, [chosen(1, 1), None]) == pytest.approx([0.4375, 0.5625])
+    assert market.clear(HALF, [decision(1, 1), None]) == pytest.approx([0.4375, 0.5625])
     assert market.last["demand"] == pytest.approx([0.0, 1.0])
     assert market.last["price"] == pytest.approx([0.625, 0.375])
-    assert at_once.clear(half, first) == pytest.approx([0.4375, 0.5625])
+
+
+def test_prices_that_answer_at_once_move_in_the_round_by_hand() -> None:
+    market = price_market("same-round")
+    assert market.clear(HALF, ONE_LIKES_EACH_GOOD) == pytest.approx([0.4375, 0.5625])
+
+
+def test_prices_at_the_ends_are_clipped_and_counted() -> None:
+    market = price_market("lagged")
+    market.clear(HALF, ONE_LIKES_EACH_GOOD)
+    market.clear(HALF, [decision(1, 1), None])
     assert market.clear(np.array([1.0, 0.0]), [None, None]) == pytest.approx([1.0, 0.0])
     assert market.clipped_share == pytest.approx(1 / 3)
-    assert not market.aggregate([None, chosen(-1, -1)]).any()
-    assert market.aggregate([None, chosen(-1, 1)]).sum(0) == pytest.approx([1.0, 0.0, 1.0])
 
 
-def priced(market: dict[str, Any] | None, **tables: Any) -> Scenario:
-    shares = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], "concentration": 6.0}
-    responses = {"followers": {}, "noisy": {"response": "quantal", "eta": 20.0}}
-    responses["learners"] = {"response": "hedge"}
-    cohorts = [worlds.cohort(n, 8, 3, parameters=shares, **own) for n, own in responses.items()]
-    keys: dict[str, Any] = {"rounds": 120, "seed": 1, "market": market}
-    if "data" not in tables:
-        keys["adversary"] = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
-    return worlds.scenario(*cohorts, **keys | tables)
+def test_agents_who_are_absent_demand_nothing() -> None:
+    market = price_market("lagged")
+    assert not market.aggregate([None, decision(-1, -1)]).any()
+    demand_of_one = market.aggregate([None, decision(-1, 1)])
+    assert demand_of_one.sum(0) == pytest.approx([1.0, 0.0, 1.0])
+
+
+LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
+
+
+def priced_scenario(market: worlds.Raw | None, *, seed: int = 1, **keys: object) -> Scenario:
+    """Return a scenario of best responders, quantal agents and learners who choose baskets."""
+    baskets = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]}
+    parameters = baskets | {"concentration": 6.0}
+    return worlds.scenario(
+        worlds.cohort("followers", 8, 3, parameters=parameters),
+        worlds.cohort("noisy", 8, 3, parameters=parameters, response="quantal", eta=20.0),
+        worlds.cohort("learners", 8, 3, parameters=parameters, response="hedge"),
+        rounds=120,
+        seed=seed,
+        market=market,
+        **keys,
+    )
 
 
 def test_a_lagged_market_is_a_replay_of_its_outcomes(tmp_path: Path) -> None:
     """The same agents who face the recorded outcomes as data do and lose exactly the same."""
-    model, goods = worlds.played(priced(LAGGED)), ["y_0", "y_1", "y_2"]
-    rounds = model.rounds_frame()
-    rounds[goods].to_parquet(tmp_path / "lived.parquet")
+    adversary = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
+    lived = worlds.played(priced_scenario(LAGGED, adversary=adversary))
+    goods = ["y_0", "y_1", "y_2"]
+    outcomes = lived.rounds_frame()[goods]
+    fundamentals = lived.rounds_frame().filter(like="fundamental_")
+    assert (outcomes != fundamentals.to_numpy()).any(axis=None), "the market moves nothing"
+    outcomes.to_parquet(tmp_path / "lived.parquet")
+
     data = {"file": str(tmp_path / "lived.parquet"), "outcomes": goods}
-    again = worlds.played(priced(None, data=data, forecaster={"models": []}))
-    assert (rounds[goods] != rounds.filter(like="fundamental_").to_numpy()).any(axis=None)
-    pd.testing.assert_frame_equal(model.regret_frame(), again.regret_frame())
-    pd.testing.assert_frame_equal(model.agents_frame(), again.agents_frame())
+    replayed = worlds.played(priced_scenario(None, data=data, forecaster={"models": []}))
+
+    pd.testing.assert_frame_equal(lived.regret_frame(), replayed.regret_frame())
+    pd.testing.assert_frame_equal(lived.agents_frame(), replayed.agents_frame())
 
 
-@pytest.mark.parametrize("shocks", ["iid", "anti-forecast", "pump-and-dump"])
-@pytest.mark.parametrize("impact", [-0.6, 0.6])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float, seed: int) -> None:
-    adversary = {"kind": shocks, "outcomes": 3} | (PUMP if shocks == "pump-and-dump" else {})
-    model = worlds.played(priced(LAGGED | {"impact": impact}, adversary=adversary, seed=seed))
-    agents = model.agents_frame()
-    bound = agents[agents["cohort"] != "learners"]
-    assert (bound["guarantee"] != "none").all()
-    assert (bound["decision_swap_regret"] <= bound["bound_from_bias"] + 1e-9).all()
-    assert (bound["bound_from_bias"] <= bound["bound"]).all()
-    forecaster: Any = model.game.blocks[0].forecaster
-    limits = forecaster.bias_bound()
+ADVERSARIES: dict[str, worlds.Raw] = {
+    "iid": {},
+    "anti-forecast": {},
+    "pump-and-dump": {"exposure": [1.0, 0.0, 0.0], "pump": 20, "dump": 20},
+}
+
+
+@cache
+def lagged_market(adversary: str, impact: float, seed: int) -> MarketModel:
+    table = {"kind": adversary, "outcomes": 3} | ADVERSARIES[adversary]
+    return worlds.played(priced_scenario(LAGGED | {"impact": impact}, adversary=table, seed=seed))
+
+
+every_adversary = pytest.mark.parametrize("adversary", ADVERSARIES)
+every_impact = pytest.mark.parametrize("impact", [-0.6, 0.6])
+every_seed = pytest.mark.parametrize("seed", [1, 2])
+
+
+@every_adversary
+@every_impact
+@every_seed
+def test_regret_stays_below_its_bound_where_feedback_is_lagged(
+    adversary: str, impact: float, seed: int
+) -> None:
+    agents = lagged_market(adversary, impact, seed).agents_frame()
+    followers = agents[agents["cohort"] != "learners"]
+    assert (followers["guarantee"] != "none").all()
+    assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-9).all()
+    assert (followers["bound_from_bias"] <= followers["bound"]).all()
+
+
+@every_adversary
+@every_impact
+@every_seed
+def test_biases_stay_below_their_bound_where_feedback_is_lagged(
+    adversary: str, impact: float, seed: int
+) -> None:
+    forecaster = lagged_market(adversary, impact, seed).game.blocks[0].forecaster
+    bound = forecaster.bias_bound()
     for *_, occupancy, bias in forecaster.events.table():
-        assert np.abs(bias).max() <= float(np.max(limits.bias(occupancy))) + 1e-9
-    if shocks == "pump-and-dump":
-        assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
+        assert np.abs(bias).max() <= float(np.max(bound.bias(occupancy))) + 1e-9
 
 
-def test_crowding_on_cases_worked_out_by_hand() -> None:
-    demand = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
-    assert price_impact.concentration(demand) == pytest.approx([0.5, 1.0, 1.0, np.nan], nan_ok=True)
-    assert price_impact.churn(demand) == pytest.approx([np.nan, 0.5, 0.75, 0.25], nan_ok=True)
+@every_impact
+@every_seed
+def test_a_leader_gains_no_more_than_its_cap_where_feedback_is_lagged(
+    impact: float, seed: int
+) -> None:
+    agents = lagged_market("pump-and-dump", impact, seed).agents_frame()
+    assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
+
+
+# Demand for two goods in four rounds; in the last nobody wants any.
+DEMAND = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
+
+
+def test_concentration_is_the_sum_of_squared_shares_by_hand() -> None:
+    concentration = price_impact.concentration(DEMAND)
+    assert concentration == pytest.approx([0.5, 1.0, 1.0, np.nan], nan_ok=True)
+
+
+def test_churn_is_half_the_demand_that_changed_by_hand() -> None:
+    churn = price_impact.churn(DEMAND)
+    assert churn == pytest.approx([np.nan, 0.5, 0.75, 0.25], nan_ok=True)
+
+
+def test_a_tally_has_the_means_over_the_rounds_that_have_a_value() -> None:
     tally = price_impact.Tally(2)
-    for row in demand:
-        tally.add(row)
+    for demand in DEMAND:
+        tally.add(demand)
     assert tally.means() == pytest.approx({"concentration": 2.5 / 3, "churn": 0.5})
-    rounds = pd.DataFrame(
-        {"round": [0], "y_0": [0.5], "y_1": [0.5], "demand_0": [0.2], "demand_1": [0.8]}
-        | {"fundamental_0": [0.1], "fundamental_1": [0.5]}
+
+
+@pytest.fixture
+def crowded_round() -> pd.DataFrame:
+    """Return the table of one round, whose second good four fifths demand."""
+    return pd.DataFrame(
+        {
+            "round": [0],
+            "y_0": [0.5],
+            "y_1": [0.5],
+            "demand_0": [0.2],
+            "demand_1": [0.8],
+            "fundamental_0": [0.1],
+            "fundamental_1": [0.5],
+        }
     )
-    forecasts = pd.DataFrame({"drawn": [False, True], "label_0": [0.9, 0.6], "label_1": [0.9, 0.4]})
-    (row,) = price_impact.crowding(rounds, forecasts).to_dict("records")
-    expected = {"round": 0, "concentration": 0.68, "miss": 0.1, "miss_before": 0.3}
-    assert {name: row[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.fixture
+def forecasts_of_a_round() -> pd.DataFrame:
+    """Return two forecasts, of which the second was drawn."""
+    return pd.DataFrame({"drawn": [False, True], "label_0": [0.9, 0.6], "label_1": [0.9, 0.4]})
+
+
+def test_crowding_of_a_round_is_what_it_is_by_hand(
+    crowded_round: pd.DataFrame, forecasts_of_a_round: pd.DataFrame
+) -> None:
+    (row,) = price_impact.crowding(crowded_round, forecasts_of_a_round).to_dict("records")
+    assert row["round"] == 0
+    assert row["concentration"] == pytest.approx(0.68)
+    assert row["miss"] == pytest.approx(0.1)
+    assert row["miss_before"] == pytest.approx(0.3)
     assert row["confirmed"] == pytest.approx(0.2)
-    assert np.isnan(price_impact.drawn_labels(forecasts[["drawn"]], 1, 2)).all()
+
+
+def test_forecasts_without_labels_have_none_that_was_drawn(
+    forecasts_of_a_round: pd.DataFrame,
+) -> None:
+    assert np.isnan(price_impact.drawn_labels(forecasts_of_a_round[["drawn"]], 1, 2)).all()
+
+
+def test_crowding_without_a_market_is_refused(
+    crowded_round: pd.DataFrame, forecasts_of_a_round: pd.DataFrame
+) -> None:
+    without_demand = crowded_round.drop(columns=["demand_0", "demand_1"])
     with pytest.raises(ValueError, match="market"):
-        price_impact.crowding(rounds.drop(columns=["demand_0", "demand_1"]), forecasts)
+        price_impact.crowding(without_demand, forecasts_of_a_round)

@@ -1,21 +1,32 @@
 """The order book against a plain one, which clears again for each action, and what it must keep."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 import pytest
 import worlds
 from written import Reference
 
-from regretless import load, register
+from regretless import MarketModel, load, register
 from regretless.agents import ScriptedAgent
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.losses.orders import Orders
+from regretless.market.markets.order_book import OrderBook
+from regretless.market.records import Context, Forecast
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import market_figures  # noqa: F401 - registered
 from regretless.scenarios.report.figures import Run, drawn
 from regretless.scenarios.run import Options, run
+
+BUYS = 1
+SELLS = -1
 
 
 @dataclass
@@ -24,7 +35,7 @@ class Order:
 
     owner: int
     good: int
-    side: int  # 1 bids, -1 offers
+    side: int  # BUYS or SELLS
     limit: float
     units: float
     entered: int
@@ -33,13 +44,27 @@ class Order:
 
 @dataclass
 class Owner:
-    """What an agent owns and may do."""
+    """What an agent owns, how much it may trade in a round and hold, and what it has traded."""
 
     cash: float
     goods: list[float]
-    most: float
-    hold: float
+    most_traded: float
+    most_held: float
     traded: float = 0.0
+
+
+class Message(NamedTuple):
+    """What an agent does in a round: its orders, and whether its older ones stay open."""
+
+    orders: list[Order]
+    keeps: bool
+
+
+Messages = Callable[[int], Message]  # by agent
+
+
+def units_of(orders: Sequence[Order]) -> float:
+    return sum(order.units for order in orders)
 
 
 @dataclass
@@ -51,406 +76,710 @@ class PlainBook:
     """
 
     owners: list[Owner]
-    maker: float
-    taker: float
-    batch: bool
+    maker_fee: float
+    taker_fee: float
+    is_batch: bool
     tick: float
     lot: float
-    last: list[float]
+    last_prices: list[float]
     orders: list[Order]
     refused: int = 0
 
-    def at_risk(self, order: Order) -> float:
+    def cash_at_risk(self, order: Order) -> float:
         """Cash that an open order may take, with the most that a trade may cost beside."""
-        fee = max(self.maker, self.taker, 0.0)
+        fee = max(self.maker_fee, self.taker_fee, 0.0)
         return order.units * max(0.0, order.side * order.limit + fee)
 
     def rivals(self, order: Order) -> list[Order]:
         """Orders that an order would trade with, the best price first, then the oldest."""
-        others = [o for o in self.orders if (o.good, o.side) == (order.good, -order.side)]
-        found = [o for o in others if order.side * (order.limit - o.limit) >= 0]
-        return sorted(found, key=lambda other: order.side * other.limit)
+        rivals = []
+        for other in self.orders:
+            is_opposite = other.good == order.good and other.side == -order.side
+            if is_opposite and order.side * (order.limit - other.limit) >= 0:
+                rivals.append(other)
+        return sorted(rivals, key=lambda other: order.side * other.limit)
 
-    def now(self, order: Order) -> float:
+    def cash_taken_at_once(self, order: Order) -> float:
         """Cash that an order which does not rest takes from its owner."""
-        left, cost = order.units, 0.0
-        for other in self.rivals(order):
-            part = min(left, other.units)
-            cost += part * (order.side * other.limit + self.taker)
-            left -= part
+        units_left = order.units
+        cost = 0.0
+        for rival in self.rivals(order):
+            units = min(units_left, rival.units)
+            cost += units * (order.side * rival.limit + self.taker_fee)
+            units_left -= units
         return cost
 
     def accepts(self, order: Order) -> bool:
-        own, mine = self.owners[order.owner], [o for o in self.orders if o.owner == order.owner]
-        rests = order.kept or self.batch
-        cost = self.at_risk(order) if rests else self.now(order)
-        alike = [o.units for o in mine if (o.good, o.side) == (order.good, order.side)]
-        owned, all_alike = own.goods[order.good], sum(alike) + order.units
-        fits = owned + all_alike <= own.hold if order.side > 0 else all_alike <= owned
-        busy = own.traded + sum(o.units for o in mine) + order.units
-        own_trade = any(other.owner == order.owner for other in self.rivals(order))
-        free = own.cash - sum(map(self.at_risk, mine))
-        return busy <= own.most and fits and cost <= free and not own_trade
+        """Say whether an order's owner may send it, given its other open orders."""
+        owner = self.owners[order.owner]
+        open_orders = [other for other in self.orders if other.owner == order.owner]
+
+        units_in_play = owner.traded + units_of(open_orders) + order.units
+        if units_in_play > owner.most_traded:
+            return False
+
+        alike = [o for o in open_orders if o.good == order.good and o.side == order.side]
+        units_alike = units_of(alike) + order.units
+        owned = owner.goods[order.good]
+        if order.side == BUYS and owned + units_alike > owner.most_held:
+            return False
+        if order.side == SELLS and units_alike > owned:
+            return False
+
+        rests = order.kept or self.is_batch
+        cost = self.cash_at_risk(order) if rests else self.cash_taken_at_once(order)
+        if cost > owner.cash - sum(map(self.cash_at_risk, open_orders)):
+            return False
+
+        would_trade_with_itself = any(o.owner == order.owner for o in self.rivals(order))
+        return not would_trade_with_itself
 
     def settle(self, order: Order, price: float, units: float, fee: float) -> None:
         """Hand over goods and cash."""
-        own = self.owners[order.owner]
-        own.goods[order.good] += order.side * units
-        own.cash -= order.side * units * price + units * fee
-        own.traded += units
+        owner = self.owners[order.owner]
+        owner.goods[order.good] += order.side * units
+        owner.cash -= order.side * units * price + units * fee
+        owner.traded += units
         order.units -= units
 
-    def arrive(self, who: int, orders: list[Order], *, keeps: bool) -> None:
+    def arrive(self, agent: int, message: Message) -> None:
         """Let an agent do something; its orders trade at the prices of those that were there."""
-        self.orders = [order for order in self.orders if keeps or order.owner != who]
-        for order in orders:
+        if not message.keeps:
+            self.orders = [order for order in self.orders if order.owner != agent]
+        for order in message.orders:
             if not self.accepts(order):
                 self.refused += 1
                 continue
-            for other in [] if self.batch else self.rivals(order):
-                if order.units:
-                    part = min(order.units, other.units)
-                    self.settle(order, other.limit, part, self.taker)
-                    self.settle(other, other.limit, part, self.maker)
-                    self.last[order.good] = other.limit
-            self.orders = [other for other in self.orders if other.units]
-            if order.units and (order.kept or self.batch):
+            if not self.is_batch:
+                self.match(order)
+            if order.units and (order.kept or self.is_batch):
                 self.orders.append(order)
 
-    def auction(self, arrivals: list[int], number: int) -> None:
+    def match(self, order: Order) -> None:
+        """Let an order trade with what is open."""
+        for rival in self.rivals(order):
+            if order.units:
+                units = min(order.units, rival.units)
+                price = rival.limit
+                self.settle(order, price, units, self.taker_fee)
+                self.settle(rival, price, units, self.maker_fee)
+                self.last_prices[order.good] = price
+        self.orders = [other for other in self.orders if other.units]
+
+    def auction(self, arrivals: list[int], round_index: int) -> None:
         """Clear what is open at one price for each good."""
         self.orders.sort(key=lambda order: arrivals.index(order.owner))
-        for good in range(len(self.last)):
-            here = [order for order in self.orders if order.good == good]
-            price = self.price(here, good)
-            wanting = [o for o in here if o.side * (o.limit - price) >= 0]
-            sides = [[o for o in wanting if o.side == side] for side in (1, -1)]
-            volume = min(sum(o.units for o in side) for side in sides)
+        for good in range(len(self.last_prices)):
+            of_good = [order for order in self.orders if order.good == good]
+            price = self.clearing_price(of_good, good)
+            willing = [order for order in of_good if order.side * (order.limit - price) >= 0]
+            buyers = [order for order in willing if order.side == BUYS]
+            sellers = [order for order in willing if order.side == SELLS]
+            volume = min(units_of(buyers), units_of(sellers))
             if volume:
-                self.last[good] = price
-                for side in sides:
-                    self.share(side, price, volume, number)
+                self.last_prices[good] = price
+                self.share_out(buyers, price, volume, round_index)
+                self.share_out(sellers, price, volume, round_index)
         self.orders = [order for order in self.orders if order.units]
 
-    def price(self, here: list[Order], good: int) -> float:
+    def clearing_price(self, orders: list[Order], good: int) -> float:
         """Return the middle of the prices at which nobody is left wanting; the last, if it may."""
 
-        def wanted(side: int, least: float) -> float:
-            return sum(o.units for o in here if o.side == side and side * o.limit >= least)
+        def bought_from(price: float) -> float:
+            return units_of([o for o in orders if o.side == BUYS and o.limit >= price])
 
-        def clears(p: float) -> bool:
-            more, less = wanted(1, p + self.tick), wanted(-1, self.tick - p)
-            return more <= wanted(-1, -p) and less <= wanted(1, p)
+        def sold_up_to(price: float) -> float:
+            return units_of([o for o in orders if o.side == SELLS and o.limit <= price])
 
-        fine = [p for p in np.arange(0, 1 + self.tick, self.tick).tolist() if clears(p)]
-        low, high = min(fine), max(fine)
-        crossing = any(wanted(1, o.limit) for o in here if o.side < 0)
-        return (low + high) / 2 if crossing else min(max(self.last[good], low), high)
+        def clears(price: float) -> bool:
+            unmet_demand = bought_from(price + self.tick) > sold_up_to(price)
+            unmet_supply = sold_up_to(price - self.tick) > bought_from(price)
+            return not unmet_demand and not unmet_supply
 
-    def share(self, side: list[Order], price: float, volume: float, number: int) -> None:
+        all_prices = np.arange(0, 1 + self.tick, self.tick).tolist()
+        clearing_prices = [price for price in all_prices if clears(price)]
+        low = min(clearing_prices)
+        high = max(clearing_prices)
+        something_trades = any(bought_from(o.limit) for o in orders if o.side == SELLS)
+        if something_trades:
+            return float(low + high) / 2
+        return float(min(max(self.last_prices[good], low), high))
+
+    def share_out(self, orders: list[Order], price: float, volume: float, round_index: int) -> None:
         """Fill better orders, and those at the price in proportion, by running sums of lots."""
-        edge = [o.units for o in side if o.limit == price]
-        left = volume - sum(o.units for o in side if o.limit != price)
-        sofar = 0.0
-        for order in side:
+        at_the_price = [order for order in orders if order.limit == price]
+        better = [order for order in orders if order.limit != price]
+        wanted_at_the_price = units_of(at_the_price)
+        volume_at_the_price = volume - units_of(better)
+
+        def lots_of_first(units: float) -> float:
+            return units * volume_at_the_price // (wanted_at_the_price * self.lot)
+
+        units_before = 0.0
+        for order in orders:
             units = order.units
             if order.limit == price:
-                before = sofar * left // (sum(edge) * self.lot)
-                sofar += order.units
-                units = (sofar * left // (sum(edge) * self.lot) - before) * self.lot
-            older = order.kept and order.entered < number
-            self.settle(order, price, units, self.maker if older else self.taker)
+                units_until = units_before + order.units
+                units = (lots_of_first(units_until) - lots_of_first(units_before)) * self.lot
+                units_before = units_until
+            was_there_before = order.kept and order.entered < round_index
+            fee = self.maker_fee if was_there_before else self.taker_fee
+            self.settle(order, price, units, fee)
 
-    def play(self, arrivals: list[int], sent: Callable[..., Any], number: int) -> None:
-        for own in self.owners:
-            own.traded = 0.0
-        for who in arrivals:
-            orders, keeps = sent(who)
-            self.arrive(who, orders, keeps=keeps)
-        if self.batch:
-            self.auction(arrivals, number)
+    def play(self, arrivals: list[int], messages: Messages, round_index: int) -> None:
+        for owner in self.owners:
+            owner.traded = 0.0
+        for agent in arrivals:
+            self.arrive(agent, messages(agent))
+        if self.is_batch:
+            self.auction(arrivals, round_index)
 
-    def imagined(self, arrivals: list[int], sent: Callable[..., Any], number: int) -> list[Owner]:
-        """Return what everybody would own after a round."""
-        owners = [replace(own, goods=[*own.goods]) for own in self.owners]
-        orders = [replace(order) for order in self.orders]
-        other = replace(self, owners=owners, orders=orders, last=[*self.last])
-        other.play(arrivals, sent, number)
-        return owners
+    def owners_after(
+        self, arrivals: list[int], messages: Messages, round_index: int
+    ) -> list[Owner]:
+        """Return what everybody would own after a round, which is not played."""
+        imagined = replace(
+            self,
+            owners=[replace(owner, goods=[*owner.goods]) for owner in self.owners],
+            orders=[replace(order) for order in self.orders],
+            last_prices=[*self.last_prices],
+        )
+        imagined.play(arrivals, messages, round_index)
+        return imagined.owners
 
-
-def people(utility: str, count: int, actions: int, response: str, **parameters: Any) -> worlds.Raw:
-    own = {"utility": utility, "count": count, "actions": actions, "response": response}
-    return own | {"parameters": parameters}
-
-
-MENU = [[0, 0, 0, 0, 0, 0], [1, 0.5, 0, -1, 0.75, 0], [2, 0.625, 0, 1, 0.25, 0]]
-MENU += [[1, 0.75, 0, -2, 0.375, 0], [0, 0.9, 0, 0, 0.2, 0]]
-TWO = [[0, 0, 0] * 2, [1, 0.5, 0, -1, 0.5, 1], [1, 0.625, 1, -1, 0.375, 0], [2, 1.0, 0, 1, 0.5, 1]]
-GRID = {"value": [0.2, 0.9], "low": 0.125, "high": 0.875}
-TRADERS = people("orders", 4, 15, "exp3", **GRID)
-MAKERS = people("quotes", 2, 5, "hedge", value=0.5, size=2.0, high=1.0)
-TAKERS = people("orders", 2, 3, "hedge", common=1.0, size=3.0, rests=False)
-KEEPERS = people("orders", 2, 5, "exp3", value=0.6, menu=MENU, keeps=True, most=6.0)
-PAIRS = people("orders", 4, 4, "exp3", value=[0.3, 0.8], menu=TWO)
-FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
-DEAR = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
-CASES: dict[str, tuple[list[worlds.Raw], worlds.Raw, int]] = {
-    "fees": ([TRADERS, MAKERS], FEES, 1),
-    "makers first": ([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}}, 1),
-    "poor": ([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | DEAR, 1),
-    "kept": ([KEEPERS, TRADERS, TAKERS], {"expires": 3} | FEES, 1),
-    "short": ([MAKERS, TAKERS], {"expires": 1, "refresh": 4}, 1),
-    "two goods": ([PAIRS, PAIRS], {"stock": [3.0, 2.0]} | FEES, 2),
-    "news": ([MAKERS, TAKERS, TRADERS], {"centre": "news", "hold": {"cohort 0": 9.0}}, 1),
-    "latecomers": ([TRADERS, MAKERS | {"enters": 4, "exits": 9}], {}, 1),
-    "lots": ([KEEPERS, TRADERS, MAKERS], {"lots": 4}, 1),
-}
+    def depth(self, side: int, shape: tuple[int, ...]) -> Array:
+        """Return the open units of a side at each tick (goods, ticks + 1)."""
+        depth = np.zeros(shape)
+        for order in self.orders:
+            if order.side == side:
+                depth[order.good, round(order.limit / self.tick)] += order.units
+        return depth
 
 
-def raw(cohorts: list[worlds.Raw], market: worlds.Raw, goods: int = 1, rounds: int = 11) -> Any:
-    own = [{"name": f"cohort {i}"} | cohort for i, cohort in enumerate(cohorts)]
-    return {"name": "book", "rounds": rounds, "seed": 4, "cohort": own} | {
-        "adversary": {"kind": "iid", "outcomes": goods},
-        "market": {"kind": "order-book", "cash": 8.0, "stock": 8.0, "ticks": 8} | market,
+def traders(
+    utility: str, count: int, actions: int, response: str, **parameters: object
+) -> worlds.Raw:
+    """Return the keys of a cohort but for its name."""
+    return {
+        "utility": utility,
+        "count": count,
+        "actions": actions,
+        "response": response,
+        "parameters": parameters,
     }
 
 
-def scenario(*given: Any, **keys: Any) -> Any:
-    return worlds.told(raw(*given, **keys))
+# Rows of a menu are actions: units, limit and asset of each order of an action.
+MENU = [
+    [0, 0, 0, 0, 0, 0],
+    [1, 0.5, 0, -1, 0.75, 0],
+    [2, 0.625, 0, 1, 0.25, 0],
+    [1, 0.75, 0, -2, 0.375, 0],
+    [0, 0.9, 0, 0, 0.2, 0],
+]
+MENU_OF_TWO_GOODS = [
+    [0, 0, 0, 0, 0, 0],
+    [1, 0.5, 0, -1, 0.5, 1],
+    [1, 0.625, 1, -1, 0.375, 0],
+    [2, 1.0, 0, 1, 0.5, 1],
+]
+VALUES = {"value": [0.2, 0.9], "low": 0.125, "high": 0.875}
+TRADERS = traders("orders", 4, 15, "exp3", **VALUES)
+MAKERS = traders("quotes", 2, 5, "hedge", value=0.5, size=2.0, high=1.0)
+TAKERS = traders("orders", 2, 3, "hedge", common=1.0, size=3.0, rests=False)
+KEEPERS = traders("orders", 2, 5, "exp3", value=0.6, menu=MENU, keeps=True, most=6.0)
+PAIRS = traders("orders", 4, 4, "exp3", value=[0.3, 0.8], menu=MENU_OF_TWO_GOODS)
+MAKER_FEE = -1 / 128
+TAKER_FEE = 1 / 64
+FEES = {"maker_fee": MAKER_FEE, "taker_fee": TAKER_FEE}
+DEAR_FEES = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
 
 
-def owned(market: Any, agent: int) -> tuple[float, list[float]]:
+class Case(NamedTuple):
+    """A market, its cohorts and its goods."""
+
+    cohorts: list[worlds.Raw]
+    market: worlds.Raw
+    goods: int = 1
+
+
+MAKERS_FIRST = Case([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}})
+TWO_GOODS = Case([PAIRS, PAIRS], {"stock": [3.0, 2.0]} | FEES, goods=2)
+POOR = Case([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | DEAR_FEES)
+CASES = {
+    "fees": Case([TRADERS, MAKERS], FEES),
+    "makers first": MAKERS_FIRST,
+    "poor": POOR,
+    "kept": Case([KEEPERS, TRADERS, TAKERS], {"expires": 3} | FEES),
+    "short": Case([MAKERS, TAKERS], {"expires": 1, "refresh": 4}),
+    "two goods": TWO_GOODS,
+    "news": Case([MAKERS, TAKERS, TRADERS], {"centre": "news", "hold": {"cohort 0": 9.0}}),
+    "latecomers": Case([TRADERS, MAKERS | {"enters": 4, "exits": 9}], {}),
+    "lots": Case([KEEPERS, TRADERS, MAKERS], {"lots": 4}),
+}
+
+
+def book_table(case: Case, *, rounds: int = 11) -> worlds.Raw:
+    cohorts = []
+    for number, cohort in enumerate(case.cohorts):
+        cohorts.append({"name": f"cohort {number}"} | cohort)
+    market = {"kind": "order-book", "cash": 8.0, "stock": 8.0, "ticks": 8} | case.market
+    return {
+        "name": "book",
+        "rounds": rounds,
+        "seed": 4,
+        "cohort": cohorts,
+        "adversary": {"kind": "iid", "outcomes": case.goods},
+        "market": market,
+    }
+
+
+def book_scenario(case: Case, *, rounds: int = 11) -> Scenario:
+    return worlds.told(book_table(case, rounds=rounds))
+
+
+class AgentLoss(NamedTuple):
+    """The losses of an agent's cohort, and its row in them."""
+
+    loss: Orders
+    row: int
+
+
+def account(market: OrderBook, agent: int) -> tuple[float, list[float]]:
+    """Return an agent's cash and goods."""
     return float(market.accounts.cash[agent]), market.accounts.goods[agent].tolist()
 
 
 class Beside:
     """A plain book that is played beside a market."""
 
-    def __init__(self, model: Any) -> None:
-        self.model, self.market = model, model.game.market
-        market, lot = self.market, 1 / self.market.lots
-        self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
-        fees = [fee * market.lots / 2**22 for fee in (market._maker_fee, market._taker_fee)]
-        owners = [
-            Owner(*owned(market, i), float(loss.max_units[at]), int(market._hold_limits[i]) * lot)
-            for i, (loss, at) in enumerate(self.losses)
-        ]
-        rules = *fees, market._is_batch, 1 / market.ticks, lot
-        self.book = PlainBook(owners, *rules, [0.5] * market.goods, [])
+    def __init__(self, model: MarketModel) -> None:
+        self.watch(model)
+        market = self.market
+        lot = 1 / market.lots
+        self.agents: list[AgentLoss] = []
+        for cohort in model.game.cohorts:
+            self.agents += [AgentLoss(cohort.loss, row) for row in range(len(cohort.row_of))]
+        owners = []
+        for agent, (loss, row) in enumerate(self.agents):
+            cash, goods = account(market, agent)
+            most_held = int(market._hold_limits[agent]) * lot
+            owners.append(Owner(cash, goods, float(loss.most[row]), most_held))
+        maker_fee, taker_fee = (fee * market.lots / 2**22 for fee in market._fees)
+        self.book = PlainBook(
+            owners=owners,
+            maker_fee=maker_fee,
+            taker_fee=taker_fee,
+            is_batch=market._batch,
+            tick=1 / market.ticks,
+            lot=lot,
+            last_prices=[0.5] * market.goods,
+            orders=[],
+        )
 
-    def sent(self, actions: Any, number: int, shift: Any) -> Callable[[int], Any]:
+    def watch(self, model: MarketModel) -> None:
+        """Play beside this model from now on."""
+        self.model = model
+        self.market: OrderBook = model.game.market
+
+    def messages(
+        self, actions: Indices, round_index: int, shift_of_good: Sequence[float]
+    ) -> Messages:
         """Return what tells an agent's orders, and whether older ones are kept."""
 
-        def of(agent: int) -> tuple[list[Order], bool]:
-            (loss, at), action = self.losses[agent], actions[agent]
+        def message_of(agent: int) -> Message:
+            loss, row = self.agents[agent]
+            action = actions[agent]
             if action < 0:
-                return [], False
+                return Message([], keeps=False)
             orders = []
-            for j in np.flatnonzero(loss.units[at, action]):
-                units, good = float(loss.units[at, action, j]), int(loss.asset[at, action, j])
-                limit = min(max(float(loss.limit[at, action, j]) + shift[good], 0.0), 1.0)
-                one = Order(agent, good, int(np.sign(units)), limit, abs(units), number, kept=False)
-                orders.append(replace(one, kept=bool(loss.rests_on_book[at, action])))
-            return orders, bool(loss.keeps_open_orders[at, action])
+            for slot in np.flatnonzero(loss.units[row, action]):
+                units = float(loss.units[row, action, slot])
+                good = int(loss.asset[row, action, slot])
+                limit = float(loss.limit[row, action, slot]) + shift_of_good[good]
+                order = Order(
+                    owner=agent,
+                    good=good,
+                    side=int(np.sign(units)),
+                    limit=min(max(limit, 0.0), 1.0),
+                    units=abs(units),
+                    entered=round_index,
+                    kept=bool(loss.rests[row, action]),
+                )
+                orders.append(order)
+            return Message(orders, keeps=bool(loss.keeps[row, action]))
 
-        return of
+        return message_of
 
-    def step(self) -> tuple[Any, Any]:
-        """Play a round; return what each action of each agent gained (N, A), and what was done."""
-        model, market, book, number = self.model, self.market, self.book, self.model.played
-        if market.refresh and number and number % market.refresh == 0:
-            for own, cash, goods in zip(
-                book.owners, market._initial_cash, market._initial_goods, strict=True
-            ):
-                own.cash, own.goods = float(cash), goods.tolist()
-            book.orders = []
-        model.step()
-        f = model.rounds_frame().iloc[-1].filter(like="fundamental").to_numpy(float)
-        shift = [
-            round((x - 0.5) * market.ticks) * market._centre_follows_news / market.ticks for x in f
-        ]
-        arrivals, gains = market.arrivals.tolist(), []
-        actions = np.concatenate([model.last_actions(i) for i in range(len(model.game.cohorts))])
-        for i, (loss, at) in enumerate(self.losses):
-            before, worth, own = (
-                book.owners[i],
-                loss.private_value[at, 0] + loss.common_weight[at] * f,
-                [],
-            )
-            for a in range(loss.actions if actions[i] >= 0 else 0):
-                played = actions.copy()
-                played[i] = a
-                after = book.imagined(arrivals, self.sent(played, number, shift), number)[i]
-                goods = np.subtract(after.goods, before.goods)
-                own.append(after.cash - before.cash + float(goods @ worth))
-            gains.append(own)
-        book.play(arrivals, self.sent(actions, number, shift), number)
-        oldest = number + 2 - market.expires if market.expires else 0
-        book.orders = [order for order in book.orders if order.kept and order.entered >= oldest]
+    def restock(self) -> None:
+        """Give everybody what it began with, and withdraw all orders."""
+        initial = zip(self.market._initial_cash, self.market._initial_goods, strict=True)
+        for owner, (cash, goods) in zip(self.book.owners, initial, strict=True):
+            owner.cash = float(cash)
+            owner.goods = goods.tolist()
+        self.book.orders = []
+
+    def step(self) -> tuple[list[list[float]], Indices]:
+        """Play a round in both.
+
+        Returns what each action of each agent would have gained, of those who were there, and the
+        agents' actions.
+        """
+        market = self.market
+        round_index = self.model.played
+        if market.refresh and round_index and round_index % market.refresh == 0:
+            self.restock()
+
+        self.model.step()
+        last_round = self.model.rounds_frame().iloc[-1]
+        fundamental = last_round.filter(like="fundamental").to_numpy(float)
+        shift_of_good = []
+        for value in fundamental:
+            ticks_of_news = round((value - 0.5) * market.ticks) * market._news
+            shift_of_good.append(ticks_of_news / market.ticks)
+        arrivals = market.arrivals.tolist()
+        cohorts = range(len(self.model.game.cohorts))
+        actions = np.concatenate([self.model.last_actions(cohort) for cohort in cohorts])
+
+        gains: list[list[float]] = []
+        for agent, (loss, row) in enumerate(self.agents):
+            worth = loss.worth[row, 0] + loss.common[row] * fundamental
+            gains.append([])
+            for action in range(loss.actions if actions[agent] >= 0 else 0):
+                changed_actions = actions.copy()
+                changed_actions[agent] = action
+                messages = self.messages(changed_actions, round_index, shift_of_good)
+                before = self.book.owners[agent]
+                after = self.book.owners_after(arrivals, messages, round_index)[agent]
+                bought = np.subtract(after.goods, before.goods)
+                gains[-1].append(after.cash - before.cash + float(bought @ worth))
+
+        self.book.play(arrivals, self.messages(actions, round_index, shift_of_good), round_index)
+        oldest = round_index + 2 - market.expires if market.expires else 0
+        open_orders = [o for o in self.book.orders if o.kept and o.entered >= oldest]
+        self.book.orders = open_orders
         return gains, actions
 
-    def check(self) -> None:
-        """Hold what is owned and what is open against the market."""
-        for i, own in enumerate(self.book.owners):
-            assert owned(self.market, i) == (own.cash, own.goods)
-        view = self.market.book()
-        for side, told in ((1, view.bids), (-1, view.asks)):
-            depth = np.zeros(np.shape(told))
-            for order in self.book.orders:
-                tick = round(order.limit * self.market.ticks)
-                depth[order.good, tick] += order.units * (order.side == side)
-            assert np.array_equal(told, depth)
+
+class AfterRound(NamedTuple):
+    """What the market and the plain book hold after a round."""
+
+    accounts_of_market: list[tuple[float, list[float]]]
+    accounts_of_book: list[tuple[float, list[float]]]
+    depth_of_market: list[Array]  # bids and asks
+    depth_of_book: list[Array]
+    totals: Array
 
 
-@pytest.mark.parametrize("matching", ["continuous", "batch"])
-@pytest.mark.parametrize("case", CASES)
-def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching: str) -> None:
-    """Also when it goes on from a state."""
-    cohorts, market, goods = CASES[case]
-    chosen = scenario(cohorts, market | {"matching": matching}, goods)
-    model, again = chosen.build(), chosen.build()
-    beside, total, logs, trades = Beside(model), model.game.market.accounts.totals(), {}, 0
-    bandit = [cohort.bandit for cohort in model.game.cohorts for _ in cohort.row_of]
-    for number in range(model.rounds):
-        if number == 6:
-            again.restore(model.state())
-            trades, model = len(model.trades_frame()), again
-            beside.model, beside.market = again, again.game.market
-        played = [row for cohort in model.game.cohorts for row in cohort.learner.play()]
+class AgentLog(NamedTuple):
+    """What each action of an agent lost and what it played, in the rounds in which it was there."""
+
+    losses: list[Array]
+    play: list[Array]
+
+
+class BesideRun(NamedTuple):
+    """A market that was played beside a plain book."""
+
+    model: MarketModel
+    book: PlainBook
+    initial_totals: Array
+    rounds: list[AfterRound]
+    logs: dict[int, AgentLog]  # by agent
+    trades: int
+
+
+def compare(beside: Beside) -> AfterRound:
+    market = beside.market
+    book = beside.book
+    view = market.book()
+    return AfterRound(
+        accounts_of_market=[account(market, agent) for agent in range(len(book.owners))],
+        accounts_of_book=[(owner.cash, owner.goods.copy()) for owner in book.owners],
+        depth_of_market=[np.array(view.bids), np.array(view.asks)],
+        depth_of_book=[
+            book.depth(BUYS, np.shape(view.bids)),
+            book.depth(SELLS, np.shape(view.asks)),
+        ],
+        totals=market.accounts.totals(),
+    )
+
+
+@cache
+def played_beside(case_name: str, matching: str) -> BesideRun:
+    """Play a market beside a plain book; from round 6 on it is one restored from its state."""
+    cohorts, market, goods = CASES[case_name]
+    scenario = book_scenario(Case(cohorts, market | {"matching": matching}, goods))
+    model = scenario.build()
+    beside = Beside(model)
+    initial_totals = model.game.market.accounts.totals()
+    is_bandit: list[bool] = []
+    for cohort in model.game.cohorts:
+        is_bandit += [cohort.bandit] * len(cohort.row_of)
+    rounds: list[AfterRound] = []
+    logs: dict[int, AgentLog] = {}
+    trades = 0
+    for round_index in range(model.rounds):
+        if round_index == 6:
+            trades += len(model.trades_frame())
+            restored = scenario.build()
+            restored.restore(model.state())
+            model = restored
+            beside.watch(model)
+        strategies: list[Array] = []
+        for cohort in model.game.cohorts:
+            strategies.extend(cohort.learner.play())
         gains, actions = beside.step()
-        for i, (loss, at) in enumerate(beside.losses):
-            if actions[i] >= 0:
-                row = (-np.array(gains[i]) - loss.unit_offset[at]) / loss.unit_scale[at]
-                own = np.eye(len(row))[actions[i]] if bandit[i] else played[i]
-                logs.setdefault(i, []).append((row, own))
-        beside.check()
-        assert (model.game.market.accounts.totals() == total).all()
-    frame, spread = model.agents_frame(), 0.0
-    for i, rows in logs.items():
-        log = [np.array(part) for part in zip(*rows, strict=True)]
-        spread += log[0].std(0).sum()
-        found = frame.loc[i, ["external_regret", "swap_regret"]].to_numpy(float)
-        assert found == pytest.approx(worlds.regrets(*log)[1:3], abs=1e-12)
-    assert spread > 0
-    assert trades + len(model.trades_frame()) > 5
-    refused = model.game.market.described()["refused"] * model.rounds
-    assert refused == pytest.approx(beside.book.refused)
-    assert refused > 0 or case != "poor"
+        for agent, (loss, row) in enumerate(beside.agents):
+            if actions[agent] < 0:
+                continue
+            losses = (-np.array(gains[agent]) - loss.unit_offset[row]) / loss.unit_scale[row]
+            one_hot = np.eye(len(losses))[actions[agent]]
+            play = one_hot if is_bandit[agent] else strategies[agent]
+            log = logs.setdefault(agent, AgentLog([], []))
+            log.losses.append(losses)
+            log.play.append(play)
+        rounds.append(compare(beside))
+    trades += len(model.trades_frame())
+    return BesideRun(model, beside.book, initial_totals, rounds, logs, trades)
 
 
-def test_trades_add_up_to_what_changed_hands() -> None:
-    model = scenario(*CASES["two goods"], rounds=30).build()
-    before = model.game.market.accounts.of(slice(0, 8))
-    cash, stock = before.cash.copy(), before.goods.copy()
-    model.run()
-    trades = model.trades_frame()
-    for row in trades.to_dict("records"):
-        for who, sign in (("buyer", 1), ("seller", -1)):
-            fee = 1 / 64 if row["aggressor"] == who else -1 / 128
-            cash[row[who] - 1] -= row["quantity"] * (sign * row["price"] + fee)
-            stock[row[who] - 1, row["good"]] += sign * row["quantity"]
-    after = model.game.market.accounts.of(slice(0, 8))
+every_matching = pytest.mark.parametrize("matching", ["continuous", "batch"])
+every_case = pytest.mark.parametrize("case_name", CASES)
+
+
+@every_matching
+@every_case
+def test_everybody_owns_what_a_plain_book_says(case_name: str, matching: str) -> None:
+    played = played_beside(case_name, matching)
+    assert played.trades > 5
+    for round_index, after in enumerate(played.rounds):
+        assert after.accounts_of_market == after.accounts_of_book, f"round {round_index}"
+
+
+@every_matching
+@every_case
+def test_the_open_orders_are_those_of_a_plain_book(case_name: str, matching: str) -> None:
+    for round_index, after in enumerate(played_beside(case_name, matching).rounds):
+        bids, asks = after.depth_of_market
+        bids_of_book, asks_of_book = after.depth_of_book
+        assert np.array_equal(bids, bids_of_book), f"bids in round {round_index}"
+        assert np.array_equal(asks, asks_of_book), f"asks in round {round_index}"
+
+
+@every_matching
+@every_case
+def test_trading_conserves_cash_and_goods(case_name: str, matching: str) -> None:
+    played = played_beside(case_name, matching)
+    for round_index, after in enumerate(played.rounds):
+        assert (after.totals == played.initial_totals).all(), f"round {round_index}"
+
+
+@every_matching
+@every_case
+def test_regrets_are_those_of_clearing_again_for_each_action(case_name: str, matching: str) -> None:
+    played = played_beside(case_name, matching)
+    agents = played.model.agents_frame()
+    spread_of_losses = 0.0
+    for agent, log in played.logs.items():
+        losses = np.array(log.losses)
+        spread_of_losses += losses.std(0).sum()
+        _, external, swap, _ = worlds.regrets(losses, np.array(log.play))
+        measured = agents.loc[agent, ["external_regret", "swap_regret"]].to_numpy(float)
+        assert measured == pytest.approx([external, swap], abs=1e-12), f"agent {agent}"
+    assert spread_of_losses > 0
+
+
+@every_matching
+@every_case
+def test_as_many_orders_are_refused_as_in_a_plain_book(case_name: str, matching: str) -> None:
+    played = played_beside(case_name, matching)
+    refused = played.model.game.market.described()["refused"] * played.model.rounds
+    assert refused == pytest.approx(played.book.refused)
+    if case_name == "poor":
+        assert refused > 0
+
+
+@pytest.fixture(scope="module")
+def market_of_two_goods() -> MarketModel:
+    return worlds.played(book_scenario(TWO_GOODS, rounds=30))
+
+
+def test_trades_add_up_to_what_changed_hands(market_of_two_goods: MarketModel) -> None:
+    before = book_scenario(TWO_GOODS, rounds=30).build().game.market.accounts.of(slice(0, 8))
+    cash = before.cash.copy()
+    goods = before.goods.copy()
+    for trade in market_of_two_goods.trades_frame().to_dict("records"):
+        for party, side in (("buyer", BUYS), ("seller", SELLS)):
+            agent = trade[party] - 1
+            fee = TAKER_FEE if trade["aggressor"] == party else MAKER_FEE
+            cash[agent] -= trade["quantity"] * (side * trade["price"] + fee)
+            goods[agent, trade["good"]] += side * trade["quantity"]
+    after = market_of_two_goods.game.market.accounts.of(slice(0, 8))
     assert (after.cash == cash).all()
-    assert (after.goods == stock).all()
+    assert (after.goods == goods).all()
+
+
+def test_nobody_trades_with_itself(market_of_two_goods: MarketModel) -> None:
+    trades = market_of_two_goods.trades_frame()
     assert (trades["buyer"] != trades["seller"]).all()
-    by_round = trades.groupby("round")["sequence"]
+
+
+def test_trades_of_a_round_are_numbered_from_0(market_of_two_goods: MarketModel) -> None:
+    by_round = market_of_two_goods.trades_frame().groupby("round")["sequence"]
     assert (by_round.max() + 1 == by_round.count()).all()
-    quotes = model.quotes_frame()
-    assert len(quotes) == 60
-    assert (quotes["bid"].dropna() < quotes["ask"][quotes["bid"].notna()].fillna(2)).all()
 
 
-def shown(tables: Any, name: str) -> Any:
-    found = drawn("run", Run({}, tables), [name])
-    return found[name].made if found else None
+def test_the_best_bid_is_below_the_best_ask(market_of_two_goods: MarketModel) -> None:
+    quotes = market_of_two_goods.quotes_frame()
+    assert len(quotes) == 30 * 2  # for each round and good
+    with_bid = quotes.dropna(subset="bid")
+    no_ask = 2.0  # above every price
+    assert (with_bid["bid"] < with_bid["ask"].fillna(no_ask)).all()
 
 
-def trace(figure: Any, name: str) -> Any:
+Tables = dict[str, pd.DataFrame]
+
+
+def figure_of(tables: Tables, name: str) -> go.Figure | None:
+    figures = drawn("run", Run({}, tables), [name])
+    return figures[name].made if figures else None
+
+
+def trace_of(figure: go.Figure | None, name: str) -> go.Scatter:
+    assert figure is not None
     return next(trace for trace in figure.data if trace.name == name)
 
 
-def test_a_report_shows_the_book_and_tells_how_prices_move(reference: Reference) -> None:
-    """Against formulas over lists; where nobody trades there is no figure."""
-    _, tables = read_run(reference(raw(*CASES["makers first"], rounds=300)))
-    dots = trace(shown(tables, "book"), "trades")
-    assert sorted(dots.y) == sorted(tables["trades"]["price"])
-    gapped = tables["quotes"].copy()
-    gapped.loc[::7, "ask"] = np.nan  # nobody sells after some rounds: others still have a spread
-    spread = trace(shown(tables | {"quotes": gapped}, "book"), "spread")
+@pytest.fixture
+def tables_of_a_run(reference: Reference) -> Tables:
+    """Return the tables of a run of 300 rounds."""
+    _, tables = read_run(reference(book_table(MAKERS_FIRST, rounds=300)))
+    return dict(tables)
+
+
+def mid_prices(tables: Tables) -> pd.Series:
+    return tables["quotes"].set_index("round")["mid"].ffill()
+
+
+def test_a_report_shows_the_price_of_every_trade(tables_of_a_run: Tables) -> None:
+    dots = trace_of(figure_of(tables_of_a_run, "book"), "trades")
+    assert sorted(dots.y) == sorted(tables_of_a_run["trades"]["price"])
+
+
+def test_a_report_shows_a_spread_though_nobody_sells_in_some_rounds(
+    tables_of_a_run: Tables,
+) -> None:
+    quotes = tables_of_a_run["quotes"].copy()
+    quotes.loc[::7, "ask"] = np.nan
+    spread = trace_of(figure_of(tables_of_a_run | {"quotes": quotes}, "book"), "spread")
     assert np.isfinite(np.asarray(spread.y)[-5:]).all()
-    made = shown(tables, "book-facts")
-    x = tables["quotes"].set_index("round")["mid"].ffill()
-    change = x.diff().dropna().to_numpy()
+
+
+def test_a_report_tells_the_excess_kurtosis_of_price_changes(tables_of_a_run: Tables) -> None:
+    change = mid_prices(tables_of_a_run).diff().dropna().to_numpy()
     centred = change - change.mean()
-    fat = (centred**4).mean() / (centred**2).mean() ** 2 - 3
-    assert f"{fat:.3g}" in made.layout.annotations[0].text
-    squares = trace(made, "of squared changes")
+    kurtosis = (centred**4).mean() / (centred**2).mean() ** 2 - 3
+    figure = figure_of(tables_of_a_run, "book-facts")
+    assert figure is not None
+    assert f"{kurtosis:.3g}" in figure.layout.annotations[0].text
+
+
+def test_a_report_shows_how_squared_price_changes_are_correlated(tables_of_a_run: Tables) -> None:
+    squares = mid_prices(tables_of_a_run).diff().dropna().to_numpy() ** 2
+    shown = trace_of(figure_of(tables_of_a_run, "book-facts"), "of squared changes")
     for lag in range(1, 21):
-        pair = np.corrcoef(change[lag:] ** 2, change[:-lag] ** 2)[0, 1]
-        assert squares.y[lag - 1] == pytest.approx(pair)
-    trades = tables["trades"].query("aggressor != ''")
-    sides = trades["aggressor"].map({"buyer": 1, "seller": -1}) * trades["quantity"]
-    flow = sides.groupby(trades["round"]).sum()
-    for lag in (0, 7):
-        moved = [
-            np.sign(units) * (x[now + lag] - x[now - 1])
-            for now, units in flow.items()
-            if units and now > x.index[0] and now + lag in x.index
-        ]
-        assert trace(made, "impact").y[lag] == pytest.approx(np.nanmean(moved))
-    few = {name: table.query("round < 30") for name, table in tables.items() if "round" in table}
-    assert shown(tables | few, "book-facts") is None
-    del tables["quotes"]
-    assert shown(tables, "book") is None
+        correlation = np.corrcoef(squares[lag:], squares[:-lag])[0, 1]
+        assert shown.y[lag - 1] == pytest.approx(correlation), f"lag {lag}"
 
 
-def test_a_book_without_trades_has_a_table_with_its_columns_and_types(tmp_path: Path) -> None:
-    """Nobody has cash, so that nobody trades."""
-    played = load("zero-intelligence", rounds=5, seed=1, **{"market.cash": 0})
-    model = played.build()
-    model.run()
-    of_those_who_trade = load("zero-intelligence", rounds=30).build(seed=1)
-    of_those_who_trade.run()
-    trades = model.trades_frame()
-    assert len(trades) == 0
-    assert trades.dtypes.equals(of_those_who_trade.trades_frame().dtypes)
-    assert trades["quantity"].sum() == 0
-    run(played, Options(tmp_path / "run"))
-    written = read_run(tmp_path / "run")[1]["trades"]
-    assert len(written) == 0
-    assert written.dtypes.equals(trades.dtypes)
+@pytest.mark.parametrize("lag", [0, 7])
+def test_a_report_shows_how_prices_move_after_buyers_or_sellers_insist(
+    tables_of_a_run: Tables, lag: int
+) -> None:
+    """The impact is the mean move in the direction of a round's net flow of orders."""
+    prices = mid_prices(tables_of_a_run)
+    trades = tables_of_a_run["trades"].query("aggressor != ''")
+    signed_units = trades["aggressor"].map({"buyer": 1, "seller": -1}) * trades["quantity"]
+    moves = []
+    for round_index, flow in signed_units.groupby(trades["round"]).sum().items():
+        has_price_before = round_index > prices.index[0]
+        if flow and has_price_before and round_index + lag in prices.index:
+            move = prices[round_index + lag] - prices[round_index - 1]
+            moves.append(np.sign(flow) * move)
+    shown = trace_of(figure_of(tables_of_a_run, "book-facts"), "impact")
+    assert shown.y[lag] == pytest.approx(np.nanmean(moves))
+
+
+def test_a_report_of_few_rounds_tells_nothing_of_how_prices_move(tables_of_a_run: Tables) -> None:
+    first_rounds = {}
+    for name, table in tables_of_a_run.items():
+        if "round" in table:
+            first_rounds[name] = table.query("round < 30")
+    assert figure_of(tables_of_a_run | first_rounds, "book-facts") is None
+
+
+def test_a_report_without_quotes_shows_no_book(tables_of_a_run: Tables) -> None:
+    del tables_of_a_run["quotes"]
+    assert figure_of(tables_of_a_run, "book") is None
+
+
+def scenario_without_trades() -> Scenario:
+    """Return a market in which nobody has cash, so that nobody trades."""
+    return load("zero-intelligence", rounds=5, seed=1, **{"market.cash": 0})
+
+
+def test_a_table_of_no_trades_has_the_columns_and_types_of_one_with_trades() -> None:
+    no_trades = worlds.played(scenario_without_trades()).trades_frame()
+    trades = worlds.played(load("zero-intelligence", rounds=30), seed=1).trades_frame()
+    assert len(trades) > 0
+    assert len(no_trades) == 0
+    assert no_trades.dtypes.equals(trades.dtypes)
+    assert no_trades["quantity"].sum() == 0
+
+
+def test_a_table_of_no_trades_keeps_its_types_when_it_is_written(tmp_path: Path) -> None:
+    no_trades = worlds.played(scenario_without_trades()).trades_frame()
+    run(scenario_without_trades(), Options(tmp_path / "run"))
+    _, tables = read_run(tmp_path / "run")
+    assert len(tables["trades"]) == 0
+    assert tables["trades"].dtypes.equals(no_trades.dtypes)
 
 
 def test_followers_choose_price_and_side_by_the_forecast() -> None:
     """Whose unit is worth more than the price that is forecast bids for it, others offer it."""
-    crowd = people("orders", 8, 15, "best-response", **GRID, width=0.25)
-    model = scenario([crowd, MAKERS], {}, rounds=60).build()
-    loss, seen = model.game.cohorts[0].loss, set()
+    tick = 1 / 8  # limits are that far apart
+    crowd = traders("orders", 8, 15, "best-response", **VALUES, width=0.25)
+    model = book_scenario(Case([crowd, MAKERS], {}), rounds=60).build()
+    loss = model.game.cohorts[0].loss
+    sides: set[float] = set()
+    limits_of_orders: set[float] = set()
     for _ in range(model.rounds):
         model.step()
-        heard = model.forecasts_frame().iloc[-1].filter(regex="^p").to_numpy(float)
+        forecast = model.forecasts_frame().iloc[-1].filter(regex="^p").to_numpy(float)
         for agent, action in enumerate(model.last_actions(0)):
-            units, limit = loss.units[agent, action, 0], loss.limit[agent, action, 0]
-            edge = loss.private_value[agent, 0, 0] - heard[0]
-            assert units * edge >= 0 or abs(edge) < 1 / 8  # a tick: limits are that far apart
-            seen.add((float(units), float(limit)))
-    assert {side for side, _ in seen} >= {-1.0, 1.0}
-    assert len({limit for side, limit in seen if side}) > 2
+            units = float(loss.units[agent, action, 0])
+            edge = loss.worth[agent, 0, 0] - forecast[0]
+            assert units * edge >= 0 or abs(edge) < tick
+            sides.add(units)
+            if units:
+                limits_of_orders.add(float(loss.limit[agent, action, 0]))
+    assert sides >= {-1.0, 1.0}
+    assert len(limits_of_orders) > 2
     assert len(model.trades_frame()) > 0
     assert (model.agents_frame()["guarantee"] == "none").all()
 
 
 @register.agent("book-reader")
 class BookReader(ScriptedAgent):
-    """Notes what it sees, and tries to change it."""
+    """Notes the best bid and the best ask, and tries to change the book."""
 
     def arrive(self) -> None:
-        self.seen: list[tuple[float, float]] = []
+        self.quotes_read: list[tuple[float, float]] = []
 
-    def act(self, forecast: Any, context: Any) -> int:
+    def act(self, forecast: Forecast, context: Context) -> int:
         book = self.book
-        self.seen.append((float(book.bid[0]), float(book.ask[0])))
+        self.quotes_read.append((float(book.bid[0]), float(book.ask[0])))
         for values in (book.bid, book.ask, book.bids, book.asks, book.last, book.prices):
             with pytest.raises(ValueError, match="read-only"):
                 values[...] = 0.0
@@ -459,13 +788,28 @@ class BookReader(ScriptedAgent):
         return 0
 
 
-def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it() -> None:
-    reader = people("orders", 1, 3, "book-reader")
-    model = worlds.played(scenario([reader, TRADERS, MAKERS], {}, rounds=30))
-    quotes = model.quotes_frame()
-    spread = (quotes["ask"] - quotes["bid"]).mean()  # of which one side may be empty
-    assert model.game.market.described()["spread"] == pytest.approx(spread)
-    seen = np.array(model.game.cohorts[0].agents[0].seen)
-    assert np.isnan(seen[0]).all()
-    assert np.array_equal(seen[1:], quotes[["bid", "ask"]].to_numpy()[:-1], equal_nan=True)
-    assert np.isfinite(seen).any(0).all()
+@pytest.fixture(scope="module")
+def market_with_a_reader() -> MarketModel:
+    """Play 30 rounds, in which an agent tries to change the book."""
+    reader = traders("orders", 1, 3, "book-reader")
+    return worlds.played(book_scenario(Case([reader, TRADERS, MAKERS], {}), rounds=30))
+
+
+def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it(
+    market_with_a_reader: MarketModel,
+) -> None:
+    """It reads the quotes at the end of the round before."""
+    quotes = market_with_a_reader.quotes_frame()[["bid", "ask"]].to_numpy()
+    (reader,) = market_with_a_reader.game.cohorts[0].agents
+    quotes_read = np.array(reader.quotes_read)
+    assert np.isnan(quotes_read[0]).all(), "the book is empty before the first round"
+    assert np.array_equal(quotes_read[1:], quotes[:-1], equal_nan=True)
+    assert np.isfinite(quotes_read).any(0).all(), "one side was never quoted"
+
+
+def test_the_spread_is_the_mean_over_rounds_in_which_both_sides_quote(
+    market_with_a_reader: MarketModel,
+) -> None:
+    quotes = market_with_a_reader.quotes_frame()
+    spread = (quotes["ask"] - quotes["bid"]).mean()
+    assert market_with_a_reader.game.market.described()["spread"] == pytest.approx(spread)
