@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import worlds
 from desk import Answer, Call, Refused
 from hypothesis import settings
+from small_scenarios import TomlTable, read_scenario
 from written import Reference
 
 from regretless.market import register
@@ -57,11 +57,11 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     """Play a scenario without a stop; a second call gives the same directory."""
     made: dict[str, Path] = {}
 
-    def call(given: worlds.Raw | str, *assignments: str, log_every: int = 1) -> Path:
+    def call(given: TomlTable | str, *assignments: str, log_every: int = 1) -> Path:
         key = json.dumps([given, assignments, log_every])
         if key not in made:
             made[key] = tmp_path_factory.mktemp("reference") / "logs"
-            run(worlds.told(given, *assignments), Options(made[key], log_every=log_every))
+            run(read_scenario(given, *assignments), Options(made[key], log_every=log_every))
         return made[key]
 
     return call

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-import worlds
+from small_scenarios import read_scenario
 
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.studies.design import read_study
@@ -24,4 +24,4 @@ def market(
     raw = deepcopy(DESIGN.base) | {"rounds": rounds, "seed": seed, "forecaster": forecaster}
     raw["adversary"] = {"outcomes": 3} | adversary
     raw["cohort"] = [raw["cohort"][0] | cohort]
-    return worlds.told(raw)
+    return read_scenario(raw)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_scenarios import NATURE_SCENARIO
 from wheel import HOME, ROOMS
-from worlds import NATURE
 
 pytestmark = pytest.mark.slow
 WHICH = "import regretless.market as m; print(m.__file__)"
@@ -24,7 +24,7 @@ def python(folder: Path, *words: str, **variables: str) -> str:
 
 
 def plays(folder: Path, **variables: str) -> None:
-    (folder / "nature.toml").write_text(NATURE, encoding="utf-8")
+    (folder / "nature.toml").write_text(NATURE_SCENARIO, encoding="utf-8")
     words = ["-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet"]
     python(folder, *words, **variables)
     assert (folder / "logs" / "manifest.json").is_file()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
+from small_scenarios import cohort_table, play_to_end, read_scenario
 
 from regretless import register
 from regretless.agents import ScriptedAgent
@@ -49,7 +49,7 @@ TILTS = [[-1.0], [0.0], [1.0]]
 ONE = BASE | {  # an outcome of one number, in which all losses are linear
     "data": BASE["data"] | {"outcomes": ["a"], "scale": {"a": [0.0, 1.0]}},
     "cohort": [
-        worlds.cohort(own["name"], own["count"], 3, "pair-tilt", parameters={"weights": TILTS})
+        cohort_table(own["name"], own["count"], 3, "pair-tilt", parameters={"weights": TILTS})
         for own in BASE["cohort"]
     ],
 }
@@ -207,9 +207,9 @@ def played(keys: dict[str, Any], **more: Any) -> MarketModel:
     raw = deepcopy(ONE if keys.get("forecaster.events") == "everyone" else BASE) | more
     for key, value in keys.items():
         assign(raw, key, value)
-    scenario = worlds.told(raw, origin=HOME)
+    scenario = read_scenario(raw, origin=HOME)
     check_kept(keys, resolved(scenario.spec))
-    return worlds.played(scenario)
+    return play_to_end(scenario)
 
 
 def check_kept(keys: dict[str, Any], config: dict[str, Any]) -> None:

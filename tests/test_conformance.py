@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from worlds import built_in
+from small_scenarios import built_in_names
 
 from regretless import UserError, load, register
 from regretless.agents.adversaries import Coalition, Leader, Replay
@@ -48,12 +48,12 @@ def outcomes(player: Any, rounds: int, history: History | None = None) -> Array:
 
 
 def of_kind(registry: Any, *kinds: type) -> list[str]:
-    found = {name: registry[name] for name in built_in(registry)}
+    found = {name: registry[name] for name in built_in_names(registry)}
     return [name for name, one in found.items() if isinstance(one, type) and issubclass(one, kinds)]
 
 
 MOTIVATED = of_kind(register.adversary, Leader, Coalition)  # these are in test_strategic
-IMPARTIAL = sorted({*built_in(register.adversary)} - {*MOTIVATED})
+IMPARTIAL = sorted({*built_in_names(register.adversary)} - {*MOTIVATED})
 
 
 @pytest.mark.parametrize("name", [*IMPARTIAL, "replay"])
@@ -94,7 +94,7 @@ def forecasters() -> dict[str, Any]:
         "fixed rate": DecisionSwap(*own, weights="exponential", horizon=50),
         "smooth": SmoothDecisionSwap(*own, eta=20.0),
         "non-linear": NonLinearDecisionSwap([loss], bases.LinearBasis(SIZE), own[1]),
-        **{name: register.forecaster[name](SIZE) for name in built_in(register.forecaster)},
+        **{name: register.forecaster[name](SIZE) for name in built_in_names(register.forecaster)},
     }
 
 
@@ -132,7 +132,7 @@ def test_forecasters_play_their_role_and_resume(name: str) -> None:
 
 def test_baselines_are_what_they_say() -> None:
     rows, smooth = np.random.default_rng(0).random((20, SIZE)), np.full(SIZE, 0.5)
-    made = {name: register.forecaster[name](SIZE) for name in built_in(register.forecaster)}
+    made = {name: register.forecaster[name](SIZE) for name in built_in_names(register.forecaster)}
     for row in rows:
         smooth += 0.1 * (row - smooth)
         for player in made.values():
@@ -145,7 +145,7 @@ def test_baselines_are_what_they_say() -> None:
     assert point["exponential-smoothing"] == pytest.approx(smooth)
 
 
-@pytest.mark.parametrize("name", built_in(register.response))
+@pytest.mark.parametrize("name", built_in_names(register.response))
 def test_responses_play_their_role(name: str) -> None:
     rule = register.response[name](**({"eta": 15.0} if name == "quantal" else {}))
     loss = Linear(-np.random.default_rng(1).dirichlet(np.ones(SIZE), (6, 4)), 1.0)

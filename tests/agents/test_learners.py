@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import worlds
-from hypothesis import given
+from hypothesis import given as drawn
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from small_scenarios import make_scenario
 
 from regretless import UserError, external_regret, register, swap_regret
 from regretless.agents.learners import EXP3, Hedge, TreeSwap
@@ -400,4 +400,4 @@ def test_a_learner_of_ones_own_without_a_name_is_refused() -> None:
     register.learner("nameless")(nameless)
     cohort = {"name": "learners", "utility": "linear", "actions": 3, "response": "nameless"}
     with pytest.raises(UserError, match="learner 'nameless' has no name; add it"):
-        worlds.scenario(cohort).build()
+        make_scenario(own).build()

@@ -6,9 +6,8 @@ import mesa
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
-from numpy.typing import ArrayLike
 from resuming import check_resumes
+from small_scenarios import cohort_table, make_scenario
 
 from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
@@ -57,16 +56,11 @@ class Savers(ScriptedCrowd):
         self.wealth = self.wealth * (1 + self.thrift * (0.5 - losses.min(1)))
 
 
-def market(
-    response: str = "saver", *, settings: worlds.Raw = DRAWN_THRIFT, **keys: object
-) -> MarketModel:
-    """Build a market of six agents of this response and of two best responders."""
-    savers = worlds.cohort("savers", SAVERS, 3, response=response, settings=settings)
-    best_responders = worlds.cohort("others", 2, 3)
-    adversary = {"kind": "cyclic", "outcomes": 2}
-    return worlds.scenario(
-        savers, best_responders, rounds=ROUNDS, adversary=adversary, **keys
-    ).build()
+def market(response: str = "saver", *, settings: Any = None, **keys: Any) -> MarketModel:
+    told = {"thrift": [0.1, 0.9]} if settings is None else settings
+    own = cohort_table("own", 6, 3, response=response, settings=told)
+    keys |= {"rounds": 30, "adversary": {"kind": "cyclic", "outcomes": 2}}
+    return make_scenario(own, cohort_table("others", 2, 3), **keys).build()
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import worlds
-from numpy.typing import ArrayLike
-from worlds import Raw
+from small_scenarios import cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, OutcomeDistribution, UserError, swap_regret
 from regretless.agents import adversaries
@@ -56,25 +54,21 @@ SETTINGS: dict[str, tuple[int, Raw]] = {  # by kind of adversary: outcomes and p
 }
 
 
-def market_of_three_cohorts(
-    adversary: str, outcomes: int, parameters: Raw, **keys: object
-) -> MarketModel:
-    """Build a market of best responders, quantal ones and bandits, of linear losses, in a block."""
-    hard = worlds.cohort("hard", 4, 3, types=2)
-    soft = worlds.cohort("soft", 4, 3, types=3, response="quantal", eta=9.0)
-    bandits = worlds.cohort("bandits", 2, 3, response="exp3")
-    table = {"kind": adversary, "outcomes": outcomes} | parameters
-    return worlds.scenario(hard, soft, bandits, rounds=ROUNDS, adversary=table, **keys).build()
+def mixed(kind: str, outcomes: int, parameters: Any, **keys: Any) -> MarketModel:
+    """Best responders, quantal ones and bandits, of linear losses, in one block."""
+    hard = cohort_table("hard", 4, 3, types=2)
+    soft = cohort_table("soft", 4, 3, types=3, response="quantal", eta=9.0)
+    bandits = cohort_table("bandits", 2, 3, response="exp3")
+    adversary = {"kind": kind, "outcomes": outcomes} | parameters
+    return make_scenario(hard, soft, bandits, rounds=ROUNDS, adversary=adversary, **keys).build()
 
 
 def market_against(player: Adversary, *weights_of_follower: ArrayLike) -> MarketModel:
     """Seat one best responder of each ``weights``, whose actions gain ``w . y``."""
-    cohorts = []
-    for number, weights in enumerate(weights_of_follower):
-        parameters = {"weights": np.asarray(weights).tolist()}
-        cohorts.append(worlds.cohort(f"c{number}", 1, 2, "affine", parameters=parameters))
+    told = [{"weights": np.asarray(own).tolist()} for own in weights]
+    cohorts = [cohort_table(f"c{i}", 1, 2, "affine", parameters=own) for i, own in enumerate(told)]
     nature = {"kind": "iid", "outcomes": player.outcomes}
-    model = worlds.scenario(*cohorts, adversary=nature).build()
+    model = make_scenario(*cohorts, adversary=nature).build()
     model.replace(adversary=player)
     return model
 
@@ -462,10 +456,10 @@ def test_a_regret_maximiser_seals_what_makes_the_worst_regret_greatest(agent: in
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_bound_is_broken_by_an_adversary_that_aims_at_the_regret(seed: int) -> None:
-    growers = worlds.cohort("growers", 5, 4, "ces", parameters={"rho": 0.5})
+def test_no_bound_is_broken_by_who_aims_at_the_regret(seed: int) -> None:
+    own = cohort_table("own", 5, 4, "ces", parameters={"rho": 0.5})
     adversary = {"kind": "regret-maximiser", "outcomes": 2, "grid": 2}
-    model = worlds.played(worlds.scenario(growers, rounds=300, adversary=adversary), seed=seed)
+    model = play_to_end(make_scenario(own, rounds=300, adversary=adversary), seed=seed)
     agents = model.agents_frame()
     for bound in ("bound_from_bias", "bound_from_variation", "bound"):
         assert (agents["decision_swap_regret"] <= agents[bound]).all(), bound

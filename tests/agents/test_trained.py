@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import worlds
 from resuming import check_resumes
+from small_scenarios import read_scenario
 
 from regretless import MarketModel, UserError, register
 from regretless.agents.adversaries.learned import SEARCHES, Planned, Search
@@ -23,27 +23,8 @@ GAME_OF_DENG: worlds.Raw = {
 }
 
 
-def share_of_right_draws(plans: Array) -> Array:
-    """Pay plans (n, 4, 1, 2) for outcome 0 in the first half and outcome 1 in the second."""
-    right = plans[:, :2, 0, 0].sum(1) + plans[:, 2:, 0, 1].sum(1)
-    return np.asarray(right / 4)
-
-
-def started_search(name: str, seed: int) -> Search:
-    """Return a search for plans of four phases, one row and two outcomes."""
-    return SEARCHES[name]((4, 1, 2), stream(seed, "search"), payoff_range=(0.0, 1.0))
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_finds_the_plan_that_pays_though_payoffs_are_noisy(name: str, seed: int) -> None:
-    search = started_search(name, seed)
-    noise = stream(seed, "noise")
-    for _ in range(PLANS_TRIED[name] // search.generation):
-        plans = search.propose()
-        payoffs = share_of_right_draws(plans) + noise.normal(0, 0.05, len(plans))
-        search.feedback(np.clip(payoffs, 0, 1))
-    assert share_of_right_draws(search.best()[None])[0] > 0.95
+def market(adversary: dict[str, Any], **keys: Any) -> Any:
+    return read_scenario(DENG | {"adversary": adversary} | keys).build(seed=5)
 
 
 @pytest.mark.parametrize("name", SEARCHES)

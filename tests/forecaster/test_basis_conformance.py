@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from worlds import built_in
+from small_scenarios import built_in_names
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
@@ -276,7 +276,7 @@ def test_every_exported_basis_has_a_case() -> None:
     assert {*bases.__all__} <= {type(case.basis).__name__ for case in CASES.values()}
 
 
-@pytest.mark.parametrize("kind", built_in(register.basis))
+@pytest.mark.parametrize("kind", built_in_names(register.basis))
 def test_a_registered_basis_serves_a_family_as_it_declares(kind: str) -> None:
     """Made from the losses, for the families that it accepts; whoever registers one is tested."""
     served = 0

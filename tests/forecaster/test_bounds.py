@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
+from small_scenarios import play_to_end
 from streams import STREAMS, market
 
 from regretless import Adversary, DecisionSwap, LastValue, MarketModel, register
@@ -30,7 +30,7 @@ from regretless.market.records import OutcomeDistribution
 
 def played(stream: str, rounds: int, seed: int, **forecaster: Any) -> MarketModel:
     made = market(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
-    return worlds.played(made, log_every=rounds)
+    return play_to_end(made, log_every=rounds)
 
 
 def check_regrets(agents: Any) -> None:
@@ -199,7 +199,7 @@ def test_the_bound_grows_like_the_root_of_the_delay() -> None:
 
 @pytest.mark.parametrize("stream", ["adaptive", "switching"])
 def test_who_comes_and_goes_is_promised_the_sum_over_turns(stream: str) -> None:
-    model = worlds.played(market(STREAMS[stream], {"delay": 2}, rounds=200, seed=0, exit_rate=0.02))
+    model = play_to_end(market(STREAMS[stream], {"delay": 2}, rounds=200, seed=0, exit_rate=0.02))
     check_regrets(model.agents_frame())
     assert (model.agents_frame()["left"] < 200).any()
     (promise,) = model.guarantees
@@ -343,7 +343,7 @@ def test_a_run_may_be_stopped_whenever_it_pleases(stream: str) -> None:
 def test_biases_as_drawn_stay_below_their_bound() -> None:
     """Calibration of what was broadcast: decision events' realised biases, round by round."""
     for seed in range(4):
-        model = worlds.played(market(STREAMS["adaptive"], {}, rounds=150, seed=seed))
+        model = play_to_end(market(STREAMS["adaptive"], {}, rounds=150, seed=seed))
         player, basis = model.game.blocks[0].forecaster, model.game.blocks[0].basis
         rows, table = player.events.rows, model.biases_frame()
         forecasts = model.forecasts_frame().query("drawn").filter(like="p_").to_numpy()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
+from small_scenarios import cohort_table, make_scenario
 
 from regretless import MarketModel
 from regretless.forecaster.events.cover import clustered, distance, paper_gamma, snapped
@@ -100,13 +100,13 @@ def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> 
 
 def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
     own = {"parameters": PARAMETERS.get(utility, {})} | ({"cover": cover} if cover else {})
-    return worlds.cohort(utility, 12, 3, utility, **own) | keys
+    return cohort_table(utility, 12, 3, utility, **own) | keys
 
 
 def market(*cohorts: dict[str, Any]) -> MarketModel:
     """Build a market of two goods against the breaker."""
     adversary = {"kind": "anti-forecast", "outcomes": 2, "strength": 0.7}
-    made = worlds.scenario(*cohorts, rounds=ROUNDS, seed=4, adversary=adversary)
+    made = make_scenario(*cohorts, rounds=ROUNDS, seed=4, adversary=adversary)
     return made.build(log_every=ROUNDS)
 
 

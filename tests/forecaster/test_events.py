@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
 from hypothesis import given
 from hypothesis import strategies as st
+from small_scenarios import cohort_table, make_scenario, read_scenario
 from streams import DESIGN, STREAMS
 from weighing import adaptive
 
@@ -157,9 +157,9 @@ def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     assert (inside.a_priori(weights, policies=5) == inside.a_priori(weights)).all()
     assert (inside.a_priori(weights) < bounds.CoordinateBound(*given).a_priori(weights)).all()
     cells = {"kind": "lipschitz-grid", "error": 0.05}
-    shops = worlds.cohort("shops", 5, 4, "newsvendor", basis=cells)
+    shops = cohort_table("shops", 5, 4, "newsvendor", basis=cells)
     nature, table = {"kind": "iid", "outcomes": 1}, {"kind": "decision-swap", "events": "losses"}
-    model = worlds.scenario(shops, adversary=nature, forecaster=table).build()
+    model = make_scenario(shops, adversary=nature, forecaster=table).build()
     events: Any = model.game.blocks[0].forecaster.instances[0].events
     assert events.within == pytest.approx(2 + 4 * 0.05)
 
@@ -306,7 +306,7 @@ def market(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
     raw = dict(DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
     raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
     raw["forecaster"] = {"intervals": True} | forecaster
-    return worlds.told(raw, origin=DESIGN.origin).build(log_every=rounds)
+    return read_scenario(raw, origin=DESIGN.origin).build(log_every=rounds)
 
 
 KEYS: list[dict[str, Any]] = [

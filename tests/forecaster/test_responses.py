@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import streams
-import worlds
 from hypothesis import given
 from hypothesis import strategies as st
+from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, SmoothDecisionSwap, UserError, register
 from regretless.agents.responses import BestResponse, ExpectedLoss
@@ -48,7 +48,7 @@ class Sparsemax(BestResponse):
 def streamed(stream: str, **cohort: Any) -> MarketModel:
     """Play the market of `python -m paper streams` with another cohort."""
     made = streams.market(streams.STREAMS[stream], {}, rounds=300, seed=0, **cohort)
-    return worlds.played(made, log_every=300)
+    return play_to_end(made, log_every=300)
 
 
 def kept(agents: Any) -> bool:
@@ -188,24 +188,24 @@ def check_ensembles(basis: Basis, mixture: Mixture) -> None:
         assert mean == pytest.approx(point, abs=1e-9)
 
 
-def cohort(utility: str, response: str = "ensemble", **keys: Any) -> worlds.Raw:
-    return worlds.cohort(utility, 6, 4, utility, response=response) | keys
+def cohort(utility: str, response: str = "ensemble", **keys: Any) -> TomlTable:
+    return cohort_table(utility, 6, 4, utility, response=response) | keys
 
 
-def cara(response: str = "ensemble", **keys: Any) -> worlds.Raw:
+def cara(response: str = "ensemble", **keys: Any) -> TomlTable:
     return cohort("cara", response, parameters={"risk_aversion": [1.0, 4.0]}, **keys)
 
 
-def sums(name: str, response: str = "ensemble", **keys: Any) -> worlds.Raw:
+def sums(name: str, response: str = "ensemble", **keys: Any) -> TomlTable:
     return cohort("ces", response, name=name, parameters={"rho": 0.5, "v": 1.0}, **keys)
 
 
 def market(*cohorts: Any, adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any) -> Any:
     keys = {"seed": 1, "adversary": {"kind": adversary, "outcomes": outcomes}} | keys
-    return worlds.scenario(*cohorts, **keys).build(log_every=1000)
+    return make_scenario(*cohorts, **keys).build(log_every=1000)
 
 
-def agents(*cohorts: worlds.Raw, **keys: Any) -> Any:
+def agents(*cohorts: TomlTable, **keys: Any) -> Any:
     """Return the agents after a run, who share a block."""
     model = market(*cohorts, **keys)
     model.run()

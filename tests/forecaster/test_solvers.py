@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import worlds
 from hypothesis import given
 from hypothesis import strategies as st
+from small_scenarios import cohort_table, make_scenario, play_to_end, read_catalogue_scenario
 
 from regretless.forecaster import ProtectedLosses, UnbiasedPrediction, VectorEvents, bases
 from regretless.forecaster.events.loss_table import LossTable
@@ -331,7 +331,9 @@ def check_promises(model: MarketModel) -> None:
 def test_of_two_equilibria_it_chooses_as_its_objective_says(objective: str, queue: int) -> None:
     """Before the bank everybody queued a round ago; certificates and bounds hold nevertheless."""
     told = "rounds=25", "market.start=1.0", "cohort.depositors.count=10"
-    model = worlds.played(worlds.lean("bank-run", *told, f"forecaster.objective={objective}"))
+    model = play_to_end(
+        read_catalogue_scenario("bank-run", *told, f"forecaster.objective={objective}")
+    )
     rounds = model.rounds_frame()
     assert abs(rounds["y_0"].iloc[-1] - queue) < (0.1 if queue else 0.5)
     assert (rounds["certificate"] <= [tolerance_at(t) + 1e-8 for t in range(1, 26)]).all()
@@ -342,17 +344,17 @@ def test_of_two_equilibria_it_chooses_as_its_objective_says(objective: str, queu
 def test_a_wish_is_no_knowledge(payoff: Any) -> None:
     """Who knew the guilty third of 300 cases could have two thirds convicted; a wish cannot."""
     told = {"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]}
-    judges = worlds.cohort("judges", 5, ["acquit", "convict"], "affine", parameters=told)
+    judges = cohort_table("judges", 5, ["acquit", "convict"], "affine", parameters=told)
     given = {"adversary": {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}}
     given |= {"forecaster": {"kind": "decision-swap", "objective": {"judges": payoff}}}
-    model = worlds.played(worlds.scenario(judges, rounds=300, **given), seed=1)
+    model = play_to_end(make_scenario(judges, rounds=300, **given), seed=1)
     assert model.game.cohorts[0].ledger.count[:, 1].sum() <= 5 * 300 / 5
     check_promises(model)
 
 
 def test_agents_who_draw_for_themselves_are_left_out_of_an_objective_which_a_line_says() -> None:
-    cohorts = worlds.cohort("own", 4, 3, response="private"), worlds.cohort("other", 4, 3)
-    notes = worlds.scenario(*cohorts, forecaster={"objective": "welfare"}).build().notes
+    cohorts = cohort_table("own", 4, 3, response="private"), cohort_table("other", 4, 3)
+    notes = make_scenario(*cohorts, forecaster={"objective": "welfare"}).build().notes
     assert ["own" in note for note in notes if "leaves them out" in note] == [True]
 
 
@@ -377,11 +379,11 @@ def test_projection_is_onto_the_box_or_the_simplex() -> None:
 def test_welfare_leaves_out_learners_whose_losses_no_block_spans() -> None:
     """They hear no forecast, so nothing is expected of them at a prediction, and a line says so."""
     risks = {"risk_aversion": 2.0, "weights": [[0.7, 0.3], [0.2, 0.8]]}
-    learners = worlds.cohort("learners", 4, 2, "cara", parameters=risks, response="hedge")
-    followers = worlds.cohort("followers", 4, 2)
+    learners = cohort_table("learners", 4, 2, "cara", parameters=risks, response="hedge")
+    followers = cohort_table("followers", 4, 2)
     adversary = {"kind": "iid", "outcomes": 2}
     told = {"forecaster": {"objective": "welfare"}, "adversary": adversary, "rounds": 6}
-    model = worlds.played(worlds.scenario(learners, followers, **told))
+    model = play_to_end(make_scenario(learners, followers, **told))
     assert model.played == 6
     left_out = [note for note in model.notes if "leaves them out" in note]
     assert left_out == [

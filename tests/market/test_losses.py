@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
+from small_scenarios import cohort_table, make_scenario, play_to_end
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses import (
@@ -770,9 +770,8 @@ def test_the_simplex_draws_what_is_outside_to_the_nearest_of_its_points() -> Non
 
 
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
-    traders = worlds.cohort("traders", 5, 3)
-    scenario = worlds.scenario(traders, rounds=200, space={"vertices": TRIANGLE})
-    model = worlds.played(scenario)
+    traders, space = cohort_table("traders", 5, 3), {"vertices": TRIANGLE}
+    model = play_to_end(make_scenario(traders, rounds=200, space=space))
     outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     assert (outcomes.sum(1) <= 1 + 1e-9).all()
     agents = model.agents_frame()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import worlds
+from small_scenarios import cohort_table, make_scenario
 
 from regretless import MarketModel, register
 from regretless.market.core.arrays import Array
@@ -67,12 +67,10 @@ class WrongToll(Toll):
 
 def toll_market(kind: str, outcome: float = 0.2, **keys: object) -> MarketModel:
     """Build a market in which every outcome is the same number."""
-    travellers = worlds.cohort("travellers", 4, ACTIONS, "linear") | keys
+    travellers = cohort_table("travellers", 4, ACTIONS, "linear") | keys
     adversary = {"kind": "iid", "outcomes": 1}
     market = {"kind": kind, "outcome": outcome}
-    return worlds.scenario(
-        travellers, adversary=adversary, market=market, rounds=60, seed=3
-    ).build()
+    return make_scenario(travellers, adversary=adversary, market=market, rounds=60, seed=3).build()
 
 
 RESPONSES: list[worlds.Raw] = [

@@ -13,33 +13,31 @@ import mesa
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
+from small_scenarios import (
+    NATURE_SCENARIO,
+    TomlTable,
+    cohort_table,
+    make_scenario,
+    play_to_end,
+    read_scenario,
+)
 
 from regretless import MarketModel, UserError, load
 from regretless.market.core import checkpoint
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.logs.branch_gains import gains
 
-COHORTS = (
-    worlds.cohort("soft", 3, 3, response="quantal", eta=5.0),  # agents 1 to 3
-    worlds.cohort("own", 4, 3, types=2),  # agents 4 to 7
-    worlds.cohort("wise", 3, 3, response="exp3"),
-    worlds.cohort("alone", 3, 3, response="private"),
+PEOPLE = (
+    cohort_table("soft", 3, 3, response="quantal", eta=5.0),
+    cohort_table("own", 4, 3, types=2),
+    cohort_table("wise", 3, 3, response="exp3"),
+    cohort_table("alone", 3, 3, response="private"),
 )
 
 
-def market(
-    *,
-    apart: bool = True,
-    played: int = 10,
-    seed: int | None = None,
-    rounds: int = 40,
-    **keys: object,
-) -> MarketModel:
-    """Build a market of all kinds of agents and play some of its rounds."""
-    adversary = {"kind": "drifting", "outcomes": 2}
-    scenario = worlds.scenario(*COHORTS, rounds=rounds, adversary=adversary, **keys)
-    model = scenario.build(seed=seed, apart=apart)
+def market(*, apart: bool = True, played: int = 10, seed: Any = None, **keys: Any) -> MarketModel:
+    given = {"rounds": 40, "adversary": {"kind": "drifting", "outcomes": 2}} | keys
+    model = make_scenario(*PEOPLE, **given).build(seed=seed, apart=apart)
     model.run(played)
     return model
 
@@ -176,19 +174,18 @@ def test_a_batch_run_of_mesa_plays_what_a_run_plays() -> None:
 
 def test_models_leave_nothing_behind() -> None:
     """Mesa's own numbering of agents keeps every model: 105 kB each of this size."""
-    scenario = worlds.told(worlds.NATURE, "rounds=2", "cohort.farmers.actions=6")
-    worlds.played(scenario).agents_frame()  # what is imported is imported before
-    references = []
-    bytes_held = []
+    given = read_scenario(NATURE_SCENARIO, "rounds=2", "cohort.farmers.actions=6")
+    held, left = [], []
+    play_to_end(given).agents_frame()  # what is imported is imported before
     tracemalloc.start()
-    for _ in range(2):
-        for seed in range(3):
-            model = worlds.played(scenario, seed=seed)
-            model.agents_frame()
-            references.append(weakref.ref(model))
-            del model
-        gc.collect()
-        bytes_held.append(tracemalloc.get_traced_memory()[0])
+    for seed in range(6):
+        model = play_to_end(given, seed=seed)
+        model.agents_frame()
+        left.append(weakref.ref(model))
+        del model
+        if seed % 3 == 2:
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     models_alive = sum(reference() is not None for reference in references)
     assert models_alive == 0
@@ -199,7 +196,7 @@ def test_models_leave_nothing_behind() -> None:
     "keys", [{}, {"market": {"impact": 0.4, "feedback": "same-round"}}], ids=["alone", "market"]
 )
 @pytest.mark.parametrize("played", [0, 10])
-def test_a_branch_without_changes_goes_on_to_the_same_bytes(played: int, keys: worlds.Raw) -> None:
+def test_a_branch_without_changes_goes_on_to_the_same_bytes(played: int, keys: TomlTable) -> None:
     trunk = market(played=played, **keys)
     branch = trunk.branch()
     trunk.run()

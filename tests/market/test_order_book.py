@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-import worlds
+from log_measures import mean_loss_and_regrets
+from small_scenarios import TomlTable, play_to_end, read_scenario
 from written import Reference
 
 from regretless import MarketModel, load, register
@@ -256,43 +257,45 @@ class PlainBook:
         return depth
 
 
-def traders(
-    utility: str, count: int, actions: int, response: str, **parameters: object
-) -> worlds.Raw:
-    """Return the keys of a cohort but for its name."""
-    return {
-        "utility": utility,
-        "count": count,
-        "actions": actions,
-        "response": response,
-        "parameters": parameters,
+def people(utility: str, count: int, actions: int, response: str, **parameters: Any) -> TomlTable:
+    own = {"utility": utility, "count": count, "actions": actions, "response": response}
+    return own | {"parameters": parameters}
+
+
+MENU = [[0, 0, 0, 0, 0, 0], [1, 0.5, 0, -1, 0.75, 0], [2, 0.625, 0, 1, 0.25, 0]]
+MENU += [[1, 0.75, 0, -2, 0.375, 0], [0, 0.9, 0, 0, 0.2, 0]]
+TWO = [[0, 0, 0] * 2, [1, 0.5, 0, -1, 0.5, 1], [1, 0.625, 1, -1, 0.375, 0], [2, 1.0, 0, 1, 0.5, 1]]
+GRID = {"value": [0.2, 0.9], "low": 0.125, "high": 0.875}
+TRADERS = people("orders", 4, 15, "exp3", **GRID)
+MAKERS = people("quotes", 2, 5, "hedge", value=0.5, size=2.0, high=1.0)
+TAKERS = people("orders", 2, 3, "hedge", common=1.0, size=3.0, rests=False)
+KEEPERS = people("orders", 2, 5, "exp3", value=0.6, menu=MENU, keeps=True, most=6.0)
+PAIRS = people("orders", 4, 4, "exp3", value=[0.3, 0.8], menu=TWO)
+FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
+DEAR = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
+CASES: dict[str, tuple[list[TomlTable], TomlTable, int]] = {
+    "fees": ([TRADERS, MAKERS], FEES, 1),
+    "makers first": ([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}}, 1),
+    "poor": ([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | DEAR, 1),
+    "kept": ([KEEPERS, TRADERS, TAKERS], {"expires": 3} | FEES, 1),
+    "short": ([MAKERS, TAKERS], {"expires": 1, "refresh": 4}, 1),
+    "two goods": ([PAIRS, PAIRS], {"stock": [3.0, 2.0]} | FEES, 2),
+    "news": ([MAKERS, TAKERS, TRADERS], {"centre": "news", "hold": {"cohort 0": 9.0}}, 1),
+    "latecomers": ([TRADERS, MAKERS | {"enters": 4, "exits": 9}], {}, 1),
+    "lots": ([KEEPERS, TRADERS, MAKERS], {"lots": 4}, 1),
+}
+
+
+def raw(cohorts: list[TomlTable], market: TomlTable, goods: int = 1, rounds: int = 11) -> Any:
+    own = [{"name": f"cohort {i}"} | cohort for i, cohort in enumerate(cohorts)]
+    return {"name": "book", "rounds": rounds, "seed": 4, "cohort": own} | {
+        "adversary": {"kind": "iid", "outcomes": goods},
+        "market": {"kind": "order-book", "cash": 8.0, "stock": 8.0, "ticks": 8} | market,
     }
 
 
-# Rows of a menu are actions: units, limit and asset of each order of an action.
-MENU = [
-    [0, 0, 0, 0, 0, 0],
-    [1, 0.5, 0, -1, 0.75, 0],
-    [2, 0.625, 0, 1, 0.25, 0],
-    [1, 0.75, 0, -2, 0.375, 0],
-    [0, 0.9, 0, 0, 0.2, 0],
-]
-MENU_OF_TWO_GOODS = [
-    [0, 0, 0, 0, 0, 0],
-    [1, 0.5, 0, -1, 0.5, 1],
-    [1, 0.625, 1, -1, 0.375, 0],
-    [2, 1.0, 0, 1, 0.5, 1],
-]
-VALUES = {"value": [0.2, 0.9], "low": 0.125, "high": 0.875}
-TRADERS = traders("orders", 4, 15, "exp3", **VALUES)
-MAKERS = traders("quotes", 2, 5, "hedge", value=0.5, size=2.0, high=1.0)
-TAKERS = traders("orders", 2, 3, "hedge", common=1.0, size=3.0, rests=False)
-KEEPERS = traders("orders", 2, 5, "exp3", value=0.6, menu=MENU, keeps=True, most=6.0)
-PAIRS = traders("orders", 4, 4, "exp3", value=[0.3, 0.8], menu=MENU_OF_TWO_GOODS)
-MAKER_FEE = -1 / 128
-TAKER_FEE = 1 / 64
-FEES = {"maker_fee": MAKER_FEE, "taker_fee": TAKER_FEE}
-DEAR_FEES = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
+def scenario(*given: Any, **keys: Any) -> Any:
+    return read_scenario(raw(*given, **keys))
 
 
 class Case(NamedTuple):
@@ -530,18 +533,24 @@ def played_beside(case_name: str, matching: str) -> BesideRun:
         for cohort in model.game.cohorts:
             strategies.extend(cohort.learner.play())
         gains, actions = beside.step()
-        for agent, (loss, row) in enumerate(beside.agents):
-            if actions[agent] < 0:
-                continue
-            losses = (-np.array(gains[agent]) - loss.unit_offset[row]) / loss.unit_scale[row]
-            one_hot = np.eye(len(losses))[actions[agent]]
-            play = one_hot if is_bandit[agent] else strategies[agent]
-            log = logs.setdefault(agent, AgentLog([], []))
-            log.losses.append(losses)
-            log.play.append(play)
-        rounds.append(compare(beside))
-    trades += len(model.trades_frame())
-    return BesideRun(model, beside.book, initial_totals, rounds, logs, trades)
+        for i, (loss, at) in enumerate(beside.losses):
+            if actions[i] >= 0:
+                row = (-np.array(gains[i]) - loss.unit_offset[at]) / loss.unit_scale[at]
+                own = np.eye(len(row))[actions[i]] if bandit[i] else played[i]
+                logs.setdefault(i, []).append((row, own))
+        beside.check()
+        assert (model.game.market.accounts.totals() == total).all()
+    frame, spread = model.agents_frame(), 0.0
+    for i, rows in logs.items():
+        log = [np.array(part) for part in zip(*rows, strict=True)]
+        spread += log[0].std(0).sum()
+        found = frame.loc[i, ["external_regret", "swap_regret"]].to_numpy(float)
+        assert found == pytest.approx(mean_loss_and_regrets(*log)[1:3], abs=1e-12)
+    assert spread > 0
+    assert trades + len(model.trades_frame()) > 5
+    refused = model.game.market.described()["refused"] * model.rounds
+    assert refused == pytest.approx(beside.book.refused)
+    assert refused > 0 or case != "poor"
 
 
 every_matching = pytest.mark.parametrize("matching", ["continuous", "batch"])
@@ -788,28 +797,13 @@ class BookReader(ScriptedAgent):
         return 0
 
 
-@pytest.fixture(scope="module")
-def market_with_a_reader() -> MarketModel:
-    """Play 30 rounds, in which an agent tries to change the book."""
-    reader = traders("orders", 1, 3, "book-reader")
-    return worlds.played(book_scenario(Case([reader, TRADERS, MAKERS], {}), rounds=30))
-
-
-def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it(
-    market_with_a_reader: MarketModel,
-) -> None:
-    """It reads the quotes at the end of the round before."""
-    quotes = market_with_a_reader.quotes_frame()[["bid", "ask"]].to_numpy()
-    (reader,) = market_with_a_reader.game.cohorts[0].agents
-    quotes_read = np.array(reader.quotes_read)
-    assert np.isnan(quotes_read[0]).all(), "the book is empty before the first round"
-    assert np.array_equal(quotes_read[1:], quotes[:-1], equal_nan=True)
-    assert np.isfinite(quotes_read).any(0).all(), "one side was never quoted"
-
-
-def test_the_spread_is_the_mean_over_rounds_in_which_both_sides_quote(
-    market_with_a_reader: MarketModel,
-) -> None:
-    quotes = market_with_a_reader.quotes_frame()
-    spread = (quotes["ask"] - quotes["bid"]).mean()
-    assert market_with_a_reader.game.market.described()["spread"] == pytest.approx(spread)
+def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it() -> None:
+    reader = people("orders", 1, 3, "book-reader")
+    model = play_to_end(scenario([reader, TRADERS, MAKERS], {}, rounds=30))
+    quotes = model.quotes_frame()
+    spread = (quotes["ask"] - quotes["bid"]).mean()  # of which one side may be empty
+    assert model.game.market.described()["spread"] == pytest.approx(spread)
+    seen = np.array(model.game.cohorts[0].agents[0].seen)
+    assert np.isnan(seen[0]).all()
+    assert np.array_equal(seen[1:], quotes[["bid", "ask"]].to_numpy()[:-1], equal_nan=True)
+    assert np.isfinite(seen).any(0).all()

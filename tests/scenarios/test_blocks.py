@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
-from worlds import built_in
+from small_scenarios import TomlTable, built_in_names, cohort_table, make_scenario
 
 from regretless.agents.utilities import forms
 from regretless.forecaster.bases.default import natural_kind
@@ -14,7 +13,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 
 # Every utility with parameters that give it a basis of its own.
-UTILITIES: dict[str, tuple[str, worlds.Raw]] = {
+UTILITIES: dict[str, tuple[str, TomlTable]] = {
     "linear": ("linear", {}),
     "additive": ("ces", {"rho": {"choices": [0.3, 0.6, 1.0]}}),
     "ces": ("ces", {"rho": [0.3, 0.9], "v": 1.0}),
@@ -30,17 +29,17 @@ UTILITIES: dict[str, tuple[str, worlds.Raw]] = {
 EIGHT = "linear ces cobb-douglas leontief cara mean-variance newsvendor lp-target"
 
 
-def cohort(utility: str, **keys: Any) -> worlds.Raw:
+def cohort(utility: str, **keys: Any) -> TomlTable:
     name, parameters = UTILITIES[utility]
-    return worlds.cohort(utility, 3, 3, name, parameters=parameters) | keys
+    return cohort_table(utility, 3, 3, name, parameters=parameters) | keys
 
 
-def market(*cohorts: worlds.Raw, outcomes: int = 2, rounds: int = 5) -> MarketModel:
+def market(*cohorts: TomlTable, outcomes: int = 2, rounds: int = 5) -> MarketModel:
     adversary = {"kind": "anti-forecast", "outcomes": outcomes, "strength": 0.5}
-    return worlds.scenario(*cohorts, rounds=rounds, adversary=adversary).build(log_every=rounds)
+    return make_scenario(*cohorts, rounds=rounds, adversary=adversary).build(log_every=rounds)
 
 
-def attempt(*cohorts: worlds.Raw) -> MarketModel | str:
+def attempt(*cohorts: TomlTable) -> MarketModel | str:
     try:
         return market(*cohorts)
     except UserError as error:
@@ -114,13 +113,13 @@ def test_every_form_has_its_natural_basis() -> None:
     assert seen == {part.form for part in (*sums, *others, losses.Convex1D)}
 
 
-def floored(name: str, floor: float, **keys: Any) -> worlds.Raw:
+def floored(name: str, floor: float, **keys: Any) -> TomlTable:
     return cohort("cobb-douglas", name=name, parameters={"y_min": floor}, **keys)
 
 
 SQUARE = cohort("ces", name="square", parameters={"rho": 1.0, "v": 3.0})
 Groups = list[tuple[str, list[str]]]
-GROUPS: dict[str, tuple[list[worlds.Raw], Groups]] = {
+GROUPS: dict[str, tuple[list[TomlTable], Groups]] = {
     "logarithms above one floor, above another, and wealth itself": (
         [floored("a", 0.01), floored("b", 0.05), floored("c", 0.01), cohort("cara")],
         [("chebyshev-1", ["a", "c"]), ("chebyshev-2", ["b"]), ("chebyshev-3", ["cara"])],
@@ -168,7 +167,7 @@ FEW = {"ramps": ["cobb-douglas"], "exact": ["ces"], "reduced": ["leontief"]}  # 
 FEW["lipschitz-grid"] = ["lp-target"]
 
 
-@pytest.mark.parametrize("kind", built_in(register.basis))
+@pytest.mark.parametrize("kind", built_in_names(register.basis))
 def test_a_kind_serves_the_losses_or_says_in_one_line_that_it_does_not(kind: str) -> None:
     """Nothing but a UserError, which names the cohort."""
     served = []

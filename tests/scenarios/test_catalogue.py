@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
-from worlds import built_in
+from small_scenarios import built_in_names, play_to_end, read_catalogue_scenario, read_scenario
 
 from regretless.forecaster.models import PANEL
 from regretless.market import register
@@ -36,7 +35,7 @@ def test_a_description_is_of_the_file_as_it_stands() -> None:
 
 
 def test_no_grower_would_have_gained_a_hundredth() -> None:
-    model = worlds.played(load("crop-choice"), log_every=500)
+    model = play_to_end(load("crop-choice"), log_every=500)
     agents = model.agents_frame()
     regret = agents["decision_swap_regret"]
     assert len(agents) == 200
@@ -68,11 +67,11 @@ def test_every_built_in_name_is_used() -> None:
     """A basis is also in use where it is the default of a cohort."""
     kinds = "utility", "response", "learner", "agent", "adversary", "forecaster", "policy"
     registries = [getattr(register, kind) for kind in (*kinds, "market", "basis")]
-    wanted = {*FEEDBACKS}.union(*map(built_in, registries)) - UNNAMED
+    wanted = {*FEEDBACKS}.union(*map(built_in_names, registries)) - UNNAMED
     text = "".join(path.read_text(encoding="utf-8") for path in catalogue().values())
     for name in ("consumers", "mixed-bazaar"):
         few = [f"cohort.{own.name}.count=3" for own in load(name).spec.cohort]
-        text += "".join(f'"{b.name}"' for b in worlds.told(name, *few).build().game.blocks)
+        text += "".join(f'"{b.name}"' for b in read_scenario(name, *few).build().game.blocks)
     assert [name for name in sorted(wanted) if f'"{name}"' not in text] == []
 
 
@@ -107,7 +106,7 @@ JOINED: dict[str, Callable[[float, float], float]] = {" - ": sub, " min ": min, 
 @cache
 def instead(name: str, change: str) -> Tables:
     """Play a named scenario at its own size with one key or table replaced."""
-    model = worlds.played(worlds.lean(name, CHANGES[change]), log_every=10**6)
+    model = play_to_end(read_catalogue_scenario(name, CHANGES[change]), log_every=10**6)
     market = {} if model.game.market is None else model.game.market.described()
     return {"agents": model.agents_frame(), "rounds": model.rounds_frame(), "market": market}
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from desk import Answer, Call, Refused
-from worlds import NATURE
+from small_scenarios import NATURE_SCENARIO
 from written import files, manifest, tables
 
 import regretless
@@ -46,12 +46,12 @@ FILES = {
     "prices": PRICES,
     "prices.parquet": PRICES,
     "market.toml": f"seed = 3\n{(HOME / 'market.toml').read_text(encoding='utf-8')}",
-    "nature.toml": f"\ufeff{NATURE}",  # a file may begin with a byte order mark
+    "nature.toml": f"\ufeff{NATURE_SCENARIO}",  # a file may begin with a byte order mark
     "malformed.toml": "rounds = \n",
     "binary.toml": "\udcff",
-    "deep.toml": f"{'a.' * 300}b = 1\n{NATURE}",
-    "huge.toml": NATURE.replace("20", "9" * 5000),
-    "bell.toml": f'policy."a\\u0007".kind = "steps"\n{NATURE}',
+    "deep.toml": f"{'a.' * 300}b = 1\n{NATURE_SCENARIO}",
+    "huge.toml": NATURE_SCENARIO.replace("20", "9" * 5000),
+    "bell.toml": f'policy."a\\u0007".kind = "steps"\n{NATURE_SCENARIO}',
     "unparsed.py": "def f(:\n",
     "taken.py": 'from regretless.market import register\nregister.utility("linear")(print)\n',
     "regretless.py": MINE,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import worlds
+from small_scenarios import NATURE_SCENARIO, read_scenario, write_study
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
@@ -75,9 +75,9 @@ def general(column: str) -> str:
 
 def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
     for name, setting in PLAYED.items():
-        run(worlds.told(name, setting), Options(tmp_path / name))
-    run(worlds.told(worlds.NATURE, *OWN), Options(tmp_path / "own"))
-    conduct(worlds.study(tmp_path, STUDY), StudyOptions(tmp_path / "study", jobs=1))
+        run(read_scenario(name, setting), Options(tmp_path / name))
+    run(read_scenario(NATURE_SCENARIO, *OWN), Options(tmp_path / "own"))
+    conduct(write_study(tmp_path, STUDY), StudyOptions(tmp_path / "study", jobs=1))
     found: dict[str, set[str]] = {}
     for file in tmp_path.rglob("*.parquet"):
         columns = {general(column) for column in pd.read_parquet(file, partitioning=None)}

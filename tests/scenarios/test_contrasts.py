@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from worlds import NATURE, study
+from small_scenarios import NATURE_SCENARIO, write_study
 
 from regretless.market.core.errors import UserError
 from regretless.market.regret.inference import critical, holm
@@ -298,7 +297,7 @@ def tables(sample: drawn.SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.Data
 
 
 def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path: Path) -> None:
-    found = study(tmp_path, STUDY, NATURE)
+    found = write_study(tmp_path, STUDY, NATURE_SCENARIO)
     rows = pd.DataFrame(found.parameters())
     assert len(found) == 16
     assert rows["seed"].tolist() == list(range(16))
@@ -370,7 +369,7 @@ def test_a_sampled_study_is_played_and_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = STUDY + '[sample.targets]\n"farmers.mean_loss" = 0.5\n'
-    design = study(tmp_path, text, NATURE).sized(rounds=5, seeds=1)
+    design = write_study(tmp_path, text, NATURE_SCENARIO).sized(rounds=5, seeds=1)
     played = conduct(design, Options(tmp_path / "out", jobs=1))
     names = ("effects", "sensitivity", "calibration")
     effects, found, fitted = (pd.read_parquet(played.path / f"{name}.parquet") for name in names)

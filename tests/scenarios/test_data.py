@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tomli_w
-import worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_scenarios import cohort_table, make_scenario, play_to_end, read_scenario, write_study
 
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
@@ -153,9 +153,9 @@ def test_the_last_value_is_carried_forward_or_the_row_dropped(tmp_path: Path) ->
 def test_the_logs_carry_the_index_as_written(form: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("day,y\n2012-01-01,1\n007,0\n,0\n", encoding="utf-8")
     data = {"file": "t.csv", "outcomes": ["y"], "index": "day"}
-    own = worlds.scenario(worlds.cohort("few", 1), rounds=4, data=data, origin=tmp_path)
+    own = make_scenario(cohort_table("few", 1), rounds=4, data=data, origin=tmp_path)
     run(own, Options(tmp_path / "logs", form))
-    for rounds in (read_run(tmp_path / "logs")[1]["rounds"], worlds.played(own).rounds_frame()):
+    for rounds in (read_run(tmp_path / "logs")[1]["rounds"], play_to_end(own).rounds_frame()):
         assert list(rounds)[:3] == ["round", "day", "y_0"]
         assert rounds["day"].tolist() == ["2012-01-01", "007", "", "2012-01-01"]  # starts again
 
@@ -280,7 +280,7 @@ def test_data_are_beside_their_scenario_or_bundled(
 ) -> None:
     """Not in the folder in which the command happens to run."""
     own = {"name": "s", "rounds": 2, "data": {"file": "t.csv", "outcomes": ["a"]}}
-    text = tomli_w.dumps(own | {"cohort": [worlds.cohort("c", 1)]})
+    text = tomli_w.dumps(own | {"cohort": [cohort_table("c", 1)]})
     files = {"home/t.csv": "a\n0.25\n", "home/s.toml": text, "elsewhere/t.csv": "a\n0.75\n"}
     for name, content in (files | {"elsewhere/seattle-weather.csv": "precipitation\n1\n"}).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -359,7 +359,7 @@ def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
 
 def replayed(folder: Path, frame: pd.DataFrame, outcomes: list[str], **more: Any) -> dict[str, Any]:
     frame.to_csv(folder / "t.csv", index=False)
-    few = worlds.cohort("few", 1)
+    few = cohort_table("few", 1)
     data = {"file": "t.csv", "outcomes": outcomes} | more
     return {"name": "s", "rounds": len(frame), "data": data, "cohort": [few]}
 
@@ -367,7 +367,7 @@ def replayed(folder: Path, frame: pd.DataFrame, outcomes: list[str], **more: Any
 def test_forecasts_are_seen_before_the_round_and_do_not_swell_the_logs(tmp_path: Path) -> None:
     own = {"forecasts": {"ensemble": {"samples": [T, W]}}, "scale": {"temp": [0.0, 20.0]}}
     raw = replayed(tmp_path, FORECAST, UNITS["outcomes"], context=["month"], **own)
-    model = worlds.told(raw, "rounds=5", origin=tmp_path).build(seed=1)
+    model = read_scenario(raw, "rounds=5", origin=tmp_path).build(seed=1)
     seen = model.game.adversary.context(model.game.history)
     assert [seen["month"], seen["forecasts.ensemble.temp.2"]] == [1.0, 3 / 20]
     model.run()
@@ -388,12 +388,12 @@ def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path
     for name, place in (("served", np.eye(2)[0]), ("misled", np.eye(2)[1])):
         gains = [[0.5, 0.27, 0.0, -0.22, -0.5]]
         own = {"weights": np.outer(slopes, place).tolist(), "gains": gains}
-        raw["cohort"].append(worlds.cohort(name, 1, 5, "affine", parameters=own))
+        raw["cohort"].append(cohort_table(name, 1, 5, "affine", parameters=own))
     lost = {}
     kinds = {"plain": {"models": []}, "ours": {}, "office alone": {"kind": "office"}}
     for name, kind in kinds.items():
-        told = worlds.told(raw | {"forecaster": kind}, origin=tmp_path)
-        agents = worlds.played(told, seed=1).agents_frame()
+        told = read_scenario(raw | {"forecaster": kind}, origin=tmp_path)
+        agents = play_to_end(told, seed=1).agents_frame()
         lost[name] = agents["mean_loss"].to_numpy()
         if name == "ours":
             assert (agents["decision_swap_regret"] <= agents["bound"]).all()
@@ -430,7 +430,7 @@ def test_blocks_follow_the_table_and_are_as_long_as_asked() -> None:
 
 def test_every_seed_has_a_history_of_its_own_from_a_named_stream() -> None:
     scenario = load("crop-choice", **{"data.bootstrap": 7, "rounds": 12})
-    histories = [worlds.played(scenario, seed=s).game.history.last(12) for s in (1, 1, 2)]
+    histories = [play_to_end(scenario, seed=s).game.history.last(12) for s in (1, 1, 2)]
     np.testing.assert_array_equal(histories[0], histories[1])
     assert not np.array_equal(histories[0], histories[2])
     again = scenario.table.resampled(7, 12, stream(1, "data", "bootstrap"))
@@ -441,7 +441,7 @@ def test_intervals_over_replicates_are_their_quantiles(tmp_path: Path) -> None:
     values = np.arange(101.0)
     assert analysis.replicates(values) == pytest.approx((50.0, 2.5, 97.5))
     assert np.isnan(analysis.replicates([1.0])[1:]).all()
-    study = conduct(worlds.study(tmp_path, STUDY), StudyOptions(tmp_path / "out", jobs=1))
+    study = conduct(write_study(tmp_path, STUDY), StudyOptions(tmp_path / "out", jobs=1))
     assert study.ends is analysis.replicates
     found = study.contrasts().query("measure == 'mean_loss'").iloc[0]
     losses = study.cohorts().merge(study.parameters(), on="run")

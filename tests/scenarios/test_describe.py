@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
 from desk import Call, Refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_scenarios import cohort_table, play_to_end, read_scenario
 
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
@@ -32,7 +32,7 @@ Starter = Callable[[str, list[str]], tuple[dict[str, Any], str]]
 def started(table: Description, folder: Path, rounds: int) -> MarketModel:
     """Write the starter of a table, and play it."""
     (folder / "own.toml").write_text(starter(table, folder), encoding="utf-8")
-    return worlds.played(load(str(folder / "own.toml"), rounds=rounds))
+    return play_to_end(load(str(folder / "own.toml"), rounds=rounds))
 
 
 @pytest.mark.parametrize("name", ROLES)
@@ -140,14 +140,14 @@ def test_strange_tables_are_described_or_refused(
 
 def test_missing_scales_are_told_for_all_outcomes_in_toml_to_be_pasted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("rain fall,wind,z\n3,10,0.5\n5,40,0.2\n", encoding="utf-8")
-    raw = {"name": "a", "rounds": 2, "cohort": [worlds.cohort("c", 1)]}
+    raw = {"name": "a", "rounds": 2, "cohort": [cohort_table("c", 1)]}
     raw["data"] = {"file": "a.csv", "outcomes": ["rain fall", "wind", "z"]}
     with pytest.raises(UserError) as error:
-        worlds.told(raw, origin=tmp_path)
+        read_scenario(raw, origin=tmp_path)
     cure = tomllib.loads(str(error.value).partition("; add ")[2])
     assert cure == {"scale": {"rain fall": [3, 5], "wind": [10, 40]}}
     raw["data"] |= cure
-    worlds.played(worlds.told(raw, origin=tmp_path))
+    play_to_end(read_scenario(raw, origin=tmp_path))
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def begun(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Starter:
         Path("own.toml").unlink(missing_ok=True)
         told = call("describe", "a.csv", "--out", "own.toml")
         assert (told.status, told.err) == (0, "")
-        worlds.played(load("own.toml", rounds=4))
+        play_to_end(load("own.toml", rounds=4))
         return tomllib.loads(Path("own.toml").read_text(encoding="utf-8")), told.out
 
     return starter_of

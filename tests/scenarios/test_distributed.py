@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import tomli_w
 from served import two_workers
-from worlds import Raw, built_in, cohort, told
+from small_scenarios import TomlTable, built_in_names, cohort_table, read_scenario
 from written import Reference, assert_same, kill_after_a_checkpoint, play, status, tables
 
 from regretless.agents import ScriptedAgent
@@ -38,53 +38,58 @@ from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.directory import Failure
 
 
-def world(name: str, rounds: int, cohorts: list[Raw], *, outcomes: int = 2, **more: Any) -> Raw:
+def world(
+    name: str, rounds: int, cohorts: list[TomlTable], *, outcomes: int = 2, **more: Any
+) -> TomlTable:
     """Return a scenario; ``adversary`` is "switching" by default."""
     chooses = {"kind": more.pop("adversary", "switching"), "outcomes": outcomes}
     world = {"name": name, "rounds": rounds, "seed": 5, "cohort": cohorts, "adversary": chooses}
     return world | more
 
 
-def rhos(*choices: float) -> Raw:
+def rhos(*choices: float) -> TomlTable:
     return {"rho": {"choices": list(choices)}}
 
 
-QUANTAL: Raw = {"response": "quantal", "eta": 8.0}
-SURELY: Raw = {"response": "certainty-equivalent", "parameters": {"p": {"choices": [2.0, 3.0]}}}
+QUANTAL: TomlTable = {"response": "quantal", "eta": 8.0}
+SURELY: TomlTable = {
+    "response": "certainty-equivalent",
+    "parameters": {"p": {"choices": [2.0, 3.0]}},
+}
 FULL = ["external", "swap", "decision_swap"]
-BRIEF: Raw = {"seed": 8, "log_agents": 20, "windows": {"every": 40}}
-PANEL: Raw = {"forecaster": {"models": ["panel"]}}
-EVERY: Raw = {"windows": {"every": 40}}
+BRIEF: TomlTable = {"seed": 8, "log_agents": 20, "windows": {"every": 40}}
+PANEL: TomlTable = {"forecaster": {"models": ["panel"]}}
+EVERY: TomlTable = {"windows": {"every": 40}}
 
 PLAIN = world(
     "plain",
     150,
-    [cohort("farmers", 12, 3, measures=FULL)],
+    [cohort_table("farmers", 12, 3, measures=FULL)],
     adversary="drifting",
     forecaster={"kind": "running-mean"},
 )
 MANY_RULES = [
-    cohort("farmers", 7, ["wheat", "maize", "oats"], "ces", parameters=rhos(0.5, 0.8))
+    cohort_table("farmers", 7, ["wheat", "maize", "oats"], "ces", parameters=rhos(0.5, 0.8))
     | {"measures": [*FULL, "omniprediction", "contextual_swap"]},
-    cohort("naive", 11, **QUANTAL),
-    cohort("alone", 1),
-    cohort("drawing", 9, 3, response="private"),
+    cohort_table("naive", 11, **QUANTAL),
+    cohort_table("alone", 1),
+    cohort_table("drawing", 9, 3, response="private"),
 ]
 MIXED = world("mixed", 90, MANY_RULES, **EVERY)
 SAMPLED = ["rounds=90", "log_agents=6", "windows={starts=[0, 30, 70]}", "forecaster.intervals=true"]
 ASKED = PLAIN | {  # in every round, by the market and by an adversary that is told
     "adversary": {"kind": "cma", "rows": 3, "length": 5, "outcomes": 2},
     "market": {"feedback": "same-round"},
-    "cohort": [cohort("farmers", 12, 3, measures=FULL, **QUANTAL)],
+    "cohort": [cohort_table("farmers", 12, 3, measures=FULL, **QUANTAL)],
 }
 COMPARED = MIXED | PANEL | {"name": "compared", "seed": 6}
 COUNTED = world(
     "counted",
     90,
     [
-        cohort("crowd", 3_000_000, 3, types=6, **QUANTAL),
-        cohort("listed", 13, 3, "ces", parameters={"rho": [0.3, 0.9]}),
-        cohort("sure", 700, 3, types=4, multiplicity=True),
+        cohort_table("crowd", 3_000_000, 3, types=6, **QUANTAL),
+        cohort_table("listed", 13, 3, "ces", parameters={"rho": [0.3, 0.9]}),
+        cohort_table("sure", 700, 3, types=4, multiplicity=True),
     ],
     **BRIEF,
 )
@@ -92,11 +97,11 @@ LED = COUNTED | PANEL | {"name": "led"}
 LEARNING = world(
     "learning",
     90,
-    [cohort("listeners", 5)]
+    [cohort_table("listeners", 5)]
     + [
-        cohort(rule, 10, 3, "ces", types=3, response=rule, parameters=rhos(0.5, 0.8, 1.0))
+        cohort_table(rule, 10, 3, "ces", types=3, response=rule, parameters=rhos(0.5, 0.8, 1.0))
         | {"measures": FULL[:2], "settings": {"eta": 40.0} if "quantal" in rule else {}}
-        for rule in built_in(register.learner)
+        for rule in built_in_names(register.learner)
     ],
     **BRIEF,
 )
@@ -104,18 +109,18 @@ MOVING = world(
     "moving",
     110,
     [
-        cohort("always", 7, measures=[*FULL, "exploitability"]),
-        cohort("late", 9, enters=30, exits=90, gamma=0.2),
-        cohort("passing", 14, 3, entry_rate=0.02, exit_rate=0.05),
-        cohort("unsure", 6, 3, enters=50, **QUANTAL),
-        cohort("doubtful", 9, 3, enters=20, entry_rate=0.03, exit_rate=0.2, **QUANTAL),
-        cohort("drawing", 8, entry_rate=0.02, exit_rate=0.1, response="private"),
-        cohort("learners", 6, 3, enters=15, exits=100, response="exp3", measures=FULL[:2]),
+        cohort_table("always", 7, measures=[*FULL, "exploitability"]),
+        cohort_table("late", 9, enters=30, exits=90, gamma=0.2),
+        cohort_table("passing", 14, 3, entry_rate=0.02, exit_rate=0.05),
+        cohort_table("unsure", 6, 3, enters=50, **QUANTAL),
+        cohort_table("doubtful", 9, 3, enters=20, entry_rate=0.03, exit_rate=0.2, **QUANTAL),
+        cohort_table("drawing", 8, entry_rate=0.02, exit_rate=0.1, response="private"),
+        cohort_table("learners", 6, 3, enters=15, exits=100, response="exp3", measures=FULL[:2]),
     ],
     **BRIEF,
 )
 NETWORK = {"graph": "small-world", "neighbours": 2, "rewiring": 0.3, "subscribers": [1, 9, 10]}
-SURE = cohort("sure", 12, 2, "lp-target", **SURELY)
+SURE = cohort_table("sure", 12, 2, "lp-target", **SURELY)
 HEARSAY = MIXED | {"name": "hearsay", "network": NETWORK, "cohort": [*MANY_RULES, SURE]}
 AT_ONCE, UP_THEN_DOWN = "market.feedback=same-round", "adversary.kind=up-then-down"
 PAID = "adversary.weights=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
@@ -157,10 +162,10 @@ class Here:
 
 
 def shared(
-    text: Raw | str, out: Path, shares: int, *keys: str, crew: Any = None, **options: Any
+    text: TomlTable | str, out: Path, shares: int, *keys: str, crew: Any = None, **options: Any
 ) -> list[str]:
     """Share a run out; return what is said of it."""
-    loaded, given, said = told(text, *keys), Options(out, **options), list[str]()
+    loaded, given, said = read_scenario(text, *keys), Options(out, **options), list[str]()
     run(loaded, given, player=Conductor(loaded, crew or Here(), given, shares, warn=said.append))
     return said
 
@@ -191,7 +196,7 @@ def shared(
     ids=lambda given: given["name"] if isinstance(given, dict) else None,
 )
 def test_shares_give_the_bytes_of_the_whole(
-    text: Raw | str, keys: list[str], shares: int, tmp_path: Path, reference: Reference
+    text: TomlTable | str, keys: list[str], shares: int, tmp_path: Path, reference: Reference
 ) -> None:
     shared(text, tmp_path / "logs", shares, *keys, log_every=7)
     assert_same(tmp_path / "logs", reference(text, *keys, log_every=7))
@@ -207,7 +212,9 @@ def test_shares_give_the_bytes_of_the_whole(
         *[(MOVING, 10), (HEARSAY, 10)],
     ],
 )
-def test_the_dead_are_replaced(text: Raw, seed: int, tmp_path: Path, reference: Reference) -> None:
+def test_the_dead_are_replaced(
+    text: TomlTable, seed: int, tmp_path: Path, reference: Reference
+) -> None:
     crew = Here(seed, deaths=6)
     shared(text, tmp_path / "logs", 3, crew=crew)
     assert crew.deaths == 0
@@ -217,8 +224,8 @@ def test_the_dead_are_replaced(text: Raw, seed: int, tmp_path: Path, reference: 
 # The conductor stops.
 
 
-def stopped(text: Raw, out: Path, at: int) -> None:
-    loaded, options = told(text), Options(out)
+def stopped(text: TomlTable, out: Path, at: int) -> None:
+    loaded, options = read_scenario(text), Options(out)
 
     def press(played: int) -> None:
         if played >= at:
@@ -232,15 +239,15 @@ def stopped(text: Raw, out: Path, at: int) -> None:
     ("text", "at", "shares"), [(PLAIN, 70, 2), (ASKED, 70, 3), (MOVING, 12, 2), (MOVING, 60, 3)]
 )
 def test_ctrl_c_leaves_a_run_that_goes_on(
-    text: Raw, at: int, shares: int, tmp_path: Path, reference: Reference
+    text: TomlTable, at: int, shares: int, tmp_path: Path, reference: Reference
 ) -> None:
     out = tmp_path / "logs"
     stopped(text, out, at=at)
     played = len(pd.read_parquet(out / "rounds.parquet"))
     assert status(out) == "interrupted"
-    assert at <= played < told(text).resolved.rounds
+    assert at <= played < read_scenario(text).peopled.rounds
     agents = pd.read_parquet(out / "agents.parquet")
-    alone = told(text).build()
+    alone = read_scenario(text).build()
     alone.run(played)
     pd.testing.assert_frame_equal(agents, alone.agents_frame(), check_exact=True)
     shared(text, out, shares, resume=True)  # with as many shares as before, or others
@@ -251,7 +258,7 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     out = tmp_path / "logs"
     stopped(PLAIN, out, at=70)
     with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
-        run(told(PLAIN), Options(out, resume=True))
+        run(read_scenario(PLAIN), Options(out, resume=True))
     record = out / ".partial" / "record.jsonl"
     record.write_bytes(record.read_bytes().replace(b"0.1", b"0.2", 1))
     with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
@@ -263,7 +270,7 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
 def test_a_run_on_one_machine_is_not_continued_in_shares(tmp_path: Path) -> None:
     out = tmp_path / "logs"
     with pytest.raises(KeyboardInterrupt):
-        play(told(PLAIN), out, stop=70)
+        play(read_scenario(PLAIN), out, stop=70)
     with pytest.raises(UserError, match=r"was begun without --workers or --scheduler; drop them"):
         shared(PLAIN, out, 2, resume=True)
 
@@ -302,7 +309,7 @@ def test_strange_checkpoints_are_passed_over(tmp_path: Path, reference: Referenc
 
 # What is played in one place.
 
-BESIDE = PLAIN | {"cohort": [*PLAIN["cohort"], cohort("own", 4, response="watchful")]}
+BESIDE = PLAIN | {"cohort": [*PLAIN["cohort"], cohort_table("own", 4, response="watchful")]}
 
 
 class Watchful(ScriptedAgent):
@@ -318,7 +325,7 @@ class Watchful(ScriptedAgent):
 @pytest.mark.parametrize("keys", [[], [AT_ONCE]])
 def test_ones_own_agents_play_beside_who_is_shared_out(keys: list[str], tmp_path: Path) -> None:
     register.agent("watchful")(Watchful)
-    run(told(BESIDE, *keys), Options(tmp_path / "alone"))
+    run(read_scenario(BESIDE, *keys), Options(tmp_path / "alone"))
     (line,) = shared(BESIDE, tmp_path / "shared", 3, *keys)
     assert_same(tmp_path / "shared", tmp_path / "alone")
     says = "cohort.own: response 'watchful' does not answer agent by agent; played"
@@ -391,8 +398,10 @@ class Mortal(DaskCrew):
         return super().hear()
 
 
-def with_deaths(text: Raw, out: Path, rounds: int, deaths: int, every: int, **more: Any) -> None:
-    loaded, options = told(text, f"rounds={rounds}"), Options(out, **more)
+def with_deaths(
+    text: TomlTable, out: Path, rounds: int, deaths: int, every: int, **more: Any
+) -> None:
+    loaded, options = read_scenario(text, f"rounds={rounds}"), Options(out, **more)
     with (
         pytest.MonkeyPatch.context() as patch,
         closing(Cluster(2)) as cluster,
@@ -409,7 +418,7 @@ def with_deaths(text: Raw, out: Path, rounds: int, deaths: int, every: int, **mo
     [(PLAIN, 3000, 12), (ASKED, 600, 300), (LEARNING, 2000, 10), (MOVING, 2000, 10)],
 )
 def test_twenty_processes_that_are_killed(
-    text: Raw, rounds: int, every: int, tmp_path: Path, reference: Reference
+    text: TomlTable, rounds: int, every: int, tmp_path: Path, reference: Reference
 ) -> None:
     with_deaths(text, tmp_path / "logs", rounds, 5, every)
     assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
@@ -432,11 +441,11 @@ class StoppingCrew(DaskCrew):
 @pytest.mark.crashes
 @pytest.mark.parametrize("text", [PLAIN, ASKED])
 def test_the_shares_of_a_stopped_worker_are_given_to_another(
-    text: Raw, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+    text: TomlTable, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "SILENT", 3.0)
     warnings: list[str] = []
-    scenario, options = told(text, "rounds=400"), Options(tmp_path / "logs")
+    scenario, options = read_scenario(text, "rounds=400"), Options(tmp_path / "logs")
     with (
         closing(Cluster(2, warn=warnings.append)) as cluster,
         closing(StoppingCrew(cluster)) as crew,
@@ -450,7 +459,7 @@ def test_the_shares_of_a_stopped_worker_are_given_to_another(
 @pytest.mark.crashes
 @pytest.mark.parametrize(("text", "rounds"), [(ASKED, 700), (PLAIN, 4000)])
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
-    text: Raw, rounds: int, tmp_path: Path, reference: Reference
+    text: TomlTable, rounds: int, tmp_path: Path, reference: Reference
 ) -> None:
     (tmp_path / "own.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
     kill_after_a_checkpoint(tmp_path, "own.toml", "--set", f"rounds={rounds}", "--workers", "2")
@@ -463,7 +472,7 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(
     tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 64)
-    loaded, out = told(ASKED, "rounds=100"), tmp_path / "logs"
+    loaded, out = read_scenario(ASKED, "rounds=100"), tmp_path / "logs"
 
     def play(address: str, progress: Callable[[int], Any], **more: Any) -> None:
         options = Options(out, **more)

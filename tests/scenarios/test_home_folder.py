@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
-import worlds
 from desk import Call, Refused
+from small_scenarios import NATURE_SCENARIO, cohort_table, play_to_end, read_scenario
 
 from regretless import (
     OfflineOmnipredictor,
@@ -74,7 +74,7 @@ def test_describe_and_audit_take_files_there(home: Path, call: Call) -> None:
 
 def test_train_takes_a_scenario_there_and_writes_there(home: Path, call: Call) -> None:
     (home / "own.csv").write_text(GAME, encoding="utf-8")
-    entrants = worlds.cohort("entrants", 2, 2, "game", response="hedge")
+    entrants = cohort_table("entrants", 2, 2, "game", response="hedge")
     own = {"name": "own", "rounds": 10, "game": {"file": "~/own.csv"}, "cohort": [entrants]}
     own["adversary"] = {"kind": "up-then-down"}
     (home / "own.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
@@ -100,7 +100,7 @@ FILES_OF_SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {  # content, and wh
         "a\n0.1\n0.9\n0.4\n",
         {
             "data": {"file": "~/own.csv", "outcomes": ["a"], "scale": {"a": [0.0, 1.0]}},
-            "cohort": [worlds.cohort("own", 3)],
+            "cohort": [cohort_table("own", 3)],
         },
     ),
     "game.file": (
@@ -108,7 +108,7 @@ FILES_OF_SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {  # content, and wh
         {
             "game": {"file": "~/own.csv"},
             "adversary": {"kind": "anti-forecast"},
-            "cohort": [worlds.cohort("own", 3, 2, "game")],
+            "cohort": [cohort_table("own", 3, 2, "game")],
         },
     ),
     "network.file": (
@@ -116,7 +116,7 @@ FILES_OF_SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {  # content, and wh
         {
             "network": {"graph": "edge-list", "file": "~/own.csv"},
             "adversary": {"kind": "drifting", "outcomes": 1},
-            "cohort": [worlds.cohort("own", 3)],
+            "cohort": [cohort_table("own", 3)],
         },
     ),
 }
@@ -128,11 +128,11 @@ def test_every_key_of_a_scenario_that_names_a_file_takes_one_there(home: Path, k
     (home / "own.csv").write_text(content, encoding="utf-8")
     scenario = {"name": "own", "rounds": 3} | tables
     (home / "own.toml").write_text(tomli_w.dumps(scenario), encoding="utf-8")
-    assert len(worlds.played(load("~/own.toml")).rounds_frame()) == 3
+    assert len(play_to_end(load("~/own.toml")).rounds_frame()) == 3
     table = key.partition(".")[0]
     nobodys = scenario | {table: scenario[table] | {"file": "~nobody-has-this-name/own.csv"}}
     with pytest.raises(UserError, match=f"^{key} .*: no such home folder; write it out$"):
-        worlds.told(nobodys)
+        read_scenario(nobodys)
 
 
 def test_a_scenario_file_that_is_not_there_is_named() -> None:
@@ -141,7 +141,7 @@ def test_a_scenario_file_that_is_not_there_is_named() -> None:
 
 
 def test_a_study_takes_its_scenario_from_there(home: Path, call: Call) -> None:
-    (home / "base.toml").write_text(worlds.NATURE, encoding="utf-8")
+    (home / "base.toml").write_text(NATURE_SCENARIO, encoding="utf-8")
     Path("own.toml").write_text('scenario = "~/base.toml"\nseeds = 1\n', encoding="utf-8")
     call("study", "own.toml", "--quiet", "--jobs", "1", "--out", "out")
     assert load_study("out").runs() == [0]

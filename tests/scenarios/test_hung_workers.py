@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-import worlds
 from served import two_workers
+from small_scenarios import TINY_SCENARIO
 from written import tables
 
 from regretless.scenarios import executor
@@ -78,7 +78,7 @@ def test_a_study_plays_the_run_of_a_stopped_worker_again(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "stopping.py").write_text(STOPPING, encoding="utf-8")
-    (tmp_path / "tiny.toml").write_text(worlds.TINY, encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(TINY_SCENARIO, encoding="utf-8")
     (tmp_path / "own.toml").write_text(STUDY, encoding="utf-8")
     design = read_study(str(tmp_path / "own.toml"))
     alone = conduct(design, Options(tmp_path / "alone", jobs=1, imports=("stopping",)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-import worlds
+from small_scenarios import TINY_SCENARIO
 
 PATIENCE = 300  # seconds; a first run compiles
 # A shell that starts a command in the background lets it ignore Ctrl-C, and so do its children.
@@ -51,7 +51,7 @@ seeds = 2
 @pytest.fixture(autouse=True)
 def endless_agents(desk: Path) -> None:
     """Work beside a scenario, a study of it, and agents that loop for ever."""
-    (desk / "tiny.toml").write_text(worlds.TINY, encoding="utf-8")
+    (desk / "tiny.toml").write_text(TINY_SCENARIO, encoding="utf-8")
     (desk / "own.toml").write_text(STUDY, encoding="utf-8")
     (desk / "endless.py").write_text(ENDLESS, encoding="utf-8")
 

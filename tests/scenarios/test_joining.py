@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
+from small_scenarios import cohort_table, make_scenario, play_to_end, read_scenario
 
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
@@ -40,7 +40,7 @@ COLUMNS = ("external_regret", "swap_regret", "decision_swap_regret")
 def cohort(name: str, aversions: list[float] | None = None, **keys: Any) -> dict[str, Any]:
     """Describe investors with these aversions to risk, their losses in the span of monomials."""
     own = {"risk_aversion": {"choices": aversions or [1.0, 2.0]}, "weights": WEIGHTS}
-    return worlds.cohort(name, 8, 3, "mean-variance", parameters=own) | keys
+    return cohort_table(name, 8, 3, "mean-variance", parameters=own) | keys
 
 
 def linear(name: str, weights: list[list[float]], **keys: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def linear(name: str, weights: list[list[float]], **keys: Any) -> dict[str, Any]
 
 def scenario(*cohorts: dict[str, Any], stream: str = "anti-forecast", **keys: Any) -> Scenario:
     adversary = STREAMS[stream] | {"outcomes": 2}
-    return worlds.scenario(*cohorts, **{"rounds": 120, "adversary": adversary} | keys)
+    return make_scenario(*cohorts, **{"rounds": 120, "adversary": adversary} | keys)
 
 
 def market(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
@@ -176,7 +176,7 @@ def weather(policies: list[str]) -> Scenario:
     growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES)}
     late = growers | {"name": "late", "policies": policies, "enters": 30}
     raw |= {"rounds": 80, "cohort": [growers, late], "forecaster": {"events": "coordinates"}}
-    return worlds.told(raw)
+    return read_scenario(raw)
 
 
 def served(**forecaster: Any) -> Scenario:
@@ -203,7 +203,7 @@ def test_the_protected_must_be_alike_and_unbiased_coordinates(
     told: Any, keys: dict[str, Any], label: str
 ) -> None:
     """They respond alike, and follow all policies of who comes."""
-    model = worlds.played(told(**keys))
+    model = play_to_end(told(**keys))
     agents = of(model, "late")
     assert set(agents["guarantee"]) == {label}
     assert (agents["decision_swap_regret"] <= agents["bound"].fillna(np.inf)).all()

@@ -23,7 +23,7 @@ import pytest
 import tomli_w
 from desk import Call, Refused
 from served import serving
-from worlds import built_in
+from small_scenarios import built_in_names
 from written import manifest
 
 from regretless import load
@@ -169,7 +169,7 @@ def test_a_session_plays_what_a_model_plays_to_its_end(session: Session, source:
 def test_every_player_that_is_offered_takes_over(session: Session) -> None:
     """A forecaster cuts the guarantee, an adversary only if it sees the draw."""
     promised = list(session.promises())
-    own = {*built_in(register.adversary), *built_in(register.forecaster), *KINDS}
+    own = {*built_in_names(register.adversary), *built_in_names(register.forecaster), *KINDS}
     for name in filter(own.__contains__, session.rivals):  # other test modules register, too
         session.step()
         session.replace("adversary", name)

@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import worlds
 from alone import alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_scenarios import cohort_table, make_scenario, play_to_end
 
 from regretless.market.logs import journal
 from regretless.market.logs.sampling import shares
@@ -34,7 +34,7 @@ def scenario(**keys: Any) -> Scenario:
         cohort | {"name": "two", "response": "quantal", "eta": 4.0},
         cohort | {"name": "late", "enters": 11, "count": 3},
     ]
-    return worlds.scenario(*cohorts, **{"rounds": 30, "seed": 2} | keys)
+    return make_scenario(*cohorts, **{"rounds": 30, "seed": 2} | keys)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def print_peak(rounds: int) -> None:
 
     pa.set_cpu_count(1)  # with more the peaks of equal runs differ by 60 MiB
     pa.set_memory_pool(pa.system_memory_pool())
-    crowd, mean = worlds.cohort("crowd", 400, 3), {"kind": "running-mean"}
+    crowd, mean = cohort_table("crowd", 400, 3), {"kind": "running-mean"}
     run(scenario(rounds=rounds, cohort=[crowd], forecaster=mean), Options(Path(str(rounds))))
     sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
 
@@ -120,7 +120,7 @@ def test_a_log_holds_each_path_in_one_place(
     monkeypatch.setattr(table_parts, "MAX_OPEN_PARTS", 3)
     run(scenario(), Options(tmp_path / "run", form))
     log = read_run(tmp_path / "run")[1]["regret_log"]
-    kept = worlds.played(scenario()).regret_frame()
+    kept = play_to_end(scenario()).regret_frame()
     kept = kept.sort_values(["agent", "round"], ignore_index=True)
     pd.testing.assert_frame_equal(log, kept, rtol=SLACK[form], atol=0.0)
     if form == "parquet":
@@ -137,8 +137,8 @@ def crowd(utility: str = "linear", count: int = 1200, **keys: Any) -> Scenario:
     """Make a crowd of agents who all differ, more of them than have their numbers side by side."""
     if (utility, count) != ("linear", 1200):  # the program of exploitability is solved once
         keys["measures"] = ["external", "swap", "decision_swap"]
-    return worlds.scenario(
-        worlds.cohort("crowd", count, 4, utility, parameters=PARAMETERS[utility], **keys),
+    return make_scenario(
+        cohort_table("crowd", count, 4, utility, parameters=PARAMETERS[utility], **keys),
         rounds=12,
         forecaster={"kind": "running-mean"},
         adversary={"kind": "iid", "outcomes": 3},

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
+from small_scenarios import play_to_end, read_catalogue_scenario
 
 from regretless.market.markets.information_acquisition import Information
 from regretless.market.model import MarketModel
@@ -19,7 +19,7 @@ SAME_ROUND = ("market.feedback='same-round'", "market.adjustment=1.0")
 
 
 def played(name: str, *assignments: str) -> MarketModel:
-    return worlds.played(worlds.lean(name, *assignments), log_every=10**6)
+    return play_to_end(read_catalogue_scenario(name, *assignments), log_every=10**6)
 
 
 def told(model: MarketModel) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def test_makers_break_even_at_kyles_lambda() -> None:
     """It is sigma_v / (2 sigma_u); every depth's gain is read off a lone maker's exact losses."""
     menu = f"common = 1.0, low = 1.0, high = 4.5, levels = 36, step = {1 / 128}, most = 324.0"
     keys = "rounds=1000", "cohort.makers.count=1", f"cohort.makers.parameters={{ {menu} }}"
-    model = worlds.lean("insider", *keys).build(log_every=10**6)
+    model = read_catalogue_scenario("insider", *keys).build(log_every=10**6)
     market: Any = model.game.market
     total = np.zeros(15)
     for _ in range(model.rounds):

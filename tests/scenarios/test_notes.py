@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import tomli_w
-import worlds
 from desk import Call
+from small_scenarios import TomlTable, cohort_table, play_to_end, read_scenario
 from written import manifest
 
 from regretless.agents import ScriptedAgent
@@ -33,16 +33,14 @@ class Mortal(ScriptedAgent):
             self.leave()
 
 
-def nature(
-    parameters: worlds.Raw, utility: str = "firm", count: int = 20, **own: Any
-) -> worlds.Raw:
-    makers = worlds.cohort("makers", count, 6, utility, parameters=parameters)
+def nature(parameters: TomlTable, utility: str = "firm", count: int = 20, **own: Any) -> TomlTable:
+    makers = cohort_table("makers", count, 6, utility, parameters=parameters)
     raw = {"name": "nature", "rounds": 12, "cohort": [makers]}
     return raw | {"adversary": {"kind": "iid", "outcomes": 1} | own}
 
 
-def built(raw: worlds.Raw | str, *assignments: str, origin: Path = Path()) -> MarketModel:
-    return worlds.told(raw, *assignments, origin=origin).build()
+def built(raw: TomlTable | str, *assignments: str, origin: Path = Path()) -> MarketModel:
+    return read_scenario(raw, *assignments, origin=origin).build()
 
 
 def test_an_outcome_that_is_known_before_its_round_is_warned_of() -> None:
@@ -61,7 +59,7 @@ def test_an_outcome_that_is_known_before_its_round_is_warned_of() -> None:
     ],
 )
 def test_parameters_out_of_proportion_are_warned_of(
-    utility: str, parameters: worlds.Raw, count: int, warned: int
+    utility: str, parameters: TomlTable, count: int, warned: int
 ) -> None:
     model = built(nature(parameters, utility, count))
     assert model.notes == model.warnings
@@ -96,13 +94,13 @@ def test_a_run_a_study_and_a_training_show_warnings_once(desk: Path, call: Call)
     ("top", "more", "warned"), [(7.9, {}, 0), (7.0, {}, 1), (7.0, {"clip": True}, 0)]
 )
 def test_many_clipped_rows_are_warned_of(
-    top: float, more: worlds.Raw, warned: int, tmp_path: Path
+    top: float, more: TomlTable, warned: int, tmp_path: Path
 ) -> None:
     """Of ten rows three are beyond the lower top."""
     rows = [0, 1, 2, 3, 4, 5, 6, 7.5, 7.6, 7.7]
     (tmp_path / "heat.csv").write_text("\n".join(["heat", *map(str, rows)]), encoding="utf-8")
     data = {"file": "heat.csv", "outcomes": ["heat"], "scale": {"heat": [0.0, top]}} | more
-    bathers = worlds.cohort("bathers", 5, 4, "newsvendor")
+    bathers = cohort_table("bathers", 5, 4, "newsvendor")
     raw = {"name": "heat", "rounds": 10, "cohort": [bathers], "data": data}
     warnings = built(raw, origin=tmp_path).warnings
     assert len(warnings) == warned
@@ -114,7 +112,7 @@ def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(kind: str) -> 
     raw = nature({"cost": 0.1}, kind=kind, concentration=0.01)
     with pytest.raises(UserError, match=r"concentration is 0\.01.*extreme = true"):
         built(raw)
-    meant = worlds.played(worlds.told(raw, "adversary.extreme=true"))
+    meant = play_to_end(read_scenario(raw, "adversary.extreme=true"))
     assert meant.rounds_frame()["y_0"].round(2).isin([0.0, 1.0]).mean() > 0.5
 
 

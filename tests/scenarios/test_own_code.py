@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
 from desk import Call, Refused
 from pydantic import Field
+from small_scenarios import cohort_table, make_scenario
 from written import status, tables
 
 from regretless.agents import ScriptedAgent
@@ -284,9 +284,9 @@ def test_lists_of_the_file_are_copies() -> None:
             return 0
 
     table = {"table": [[0.25, 0.75]]}
-    own = worlds.cohort("own", 2, 2, "greedy", parameters=table, policies=["mine"])
+    own = cohort_table("own", 2, 2, "greedy", parameters=table, policies=["mine"])
     mine = {"kind": "greedy", "feature": "x", "edges": [0.5]}
-    given = worlds.scenario(own, policy={"mine": mine})
+    given = make_scenario(own, policy={"mine": mine})
     before = repr(given.spec)
     given.build()
     assert repr(given.spec) == before

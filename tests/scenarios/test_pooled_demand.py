@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
 from scipy.stats import norm
+from small_scenarios import cohort_table, make_scenario, play_to_end
 
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.summary import print_summary
@@ -28,8 +28,8 @@ def scenario(home: Path, actions: int, deviation: float = 0.1, rounds: int = 500
     demand = (norm.ppf(levels) * deviation * POOLED + 0.5).clip(0.0, 1.0)
     pd.DataFrame({"demand": demand}).to_csv(home / "demand.csv", index=False)
     own = {"parameters": {"underage": UNDERAGE, "overage": OVERAGE}}
-    return worlds.scenario(
-        worlds.cohort("shops", 1, actions, "newsvendor", **own),
+    return make_scenario(
+        cohort_table("shops", 1, actions, "newsvendor", **own),
         rounds=rounds,
         data={"file": "demand.csv", "outcomes": ["demand"]},
         forecaster={"kind": "running-mean"},
@@ -39,7 +39,7 @@ def scenario(home: Path, actions: int, deviation: float = 0.1, rounds: int = 500
 
 @pytest.mark.parametrize(("deviation", "actions"), [(0.1, 101), (0.1, 201), (0.05, 21)])
 def test_the_known_cost_is_met(deviation: float, actions: int, tmp_path: Path) -> None:
-    model = worlds.played(scenario(tmp_path, actions, deviation), seed=1)
+    model = play_to_end(scenario(tmp_path, actions, deviation), seed=1)
     shop = model.agents_frame().iloc[0]
     least = shop["mean_loss"] - shop["external_regret"]  # of the best fixed order of these
     assert shop["mean_loss"] <= 1.03 * least
@@ -54,6 +54,6 @@ def test_a_run_says_where_the_basis_is_coarser_than_the_regret(
     actions: int, said: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = scenario(tmp_path, actions, rounds=300)
-    print_summary(told, worlds.played(told, seed=1), tmp_path)
+    print_summary(told, play_to_end(told, seed=1), tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("shops: the basis approximates losses within 0.03") == said

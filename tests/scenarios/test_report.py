@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-import worlds
 from browser import Visit, visit
 from pages import Page, check, panels
+from small_scenarios import read_scenario
 from written import play
 
 from regretless.market import register
@@ -36,7 +36,7 @@ Tables = dict[str, pd.DataFrame]
 
 
 def played(out: Path, *assignments: str, form: str = "parquet") -> Path:
-    run(worlds.told("crop-choice", *FEW, *assignments), Options(out, form))
+    run(read_scenario("crop-choice", *FEW, *assignments), Options(out, form))
     return out
 
 
@@ -129,7 +129,7 @@ def test_same_logs_give_the_same_bytes_and_the_page_replaces_only_itself(directo
 
 def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        play(worlds.told("crop-choice", *FEW), tmp_path / "run", stop=20)
+        play(read_scenario("crop-choice", *FEW), tmp_path / "run", stop=20)
     assert f"20 of {ROUNDS} rounds, seed 7, interrupted." in report(tmp_path / "run").text
 
 
@@ -205,7 +205,7 @@ def test_forecast_figure_averages_blocks_and_rounds(tables: Tables) -> None:
 
 
 def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
-    run(worlds.told("crowding", f"rounds={ROUNDS}"), Options(tmp_path / "run"))
+    run(read_scenario("crowding", f"rounds={ROUNDS}"), Options(tmp_path / "run"))
     tables = read_run(tmp_path / "run")[1]
     goods = ["tea", "salt", "rum"]
     data = Run({"adversary": {"outcome_names": goods}}, tables)
@@ -248,7 +248,7 @@ def test_what_is_printed_is_in_the_tables(
     name: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = [f"forecaster.kind={kind}"] if kind else []
-    scenario, shown = worlds.told(name, "rounds=6", *other), []
+    scenario, shown = read_scenario(name, "rounds=6", *other), []
     model = run(scenario, Options(tmp_path))
     for verbose in (False, True):
         print_summary(scenario, model, tmp_path, verbose=verbose)
@@ -300,7 +300,7 @@ NASTIEST = {
 
 @pytest.mark.browser
 def test_a_run_page_draws_its_figures_in_light_and_dark(tmp_path: Path) -> None:
-    run(worlds.told(NASTIEST), Options(tmp_path / "run"))
+    run(read_scenario(NASTIEST), Options(tmp_path / "run"))
     page, written, name = report(tmp_path / "run"), tmp_path / "run/report.html", f"crowd {NASTY}"
     assert "b" not in page.tags
     assert all(

@@ -17,7 +17,7 @@ import written
 from archives import members_of, with_right_digest, write_members
 from desk import Call, Refused
 from faults import SWEEP
-from worlds import told
+from small_scenarios import read_scenario
 from written import (
     CHECKPOINT,
     COMMAND,
@@ -116,16 +116,16 @@ def folder(registries: None, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def refused(refused: Refused) -> Refused:
-    def told(*words: str) -> str:
+    def read_scenario(*words: str) -> str:
         before, line = files(), refused(*words)
         assert files() == before
         return line
 
-    return told
+    return read_scenario
 
 
 def play(text: str, *assignments: str, **options: Any) -> None:
-    written.play(told(text, *assignments), Path("logs"), **options)
+    written.play(read_scenario(text, *assignments), Path("logs"), **options)
 
 
 def stopped(text: str, stop: int, *assignments: str, **options: Any) -> None:

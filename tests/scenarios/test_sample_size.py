@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
+from small_scenarios import play_to_end
 
 from regretless import load
 from regretless.forecaster.events.cover import uniform_regret
@@ -53,7 +53,7 @@ def test_measured_rounds_are_a_runs() -> None:
     scenario = load("crop-choice", rounds=60)
     (row,) = sizes.sample_size(scenario, 0.3).to_dict("records")
     assert row["losses"] == "growers"
-    model = worlds.played(scenario)
+    model = play_to_end(scenario)
     log = model.bounds_frame()
     within = log.loc[log["bound_from_variation"] <= 0.3, "round"]
     assert int(row["variation"].replace("~", "").replace(",", "")) >= within.min()

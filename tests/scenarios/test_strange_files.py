@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tomli_w
-import worlds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_scenarios import play_to_end, read_scenario
 
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.bimatrix import read_game
@@ -408,5 +408,5 @@ def test_the_scenarios_that_are_changed_play_as_they_are() -> None:
     """Otherwise the lines would tell of this file's own mistakes."""
     assert len(scenarios()) >= 15
     for raw in scenarios()[::4]:
-        model = worlds.played(worlds.told(deepcopy(raw)))
+        model = play_to_end(read_scenario(deepcopy(raw)))
         assert model.played == ROUNDS

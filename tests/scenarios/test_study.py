@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from desk import Call
-from worlds import TINY, study
+from small_scenarios import TINY_SCENARIO, write_study
 from written import tables
 
 from regretless.market.core.errors import UserError
@@ -20,7 +20,7 @@ def test_a_list_has_a_setting_per_row(tmp_path: Path) -> None:
     pairs = [(10, "constant"), (20, "last-value")]
     rows = [f'[[list]]\nrounds = {n}\n"forecaster.kind" = "{kind}"\n' for n, kind in pairs]
     text = 'scenario = "tiny.toml"\nseeds = [7, 2]\n' + "".join(rows)
-    found = [tuple(row.values()) for row in study(tmp_path, text).parameters()]
+    found = [tuple(row.values()) for row in write_study(tmp_path, text).parameters()]
     assert found == [(*pair, seed) for pair in pairs for seed in (7, 2)]
 
 
@@ -45,7 +45,7 @@ def test_labels_named_like_a_column_of_agents_are_refused(label: str, tmp_path: 
     text = LABELS.replace("[grid.stream]", f"[grid.{label}]")
     assert text != LABELS
     with pytest.raises(UserError, match=f"grid.{label}: labels need a name without dots"):
-        study(tmp_path, text)
+        write_study(tmp_path, text)
 
 
 @pytest.mark.parametrize("label", ["y_0_mean", "price_deviation"])
@@ -55,12 +55,12 @@ def test_labels_that_end_like_measures_of_the_market_are_refused(
     """A study makes such columns of all that the table of rounds has."""
     text = LABELS.replace("[grid.stream]", f"[grid.{label}]")
     with pytest.raises(UserError, match=f"grid.{label}: labels need a name without dots"):
-        study(tmp_path, text)
+        write_study(tmp_path, text)
 
 
 def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
     """A label stands for several keys."""
-    found = study(tmp_path, LABELS)
+    found = write_study(tmp_path, LABELS)
     expected = [
         {"cohort.farmers.count": count, "stream": stream, "seed": seed}
         for count, stream, seed in product((3, 4), ("calm", "wild"), (0, 1))
@@ -74,12 +74,12 @@ def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
         (cohort,) = raw["cohort"]
         assert (raw["seed"], raw["adversary"]) == (row["seed"], streams[str(row["stream"])])
         assert (cohort["count"], cohort["actions"]) == (row["cohort.farmers.count"], 4)
-    assert found.base == tomllib.loads(TINY)
+    assert found.base == tomllib.loads(TINY_SCENARIO)
 
 
 @pytest.mark.parametrize("own", ["[grid]\nrounds = [3, 4]\n", "[set]\nrounds = 3\n"])
 def test_a_study_that_sets_its_rounds_takes_no_others(tmp_path: Path, own: str) -> None:
-    found = study(tmp_path, 'scenario = "tiny.toml"\nseeds = 2\n' + own)
+    found = write_study(tmp_path, 'scenario = "tiny.toml"\nseeds = 2\n' + own)
     assert found.sized() == found
     with pytest.raises(UserError, match="--rounds 9: the study sets 'rounds' itself"):
         found.sized(rounds=9)
@@ -91,8 +91,8 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
 ) -> None:
     text = LABELS.replace("[3, 4]", "[3]")
     whole = text.replace("seeds = 2", "seeds = 1\nrounds = 7").replace("leave_out", "# leave_out")
-    kept = conduct(study(tmp_path, whole), Options(tmp_path / "kept", jobs=1))
-    study(tmp_path, text)
+    kept = conduct(write_study(tmp_path, whole), Options(tmp_path / "kept", jobs=1))
+    write_study(tmp_path, text)
     words = f"study {tmp_path}/sweep.toml --rounds 7 --seeds 1 --jobs 1 --out {tmp_path}/lean"
     assert call(*words.split()).status == 0
     lean = load_study(tmp_path / "lean")

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import tomli_w
-import worlds
 from browser import visit
 from page_session import command
 from pages import Page, check, panels
+from small_scenarios import cohort_table, play_to_end, read_scenario, write_study
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -39,8 +39,8 @@ CROWD = {
     "adversary": {"kind": "iid", "outcomes": 2},
     "market": {"feedback": "same-round", "impact": 0.4},
     "cohort": [
-        worlds.cohort("followers", 3, 2, "ces", parameters=RHO),
-        worlds.cohort(f"learners {NASTY}", 3, 3, "ces", parameters=RHO, response="hedge")
+        cohort_table("followers", 3, 2, "ces", parameters=RHO),
+        cohort_table(f"learners {NASTY}", 3, 3, "ces", parameters=RHO, response="hedge")
         | {"measures": ["external", "swap"]},
     ],
 }
@@ -105,7 +105,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def arms(desk: Path) -> Study:
     """Return a study of who follows which forecast, with the same people and with fewer."""
-    design = worlds.study(desk, ARMS, tomli_w.dumps(CROWD), name="arms")
+    design = write_study(desk, ARMS, tomli_w.dumps(CROWD), name="arms")
     study = conduct(design, Options(desk / "arms", jobs=1))
     command("regretless report arms --tables tables")
     return study
@@ -155,7 +155,7 @@ def test_intervals_of_shares_stay_in_their_range(arms: Study, desk: Path) -> Non
         assert ((level["low"] <= level["mean"]) & (level["mean"] <= level["high"])).all()
         assert ((change["low"] >= -1) & (change["high"] <= 1)).all()
     with pytest.raises(UserError, match=r"measure 'beyond' returned 1.5, not within 0 and 1"):
-        worlds.played(worlds.told(CROWD, 'measures=["beyond"]'))
+        play_to_end(read_scenario(CROWD, 'measures=["beyond"]'))
 
 
 def test_arms_that_switch_a_response_hold_the_same_people(arms: Study) -> None:
@@ -383,7 +383,7 @@ at = 10
 
 
 def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = conduct(worlds.study(tmp_path, BRANCHES), Options(tmp_path / "o", jobs=1))
+    study = conduct(write_study(tmp_path, BRANCHES), Options(tmp_path / "o", jobs=1))
     assert study.failures()["error"].tolist() == []
     table = study.table("branches").set_index(["branch", "run", "agent"]).sort_index()
     assert (table.loc["nothing", "gain"] == 0.0).all()

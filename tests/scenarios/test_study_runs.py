@@ -21,10 +21,9 @@ import pandas as pd
 import polars as pl
 import psutil
 import pytest
-import worlds
 from distributed.security import Security
 from served import two_workers
-from worlds import TINY
+from small_scenarios import TINY_SCENARIO, read_scenario, write_study
 from written import tables
 
 from regretless.market.core.errors import UserError
@@ -99,7 +98,12 @@ class Moody(Adversary):
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("desk")
     moods = MOODS % (1, ["calm", "stuck", "angry", "deadly", "gone"])
-    files = {"tiny.toml": TINY, "sweep.toml": SWEEP, "moods.toml": moods, "moods.py": MODULE}
+    files = {
+        "tiny.toml": TINY_SCENARIO,
+        "sweep.toml": SWEEP,
+        "moods.toml": moods,
+        "moods.py": MODULE,
+    }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
@@ -126,7 +130,7 @@ def finished(desk: Path, sweep: Design) -> Study:
 def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study) -> None:
     raw = read(desk / "tiny.toml") | {"seed": 2}
     keys = ["forecaster.kind=running-mean", "cohort.farmers.count=3"]
-    run(worlds.told(override(raw, keys), origin=desk), RunOptions(desk / "alone"))
+    run(read_scenario(override(raw, keys), origin=desk), RunOptions(desk / "alone"))
     places = ["forecaster.kind", "cohort.farmers.count", "seed"]
     number = finished.parameters().set_index(places).loc[("running-mean", 3, 2), "run"]
     assert tables(desk / "alone") == tables(finished.path / "runs" / f"run={number:04d}")
@@ -324,7 +328,7 @@ def test_a_cluster_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.syspath_prepend(tmp_path)
         (tmp_path / "fickle.py").write_text(MODULE, encoding="utf-8")
         importlib.invalidate_caches()
-        design = worlds.study(tmp_path, MOODS % (2, ["calm", "hopeless"]))
+        design = write_study(tmp_path, MOODS % (2, ["calm", "hopeless"]))
         imports = ("fickle",)
         here = conduct(design, Options(tmp_path / "here", jobs=1, imports=imports))
         options = Options(tmp_path / "there", scheduler=cluster.scheduler_address, imports=imports)
@@ -345,7 +349,7 @@ def test_no_scheduler_is_one_line_and_without_dask_runs_are_played_one_after_ano
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regretless.scenarios.executor.CONNECTING", 0.5)
-    design = worlds.study(tmp_path, 'scenario = "tiny.toml"')
+    design = write_study(tmp_path, 'scenario = "tiny.toml"')
     out, there = tmp_path / "out", "tcp://127.0.0.1:9"
     lost = r"tcp://127.0.0.1:9 cannot be reached: .*; check the addr"
     for scheduler, told in (there, lost), ("nonsense", r"is no address; write e\.g\. tcp://"):

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
 from desk import Call, Refused
-from worlds import built_in
+from small_scenarios import built_in_names, play_to_end, read_scenario
 from written import files
 
 import regretless
@@ -30,7 +29,7 @@ from regretless.scenarios.training.results import file_of
 from regretless.scenarios.training.train import Order, train
 
 ROUNDS = 40
-LEARNERS = built_in(register.learner)
+LEARNERS = built_in_names(register.learner)
 
 
 def deng(*responses: str, **keys: Any) -> Scenario:
@@ -50,7 +49,7 @@ def random_plan(seed: int, shape: tuple[int, int, int]) -> Any:
 def logged(attack: Any, plan: Any, seed: int) -> tuple[float, Any]:
     """Play a plan's file, with logs; return what was paid and the cohort's mean row."""
     raw = attack.file(plan)
-    model = worlds.played(worlds.told(raw), seed=seed)
+    model = play_to_end(read_scenario(raw), seed=seed)
     place = attack.place(model)
     rounds = model.rounds_frame()
     column = f"leader_payoff_{place}" if len(model.game.cohorts) > 1 else "leader_payoff"
@@ -82,7 +81,7 @@ def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, looking: int)
 
 def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     attack = attacks(deng("best-response", "hedge"), phases=2, looking=True, cohort="them 0")[0]
-    assert len(worlds.told(json.loads(attack.rehearsed)).spec.cohort) == 1
+    assert len(read_scenario(json.loads(attack.rehearsed)).spec.cohort) == 1
     plan = random_plan(3, attack.shape)
     with mapper(1) as workers:
         rehearsals = Rehearsals(attack, workers)
@@ -119,7 +118,7 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
     surplus = []
     drawn = stream(1, "judge", "them 1").integers(training.HALF, size=training.JUDGED)
     for seed in (training.HALF + drawn)[:3].tolist():
-        model = worlds.played(load(str(tmp_path / "out" / file_of("them 1"))), seed=seed)
+        model = play_to_end(load(str(tmp_path / "out" / file_of("them 1"))), seed=seed)
         surplus.append(model.agents_frame().query("cohort == 'them 1'")["leader_surplus"].mean())
     assert min(surplus) <= table["high"][1]
 

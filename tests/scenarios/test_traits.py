@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
+from small_scenarios import TomlTable, cohort_table, play_to_end, read_scenario
 
 from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel
@@ -16,8 +16,8 @@ from regretless.scenarios.verdict import regret_rows, sentences
 
 ROUNDS = 60
 COSTS = {"underage": [1.0, 6.0], "overage": 2.0}
-SHOPS = worlds.cohort("shops", 4, 5, "newsvendor", parameters=COSTS)
-OTHERS = worlds.cohort("others", 3, 3, "ces", parameters={"rho": {"choices": [0.4, 0.8]}})
+SHOPS = cohort_table("shops", 4, 5, "newsvendor", parameters=COSTS)
+OTHERS = cohort_table("others", 3, 3, "ces", parameters={"rho": {"choices": [0.4, 0.8]}})
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +28,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def played(*cohorts: worlds.Raw, origin: Path = Path(), seed: int = 2, **more: Any) -> MarketModel:
+def played(*cohorts: TomlTable, origin: Path = Path(), seed: int = 2, **more: Any) -> MarketModel:
     raw = {"name": "units", "rounds": ROUNDS, "cohort": [*cohorts]} | more
-    return worlds.played(worlds.told(raw, origin=origin), seed=seed)
+    return play_to_end(read_scenario(raw, origin=origin), seed=seed)
 
 
-def of_shops(home: Path, *cohorts: worlds.Raw) -> MarketModel:
+def of_shops(home: Path, *cohorts: TomlTable) -> MarketModel:
     data = {"file": "shop.csv", "outcomes": ["pieces"], "scale": {"pieces": [20.0, 180.0]}}
     return played(*cohorts, origin=home, seed=1, data=data | {"units": {"pieces": "EUR"}})
 
@@ -78,7 +78,7 @@ def test_parameters_are_columns_of_those_who_have_them(home: Path) -> None:
 
 
 @pytest.mark.parametrize("multiplicity", [{}, {"multiplicity": True}])
-def test_types_have_the_parameters_of_their_agents(home: Path, multiplicity: worlds.Raw) -> None:
+def test_types_have_the_parameters_of_their_agents(home: Path, multiplicity: TomlTable) -> None:
     """Listed types hand their parameters out; with multiplicity a row is a type."""
     agents = of_shops(home, SHOPS | {"count": 6, "types": 2} | multiplicity).agents_frame()
     worst = np.maximum(agents["param_underage"], 2.0) * 160  # of an order as wrong as can be
@@ -91,10 +91,10 @@ COURNOT = {"market": {"kind": "cournot", "intercept": 0.9, "slope": 0.1}}
 
 
 @pytest.mark.parametrize("market", [{}, COURNOT])
-def test_profits_of_firms_are_in_the_unit_of_the_price(market: worlds.Raw) -> None:
+def test_profits_of_firms_are_in_the_unit_of_the_price(market: TomlTable) -> None:
     """With a market, which reads the utility's own units, as without one."""
     parameters = {"cost": 0.3, "capacity": [2.0, 3.0]}
-    firms = worlds.cohort("firms", 3, 5, "firm", parameters=parameters)
+    firms = cohort_table("firms", 3, 5, "firm", parameters=parameters)
     model = played(firms, adversary=PRICE, **market)
     agents, log, swaps = model.agents_frame(), model.regret_frame(), model.swaps_frame()
     price = 10 + 200 * model.rounds_frame()["y_0"].to_numpy()
@@ -120,7 +120,7 @@ def held(
     """Play one who holds a, or both; return market, row, and gains by the scale of the first."""
     scale, weights = {"a": first, "b": second}, [[1.0, 0.0], [0.4, 0.6]]
     adversary = {"kind": "iid", "outcomes": ["a", "b"], "scale": scale, "units": units or {}}
-    funds = worlds.cohort("funds", 1, 2, utility, parameters=parameters | {"weights": weights})
+    funds = cohort_table("funds", 1, 2, utility, parameters=parameters | {"weights": weights})
     model = played(funds, adversary=adversary)
     gains = model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
     chosen = model.regret_frame()["action"].to_numpy()
@@ -145,7 +145,7 @@ def test_a_sum_of_outcomes_is_in_their_unit_where_they_have_one_scale(high: floa
 
 
 def test_depositors_wait_or_withdraw() -> None:
-    savers = worlds.cohort("savers", 2, 2, "depositor", parameters={"early": 1.2, "late": 1.5})
+    savers = cohort_table("savers", 2, 2, "depositor", parameters={"early": 1.2, "late": 1.5})
     model = played(savers, adversary={"kind": "iid", "outcomes": 1})
     assert model.called["savers"] == ["wait", "withdraw"]
     assert set(model.agents_frame()["unit"]) == {"deposits"}
@@ -155,7 +155,7 @@ def test_orders_are_named_by_side_units_and_price() -> None:
     market = {"kind": "order-book", "cash": 9.0, "stock": 9.0, "ticks": 64}
     menu = {"low": 0.25, "high": 0.75, "size": 2.0, "value": 0.5}
     cohorts = [
-        worlds.cohort(side, 2, 4, "orders", response="hedge", parameters=menu | {"side": side})
+        cohort_table(side, 2, 4, "orders", response="hedge", parameters=menu | {"side": side})
         for side in ("buy", "sell")
     ]
     model = played(*cohorts, adversary=PRICE, market=market)

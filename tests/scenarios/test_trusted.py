@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
 from pages import check
+from small_scenarios import GOLDEN_FOLDER, play_to_end, read_scenario, write_study
 
 from regretless.forecaster.models import Constant
 from regretless.forecaster.reference import Reference
@@ -23,13 +23,13 @@ from regretless.scenarios.studies.conduct import conduct
 from regretless.scenarios.summary import print_summary
 from regretless.scenarios.verdict import bounds_in_words, bounds_to_print, unchanged
 
-BOTH_KEPT = worlds.GOLDEN / "keys" / "models-default.toml"
+BOTH_KEPT = GOLDEN_FOLDER / "keys" / "models-default.toml"
 ROUNDS = 60
 
 
 def kept_models(*assignments: str) -> Any:
     """Return a scenario with data in which nobody's regret gives the models up."""
-    return worlds.told("keys/models-default", f"rounds={ROUNDS}", *assignments)
+    return read_scenario("keys/models-default", f"rounds={ROUNDS}", *assignments)
 
 
 def agents(**columns: Any) -> pd.DataFrame:
@@ -129,7 +129,7 @@ def test_only_a_forecast_that_was_always_unchanged_needed_no_correction(
 
 
 def test_where_an_objective_prefers_other_forecasts_some_rounds_are_changed() -> None:
-    model = worlds.played(kept_models("forecaster.objective=welfare"))
+    model = play_to_end(kept_models("forecaster.objective=welfare"))
     for block in model.game.blocks:
         described = block.forecaster.described()
         assert described["first_correction"] is None
@@ -141,7 +141,7 @@ def test_where_an_objective_prefers_other_forecasts_some_rounds_are_changed() ->
 def test_the_first_correction_is_in_the_first_round_that_plays_a_game(delay: int) -> None:
     """Late outcomes say late that a model is wrong: a forecast that is kept has no certificate."""
     wrong = ['forecaster.models=["constant"]', "forecaster.give_up=0.1", "cohort.cara.count=0"]
-    model = worlds.played(kept_models(f"forecaster.delay={delay}", *wrong))
+    model = play_to_end(kept_models(f"forecaster.delay={delay}", *wrong))
     certificates = model.rounds_frame()["certificate"]
     first_game = certificates.first_valid_index()
     assert first_game is not None
@@ -153,7 +153,7 @@ def test_the_first_correction_is_in_the_first_round_that_plays_a_game(delay: int
 def test_who_left_before_the_first_correction_stays_trusted() -> None:
     """What they were promised is their regret; who is there later has a bound."""
     wrong = ['forecaster.models=["constant"]', "forecaster.give_up=0.1", "cohort.cara.count=0"]
-    model = worlds.played(kept_models("cohort.linear.exit_rate=0.1", *wrong))
+    model = play_to_end(kept_models("cohort.linear.exit_rate=0.1", *wrong))
     table = model.agents_frame()
     left_in_time = table["left"] <= table["first_correction"]
     assert 0 < left_in_time.sum() < len(table)
@@ -161,7 +161,7 @@ def test_who_left_before_the_first_correction_stays_trusted() -> None:
 
 
 def test_coordinates_bound_the_regret_though_a_reference_is_trusted() -> None:
-    model = worlds.played(kept_models("forecaster.events=coordinates", "cohort.cara.count=0"))
+    model = play_to_end(kept_models("forecaster.events=coordinates", "cohort.cara.count=0"))
     assert not model.agents_frame()["trusted"].any()
 
 
@@ -220,7 +220,7 @@ rounds = 60
     base = BOTH_KEPT.read_text(encoding="utf-8").replace(
         '"stream.csv"', f'"{BOTH_KEPT.parent / "stream.csv"}"'
     )
-    conduct(worlds.study(tmp_path, text, base), StudyOptions(tmp_path / "out", jobs=1))
+    conduct(write_study(tmp_path, text, base), StudyOptions(tmp_path / "out", jobs=1))
     cohorts = load_study(tmp_path / "out").cohorts()
     assert cohorts["first_correction"].fillna(-1).tolist() == [0, 0, -1, -1]
     assert cohorts["trusted"].tolist() == [0.0, 0.0, 1.0, 1.0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import worlds
+from small_scenarios import TomlTable, cohort_table, play_to_end, read_scenario
 
 from regretless.forecaster.models.aggregate import PANEL
 from regretless.market.model import MarketModel
@@ -15,14 +15,14 @@ from regretless.scenarios.run import Options, run
 ROUNDS = 120
 RULE = {"kind": "threshold", "feature": "day", "at": 5, "below": 0, "above": 1}
 RHO = {"rho": {"choices": [0.4, 0.8]}}
-FEW = worlds.cohort("few", 4, 3, "ces", parameters=RHO, policies=["weekend"])
-SMOOTH = worlds.cohort("smooth", 2, 3, response="quantal", eta=9.0)
-LEARNERS = worlds.cohort("learners", 2, 3, response="hedge")
-LATE = worlds.cohort("late", 2, 3, "ces", parameters=RHO, enters=80)
+FEW = cohort_table("few", 4, 3, "ces", parameters=RHO, policies=["weekend"])
+SMOOTH = cohort_table("smooth", 2, 3, response="quantal", eta=9.0)
+LEARNERS = cohort_table("learners", 2, 3, response="hedge")
+LATE = cohort_table("late", 2, 3, "ces", parameters=RHO, enters=80)
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> worlds.Raw:
+def base(tmp_path_factory: pytest.TempPathFactory) -> TomlTable:
     """Return a scenario whose data have forecasts in them."""
     home = tmp_path_factory.mktemp("verdict")
     rng, days = np.random.default_rng(0), np.arange(ROUNDS)
@@ -39,8 +39,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> worlds.Raw:
 
 
 @pytest.fixture(scope="module")
-def default(base: worlds.Raw) -> MarketModel:
-    return worlds.played(worlds.told(base))
+def default(base: TomlTable) -> MarketModel:
+    return play_to_end(read_scenario(base))
 
 
 def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketModel) -> None:
@@ -82,11 +82,11 @@ def test_the_verdict_adds_up(default: MarketModel) -> None:
 
 @pytest.mark.parametrize("name", [*PANEL, "office"])
 def test_to_follow_a_model_costs_what_a_run_with_it_alone_costs(
-    name: str, base: worlds.Raw, default: MarketModel
+    name: str, base: TomlTable, default: MarketModel
 ) -> None:
     """The outcomes do not react, and hard responses do not randomise; over their own rounds."""
     raw = base | {"forecaster": PANEL.get(name, {"kind": name})}
-    alone = worlds.played(worlds.told(raw)).agents_frame()
+    alone = play_to_end(read_scenario(raw)).agents_frame()
     found = default.models_frame().query("cohort in ['few', 'late'] and model == @name")
     wanted = alone.query("cohort in ['few', 'late']")["mean_loss"]
     np.testing.assert_allclose(found["mean_loss"], wanted, atol=1e-12)
@@ -128,9 +128,9 @@ def test_a_reference_is_one_of_the_models() -> None:
         assert told.reference.kind == chosen
 
 
-def test_without_models_the_forecaster_is_plain(base: worlds.Raw, tmp_path: Path) -> None:
+def test_without_models_the_forecaster_is_plain(base: TomlTable, tmp_path: Path) -> None:
     raw = base | {"forecaster": {"models": []}, "rounds": 5, "cohort": [FEW]}
-    model = run(worlds.told(raw), Options(tmp_path / "plain"))
+    model = run(read_scenario(raw), Options(tmp_path / "plain"))
     assert "regret_to_models" not in model.agents_frame()
     assert set(model.verdict_frame()["kind"]) == {"broadcast", "policy", "action"}
     written = {path.stem for path in (tmp_path / "plain").iterdir()}

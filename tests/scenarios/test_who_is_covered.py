@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
+from log_measures import BASIC_MEASURES
+from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end, read_scenario
 
 from regretless.agents.responses import BestResponse
 from regretless.market import register
@@ -31,8 +32,8 @@ class Indifferent(BestResponse):
         return np.full(predicted.shape, 1 / predicted.shape[1])
 
 
-def some(name: str = "agents", **more: Any) -> worlds.Raw:
-    return worlds.cohort(name, 4, 3) | more
+def some(name: str = "agents", **more: Any) -> TomlTable:
+    return cohort_table(name, 4, 3) | more
 
 
 CHANCE = {"kind": "iid", "outcomes": 2}
@@ -45,7 +46,7 @@ COVER = {"kind": "cluster", "count": 2}
 OWN = some("own", cover=COVER | {"play": "own"})
 NEAR, FAR = (some("late", enters=3, gamma=gamma) for gamma in (2.0, 0.001))
 DECISION, NONE = "decision-swap", "none"
-CASES: dict[str, tuple[worlds.Raw, list[str]]] = {  # what is changed, guarantees by cohort
+CASES: dict[str, tuple[TomlTable, list[str]]] = {  # what is changed, guarantees by cohort
     "chance": ({}, [DECISION]),
     "an opponent": ({"adversary": CHANCE | {"kind": "anti-forecast"}}, [DECISION]),
     "a market, later": ({"market": {"feedback": "lagged"}}, [DECISION]),
@@ -73,7 +74,7 @@ CASES: dict[str, tuple[worlds.Raw, list[str]]] = {  # what is changed, guarantee
 def test_an_agent_has_the_guarantee_that_its_situation_allows(case: str) -> None:
     """And nobody uncovered has a bound."""
     changes, expected = CASES[case]
-    table = worlds.played(worlds.told(BASE | changes), seed=1).agents_frame()
+    table = play_to_end(read_scenario(BASE | changes), seed=1).agents_frame()
     assert table.loc[table["guarantee"] == NONE, "bound"].isna().all()
     grouped = table.groupby("cohort", sort=False)["guarantee"]
     assert ["/".join(sorted(set(own))) for _, own in grouped] == expected
@@ -92,13 +93,11 @@ LIED = [*zip(LIES, cycle(["truth", "report"]), strict=False), ("turned", "report
 
 def built(rounds: int, **liars: Any) -> MarketModel:
     """Build ten outsiders and four liars in a market that answers a round later."""
-    crowd = {"parameters": {"weights": SHARES, "concentration": 6.0}, "measures": [*worlds.FEW]}
-    both = worlds.cohort("outsiders", 10, 3, **crowd), worlds.cohort("liars", 4, 3, **crowd)
+    crowd = {"parameters": {"weights": SHARES, "concentration": 6.0}, "measures": [*BASIC_MEASURES]}
+    both = cohort_table("outsiders", 10, 3, **crowd), cohort_table("liars", 4, 3, **crowd)
     nature = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
     market = {"feedback": "lagged", "impact": 0.4, "adjustment": 1.0}
-    given = worlds.scenario(
-        both[0], both[1] | liars, rounds=rounds, adversary=nature, market=market
-    )
+    given = make_scenario(both[0], both[1] | liars, rounds=rounds, adversary=nature, market=market)
     return given.build(seed=2)
 
 
