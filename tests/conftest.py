@@ -1,4 +1,4 @@
-"""What many tests use, and settings of the suite: nothing depends on its speed or on the day."""
+"""Fixtures that many tests use, and the settings of the suite: nothing depends on its speed."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Answer, Call, Refused
+from command_results import CommandResult, RefusalOf, RunCommand
 from hypothesis import settings
 from small_scenarios import TomlTable, read_scenario
 from written import Reference
@@ -26,12 +26,12 @@ settings.load_profile("house")
 SLOW = set((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
 
 
-def workers(jobs: int | None, *more: Any) -> Any:
+def executor_of(jobs: int | None, *options: Any) -> Any:
     """Play a study of one worker in this process, as without Dask: a cluster takes seconds."""
-    return closing(Executor()) if jobs == 1 else executor(jobs, *more)
+    return closing(Executor()) if jobs == 1 else executor(jobs, *options)
 
 
-conduct.executor = workers  # type: ignore[assignment]
+conduct.executor = executor_of  # type: ignore[assignment]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,22 +53,25 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
-    """Play a scenario without a stop; a second call gives the same directory."""
-    made: dict[str, Path] = {}
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    """Return a function that plays a scenario without a stop, and returns the run's folder.
 
-    def call(given: TomlTable | str, *assignments: str, log_every: int = 1) -> Path:
-        key = json.dumps([given, assignments, log_every])
-        if key not in made:
-            made[key] = tmp_path_factory.mktemp("reference") / "logs"
-            run(read_scenario(given, *assignments), Options(made[key], log_every=log_every))
-        return made[key]
+    A scenario with the same keys is played once in a module.
+    """
+    folders: dict[str, Path] = {}
 
-    return call
+    def play(source: TomlTable | str, *assignments: str, log_every: int = 1) -> Path:
+        key = json.dumps([source, assignments, log_every])
+        if key not in folders:
+            folders[key] = tmp_path_factory.mktemp("finished") / "logs"
+            run(read_scenario(source, *assignments), Options(folders[key], log_every=log_every))
+        return folders[key]
+
+    return play
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Work in an empty folder, and forget the modules that are imported from it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
@@ -79,40 +82,45 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return what calls the command in this process."""
+def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunCommand:
+    """Return a function that runs ``regretless`` with these words in the test's process."""
     monkeypatch.setattr(sys, "path", sys.path[:])
 
-    def called(*words: object) -> Answer:
-        capsys.readouterr()
+    def run_words(*words: object) -> CommandResult:
+        capsys.readouterr()  # what was printed before is not the command's
         monkeypatch.setattr(sys, "argv", ["regretless", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as ended:
             commands.main()
-        said = capsys.readouterr()
-        return Answer(int(left.value.code or 0), said.out, said.err)
+        printed = capsys.readouterr()
+        return CommandResult(int(ended.value.code or 0), printed.out, printed.err)
 
-    return called
-
-
-@pytest.fixture
-def refused(call: Call) -> Refused:
-    """Return what calls the command, which must refuse in one line, and returns the line."""
-
-    def told(*words: object) -> str:
-        answer = call(*words)
-        assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer.err
-        assert answer.err.startswith("regretless: ")
-        return answer.err.removeprefix("regretless: ").rstrip("\n")
-
-    return told
+    return run_words
 
 
 @pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Return what takes away all pivots and steps: only what needs none is solved then."""
+def refusal_of(run_command: RunCommand) -> RefusalOf:
+    """Return a function that runs a command, expects one line of refusal, and returns the line."""
 
-    def take() -> None:
+    def refuse(*words: object) -> str:
+        result = run_command(*words)
+        assert result.status == 2, result.err
+        assert result.out == ""
+        assert result.err.count("\n") == 1, result.err
+        assert result.err.startswith("regretless: ")
+        return result.err.removeprefix("regretless: ").rstrip("\n")
+
+    return refuse
+
+
+@pytest.fixture
+def forbid_solver_steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function that takes all pivots and steps away from the solver of linear programs.
+
+    From then on it solves only what needs none.
+    """
+
+    def forbid() -> None:
         for limit in ("MIN_PIVOTS", "PIVOTS_PER_LINE", "MAX_INTERIOR_STEPS"):
             monkeypatch.setattr(linear_program, limit, 0)
 
-    return take
+    return forbid

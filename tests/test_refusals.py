@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import tomli_w
-from desk import Refused
+from command_results import RefusalOf
 
 from regretless.scenarios.config.files import find, override, read
 
@@ -51,7 +51,7 @@ def changed(raw: dict[str, Any], change: str) -> dict[str, Any]:
     return raw
 
 
-def line_of(case: Case, refused: Refused) -> str:
+def line_of(case: Case, refusal_of: RefusalOf) -> str:
     """Return the line with which a case is refused, in this folder."""
     own = HOME / f"{case.base}.toml"
     raw = read(own if own.exists() else find(case.base))
@@ -59,18 +59,20 @@ def line_of(case: Case, refused: Refused) -> str:
         raw = changed(raw, change)
     Path("bad.toml").write_text(tomli_w.dumps(raw), encoding="utf-8")
     words = ("study", "--jobs", "1") if case.base == "sweep" else ("run",)
-    return refused(*words, "bad.toml", "--out", "out", "--quiet")
+    return refusal_of(*words, "bad.toml", "--out", "out", "--quiet")
 
 
 CASES = cases()
 
 
 @pytest.mark.parametrize("base", dict.fromkeys(case.base for case in CASES))
-def test_it_is_one_line_with_the_key_and_the_cure(base: str, desk: Path, refused: Refused) -> None:
+def test_it_is_one_line_with_the_key_and_the_cure(
+    base: str, working_folder: Path, refusal_of: RefusalOf
+) -> None:
     for beside in (*HOME.glob("*.csv"), HOME / "tiny.toml"):
-        shutil.copy(beside, desk)
+        shutil.copy(beside, working_folder)
     for case in (case for case in CASES if case.base == base):
-        line = line_of(case, refused)
+        line = line_of(case, refusal_of)
         assert [part for part in case.says if part not in line] == [], (case.changes, line)
         assert len(line) < 1000, line
         assert not Path("out").exists(), case

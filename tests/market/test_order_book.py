@@ -660,28 +660,14 @@ def trace_of(figure: go.Figure | None, name: str) -> go.Scatter:
     return next(trace for trace in figure.data if trace.name == name)
 
 
-@pytest.fixture
-def tables_of_a_run(reference: Reference) -> Tables:
-    """Return the tables of a run of 300 rounds."""
-    _, tables = read_run(reference(book_table(MAKERS_FIRST, rounds=300)))
-    return dict(tables)
-
-
-def mid_prices(tables: Tables) -> pd.Series:
-    return tables["quotes"].set_index("round")["mid"].ffill()
-
-
-def test_a_report_shows_the_price_of_every_trade(tables_of_a_run: Tables) -> None:
-    dots = trace_of(figure_of(tables_of_a_run, "book"), "trades")
-    assert sorted(dots.y) == sorted(tables_of_a_run["trades"]["price"])
-
-
-def test_a_report_shows_a_spread_though_nobody_sells_in_some_rounds(
-    tables_of_a_run: Tables,
-) -> None:
-    quotes = tables_of_a_run["quotes"].copy()
-    quotes.loc[::7, "ask"] = np.nan
-    spread = trace_of(figure_of(tables_of_a_run | {"quotes": quotes}, "book"), "spread")
+def test_a_report_shows_the_book_and_tells_how_prices_move(finished_run: Reference) -> None:
+    """Against formulas over lists; where nobody trades there is no figure."""
+    _, tables = read_run(finished_run(raw(*CASES["makers first"], rounds=300)))
+    dots = trace(shown(tables, "book"), "trades")
+    assert sorted(dots.y) == sorted(tables["trades"]["price"])
+    gapped = tables["quotes"].copy()
+    gapped.loc[::7, "ask"] = np.nan  # nobody sells after some rounds: others still have a spread
+    spread = trace(shown(tables | {"quotes": gapped}, "book"), "spread")
     assert np.isfinite(np.asarray(spread.y)[-5:]).all()
 
 

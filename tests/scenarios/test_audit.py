@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from desk import Call, Refused
+from command_results import RefusalOf, RunCommand
 
 from regretless import UserError, audit, exploitability, swap_regret
 from regretless.market.core.randomness import stream
@@ -125,12 +125,14 @@ def test_two_may_decide_in_a_round() -> None:
     assert len(audit(both, pd.DataFrame(ROUNDS)).agents) == 2
 
 
-def test_the_command_writes_both_tables_once(tmp_path: Path, call: Call, refused: Refused) -> None:
+def test_the_command_writes_both_tables_once(
+    tmp_path: Path, run_command: RunCommand, refusal_of: RefusalOf
+) -> None:
     asked = ["audit", TRAVEL[0].name, "--outcomes", TRAVEL[1], "--round", "traveller"]
     asked += ["--action", "mode", "--out", tmp_path / "found"]
-    done = call(*asked)
+    done = run_command(*asked)
     assert (done.status, done.err) == (0, "")
     assert "210" in done.out
     for name, table in vars(audit(*TRAVEL, **NAMES)).items():
         pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "found" / f"{name}.csv"), table)
-    refused(*asked)
+    refusal_of(*asked)

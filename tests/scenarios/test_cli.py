@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
-from desk import Answer, Call, Refused
+from command_results import CommandResult, RefusalOf, RunCommand
 from small_scenarios import NATURE_SCENARIO
 from written import files, manifest, tables
 
@@ -73,14 +73,14 @@ REFUSED = [
 
 
 @pytest.fixture(autouse=True)
-def desk(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def working_folder(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
-        (desk / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+        (working_folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    return desk
+    return working_folder
 
 
-def real(*words: str, **variables: str) -> Answer:
+def real(*words: str, **variables: str) -> CommandResult:
     """Start the installed command as a process of its own, its output in pipes."""
     unwanted = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"}
     environment = {key: value for key, value in os.environ.items() if key not in unwanted}
@@ -88,13 +88,13 @@ def real(*words: str, **variables: str) -> Answer:
     done = subprocess.run(
         command, env=environment | variables, capture_output=True, text=True, check=False
     )
-    return Answer(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=range(len(REFUSED)))
-def test_a_mistake_is_one_line_and_writes_nothing(case: str, refused: Refused) -> None:
+def test_a_mistake_is_one_line_and_writes_nothing(case: str, refusal_of: RefusalOf) -> None:
     before, (words, *named) = files(), case.split(" | ")
-    line = refused(*words.split())
+    line = refusal_of(*words.split())
     assert [name for name in named if name not in line] == []
     assert len(line) < 2100
     assert files() == before
@@ -110,49 +110,49 @@ def test_a_real_mistake_is_one_line() -> None:
 
 
 def test_what_the_system_refuses_anywhere_is_one_line(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch
+    refusal_of: RefusalOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for error, told in (
         (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
         (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
     ):
         monkeypatch.setattr(commands.shared, "loaded", Mock(side_effect=error))
-        assert refused("run", "nature.toml").startswith(told)
+        assert refusal_of("run", "nature.toml").startswith(told)
 
 
-def test_a_folder_that_goes_away_is_one_line(refused: Refused) -> None:
+def test_a_folder_that_goes_away_is_one_line(refusal_of: RefusalOf) -> None:
     words = "run nature.toml --import own --set cohort.farmers.response=sweeper"
-    line = refused(*words.split())
+    line = refusal_of(*words.split())
     assert "runs/nature/" in line
     assert "No such file or directory; leave its folder alone" in line
     assert not Path("runs").exists()
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_that_cannot_be_written_is_one_line(refused: Refused) -> None:
+def test_a_folder_that_cannot_be_written_is_one_line(refusal_of: RefusalOf) -> None:
     Path("shut").mkdir(mode=0o500)
-    assert "give another directory" in refused("run", "nature.toml", "--out", "shut/run")
+    assert "give another directory" in refusal_of("run", "nature.toml", "--out", "shut/run")
 
 
-def test_list_names_every_forecaster_that_a_scenario_accepts(call: Call) -> None:
-    refused = call("run", "nature.toml", "--set", "forecaster.kind=nobody")
-    lines = call("list", "forecasters").out.splitlines()
+def test_list_names_every_forecaster_that_a_scenario_accepts(run_command: RunCommand) -> None:
+    refused = run_command("run", "nature.toml", "--set", "forecaster.kind=nobody")
+    lines = run_command("list", "forecasters").out.splitlines()
     assert max(map(len, lines)) <= 80
     named = {line.split()[0] for line in lines if not line.startswith(" ")}  # before its meaning
     accepted = refused.err.partition("choose one of: ")[2].partition(";")[0].strip().split(", ")
     assert named == set(accepted) > {"decision-swap", "calibration", "running-mean"}
 
 
-def good(call: Call, *words: object, wrong: str = "") -> str:
-    answer = call("run", *words)
+def good(run_command: RunCommand, *words: object, wrong: str = "") -> str:
+    answer = run_command("run", *words)
     assert (answer.status, answer.err) == (0, wrong)
     return answer.out
 
 
-def test_a_run_writes_what_was_played(call: Call) -> None:
+def test_a_run_writes_what_was_played(run_command: RunCommand) -> None:
     """The promised files, of the same values as Parquet and, without a word, as CSV."""
-    good(call, "market.toml", "--out", "logs")
-    assert good(call, "market.toml", "--out", "text", "--format", "csv", "--quiet") == ""
+    good(run_command, "market.toml", "--out", "logs")
+    assert good(run_command, "market.toml", "--out", "text", "--format", "csv", "--quiet") == ""
     for folder, form in (("logs", "parquet"), ("text", "csv")):
         expected = {"manifest.json", *(f"{name}.{form}" for name in TABLES)}
         assert {path.name for path in Path(folder).iterdir()} == expected
@@ -184,20 +184,22 @@ def test_a_run_writes_what_was_played(call: Call) -> None:
     np.testing.assert_allclose(sums["contribution"], agents["decision_swap_regret"])
 
 
-def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(call: Call, desk: Path) -> None:
+def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(
+    run_command: RunCommand, working_folder: Path
+) -> None:
     before = files()
-    text = good(call, "market.toml", "--dry-run", "--out", "logs")
+    text = good(run_command, "market.toml", "--dry-run", "--out", "logs")
     assert files() == before
-    good(call, "market.toml", "--out", "logs")
+    good(run_command, "market.toml", "--out", "logs")
     Path("there").mkdir()
     os.chdir("there")  # the fixture's folder comes back with it
     Path("resolved.toml").write_text(text, encoding="utf-8")
-    good(call, "resolved.toml", "--out", "logs")
-    assert tables(Path("logs")) == tables(desk / "logs")
+    good(run_command, "resolved.toml", "--out", "logs")
+    assert tables(Path("logs")) == tables(working_folder / "logs")
 
 
 def test_a_dry_run_draws_few_agents_of_a_cohort(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[int] = []
     build = Scenario.build
@@ -208,24 +210,24 @@ def test_a_dry_run_draws_few_agents_of_a_cohort(
 
     monkeypatch.setattr(Scenario, "build", counted)
     many = ("--set", "cohort.growers.count=100000", "--set", "cohort.growers.types=2000")
-    assert "count = 100000" in good(call, "crop-choice", *many, "--dry-run")
+    assert "count = 100000" in good(run_command, "crop-choice", *many, "--dry-run")
     assert counts == [20]
 
 
 @pytest.mark.slow
-def test_a_dry_run_of_the_catalogue_runs_again(call: Call) -> None:
+def test_a_dry_run_of_the_catalogue_runs_again(run_command: RunCommand) -> None:
     for name in [*catalogue()][::4]:
-        text = good(call, name, "--dry-run", "--rounds", 5)
+        text = good(run_command, name, "--dry-run", "--rounds", 5)
         Path("again.toml").write_text(text, encoding="utf-8")
-        assert call("run", "again.toml", "--dry-run").out == text
+        assert run_command("run", "again.toml", "--dry-run").out == text
 
 
-def test_options_replace_what_the_file_says(call: Call) -> None:
+def test_options_replace_what_the_file_says(run_command: RunCommand) -> None:
     values = ["cohort.bakers.count=5", "cohort.drivers.eta = 2.5", "forecaster.kind=last-value"]
     values += ["cohort.bakers.parameters.rho={ choices = [0.5] }", 'name="other"']
     values += ["policy.weekend.at=6", "data.scale.bread=[0.5, 4.0]"]
     words = [word for value in values for word in ("--set", value)]
-    assert "25 rows" in good(call, "market.toml", *words, "--rounds", 30, "--seed", 9)
+    assert "25 rows" in good(run_command, "market.toml", *words, "--rounds", 30, "--seed", 9)
     said = manifest("runs/other")
     config = said["config"]
     assert (said["rounds"], said["seed"], config["seed"]) == (30, 9, 9)
@@ -239,8 +241,8 @@ def test_options_replace_what_the_file_says(call: Call) -> None:
     np.testing.assert_array_equal(rounds["y_0"][25:], rounds["y_0"][:5])  # 25 rows, in a loop
 
 
-def test_the_version_is_the_package_s(call: Call) -> None:
-    assert call("--version") == Answer(0, f"{regretless.__version__}\n", "")
+def test_the_version_is_the_package_s(run_command: RunCommand) -> None:
+    assert run_command("--version") == CommandResult(0, f"{regretless.__version__}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +252,7 @@ def test_words_are_completed(typed: str, offered: str) -> None:
     """What the script asks that ``--install-completion`` puts into a shell."""
     place = str(len(typed.split()) - 1)
     shell = {"_REGRETLESS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": place}
-    assert real(**shell) == Answer(0, f"{offered}\n", "")
+    assert real(**shell) == CommandResult(0, f"{offered}\n", "")
 
 
 @pytest.mark.parametrize("word", ["--help", "list"])

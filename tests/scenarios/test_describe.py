@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from desk import Call, Refused
+from command_results import RefusalOf, RunCommand
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_scenarios import cohort_table, play_to_end, read_scenario
@@ -101,17 +101,19 @@ def test_dates_are_so_far_apart(tmp_path: Path) -> None:
         assert described(tmp_path / "sold.csv").columns[0].note == told
 
 
-@pytest.mark.usefixtures("desk")
-def test_the_command_writes_a_file_that_runs(call: Call, refused: Refused) -> None:
+@pytest.mark.usefixtures("working_folder")
+def test_the_command_writes_a_file_that_runs(
+    run_command: RunCommand, refusal_of: RefusalOf
+) -> None:
     data = str(DATA / "seattle-weather.csv")
-    assert "--out my-seattle-weather.toml writes a scenario" in call("describe", data).out
-    assert "regretless run own.toml" in call("describe", data, "--out", "own.toml").out
-    assert call("run", "own.toml", "--rounds", 12, "--quiet", "--out", "o").status == 0
+    assert "--out my-seattle-weather.toml writes a scenario" in run_command("describe", data).out
+    assert "regretless run own.toml" in run_command("describe", data, "--out", "own.toml").out
+    assert run_command("run", "own.toml", "--rounds", 12, "--quiet", "--out", "o").status == 0
     assert len(pd.read_parquet("o/rounds.parquet")) == 12
     before = Path("own.toml").read_bytes()
-    assert "own.toml is there already" in refused("describe", data, "--out", "own.toml")
+    assert "own.toml is there already" in refusal_of("describe", data, "--out", "own.toml")
     assert Path("own.toml").read_bytes() == before
-    assert "data file 'nothing.csv' does not exist" in refused("describe", "nothing.csv")
+    assert "data file 'nothing.csv' does not exist" in refusal_of("describe", "nothing.csv")
 
 
 def test_marks_between_thousands_are_named(tmp_path: Path) -> None:
@@ -151,14 +153,16 @@ def test_missing_scales_are_told_for_all_outcomes_in_toml_to_be_pasted(tmp_path:
 
 
 @pytest.fixture
-def begun(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Starter:
+def begun(
+    working_folder: Path, run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> Starter:
     """Describe a small table and play the starter for a few rounds; the file, what is printed."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def starter_of(head: str, rows: list[str]) -> tuple[dict[str, Any], str]:
-        (desk / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+        (working_folder / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
         Path("own.toml").unlink(missing_ok=True)
-        told = call("describe", "a.csv", "--out", "own.toml")
+        told = run_command("describe", "a.csv", "--out", "own.toml")
         assert (told.status, told.err) == (0, "")
         play_to_end(load("own.toml", rounds=4))
         return tomllib.loads(Path("own.toml").read_text(encoding="utf-8")), told.out
@@ -222,7 +226,7 @@ def test_outcomes_that_are_small_or_nearly_all_equal_fill_their_scale(begun: Sta
 
 
 def test_where_nothing_can_be_an_outcome_each_column_has_its_reason(
-    desk: Path, refused: Refused
+    working_folder: Path, refusal_of: RefusalOf
 ) -> None:
     for head, row, reason in (
         ("x,y", "{i},{j}", "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 di"),
@@ -231,8 +235,8 @@ def test_where_nothing_can_be_an_outcome_each_column_has_its_reason(
         ("a,b,c,d,e,f", "u,u,u,u,u,u", "'d': always the same; and 2 more"),
     ):
         rows = [row.format(i=i, j=i % 2, one=f"1{one[1:]}") for i, one in enumerate(WHOLE)]
-        (desk / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
-        line = refused("describe", "a.csv", "--out", "own.toml")
+        (working_folder / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+        line = refusal_of("describe", "a.csv", "--out", "own.toml")
         assert line.startswith("a.csv has no column that can be an outcome; ")
         assert reason in line
         assert not Path("own.toml").exists()

@@ -196,10 +196,10 @@ def shared(
     ids=lambda given: given["name"] if isinstance(given, dict) else None,
 )
 def test_shares_give_the_bytes_of_the_whole(
-    text: TomlTable | str, keys: list[str], shares: int, tmp_path: Path, reference: Reference
+    text: TomlTable | str, keys: list[str], shares: int, tmp_path: Path, finished_run: Reference
 ) -> None:
     shared(text, tmp_path / "logs", shares, *keys, log_every=7)
-    assert_same(tmp_path / "logs", reference(text, *keys, log_every=7))
+    assert_same(tmp_path / "logs", finished_run(text, *keys, log_every=7))
 
 
 # Who dies.
@@ -213,12 +213,12 @@ def test_shares_give_the_bytes_of_the_whole(
     ],
 )
 def test_the_dead_are_replaced(
-    text: TomlTable, seed: int, tmp_path: Path, reference: Reference
+    text: TomlTable, seed: int, tmp_path: Path, finished_run: Reference
 ) -> None:
     crew = Here(seed, deaths=6)
     shared(text, tmp_path / "logs", 3, crew=crew)
     assert crew.deaths == 0
-    assert_same(tmp_path / "logs", reference(text))
+    assert_same(tmp_path / "logs", finished_run(text))
 
 
 # The conductor stops.
@@ -239,7 +239,7 @@ def stopped(text: TomlTable, out: Path, at: int) -> None:
     ("text", "at", "shares"), [(PLAIN, 70, 2), (ASKED, 70, 3), (MOVING, 12, 2), (MOVING, 60, 3)]
 )
 def test_ctrl_c_leaves_a_run_that_goes_on(
-    text: TomlTable, at: int, shares: int, tmp_path: Path, reference: Reference
+    text: TomlTable, at: int, shares: int, tmp_path: Path, finished_run: Reference
 ) -> None:
     out = tmp_path / "logs"
     stopped(text, out, at=at)
@@ -251,7 +251,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     alone.run(played)
     pd.testing.assert_frame_equal(agents, alone.agents_frame(), check_exact=True)
     shared(text, out, shares, resume=True)  # with as many shares as before, or others
-    assert_same(out, reference(text))
+    assert_same(out, finished_run(text))
 
 
 def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
     return change(tree) if isinstance(tree, np.ndarray) and tree.ndim else tree
 
 
-def test_strange_checkpoints_are_passed_over(tmp_path: Path, reference: Reference) -> None:
+def test_strange_checkpoints_are_passed_over(tmp_path: Path, finished_run: Reference) -> None:
     out = tmp_path / "logs"
     stopped(PLAIN, out, at=70)
     stopped(PLAIN, tmp_path / "later", at=100)
@@ -304,7 +304,7 @@ def test_strange_checkpoints_are_passed_over(tmp_path: Path, reference: Referenc
         else:
             checkpoint.save(again / file, tree)
         shared(PLAIN, again, 2, resume=True)
-        assert_same(again, reference(PLAIN))
+        assert_same(again, finished_run(PLAIN))
 
 
 # What is played in one place.
@@ -354,11 +354,11 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(
     ],
 )
 def test_what_cannot_be_shared_out_is_played_here_and_said(
-    keys: list[str], says: str, tmp_path: Path, reference: Reference
+    keys: list[str], says: str, tmp_path: Path, finished_run: Reference
 ) -> None:
     (line,) = shared(PLAIN, tmp_path / "logs", 2, *keys)
     assert line.startswith(says)
-    assert_same(tmp_path / "logs", reference(PLAIN, *keys))
+    assert_same(tmp_path / "logs", finished_run(PLAIN, *keys))
 
 
 def no_weather(x: Any) -> int:
@@ -418,10 +418,10 @@ def with_deaths(
     [(PLAIN, 3000, 12), (ASKED, 600, 300), (LEARNING, 2000, 10), (MOVING, 2000, 10)],
 )
 def test_twenty_processes_that_are_killed(
-    text: TomlTable, rounds: int, every: int, tmp_path: Path, reference: Reference
+    text: TomlTable, rounds: int, every: int, tmp_path: Path, finished_run: Reference
 ) -> None:
     with_deaths(text, tmp_path / "logs", rounds, 5, every)
-    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
+    assert_same(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
 
 
 class StoppingCrew(DaskCrew):
@@ -441,7 +441,7 @@ class StoppingCrew(DaskCrew):
 @pytest.mark.crashes
 @pytest.mark.parametrize("text", [PLAIN, ASKED])
 def test_the_shares_of_a_stopped_worker_are_given_to_another(
-    text: TomlTable, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+    text: TomlTable, tmp_path: Path, finished_run: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "SILENT", 3.0)
     warnings: list[str] = []
@@ -453,23 +453,23 @@ def test_the_shares_of_a_stopped_worker_are_given_to_another(
         run(scenario, options, player=Conductor(scenario, crew, options, 2))
     name = f"worker process {crew.stopped_process}"
     assert warnings == [f"{name} has shown no life for 3 s; its work is given to another"]
-    assert_same(tmp_path / "logs", reference(text, "rounds=400"))
+    assert_same(tmp_path / "logs", finished_run(text, "rounds=400"))
 
 
 @pytest.mark.crashes
 @pytest.mark.parametrize(("text", "rounds"), [(ASKED, 700), (PLAIN, 4000)])
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
-    text: TomlTable, rounds: int, tmp_path: Path, reference: Reference
+    text: TomlTable, rounds: int, tmp_path: Path, finished_run: Reference
 ) -> None:
     (tmp_path / "own.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
     kill_after_a_checkpoint(tmp_path, "own.toml", "--set", f"rounds={rounds}", "--workers", "2")
     with_deaths(text, tmp_path / "logs", rounds, 1, 10, resume=True)
-    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
+    assert_same(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
 
 
 @pytest.mark.crashes
 def test_a_cluster_loses_a_worker_then_its_scheduler(
-    tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finished_run: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 64)
     loaded, out = read_scenario(ASKED, "rounds=100"), tmp_path / "logs"
@@ -492,4 +492,4 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(
     assert status(out) == "interrupted"
     with two_workers() as again:
         play(again.scheduler_address, lambda _: None, resume=True)
-    assert tables(out) == tables(reference(ASKED, "rounds=100"))
+    assert tables(out) == tables(finished_run(ASKED, "rounds=100"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
-from desk import Call, Refused
+from command_results import RefusalOf, RunCommand
 from small_scenarios import NATURE_SCENARIO, cohort_table, play_to_end, read_scenario
 
 from regretless import (
@@ -53,42 +53,49 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own
 
 
-def test_run_and_report_take_a_path_in_the_home_folder(home: Path, call: Call) -> None:
+def test_run_and_report_take_a_path_in_the_home_folder(home: Path, run_command: RunCommand) -> None:
     few = "--set", "cohort.growers.count=2"
-    call("run", "crop-choice", "--rounds", "5", *few, "--quiet", "--out=~/own-run")
-    call("report", "~/own-run")
+    run_command("run", "crop-choice", "--rounds", "5", *few, "--quiet", "--out=~/own-run")
+    run_command("report", "~/own-run")
     assert (home / "own-run" / "report.html").is_file()
     assert len(read_run("~/own-run").agents) == 2
     assert not Path("~").exists()
 
 
-def test_describe_and_audit_take_files_there(home: Path, call: Call) -> None:
+def test_describe_and_audit_take_files_there(home: Path, run_command: RunCommand) -> None:
     (home / "outcomes.csv").write_text(OUTCOMES, encoding="utf-8")
     (home / "decisions.csv").write_text(DECISIONS, encoding="utf-8")
-    call("describe", "~/outcomes.csv", "--out=~/starter.toml")
-    call("audit", "~/decisions.csv", "--outcomes=~/outcomes.csv", "--out=~/own-audit")
+    run_command("describe", "~/outcomes.csv", "--out=~/starter.toml")
+    run_command("audit", "~/decisions.csv", "--outcomes=~/outcomes.csv", "--out=~/own-audit")
     assert (home / "starter.toml").is_file()
     assert (home / "own-audit" / "agents.csv").is_file()
     assert not Path("~").exists()
 
 
-def test_train_takes_a_scenario_there_and_writes_there(home: Path, call: Call) -> None:
+def test_train_takes_a_scenario_there_and_writes_there(home: Path, run_command: RunCommand) -> None:
     (home / "own.csv").write_text(GAME, encoding="utf-8")
     entrants = cohort_table("entrants", 2, 2, "game", response="hedge")
     own = {"name": "own", "rounds": 10, "game": {"file": "~/own.csv"}, "cohort": [entrants]}
     own["adversary"] = {"kind": "up-then-down"}
     (home / "own.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
     search = ("--algorithm", "exp3", "--budget", "8", "--phases", "2", "--jobs", "1")
-    assert call("train", "~/own.toml", *search, "--quiet", "--out=~/own-training").status == 0
+    assert (
+        run_command("train", "~/own.toml", *search, "--quiet", "--out=~/own-training").status == 0
+    )
     assert (home / "own-training" / "attackers.csv").is_file()
     assert not Path("~").exists()
 
 
-def test_a_study_its_report_and_its_tables_may_be_there(home: Path, call: Call) -> None:
+def test_a_study_its_report_and_its_tables_may_be_there(
+    home: Path, run_command: RunCommand
+) -> None:
     (home / "own.toml").write_text(STUDY, encoding="utf-8")
-    assert call("study", "~/own.toml", "--quiet", "--jobs", "1", "--out=~/own-study").status == 0
+    assert (
+        run_command("study", "~/own.toml", "--quiet", "--jobs", "1", "--out=~/own-study").status
+        == 0
+    )
     assert (home / "own-study" / "study.json").is_file()
-    assert call("report", "~/own-study", "--tables=~/own-tables").status == 0
+    assert run_command("report", "~/own-study", "--tables=~/own-tables").status == 0
     assert (home / "own-tables" / "cohorts.csv").is_file()
     load_study("~/own-study").export("~/own-export")
     assert (home / "own-export" / "cohorts.csv").is_file()
@@ -140,14 +147,14 @@ def test_a_scenario_file_that_is_not_there_is_named() -> None:
         load("~/none.toml")
 
 
-def test_a_study_takes_its_scenario_from_there(home: Path, call: Call) -> None:
+def test_a_study_takes_its_scenario_from_there(home: Path, run_command: RunCommand) -> None:
     (home / "base.toml").write_text(NATURE_SCENARIO, encoding="utf-8")
     Path("own.toml").write_text('scenario = "~/base.toml"\nseeds = 1\n', encoding="utf-8")
-    call("study", "own.toml", "--quiet", "--jobs", "1", "--out", "out")
+    run_command("study", "own.toml", "--quiet", "--jobs", "1", "--out", "out")
     assert load_study("out").runs() == [0]
     text = 'scenario = "~nobody-has-this-name/base.toml"\n'
     Path("nobodys.toml").write_text(text, encoding="utf-8")
-    answer = call("study", "nobodys.toml", "--out", "none")
+    answer = run_command("study", "nobodys.toml", "--out", "none")
     assert answer.err.startswith("regretless: scenario '~nobody-has-this-name/base.toml'")
 
 
@@ -179,14 +186,14 @@ def test_a_game_file_may_be_there(home: Path) -> None:
     assert read_game("~/own.csv").leader_actions == ("fight", "share")
 
 
-def test_a_module_there_is_refused_with_what_to_write(home: Path, refused: Refused) -> None:
+def test_a_module_there_is_refused_with_what_to_write(home: Path, refusal_of: RefusalOf) -> None:
     """Modules have names and no paths."""
-    line = refused("run", "crop-choice", "--import=~/mine.py")
+    line = refusal_of("run", "crop-choice", "--import=~/mine.py")
     assert line == "--import ~/mine.py: no module's name; from its folder, write mine"
 
 
-def test_the_home_of_nobody_is_refused_in_one_line(refused: Refused) -> None:
+def test_the_home_of_nobody_is_refused_in_one_line(refusal_of: RefusalOf) -> None:
     with pytest.raises(UserError, match="no such home folder; write it out"):
         expanded("~nobody-has-this-name/x")
-    line = refused("run", "crop-choice", "--out=~nobody-has-this-name/x")
+    line = refusal_of("run", "crop-choice", "--out=~nobody-has-this-name/x")
     assert "no such home folder" in line

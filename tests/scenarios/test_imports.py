@@ -13,12 +13,12 @@ TRAP = "from pathlib import Path\n\nPath(__file__).with_suffix('.executed').touc
 
 
 @pytest.fixture(autouse=True)
-def folder(desk: Path) -> Path:
+def folder(working_folder: Path) -> Path:
     """Work beside a module of one's own, and files named like libraries that workers import."""
     for name in ("socket", "tornado", "typer"):
-        (desk / f"{name}.py").write_text(TRAP, encoding="utf-8")
-    (desk / "mine.py").write_text("pass\n", encoding="utf-8")
-    return desk
+        (working_folder / f"{name}.py").write_text(TRAP, encoding="utf-8")
+    (working_folder / "mine.py").write_text("pass\n", encoding="utf-8")
+    return working_folder
 
 
 def test_the_folder_comes_last_on_the_path_once_a_module_is_imported(folder: Path) -> None:

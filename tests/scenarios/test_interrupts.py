@@ -49,11 +49,11 @@ seeds = 2
 
 
 @pytest.fixture(autouse=True)
-def endless_agents(desk: Path) -> None:
+def endless_agents(working_folder: Path) -> None:
     """Work beside a scenario, a study of it, and agents that loop for ever."""
-    (desk / "tiny.toml").write_text(TINY_SCENARIO, encoding="utf-8")
-    (desk / "own.toml").write_text(STUDY, encoding="utf-8")
-    (desk / "endless.py").write_text(ENDLESS, encoding="utf-8")
+    (working_folder / "tiny.toml").write_text(TINY_SCENARIO, encoding="utf-8")
+    (working_folder / "own.toml").write_text(STUDY, encoding="utf-8")
+    (working_folder / "endless.py").write_text(ENDLESS, encoding="utf-8")
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -21,7 +21,7 @@ from urllib.request import Request, url2pathname, urlopen
 import numpy as np
 import pytest
 import tomli_w
-from desk import Call, Refused
+from command_results import RefusalOf, RunCommand
 from served import serving
 from small_scenarios import built_in_names
 from written import manifest
@@ -85,10 +85,12 @@ def test_every_slider_says_what_it_is_and_sets_its_value_back(name: str) -> None
         assert same | {"description": spec.description} == resolved(spec)  # of the file as it stood
 
 
-def test_numbers_that_stand_for_words_have_no_slider(tmp_path: Path, call: Call) -> None:
+def test_numbers_that_stand_for_words_have_no_slider(
+    tmp_path: Path, run_command: RunCommand
+) -> None:
     rows = [f"{('Mon', 'Tue', 'Wed')[i % 3]},{i * 0.37 % 1:.3f}" for i in range(60)]
     (tmp_path / "a.csv").write_text("\n".join(["day,sold", *rows, ""]))
-    assert call("describe", tmp_path / "a.csv", "--out", tmp_path / "own.toml").status == 0
+    assert run_command("describe", tmp_path / "a.csv", "--out", tmp_path / "own.toml").status == 0
     source = Source.of(str(tmp_path / "own.toml"))
     names = {key.name for key in numeric_keys(source.scenario().spec, source.raw)}
     assert "cohort.planners.count" in names
@@ -428,10 +430,10 @@ def test_the_browser_is_given_a_file_of_this_user_and_not_the_address(
 
 
 def test_without_the_extra_the_command_says_what_to_install(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch
+    refusal_of: RefusalOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert refused("dashboard").endswith("run pip install 'regretless[live]'")
+    assert refusal_of("dashboard").endswith("run pip install 'regretless[live]'")
 
 
 def test_what_there_is_not_is_not_found(live: Live) -> None:
@@ -569,7 +571,7 @@ def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.Monk
         live.find(second)
 
 
-def test_a_port_that_is_taken_is_a_line(live: Live, refused: Refused) -> None:
+def test_a_port_that_is_taken_is_a_line(live: Live, refusal_of: RefusalOf) -> None:
     port = live.server_address[1]
-    line = refused("dashboard", "--no-browser", "--port", port)
+    line = refusal_of("dashboard", "--no-browser", "--port", port)
     assert line == f"--port {port}: Address already in use; give another one"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from desk import Call
+from command_results import RunCommand
 from small_scenarios import TomlTable, cohort_table, play_to_end, read_scenario
 from written import manifest
 
@@ -68,25 +68,27 @@ def test_parameters_out_of_proportion_are_warned_of(
         assert all(word in note for word in ("cohort.makers", f"'{utility}'", "parameters"))
 
 
-def test_a_run_a_study_and_a_training_show_warnings_once(desk: Path, call: Call) -> None:
+def test_a_run_a_study_and_a_training_show_warnings_once(
+    working_folder: Path, run_command: RunCommand
+) -> None:
     """On standard error before all; notes are in the manifest and among the results."""
-    (desk / "nature.toml").write_text(tomli_w.dumps(nature(IDLE)))
+    (working_folder / "nature.toml").write_text(tomli_w.dumps(nature(IDLE)))
     sweep = {"scenario": "nature.toml", "seeds": 2, "grid": {"rounds": [3, 4]}}
-    (desk / "sweep.toml").write_text(tomli_w.dumps(sweep))
+    (working_folder / "sweep.toml").write_text(tomli_w.dumps(sweep))
     leader = "--set adversary={kind='up-then-down',outcomes=1} --rounds 8"
     for words in (
         "run nature.toml --out run",
         "study sweep.toml --out study --jobs 1",
         f"train nature.toml {leader} --algorithm cma --budget 16 --jobs 1",
     ):
-        said = call(*words.split(), "--quiet")
+        said = run_command(*words.split(), "--quiet")
         assert (said.status, said.out) == (0, "")
         assert said.err.startswith("regretless: cohort.makers: with utility 'firm' ")
         assert said.err.count("\n") == 1
     (note,) = manifest("run")["notes"]
-    whole = " ".join(call("run", "nature.toml", "--out", "again").out.split())
+    whole = " ".join(run_command("run", "nature.toml", "--out", "again").out.split())
     assert " ".join(note.split()) in whole
-    leaving = call("run", "nature.toml", "--set", "cohort.makers.response=noted").out
+    leaving = run_command("run", "nature.toml", "--set", "cohort.makers.response=noted").out
     assert "makers: 2 of 20 agents left by themselves, the first in round 4" in leaving
 
 

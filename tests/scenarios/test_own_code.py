@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import pytest
-from desk import Call, Refused
+from command_results import RefusalOf, RunCommand
 from pydantic import Field
 from small_scenarios import cohort_table, make_scenario
 from written import status, tables
@@ -231,14 +231,14 @@ CASES = [
 CASES += MISFITS + FAULTS
 
 
-def write(desk: Path, place: str, line: str, *keys: str) -> tuple[list[str], str]:
+def write(working_folder: Path, place: str, line: str, *keys: str) -> tuple[list[str], str]:
     """Write a module in which a line is at a place; return words that play it, and who is named."""
     kind, base, given = PLACES[place]
     base, _, name = base.partition(".")
     form = METHOD if name else FUNCTION
     own = form.format(kind=kind, base=base, name=name, given=given, line=line)
-    (desk / "borders.py").write_text(PARTS + own, encoding="utf-8")
-    (desk / "borders.toml").write_text(SCENARIO, encoding="utf-8")
+    (working_folder / "borders.py").write_text(PARTS + own, encoding="utf-8")
+    (working_folder / "borders.toml").write_text(SCENARIO, encoding="utf-8")
     words = ["run", "borders.toml", "--import", "borders"]
     for key in (PLAYED[kind], *keys):
         words += ["--set", key]
@@ -247,20 +247,22 @@ def write(desk: Path, place: str, line: str, *keys: str) -> tuple[list[str], str
 
 @pytest.mark.parametrize("case", CASES)
 def test_who_writes_fails_or_does_not_fit_is_named(
-    desk: Path, refused: Refused, case: tuple[str, ...]
+    working_folder: Path, refusal_of: RefusalOf, case: tuple[str, ...]
 ) -> None:
     place, line, says, *keys = case
-    words, name = write(desk, place, line, *keys)
-    told = refused(*words)
+    words, name = write(working_folder, place, line, *keys)
+    told = refusal_of(*words)
     assert told.startswith("round ") or place == "utility"
     assert re.search(rf"\b{name}\b.*{says}", told)
     assert "(borders.py, line " in told or case in MISFITS
-    assert not (desk / "runs/borders").exists()
+    assert not (working_folder / "runs/borders").exists()
 
 
-def test_the_traceback_is_printed_where_it_is_wanted(desk: Path, call: Call) -> None:
-    words, _ = write(desk, "learn", 'raise KeyError("lost")')
-    *traced, told = call(*words, "--verbose").err.splitlines()
+def test_the_traceback_is_printed_where_it_is_wanted(
+    working_folder: Path, run_command: RunCommand
+) -> None:
+    words, _ = write(working_folder, "learn", 'raise KeyError("lost")')
+    *traced, told = run_command(*words, "--verbose").err.splitlines()
     assert told.startswith("regretless: round 0: Own.learn (borders.py")
     assert traced[0] == "Traceback (most recent call last):"
     assert '    raise KeyError("lost")' in traced
@@ -338,18 +340,23 @@ class Brittle(ScriptedAgent):
         self.played = state["played"]
 
 
-def test_after_a_late_fault_the_mended_run_resumes(desk: Path, call: Call) -> None:
+def test_after_a_late_fault_the_mended_run_resumes(
+    working_folder: Path, run_command: RunCommand
+) -> None:
     register.agent("brittle")(Brittle)
-    words, _ = write(desk, "act", "pass", "cohort.own.response=brittle")
+    words, _ = write(working_folder, "act", "pass", "cohort.own.response=brittle")
     words += ["--rounds", "600", "--out"]
-    assert call(*words, "whole").status == 0
+    assert run_command(*words, "whole").status == 0
     Path("broken-550").touch()
-    assert call(*words, "mended").status == 2
-    assert (tables(desk / "mended"), status(desk / "mended")) == ({}, "interrupted")
+    assert run_command(*words, "mended").status == 2
+    assert (tables(working_folder / "mended"), status(working_folder / "mended")) == (
+        {},
+        "interrupted",
+    )
     Path("broken-550").unlink()
     Path("broken-100").touch()  # a run from the start would fail
-    assert call(*words, "mended", "--resume").status == 0
-    assert tables(desk / "mended") == tables(desk / "whole")
+    assert run_command(*words, "mended", "--resume").status == 0
+    assert tables(working_folder / "mended") == tables(working_folder / "whole")
 
 
 class Idle(ScriptedAgent):
@@ -406,12 +413,12 @@ class Excessive(Negative):
     ],
 )
 def test_what_is_no_part_is_one_line(
-    desk: Path, refused: Refused, kind: str, part: Any, says: str
+    working_folder: Path, refusal_of: RefusalOf, kind: str, part: Any, says: str
 ) -> None:
     getattr(register, kind)("own")(part)
-    write(desk, "act", "pass")
-    assert says in refused("run", "borders.toml", "--set", PLAYED[kind], "--rounds", "600")
-    assert not (desk / "runs/borders").exists()
+    write(working_folder, "act", "pass")
+    assert says in refusal_of("run", "borders.toml", "--set", PLAYED[kind], "--rounds", "600")
+    assert not (working_folder / "runs/borders").exists()
 
 
 @pytest.mark.parametrize(
@@ -425,12 +432,12 @@ def test_what_is_no_part_is_one_line(
     ],
 )
 def test_whatever_a_module_raises_is_one_line(
-    desk: Path, call: Call, content: str, ends: int, says: str
+    working_folder: Path, run_command: RunCommand, content: str, ends: int, says: str
 ) -> None:
-    write(desk, "act", "pass")
+    write(working_folder, "act", "pass")
     if content:
-        (desk / "module.py").write_text(content, encoding="utf-8")
-    answer = call("run", "borders.toml", "--import", "module")
+        (working_folder / "module.py").write_text(content, encoding="utf-8")
+    answer = run_command("run", "borders.toml", "--import", "module")
     assert (answer.status, answer.err.count("\n")) == (ends, 1)
     assert says in answer.err
 
@@ -441,10 +448,10 @@ def test_what_a_response_may_name_is_named_once() -> None:
             registry(taken)(Path)
 
 
-def fault(call: Callable[[Any], Any]) -> Exception:
+def fault(run_command: Callable[[Any], Any]) -> Exception:
     """Return what a call with nonsense raises, as if this file had no part in it."""
     with pytest.raises((AttributeError, TypeError, ImportError)) as raised:
-        call(None)
+        run_command(None)
     error = raised.value
     assert error.__traceback__ is not None
     return error.with_traceback(error.__traceback__.tb_next)

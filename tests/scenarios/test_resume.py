@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import written
 from archives import members_of, with_right_digest, write_members
-from desk import Call, Refused
+from command_results import RefusalOf, RunCommand
 from faults import SWEEP
 from small_scenarios import read_scenario
 from written import (
@@ -104,20 +104,20 @@ class ForgetfulNature(Adversary):
 
 
 @pytest.fixture(autouse=True)
-def folder(registries: None, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(registries: None, working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work beside a scenario and a study, and fill a chunk of the logs every few rounds."""
     register.agent("remembering")(Remembering)
     register.agent("forgetful")(Forgetful)
     register.adversary("forgetful")(ForgetfulNature)
-    (desk / "tiny.toml").write_text(TINY, encoding="utf-8")
-    (desk / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    (working_folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    (working_folder / "sweep.toml").write_text(SWEEP, encoding="utf-8")
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", CHUNK)
 
 
 @pytest.fixture
-def refused(refused: Refused) -> Refused:
+def refusal_of(refusal_of: RefusalOf) -> RefusalOf:
     def read_scenario(*words: str) -> str:
-        before, line = files(), refused(*words)
+        before, line = files(), refusal_of(*words)
         assert files() == before
         return line
 
@@ -145,7 +145,7 @@ def finished(*words: str, **variables: str) -> None:
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(
-    reference: Reference, monkeypatch: pytest.MonkeyPatch
+    finished_run: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
     rounds, logs, partial = "rounds=1300", Path("logs"), Path("logs/.partial")  # two chunks, a rest
@@ -157,7 +157,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
     finished(*RUN, "--set", rounds, "--resume")
-    assert_same(logs, reference(TINY, rounds))
+    assert_same(logs, finished_run(TINY, rounds))
 
 
 class NeverDone(ScriptedAgent):
@@ -170,12 +170,12 @@ class NeverDone(ScriptedAgent):
 
 
 def test_an_interrupt_ends_a_round_that_never_ends(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register.agent("never-done")(NeverDone)
     monkeypatch.setattr("regretless.scenarios.run.ROUND_GRACE", 0.1)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as at a terminal
-    code, _, err = call(*RUN, "--set", "cohort.farmers.response=never-done")
+    code, _, err = run_command(*RUN, "--set", "cohort.farmers.response=never-done")
     signal.signal(signal.SIGINT, handler)
     assert (code, err.count("\n")) == (130, 1)
     assert not Path("logs").exists()  # no half of a round is written
@@ -183,14 +183,14 @@ def test_an_interrupt_ends_a_round_that_never_ends(
 
 @pytest.mark.parametrize("where", ["act", "learn"])
 def test_an_interrupt_never_splits_a_round(
-    where: str, call: Call, reference: Reference, monkeypatch: pytest.MonkeyPatch
+    where: str, run_command: RunCommand, finished_run: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables tell of the same rounds, the closing ones agree with the streamed ones; it resumes."""
     setting = "cohort.farmers.response=remembering"
-    complete = reference(TINY, setting)
+    complete = finished_run(TINY, setting)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as at a terminal
     monkeypatch.setattr(Remembering, "where", where)
-    code, _, err = call(*RUN, "--set", setting)
+    code, _, err = run_command(*RUN, "--set", setting)
     signal.signal(signal.SIGINT, handler)
     assert (code, err.count("\n"), status("logs")) == (130, 1, "interrupted")
     assert "--resume" in err
@@ -205,12 +205,12 @@ def test_an_interrupt_never_splits_a_round(
     np.testing.assert_allclose(agents["mean_loss"], losses, rtol=1e-12)
     assert swaps.groupby("agent")["count"].sum().tolist() == [count] * len(agents)
     monkeypatch.setattr(Remembering, "where", "")
-    assert call(*RUN, "--set", setting, "--resume")[0] == 0
+    assert run_command(*RUN, "--set", setting, "--resume")[0] == 0
     assert_same(Path("logs"), complete)
 
 
 def test_two_processes_with_one_seed_write_the_same_bytes(
-    reference: Reference, monkeypatch: pytest.MonkeyPatch
+    finished_run: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the folder, the order of hashing and the name of the run directory."""
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
@@ -218,7 +218,7 @@ def test_two_processes_with_one_seed_write_the_same_bytes(
     finished(*RUN, PYTHONHASHSEED="1")
     monkeypatch.chdir("below")
     finished("run", "../tiny.toml", "--out", "other", "--quiet", PYTHONHASHSEED="2")
-    assert tables(Path("../logs")) == tables(Path("other")) == tables(reference(TINY))
+    assert tables(Path("../logs")) == tables(Path("other")) == tables(finished_run(TINY))
 
 
 @pytest.mark.parametrize(
@@ -231,14 +231,14 @@ def test_two_processes_with_one_seed_write_the_same_bytes(
     ],
 )
 def test_who_has_any_name_and_stay_continues_where_it_was(
-    setting: str, reference: Reference
+    setting: str, finished_run: Reference
 ) -> None:
     """Also when stopped twice; ``golden/test_golden.py`` resumes every key."""
     for stop in (9, 16):
         stopped(TINY, stop, setting, resume=stop == 16)
         assert len(pd.read_parquet("logs/rounds.parquet")) == stop
     play(TINY, setting, resume=True)
-    assert_same(Path("logs"), reference(TINY, setting))
+    assert_same(Path("logs"), finished_run(TINY, setting))
 
 
 # What --resume refuses, in one line and without touching what is there.
@@ -263,7 +263,7 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes | None], str]] = [  # a file, i
 ]
 
 
-def test_what_is_not_what_was_written_is_refused(refused: Refused) -> None:
+def test_what_is_not_what_was_written_is_refused(refusal_of: RefusalOf) -> None:
     """A state of another version may look different, and its rounds may play otherwise."""
     stopped(TINY, 9)
     for name, change, says in DAMAGES:
@@ -273,17 +273,17 @@ def test_what_is_not_what_was_written_is_refused(refused: Refused) -> None:
             file.unlink()
         else:
             file.write_bytes(content)
-        line = refused(*RUN, "--resume")
+        line = refusal_of(*RUN, "--resume")
         assert "--resume" in line
         assert says in line
         file.write_bytes(whole)
 
 
 @pytest.mark.parametrize("stop", [9, 4])  # 4 is before the first checkpoint
-def test_another_configuration_is_refused(stop: int, refused: Refused) -> None:
+def test_another_configuration_is_refused(stop: int, refusal_of: RefusalOf) -> None:
     stopped(TINY, stop)
     for words in ("--seed 12", "--rounds 2000", "--set cohort.farmers.count=4"):
-        line = refused(*RUN, "--resume", *words.split())
+        line = refusal_of(*RUN, "--resume", *words.split())
         assert "--resume" in line
         assert "another configuration" in line
 
@@ -293,12 +293,12 @@ def test_another_configuration_is_refused(stop: int, refused: Refused) -> None:
     [("cohort.farmers.response=forgetful", "farmers"), ("adversary.kind=forgetful", "adversary")],
 )
 def test_a_player_without_a_memory_is_refused(
-    assignment: str, named: str, refused: Refused
+    assignment: str, named: str, refusal_of: RefusalOf
 ) -> None:
     """It runs, and only ``--resume`` says what is missing."""
     play(TINY, assignment)
     assert status("logs") == "complete"
-    line = refused("run", "tiny.toml", "--out", "other", "--resume", "--set", assignment)
+    line = refusal_of("run", "tiny.toml", "--out", "other", "--resume", "--set", assignment)
     assert [word for word in (named, "state()", "restore") if word not in line] == []
 
 
@@ -319,7 +319,7 @@ def changes(value: Any) -> Iterator[Any]:
         yield np.zeros(value.shape, np.int8)
 
 
-def test_any_checkpoint_is_resumed_or_refused(call: Call) -> None:
+def test_any_checkpoint_is_resumed_or_refused(run_command: RunCommand) -> None:
     """Whatever is changed in it, the run goes on to its end, or there is one line."""
     stopped(TINY, 17)
     kept, rng, wrong = Path("kept"), np.random.default_rng(1), list[str]()
@@ -336,7 +336,7 @@ def test_any_checkpoint_is_resumed_or_refused(call: Call) -> None:
         shutil.copytree(kept, "logs")
         checkpoint.save(Path("logs", CHECKPOINT), tree)
         try:
-            code, _, err = call(*RUN, "--resume")
+            code, _, err = run_command(*RUN, "--resume")
         except Exception as error:  # noqa: BLE001 - which the command would show
             code, err = -1, f"{error!r}"
         if (code, err.count("\n")) not in {(0, 0), (2, 1)}:
@@ -415,22 +415,24 @@ def test_a_pickled_object_is_never_loaded(name: str) -> None:
 
 @pytest.mark.parametrize("words", [RUN, STUDY], ids=["run", "study"])
 def test_what_is_there_is_replaced_only_if_asked(
-    call: Call, refused: Refused, words: tuple[str, ...]
+    run_command: RunCommand, refusal_of: RefusalOf, words: tuple[str, ...]
 ) -> None:
-    assert call(*words)[0] == 0
-    line = refused(*words)
+    assert run_command(*words)[0] == 0
+    line = refusal_of(*words)
     assert "--resume" in line
     assert "--overwrite" in line
-    assert "give one" in refused(*words, "--resume", "--overwrite")
+    assert "give one" in refusal_of(*words, "--resume", "--overwrite")
     Path("logs/notes.txt").write_text("mine")
-    assert call("report", "logs")[0] == 0
-    assert call(*words, "--overwrite", "--rounds", "7")[0] == 0
+    assert run_command("report", "logs")[0] == 0
+    assert run_command(*words, "--overwrite", "--rounds", "7")[0] == 0
     assert Path("logs/notes.txt").read_text() == "mine"
     assert not Path("logs/report.html").exists()  # it told of the run before
-    assert call(*words, "--overwrite", "--rounds", "7")[0] == 0
+    assert run_command(*words, "--overwrite", "--rounds", "7")[0] == 0
 
 
-def test_the_manifest_lists_the_tables_and_another_format_leaves_none_of_them(call: Call) -> None:
+def test_the_manifest_lists_the_tables_and_another_format_leaves_none_of_them(
+    run_command: RunCommand,
+) -> None:
     stopped(TINY, 9)
     play(TINY, resume=True, format="csv")
     listed = manifest("logs")["files"]
@@ -439,31 +441,33 @@ def test_the_manifest_lists_the_tables_and_another_format_leaves_none_of_them(ca
     )
     assert {Path(name).suffix for name in listed} == {".csv"}
     assert len(pd.read_csv("logs/rounds.csv")) == 20
-    assert call(*RUN, "--overwrite")[0] == 0
+    assert run_command(*RUN, "--overwrite")[0] == 0
     assert {path.suffix for path in Path("logs").iterdir()} == {".json", ".parquet"}
 
 
-def test_runs_without_a_directory_are_numbered(call: Call) -> None:
+def test_runs_without_a_directory_are_numbered(run_command: RunCommand) -> None:
     words = ("run", "tiny.toml")
-    assert "taken" not in call(*words)[1]
-    code, out, err = call(*words)
+    assert "taken" not in run_command(*words)[1]
+    code, out, err = run_command(*words)
     assert (code, err) == (0, "")
     assert out.startswith("runs/tiny is taken; this run is written to runs/tiny-2.\n")
-    assert "runs/tiny-3" in call(*words)[1]
-    assert "complete" in call(*words, "--resume")[2]
-    assert call(*words, "--overwrite", "--quiet", "--rounds", "9")[0] == 0
+    assert "runs/tiny-3" in run_command(*words)[1]
+    assert "complete" in run_command(*words, "--resume")[2]
+    assert run_command(*words, "--overwrite", "--quiet", "--rounds", "9")[0] == 0
     assert manifest("runs/tiny")["rounds"] == 9
     file = Path("runs/tiny-2/manifest.json")
     file.write_text(file.read_text().replace('"complete"', '"interrupted"'))
-    assert call(*words, "--resume", "--quiet")[0] == 0
+    assert run_command(*words, "--resume", "--quiet")[0] == 0
     assert status("runs/tiny-2") == "complete"
     assert not Path("runs/tiny-4").exists()
 
 
-def test_a_file_of_the_users_is_never_touched(call: Call, refused: Refused) -> None:
+def test_a_file_of_the_users_is_never_touched(
+    run_command: RunCommand, refusal_of: RefusalOf
+) -> None:
     """Nor is one in the way replaced, nor a folder of other files or another writer's used."""
-    with hold_directory(Path("logs")):
-        assert "another process" in refused(*RUN)
+    with held(Path("logs")):
+        assert "another process" in refusal_of(*RUN)
     play(TINY)
     names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp", "notes.txt")
     for name in names:
@@ -471,36 +475,38 @@ def test_a_file_of_the_users_is_never_touched(call: Call, refused: Refused) -> N
     record = manifest("logs")
     record["files"].append("notes.txt")  # which no run writes
     Path("logs/manifest.json").write_text(json.dumps(record))
-    assert call(*RUN, "--overwrite")[0] == 0
+    assert run_command(*RUN, "--overwrite")[0] == 0
     assert {Path("logs", name).read_text() for name in names} == {"mine"}
-    assert "report.html" in refused("report", "logs")
+    assert "report.html" in refusal_of("report", "logs")
     Path("logs/models.parquet").write_text("mine")
-    assert "models.parquet" in refused(*RUN, "--overwrite")
+    assert "models.parquet" in refusal_of(*RUN, "--overwrite")
     Path("photos/.partial").mkdir(parents=True)
     Path("photos/.partial/holiday.parquet").write_bytes(b"mine")
-    assert "other files" in refused("run", "tiny.toml", "--out", "photos")
+    assert "other files" in refusal_of("run", "tiny.toml", "--out", "photos")
 
 
 @pytest.mark.parametrize("name", [".partial", "rounds.parquet", ".rounds.parquet.tmp", ".lock"])
-def test_links_are_not_followed(refused: Refused, name: str) -> None:
+def test_links_are_not_followed(refusal_of: RefusalOf, name: str) -> None:
     play(TINY)
     Path("mine").mkdir()
     Path("mine/run").write_text("mine")
     Path("logs", name).unlink(missing_ok=True)
     Path("logs", name).symlink_to(Path("mine").absolute() / ("" if name == ".partial" else "run"))
     for how in ("--overwrite", "--resume"):
-        assert name in refused(*RUN, how)
+        assert name in refusal_of(*RUN, how)
 
 
-def test_a_study_with_what_is_a_strangers_is_not_replaced(call: Call, refused: Refused) -> None:
+def test_a_study_with_what_is_a_strangers_is_not_replaced(
+    run_command: RunCommand, refusal_of: RefusalOf
+) -> None:
     """Neither a file among its own, nor a link in the place of one."""
-    assert call(*STUDY)[0] == 0
+    assert run_command(*STUDY)[0] == 0
     for name in ("runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"):
         place = Path("logs", name)
         made = not place.parent.exists()
         place.parent.mkdir(exist_ok=True)
         place.write_text("mine")
-        assert place.parent.name in refused(*STUDY, "--overwrite")
+        assert place.parent.name in refusal_of(*STUDY, "--overwrite")
         place.unlink()
         if made:
             place.parent.rmdir()
@@ -509,13 +515,13 @@ def test_a_study_with_what_is_a_strangers_is_not_replaced(call: Call, refused: R
         there = place.exists()
         place.rename(elsewhere) if there else elsewhere.mkdir()
         place.symlink_to(elsewhere.absolute())
-        assert place.name in refused(*STUDY, "--overwrite")
+        assert place.name in refusal_of(*STUDY, "--overwrite")
         place.unlink()
         elsewhere.rename(place) if there else elsewhere.rmdir()
 
 
 @pytest.mark.parametrize("name", ["photo.jpg", "rounds-x.arrow", "a/b", "rounds-000000.arrow/b"])
-def test_a_strange_file_among_the_parts_is_refused(refused: Refused, name: str) -> None:
+def test_a_strange_file_among_the_parts_is_refused(refusal_of: RefusalOf, name: str) -> None:
     stopped(TINY, 9)
     place = Path("logs/.partial", name)
     if place.parent.is_file():
@@ -523,23 +529,23 @@ def test_a_strange_file_among_the_parts_is_refused(refused: Refused, name: str) 
     place.parent.mkdir(exist_ok=True)
     place.write_text("mine")
     for how in ("--resume", "--overwrite"):
-        assert name.partition("/")[0] in refused(*RUN, how)
+        assert name.partition("/")[0] in refusal_of(*RUN, how)
 
 
 MANIFESTS = ["[" * 100_000, "", "[]", "{}", '{"config": 1, "status": [], "scenario": {}}', "\xff"]
 
 
-def test_a_strange_record_is_refused(refused: Refused) -> None:
+def test_a_strange_record_is_refused(refusal_of: RefusalOf) -> None:
     stopped(TINY, 9)
     for file in Path("logs").glob("*.parquet"):  # which a kill does not leave
         file.unlink()
     Path("runs-of-a-study").mkdir()
     for text in MANIFESTS:
         Path("logs/manifest.json").write_text(text, encoding="latin-1")
-        refused(*RUN)
+        refusal_of(*RUN)
         for words in ((*RUN, "--resume"), ("report", "logs")):
-            assert "manifest.json" in refused(*words), text
+            assert "manifest.json" in refusal_of(*words), text
         Path("runs-of-a-study/study.json").write_text(text, encoding="latin-1")
         words = ("study", "sweep.toml", "--out", "runs-of-a-study")
         for refusing in (words, (*words, "--overwrite"), ("report", "runs-of-a-study")):
-            refused(*refusing)
+            refusal_of(*refusing)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Call
+from command_results import RunCommand
 from jsonschema import Draft202012Validator
 
 from regretless.market.core.errors import UserError
@@ -52,10 +52,10 @@ def faults(kind: str, raw: dict[str, Any]) -> list[str]:
     return [fault.message for fault in found]
 
 
-def test_what_is_printed_is_a_schema_and_bundled_files_satisfy_it(call: Call) -> None:
+def test_what_is_printed_is_a_schema_and_bundled_files_satisfy_it(run_command: RunCommand) -> None:
     for kind in FILES:
         Draft202012Validator.check_schema(schema(kind))
-        answer = call("schema", kind)
+        answer = run_command("schema", kind)
         assert (answer.status, json.loads(answer.out)) == (0, schema(kind))
         assert faults(kind, SMALL[kind]) == []
     for kind, home in BUNDLED:

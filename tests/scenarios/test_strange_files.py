@@ -290,10 +290,10 @@ def runs_or_says_why(raw: dict[str, Any]) -> None:
             assert losses.between(-1e-9, 1 + 1e-9).all(), losses.tolist()
 
 
-def or_one_line(call: Callable[[], Any]) -> Any:
+def or_one_line(run_command: Callable[[], Any]) -> Any:
     """Return what a call gives; None if it refuses, in one line."""
     try:
-        return call()
+        return run_command()
     except UserError as error:
         if "\n" in str(error):
             raise AssertionError(str(error)) from error

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from desk import Call
+from command_results import RunCommand
 from small_scenarios import TINY_SCENARIO, write_study
 from written import tables
 
@@ -87,14 +87,14 @@ def test_a_study_that_sets_its_rounds_takes_no_others(tmp_path: Path, own: str) 
 
 
 def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_out(
-    tmp_path: Path, call: Call
+    tmp_path: Path, run_command: RunCommand
 ) -> None:
     text = LABELS.replace("[3, 4]", "[3]")
     whole = text.replace("seeds = 2", "seeds = 1\nrounds = 7").replace("leave_out", "# leave_out")
     kept = conduct(write_study(tmp_path, whole), Options(tmp_path / "kept", jobs=1))
     write_study(tmp_path, text)
     words = f"study {tmp_path}/sweep.toml --rounds 7 --seeds 1 --jobs 1 --out {tmp_path}/lean"
-    assert call(*words.split()).status == 0
+    assert run_command(*words.split()).status == 0
     lean = load_study(tmp_path / "lean")
     assert lean.record["study"]["file"]["description"] == ""
     assert lean.table("rounds")["round"].max() == 6

@@ -89,9 +89,9 @@ SHARES = near, all_or_nothing, whole, beyond
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a folder in which commands run, and register measures."""
-    home = tmp_path_factory.mktemp("desk")
+    home = tmp_path_factory.mktemp("working_folder")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
         patch.setattr(register.measure, "_registered", dict(register.measure._registered))
@@ -103,10 +103,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def arms(desk: Path) -> Study:
+def arms(working_folder: Path) -> Study:
     """Return a study of who follows which forecast, with the same people and with fewer."""
-    design = write_study(desk, ARMS, tomli_w.dumps(CROWD), name="arms")
-    study = conduct(design, Options(desk / "arms", jobs=1))
+    design = write_study(working_folder, ARMS, tomli_w.dumps(CROWD), name="arms")
+    study = conduct(design, Options(working_folder / "arms", jobs=1))
     command("regretless report arms --tables tables")
     return study
 
@@ -145,7 +145,7 @@ def test_a_measure_of_the_round_has_a_contrast_whoever_is_there(arms: Study) -> 
     assert values == set(arms.parameters()["listen"])  # plain text
 
 
-def test_intervals_of_shares_stay_in_their_range(arms: Study, desk: Path) -> None:
+def test_intervals_of_shares_stay_in_their_range(arms: Study, working_folder: Path) -> None:
     """Extreme shares of y in [0, 1]: levels stay in [0, 1], changes in [-1, 1], and no other is."""
     for share in CROWD["measures"][1:]:
         own = f"measure == '{share}' and cohort == 'everybody'"
@@ -181,16 +181,16 @@ def test_the_market_is_compared_in_pairs(arms: Study) -> None:
     assert row == [MARKET, pytest.approx(apart.mean()), 2]
 
 
-def test_every_table_is_written_as_csv_and_latex(arms: Study, desk: Path) -> None:
+def test_every_table_is_written_as_csv_and_latex(arms: Study, working_folder: Path) -> None:
     for name, table in arms.results().items():
         pd.testing.assert_frame_equal(pd.read_parquet(arms.path / f"{name}.parquet"), table)
-        read = pd.read_csv(desk / "tables" / f"{name}.csv")
+        read = pd.read_csv(working_folder / "tables" / f"{name}.csv")
         assert (list(read), len(read)) == (list(table), len(table))
-        latex = (desk / "tables" / f"{name}.tex").read_text(encoding="utf-8")
+        latex = (working_folder / "tables" / f"{name}.tex").read_text(encoding="utf-8")
         assert f"\\label{{tab:{name}}}" in latex
         assert latex.count(r"\\") >= len(table)
     with pytest.raises(UserError, match="is not empty; give the tables a folder of their own"):
-        export({}, desk / "tables")
+        export({}, working_folder / "tables")
 
 
 def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, page: Page) -> None:
@@ -343,12 +343,14 @@ def test_a_study_of_the_scenario_as_it_is(arms: Study, directory: Path) -> None:
     assert [row[0] for row in settings(page)] == ["followers", f"learners {NASTY}"]
 
 
-def test_the_page_ranks_by_welfare_and_names_the_key_that_changes_the_unit(desk: Path) -> None:
+def test_the_page_ranks_by_welfare_and_names_the_key_that_changes_the_unit(
+    working_folder: Path,
+) -> None:
     """A slope lowers the mean loss, by what losses are divided by, and lowers welfare."""
     key = "cohort.firms.parameters.slope"
     few = 'scenario = "oligopoly"\nseeds = 2\nrounds = 20\nset = { "cohort.firms.actions" = 5 }\n'
     grid = f'[grid]\n"{key}" = [0.0, 0.5]\n"cohort.firms.count" = [2, 3]\n'
-    (desk / "slopes.toml").write_text(few + grid, "utf-8")
+    (working_folder / "slopes.toml").write_text(few + grid, "utf-8")
     printed = command("regretless study slopes.toml --out slopes --jobs 1")
     found = load_study("slopes").contrasts().set_index(["key", "measure"])
     assert found.loc[(key, "mean_loss"), "mean"] < 0

@@ -95,8 +95,8 @@ class Moody(Adversary):
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("desk")
+def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("working_folder")
     moods = MOODS % (1, ["calm", "stuck", "angry", "deadly", "gone"])
     files = {
         "tiny.toml": TINY_SCENARIO,
@@ -110,14 +110,14 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sweep(desk: Path) -> Design:
-    return read_study(str(desk / "sweep.toml"))
+def sweep(working_folder: Path) -> Design:
+    return read_study(str(working_folder / "sweep.toml"))
 
 
 @pytest.fixture(scope="module")
-def finished(desk: Path, sweep: Design) -> Study:
+def finished(working_folder: Path, sweep: Design) -> Study:
     done: list[int] = []
-    study = conduct(sweep, Options(desk / "finished", jobs=2), progress=done.append)
+    study = conduct(sweep, Options(working_folder / "finished", jobs=2), progress=done.append)
     assert done == list(range(1, 13))
     found = [study.record[key] for key in ("status", "complete", "failed")]
     assert found == ["complete", 12, 0]
@@ -127,14 +127,19 @@ def finished(desk: Path, sweep: Design) -> Study:
     return study
 
 
-def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study) -> None:
-    raw = read(desk / "tiny.toml") | {"seed": 2}
+def test_a_run_of_a_study_is_the_run_of_the_scenario(working_folder: Path, finished: Study) -> None:
+    raw = read(working_folder / "tiny.toml") | {"seed": 2}
     keys = ["forecaster.kind=running-mean", "cohort.farmers.count=3"]
-    run(read_scenario(override(raw, keys), origin=desk), RunOptions(desk / "alone"))
+    run(
+        read_scenario(override(raw, keys), origin=working_folder),
+        RunOptions(working_folder / "alone"),
+    )
     places = ["forecaster.kind", "cohort.farmers.count", "seed"]
     number = finished.parameters().set_index(places).loc[("running-mean", 3, 2), "run"]
-    assert tables(desk / "alone") == tables(finished.path / "runs" / f"run={number:04d}")
-    told = json.loads((desk / "alone/manifest.json").read_text(encoding="utf-8"))["welfare"]
+    assert tables(working_folder / "alone") == tables(finished.path / "runs" / f"run={number:04d}")
+    told = json.loads((working_folder / "alone/manifest.json").read_text(encoding="utf-8"))[
+        "welfare"
+    ]
     row = finished.cohorts().set_index("run").loc[number]
     worst = finished.agents().groupby("run")["decision_swap_regret"].max()
     assert row["decision_swap_regret_worst"] == worst[number]
@@ -170,11 +175,13 @@ def test_runs_read_as_one_data_set(finished: Study) -> None:
         assert read.to_numpy().tolist() == expected[columns].to_numpy().tolist()
 
 
-def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(desk)
-    (desk / "storm").touch()
-    design = read_study(str(desk / "moods.toml"))
-    options = Options(desk / "moods", jobs=2, imports=("moods",), patience=10)
+def test_failures_are_recorded_and_tried_again(
+    working_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(working_folder)
+    (working_folder / "storm").touch()
+    design = read_study(str(working_folder / "moods.toml"))
+    options = Options(working_folder / "moods", jobs=2, imports=("moods",), patience=10)
     study = conduct(design, options)
     said = "round 20: Moody.commit (moods.py, line %d): %s; mend it"
     failures = study.failures()
@@ -189,12 +196,16 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
     assert study.cohorts()["run"].tolist() == [0]
     assert (study.record["status"], study.record["failed"]) == ("complete", 4)
 
-    (desk / "storm").unlink()
-    before = [path.stat().st_mtime_ns for path in (desk / "moods").glob("runs/run=0000/*")]
-    tried = conduct(design, Options(desk / "moods", jobs=1, resume=True, imports=("moods",)))
+    (working_folder / "storm").unlink()
+    before = [
+        path.stat().st_mtime_ns for path in (working_folder / "moods").glob("runs/run=0000/*")
+    ]
+    tried = conduct(
+        design, Options(working_folder / "moods", jobs=1, resume=True, imports=("moods",))
+    )
     assert tried.runs() == [0, 1, 2, 3, 4]
     assert len(tried.failures()) == 0
-    after = [path.stat().st_mtime_ns for path in (desk / "moods").glob("runs/run=0000/*")]
+    after = [path.stat().st_mtime_ns for path in (working_folder / "moods").glob("runs/run=0000/*")]
     assert before == after
 
 
@@ -214,11 +225,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_kill_and_interrupt_lose_what_was_in_flight(
-    desk: Path, sweep: Design, finished: Study
+    working_folder: Path, sweep: Design, finished: Study
 ) -> None:
     """Workers end with who started them; another number of workers leads to the same bytes."""
-    killed, command = desk / "killed", [COMMAND, "study", "sweep.toml", "--out", "killed"]
-    process = subprocess.Popen([*command, "--jobs", "2"], cwd=desk)
+    killed, command = working_folder / "killed", [COMMAND, "study", "sweep.toml", "--out", "killed"]
+    process = subprocess.Popen([*command, "--jobs", "2"], cwd=working_folder)
     wait_until(lambda: len(list(killed.glob("runs/*"))) >= 2)
     workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
@@ -243,32 +254,36 @@ def test_kill_and_interrupt_lose_what_was_in_flight(
     assert {path: path.stat().st_mtime_ns for path in complete} == complete
 
 
-def test_a_study_has_one_writer_one_file_and_one_version(desk: Path, finished: Study) -> None:
-    other, own = (read_study(str(desk / name)) for name in ("moods.toml", "sweep.toml"))
-    older = shutil.copytree(finished.path, desk / "older")
+def test_a_study_has_one_writer_one_file_and_one_version(
+    working_folder: Path, finished: Study
+) -> None:
+    other, own = (read_study(str(working_folder / name)) for name in ("moods.toml", "sweep.toml"))
+    older = shutil.copytree(finished.path, working_folder / "older")
     record = json.loads((older / "study.json").read_text(encoding="utf-8"))
     record["versions"]["regretless"] = "0.0.9"
     (older / "study.json").write_text(json.dumps(record), encoding="utf-8")
-    before = tables(desk)
+    before = tables(working_folder)
     for design, options, told in (
         (own, Options(finished.path), "holds a study; continue it with --resume"),
         (other, Options(finished.path, resume=True), "holds another study; give another --out"),
-        (own, Options(desk), "holds other files; give a new or an earlier study's"),
-        (own, Options(desk / "tiny.toml"), "is a file; give a directory"),
+        (own, Options(working_folder), "holds other files; give a new or an earlier study's"),
+        (own, Options(working_folder / "tiny.toml"), "is a file; give a directory"),
         (own, Options(older, resume=True), r"begun by regretless 0\.0\.9"),
     ):
         with pytest.raises(UserError, match=told):
             conduct(design, options)
-    with hold_directory(desk / "busy"), pytest.raises(UserError, match="another process"):
-        conduct(own, Options(desk / "busy", jobs=1))
-    assert not (desk / "busy").exists()
-    assert tables(desk) == before
+    with held(working_folder / "busy"), pytest.raises(UserError, match="another process"):
+        conduct(own, Options(working_folder / "busy", jobs=1))
+    assert not (working_folder / "busy").exists()
+    assert tables(working_folder) == before
     with pytest.raises(UserError, match=r"is not a study directory: give one"):
-        load_study(desk)
+        load_study(working_folder)
 
 
-def test_a_damaged_run_is_named_and_can_be_played_again(desk: Path, finished: Study) -> None:
-    design, hurt = read_study(str(desk / "sweep.toml")), desk / "hurt"
+def test_a_damaged_run_is_named_and_can_be_played_again(
+    working_folder: Path, finished: Study
+) -> None:
+    design, hurt = read_study(str(working_folder / "sweep.toml")), working_folder / "hurt"
     shutil.copytree(finished.path, hurt)
     (hurt / "runs/run=0001/agents.parquet").unlink()
     (hurt / "runs/run=0002/agents.parquet").write_bytes(b"PAR1")

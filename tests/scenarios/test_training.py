@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from desk import Call, Refused
+from command_results import RefusalOf, RunCommand
 from small_scenarios import built_in_names, play_to_end, read_scenario
 from written import files
 
@@ -136,14 +136,16 @@ class Wary(ScriptedAgent):
 """
 
 
-def test_workers_change_nothing(desk: Path) -> None:
+def test_workers_change_nothing(working_folder: Path) -> None:
     """Agents of a module of one's own are there in each worker."""
     Path("wary.py").write_text(WARY, encoding="utf-8")
     import_modules(["wary"])
     scenario, asked = deng("test-wary", rounds=10), Order("cma", 16, phases=2, imports=("wary",))
-    tables = [train(scenario, replace(asked, jobs=jobs), desk / str(jobs)) for jobs in (1, 2)]
+    tables = [
+        train(scenario, replace(asked, jobs=jobs), working_folder / str(jobs)) for jobs in (1, 2)
+    ]
     assert tables[0].equals(tables[1])
-    curves = [(desk / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
+    curves = [(working_folder / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
     assert curves[0] == curves[1]
 
 
@@ -178,11 +180,11 @@ WORDS = "train beating-mean-based-learners --cohort hedge --rounds 20 --algorith
 HEDGE = [*WORDS.split(), "--jobs", "1"]
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("working_folder")
 def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
-    call: Call, refused: Refused
+    run_command: RunCommand, refusal_of: RefusalOf
 ) -> None:
-    assert call(*HEDGE, "--out", "out")[::2] == (0, "")
+    assert run_command(*HEDGE, "--out", "out")[::2] == (0, "")
     first = files()
     record = json.loads(first["out/training.json"])
     assert record["status"] == "complete"
@@ -192,21 +194,21 @@ def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
         (["--resume"], "is complete; nothing to resume"),
         (["--resume", "--overwrite"], "give one"),
     ]:
-        assert told in refused(*HEDGE, "--out", "out", *words)
+        assert told in refusal_of(*HEDGE, "--out", "out", *words)
         assert files() == first
     Path("out/mine.txt").write_text("kept", encoding="utf-8")
-    assert call(*HEDGE, "--out", "out", "--overwrite", "--seed", "5")[::2] == (0, "")
+    assert run_command(*HEDGE, "--out", "out", "--overwrite", "--seed", "5")[::2] == (0, "")
     assert set(files()) == {*first, "out/mine.txt"}
     assert files()["out/attackers.csv"] != first["out/attackers.csv"]
 
 
-@pytest.mark.usefixtures("desk")
+@pytest.mark.usefixtures("working_folder")
 @pytest.mark.parametrize("name", ["attackers.csv", "curve.csv", "attack-hedge.toml", "mine.txt"])
-def test_a_training_replaces_no_file_of_somebody_else(name: str, refused: Refused) -> None:
+def test_a_training_replaces_no_file_of_somebody_else(name: str, refusal_of: RefusalOf) -> None:
     Path("out").mkdir()
     Path("out", name).write_text("mine", encoding="utf-8")
     for words in ([], ["--resume"], ["--overwrite"]):
-        assert "holds other files" in refused(*HEDGE, "--out", "out", *words)
+        assert "holds other files" in refusal_of(*HEDGE, "--out", "out", *words)
         assert files() == {f"out/{name}": b"mine"}
 
 
