@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from command_results import CommandResult, RefusalOf, RunCommand
 from hypothesis import settings
+from run_files import FinishedRun
 from small_scenarios import TomlTable, read_scenario
-from written import Reference
 
 from regretless.market import register
 from regretless.market.numerics import linear_program
@@ -53,7 +53,7 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """Return a function that plays a scenario without a stop, and returns the run's folder.
 
     A scenario with the same keys is played once in a module.

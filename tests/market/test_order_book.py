@@ -11,8 +11,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from log_measures import mean_loss_and_regrets
+from run_files import FinishedRun
 from small_scenarios import TomlTable, play_to_end, read_scenario
-from written import Reference
 
 from regretless import MarketModel, load, register
 from regretless.agents import ScriptedAgent
@@ -660,7 +660,7 @@ def trace_of(figure: go.Figure | None, name: str) -> go.Scatter:
     return next(trace for trace in figure.data if trace.name == name)
 
 
-def test_a_report_shows_the_book_and_tells_how_prices_move(finished_run: Reference) -> None:
+def test_a_report_shows_the_book_and_tells_how_prices_move(finished_run: FinishedRun) -> None:
     """Against formulas over lists; where nobody trades there is no figure."""
     _, tables = read_run(finished_run(raw(*CASES["makers first"], rounds=300)))
     dots = trace(shown(tables, "book"), "trades")

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_results import CommandResult, RefusalOf, RunCommand
+from run_files import file_bytes, read_manifest, table_bytes
 from small_scenarios import NATURE_SCENARIO
-from written import files, manifest, tables
 
 import regretless
 from regretless.market.model import MarketModel
@@ -93,11 +93,11 @@ def real(*words: str, **variables: str) -> CommandResult:
 
 @pytest.mark.parametrize("case", REFUSED, ids=range(len(REFUSED)))
 def test_a_mistake_is_one_line_and_writes_nothing(case: str, refusal_of: RefusalOf) -> None:
-    before, (words, *named) = files(), case.split(" | ")
+    before, (words, *named) = file_bytes(), case.split(" | ")
     line = refusal_of(*words.split())
     assert [name for name in named if name not in line] == []
     assert len(line) < 2100
-    assert files() == before
+    assert file_bytes() == before
 
 
 def test_a_real_mistake_is_one_line() -> None:
@@ -163,7 +163,7 @@ def test_a_run_writes_what_was_played(run_command: RunCommand) -> None:
         for column in frame.select_dtypes("boolean"):  # empty where it is not known
             read[column] = read[column].replace({"": pd.NA}).astype("boolean")
         pd.testing.assert_frame_equal(read, frame, check_dtype=False, check_exact=True)
-    said = manifest("logs")
+    said = read_manifest("logs")
     assert said["wall_seconds"] > 0
     assert set(said["versions"]) > {"regretless", "numpy"}
     assert said["started"].startswith("20")
@@ -187,15 +187,15 @@ def test_a_run_writes_what_was_played(run_command: RunCommand) -> None:
 def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(
     run_command: RunCommand, working_folder: Path
 ) -> None:
-    before = files()
+    before = file_bytes()
     text = good(run_command, "market.toml", "--dry-run", "--out", "logs")
-    assert files() == before
+    assert file_bytes() == before
     good(run_command, "market.toml", "--out", "logs")
     Path("there").mkdir()
     os.chdir("there")  # the fixture's folder comes back with it
     Path("resolved.toml").write_text(text, encoding="utf-8")
     good(run_command, "resolved.toml", "--out", "logs")
-    assert tables(Path("logs")) == tables(working_folder / "logs")
+    assert table_bytes(Path("logs")) == table_bytes(working_folder / "logs")
 
 
 def test_a_dry_run_draws_few_agents_of_a_cohort(
@@ -228,7 +228,7 @@ def test_options_replace_what_the_file_says(run_command: RunCommand) -> None:
     values += ["policy.weekend.at=6", "data.scale.bread=[0.5, 4.0]"]
     words = [word for value in values for word in ("--set", value)]
     assert "25 rows" in good(run_command, "market.toml", *words, "--rounds", 30, "--seed", 9)
-    said = manifest("runs/other")
+    said = read_manifest("runs/other")
     config = said["config"]
     assert (said["rounds"], said["seed"], config["seed"]) == (30, 9, 9)
     bakers, drivers = config["cohort"]

@@ -13,9 +13,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import tomli_w
+from run_files import (
+    FinishedRun,
+    assert_same_run,
+    kill_run_after_checkpoint,
+    run_status,
+    run_to_folder,
+    table_bytes,
+)
 from served import two_workers
 from small_scenarios import TomlTable, built_in_names, cohort_table, read_scenario
-from written import Reference, assert_same, kill_after_a_checkpoint, play, status, tables
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
@@ -196,10 +203,10 @@ def shared(
     ids=lambda given: given["name"] if isinstance(given, dict) else None,
 )
 def test_shares_give_the_bytes_of_the_whole(
-    text: TomlTable | str, keys: list[str], shares: int, tmp_path: Path, finished_run: Reference
+    text: TomlTable | str, keys: list[str], shares: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
     shared(text, tmp_path / "logs", shares, *keys, log_every=7)
-    assert_same(tmp_path / "logs", finished_run(text, *keys, log_every=7))
+    assert_same_run(tmp_path / "logs", finished_run(text, *keys, log_every=7))
 
 
 # Who dies.
@@ -213,12 +220,12 @@ def test_shares_give_the_bytes_of_the_whole(
     ],
 )
 def test_the_dead_are_replaced(
-    text: TomlTable, seed: int, tmp_path: Path, finished_run: Reference
+    text: TomlTable, seed: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
     crew = Here(seed, deaths=6)
     shared(text, tmp_path / "logs", 3, crew=crew)
     assert crew.deaths == 0
-    assert_same(tmp_path / "logs", finished_run(text))
+    assert_same_run(tmp_path / "logs", finished_run(text))
 
 
 # The conductor stops.
@@ -239,19 +246,19 @@ def stopped(text: TomlTable, out: Path, at: int) -> None:
     ("text", "at", "shares"), [(PLAIN, 70, 2), (ASKED, 70, 3), (MOVING, 12, 2), (MOVING, 60, 3)]
 )
 def test_ctrl_c_leaves_a_run_that_goes_on(
-    text: TomlTable, at: int, shares: int, tmp_path: Path, finished_run: Reference
+    text: TomlTable, at: int, shares: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
     out = tmp_path / "logs"
     stopped(text, out, at=at)
     played = len(pd.read_parquet(out / "rounds.parquet"))
-    assert status(out) == "interrupted"
+    assert run_status(out) == "interrupted"
     assert at <= played < read_scenario(text).peopled.rounds
     agents = pd.read_parquet(out / "agents.parquet")
     alone = read_scenario(text).build()
     alone.run(played)
     pd.testing.assert_frame_equal(agents, alone.agents_frame(), check_exact=True)
     shared(text, out, shares, resume=True)  # with as many shares as before, or others
-    assert_same(out, finished_run(text))
+    assert_same_run(out, finished_run(text))
 
 
 def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
@@ -264,13 +271,13 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
         shared(PLAIN, out, 2, resume=True)
     shared(PLAIN, tmp_path / "again", 2)
-    assert status(tmp_path / "again") == "complete"
+    assert run_status(tmp_path / "again") == "complete"
 
 
 def test_a_run_on_one_machine_is_not_continued_in_shares(tmp_path: Path) -> None:
     out = tmp_path / "logs"
     with pytest.raises(KeyboardInterrupt):
-        play(read_scenario(PLAIN), out, stop=70)
+        run_to_folder(read_scenario(PLAIN), out, stop=70)
     with pytest.raises(UserError, match=r"was begun without --workers or --scheduler; drop them"):
         shared(PLAIN, out, 2, resume=True)
 
@@ -291,7 +298,7 @@ def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
     return change(tree) if isinstance(tree, np.ndarray) and tree.ndim else tree
 
 
-def test_strange_checkpoints_are_passed_over(tmp_path: Path, finished_run: Reference) -> None:
+def test_strange_checkpoints_are_passed_over(tmp_path: Path, finished_run: FinishedRun) -> None:
     out = tmp_path / "logs"
     stopped(PLAIN, out, at=70)
     stopped(PLAIN, tmp_path / "later", at=100)
@@ -304,7 +311,7 @@ def test_strange_checkpoints_are_passed_over(tmp_path: Path, finished_run: Refer
         else:
             checkpoint.save(again / file, tree)
         shared(PLAIN, again, 2, resume=True)
-        assert_same(again, finished_run(PLAIN))
+        assert_same_run(again, finished_run(PLAIN))
 
 
 # What is played in one place.
@@ -327,7 +334,7 @@ def test_ones_own_agents_play_beside_who_is_shared_out(keys: list[str], tmp_path
     register.agent("watchful")(Watchful)
     run(read_scenario(BESIDE, *keys), Options(tmp_path / "alone"))
     (line,) = shared(BESIDE, tmp_path / "shared", 3, *keys)
-    assert_same(tmp_path / "shared", tmp_path / "alone")
+    assert_same_run(tmp_path / "shared", tmp_path / "alone")
     says = "cohort.own: response 'watchful' does not answer agent by agent; played"
     assert line.startswith(says)
 
@@ -354,11 +361,11 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(
     ],
 )
 def test_what_cannot_be_shared_out_is_played_here_and_said(
-    keys: list[str], says: str, tmp_path: Path, finished_run: Reference
+    keys: list[str], says: str, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
     (line,) = shared(PLAIN, tmp_path / "logs", 2, *keys)
     assert line.startswith(says)
-    assert_same(tmp_path / "logs", finished_run(PLAIN, *keys))
+    assert_same_run(tmp_path / "logs", finished_run(PLAIN, *keys))
 
 
 def no_weather(x: Any) -> int:
@@ -418,10 +425,10 @@ def with_deaths(
     [(PLAIN, 3000, 12), (ASKED, 600, 300), (LEARNING, 2000, 10), (MOVING, 2000, 10)],
 )
 def test_twenty_processes_that_are_killed(
-    text: TomlTable, rounds: int, every: int, tmp_path: Path, finished_run: Reference
+    text: TomlTable, rounds: int, every: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
     with_deaths(text, tmp_path / "logs", rounds, 5, every)
-    assert_same(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
+    assert_same_run(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
 
 
 class StoppingCrew(DaskCrew):
@@ -441,7 +448,7 @@ class StoppingCrew(DaskCrew):
 @pytest.mark.crashes
 @pytest.mark.parametrize("text", [PLAIN, ASKED])
 def test_the_shares_of_a_stopped_worker_are_given_to_another(
-    text: TomlTable, tmp_path: Path, finished_run: Reference, monkeypatch: pytest.MonkeyPatch
+    text: TomlTable, tmp_path: Path, finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "SILENT", 3.0)
     warnings: list[str] = []
@@ -453,28 +460,28 @@ def test_the_shares_of_a_stopped_worker_are_given_to_another(
         run(scenario, options, player=Conductor(scenario, crew, options, 2))
     name = f"worker process {crew.stopped_process}"
     assert warnings == [f"{name} has shown no life for 3 s; its work is given to another"]
-    assert_same(tmp_path / "logs", finished_run(text, "rounds=400"))
+    assert_same_run(tmp_path / "logs", finished_run(text, "rounds=400"))
 
 
 @pytest.mark.crashes
 @pytest.mark.parametrize(("text", "rounds"), [(ASKED, 700), (PLAIN, 4000)])
 def test_a_killed_conductor_is_resumed_though_a_worker_dies(
-    text: TomlTable, rounds: int, tmp_path: Path, finished_run: Reference
+    text: TomlTable, rounds: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
     (tmp_path / "own.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
-    kill_after_a_checkpoint(tmp_path, "own.toml", "--set", f"rounds={rounds}", "--workers", "2")
+    kill_run_after_checkpoint(tmp_path, "own.toml", "--set", f"rounds={rounds}", "--workers", "2")
     with_deaths(text, tmp_path / "logs", rounds, 1, 10, resume=True)
-    assert_same(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
+    assert_same_run(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
 
 
 @pytest.mark.crashes
 def test_a_cluster_loses_a_worker_then_its_scheduler(
-    tmp_path: Path, finished_run: Reference, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 64)
     loaded, out = read_scenario(ASKED, "rounds=100"), tmp_path / "logs"
 
-    def play(address: str, progress: Callable[[int], Any], **more: Any) -> None:
+    def run_to_folder(address: str, progress: Callable[[int], Any], **more: Any) -> None:
         options = Options(out, **more)
         with conductor_of(loaded, options, scheduler=address) as player:
             run(loaded, options, player=player, progress=progress)
@@ -488,8 +495,8 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(
                 left.pop(at)()
 
         with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use -"):
-            play(cluster.scheduler_address, strike)
-    assert status(out) == "interrupted"
+            run_to_folder(cluster.scheduler_address, strike)
+    assert run_status(out) == "interrupted"
     with two_workers() as again:
-        play(again.scheduler_address, lambda _: None, resume=True)
-    assert tables(out) == tables(finished_run(ASKED, "rounds=100"))
+        run_to_folder(again.scheduler_address, lambda _: None, resume=True)
+    assert table_bytes(out) == table_bytes(finished_run(ASKED, "rounds=100"))

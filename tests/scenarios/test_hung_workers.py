@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from run_files import table_bytes
 from served import two_workers
 from small_scenarios import TINY_SCENARIO
-from written import tables
 
 from regretless.scenarios import executor
 from regretless.scenarios.executor import Cluster
@@ -91,7 +91,7 @@ def test_a_study_plays_the_run_of_a_stopped_worker_again(
     says = r"worker process \d+ has shown no life for 3 s; its work is given to another"
     assert re.fullmatch(says, line)
     assert len(study.failures()) == 0
-    assert tables(study.path) == tables(alone.path)
+    assert table_bytes(study.path) == table_bytes(alone.path)
     del sys.modules["stopping"]
 
 

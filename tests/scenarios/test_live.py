@@ -22,9 +22,9 @@ import numpy as np
 import pytest
 import tomli_w
 from command_results import RefusalOf, RunCommand
+from run_files import read_manifest
 from served import serving
 from small_scenarios import built_in_names
-from written import manifest
 
 from regretless import load
 from regretless.market import register
@@ -229,7 +229,7 @@ def test_a_scenario_is_saved_and_played_and_sent_to_a_study(
         saving.run(source, "other")
     until(lambda: "Playing" not in saving.summary())
     assert saving.summary().endswith("makes its page")
-    told = manifest(tmp_path / "runs" / "mine")
+    told = read_manifest(tmp_path / "runs" / "mine")
     found = [told[key] for key in ("status", "rounds", "seed", "scenario")]
     assert found == ["complete", 6, 5, "mine"]
     saving.study(source, "more")
@@ -554,7 +554,7 @@ def test_a_run_that_is_saved_imports_no_module_of_the_folder(
     session.set("rounds", 3)
     session.saving.run(session.source, "mine")
     until(lambda: "Playing" not in session.saving.summary())
-    assert manifest(tmp_path / "runs" / "mine")["status"] == "complete"
+    assert read_manifest(tmp_path / "runs" / "mine")["status"] == "complete"
     assert not (tmp_path / "executed").exists()
 
 

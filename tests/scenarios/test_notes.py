@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import tomli_w
 from command_results import RunCommand
+from run_files import read_manifest
 from small_scenarios import TomlTable, cohort_table, play_to_end, read_scenario
-from written import manifest
 
 from regretless.agents import ScriptedAgent
 from regretless.market import register
@@ -85,7 +85,7 @@ def test_a_run_a_study_and_a_training_show_warnings_once(
         assert (said.status, said.out) == (0, "")
         assert said.err.startswith("regretless: cohort.makers: with utility 'firm' ")
         assert said.err.count("\n") == 1
-    (note,) = manifest("run")["notes"]
+    (note,) = read_manifest("run")["notes"]
     whole = " ".join(run_command("run", "nature.toml", "--out", "again").out.split())
     assert " ".join(note.split()) in whole
     leaving = run_command("run", "nature.toml", "--set", "cohort.makers.response=noted").out

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from command_results import RefusalOf, RunCommand
 from pydantic import Field
+from run_files import run_status, table_bytes
 from small_scenarios import cohort_table, make_scenario
-from written import status, tables
 
 from regretless.agents import ScriptedAgent
 from regretless.agents.learners import TotalLearner
@@ -349,14 +349,14 @@ def test_after_a_late_fault_the_mended_run_resumes(
     assert run_command(*words, "whole").status == 0
     Path("broken-550").touch()
     assert run_command(*words, "mended").status == 2
-    assert (tables(working_folder / "mended"), status(working_folder / "mended")) == (
+    assert (table_bytes(working_folder / "mended"), run_status(working_folder / "mended")) == (
         {},
         "interrupted",
     )
     Path("broken-550").unlink()
     Path("broken-100").touch()  # a run from the start would fail
     assert run_command(*words, "mended", "--resume").status == 0
-    assert tables(working_folder / "mended") == tables(working_folder / "whole")
+    assert table_bytes(working_folder / "mended") == table_bytes(working_folder / "whole")
 
 
 class Idle(ScriptedAgent):

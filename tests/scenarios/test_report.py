@@ -14,8 +14,8 @@ import plotly.graph_objects as go
 import pytest
 from browser import Visit, visit
 from pages import Page, check, panels
+from run_files import run_to_folder
 from small_scenarios import read_scenario
-from written import play
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -129,7 +129,7 @@ def test_same_logs_give_the_same_bytes_and_the_page_replaces_only_itself(directo
 
 def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        play(read_scenario("crop-choice", *FEW), tmp_path / "run", stop=20)
+        run_to_folder(read_scenario("crop-choice", *FEW), tmp_path / "run", stop=20)
     assert f"20 of {ROUNDS} rounds, seed 7, interrupted." in report(tmp_path / "run").text
 
 

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import written
 from archives import members_of, with_right_digest, write_members
 from command_results import RefusalOf, RunCommand
 from faults import SWEEP
-from small_scenarios import read_scenario
-from written import (
+from run_files import (
     CHECKPOINT,
     COMMAND,
-    PATIENCE,
-    Reference,
-    assert_same,
-    files,
-    kill_after_a_checkpoint,
-    manifest,
-    status,
-    tables,
+    PATIENCE_SECONDS,
+    FinishedRun,
+    assert_same_run,
+    file_bytes,
+    kill_run_after_checkpoint,
+    read_manifest,
+    run_status,
+    run_to_folder,
+    table_bytes,
 )
+from small_scenarios import read_scenario
 
 import regretless
 from regretless.agents import ScriptedAgent
@@ -117,21 +117,21 @@ def folder(registries: None, working_folder: Path, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def refusal_of(refusal_of: RefusalOf) -> RefusalOf:
     def read_scenario(*words: str) -> str:
-        before, line = files(), refusal_of(*words)
-        assert files() == before
+        before, line = file_bytes(), refusal_of(*words)
+        assert file_bytes() == before
         return line
 
     return read_scenario
 
 
 def play(text: str, *assignments: str, **options: Any) -> None:
-    written.play(read_scenario(text, *assignments), Path("logs"), **options)
+    run_to_folder(read_scenario(text, *assignments), Path("logs"), **options)
 
 
 def stopped(text: str, stop: int, *assignments: str, **options: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(text, *assignments, stop=stop, **options)
-    assert status("logs") == "interrupted"
+    assert run_status("logs") == "interrupted"
 
 
 # It goes on: real processes, then the same in this process, at chosen rounds.
@@ -139,25 +139,29 @@ def stopped(text: str, stop: int, *assignments: str, **options: Any) -> None:
 
 def finished(*words: str, **variables: str) -> None:
     """Run the installed command, which says nothing."""
-    options: Any = {"capture_output": True, "timeout": PATIENCE, "env": os.environ | variables}
+    options: Any = {
+        "capture_output": True,
+        "timeout": PATIENCE_SECONDS,
+        "env": os.environ | variables,
+    }
     done = subprocess.run([COMMAND, *words], check=False, **options)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(
-    finished_run: Reference, monkeypatch: pytest.MonkeyPatch
+    finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
     rounds, logs, partial = "rounds=1300", Path("logs"), Path("logs/.partial")  # two chunks, a rest
-    kill_after_a_checkpoint(Path(), "tiny.toml", "--set", rounds)
-    assert status(logs) == "interrupted"
-    assert tables(logs) == {}  # a reader sees no table at all rather than half of one
+    kill_run_after_checkpoint(Path(), "tiny.toml", "--set", rounds)
+    assert run_status(logs) == "interrupted"
+    assert table_bytes(logs) == {}  # a reader sees no table at all rather than half of one
     # what a kill between a chunk and its checkpoint, or in the middle of either, leaves behind
     for name in ("rounds-000007.arrow", "forecasts-000007.arrow", ".checkpoint.npz.tmp"):
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
     finished(*RUN, "--set", rounds, "--resume")
-    assert_same(logs, finished_run(TINY, rounds))
+    assert_same_run(logs, finished_run(TINY, rounds))
 
 
 class NeverDone(ScriptedAgent):
@@ -183,7 +187,7 @@ def test_an_interrupt_ends_a_round_that_never_ends(
 
 @pytest.mark.parametrize("where", ["act", "learn"])
 def test_an_interrupt_never_splits_a_round(
-    where: str, run_command: RunCommand, finished_run: Reference, monkeypatch: pytest.MonkeyPatch
+    where: str, run_command: RunCommand, finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables tell of the same rounds, the closing ones agree with the streamed ones; it resumes."""
     setting = "cohort.farmers.response=remembering"
@@ -192,7 +196,7 @@ def test_an_interrupt_never_splits_a_round(
     monkeypatch.setattr(Remembering, "where", where)
     code, _, err = run_command(*RUN, "--set", setting)
     signal.signal(signal.SIGINT, handler)
-    assert (code, err.count("\n"), status("logs")) == (130, 1, "interrupted")
+    assert (code, err.count("\n"), run_status("logs")) == (130, 1, "interrupted")
     assert "--resume" in err
     for name in ("rounds", "forecasts", "regret_log"):
         log, whole = (pd.read_parquet(f"{home}/{name}.parquet") for home in ("logs", complete))
@@ -206,11 +210,11 @@ def test_an_interrupt_never_splits_a_round(
     assert swaps.groupby("agent")["count"].sum().tolist() == [count] * len(agents)
     monkeypatch.setattr(Remembering, "where", "")
     assert run_command(*RUN, "--set", setting, "--resume")[0] == 0
-    assert_same(Path("logs"), complete)
+    assert_same_run(Path("logs"), complete)
 
 
 def test_two_processes_with_one_seed_write_the_same_bytes(
-    finished_run: Reference, monkeypatch: pytest.MonkeyPatch
+    finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the folder, the order of hashing and the name of the run directory."""
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
@@ -218,7 +222,11 @@ def test_two_processes_with_one_seed_write_the_same_bytes(
     finished(*RUN, PYTHONHASHSEED="1")
     monkeypatch.chdir("below")
     finished("run", "../tiny.toml", "--out", "other", "--quiet", PYTHONHASHSEED="2")
-    assert tables(Path("../logs")) == tables(Path("other")) == tables(finished_run(TINY))
+    assert (
+        table_bytes(Path("../logs"))
+        == table_bytes(Path("other"))
+        == table_bytes(finished_run(TINY))
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,14 +239,14 @@ def test_two_processes_with_one_seed_write_the_same_bytes(
     ],
 )
 def test_who_has_any_name_and_stay_continues_where_it_was(
-    setting: str, finished_run: Reference
+    setting: str, finished_run: FinishedRun
 ) -> None:
     """Also when stopped twice; ``golden/test_golden.py`` resumes every key."""
     for stop in (9, 16):
         stopped(TINY, stop, setting, resume=stop == 16)
         assert len(pd.read_parquet("logs/rounds.parquet")) == stop
     play(TINY, setting, resume=True)
-    assert_same(Path("logs"), finished_run(TINY, setting))
+    assert_same_run(Path("logs"), finished_run(TINY, setting))
 
 
 # What --resume refuses, in one line and without touching what is there.
@@ -297,7 +305,7 @@ def test_a_player_without_a_memory_is_refused(
 ) -> None:
     """It runs, and only ``--resume`` says what is missing."""
     play(TINY, assignment)
-    assert status("logs") == "complete"
+    assert run_status("logs") == "complete"
     line = refusal_of("run", "tiny.toml", "--out", "other", "--resume", "--set", assignment)
     assert [word for word in (named, "state()", "restore") if word not in line] == []
 
@@ -435,7 +443,7 @@ def test_the_manifest_lists_the_tables_and_another_format_leaves_none_of_them(
 ) -> None:
     stopped(TINY, 9)
     play(TINY, resume=True, format="csv")
-    listed = manifest("logs")["files"]
+    listed = read_manifest("logs")["files"]
     assert sorted([*listed, "manifest.json"]) == sorted(
         path.name for path in Path("logs").iterdir()
     )
@@ -454,11 +462,11 @@ def test_runs_without_a_directory_are_numbered(run_command: RunCommand) -> None:
     assert "runs/tiny-3" in run_command(*words)[1]
     assert "complete" in run_command(*words, "--resume")[2]
     assert run_command(*words, "--overwrite", "--quiet", "--rounds", "9")[0] == 0
-    assert manifest("runs/tiny")["rounds"] == 9
+    assert read_manifest("runs/tiny")["rounds"] == 9
     file = Path("runs/tiny-2/manifest.json")
     file.write_text(file.read_text().replace('"complete"', '"interrupted"'))
     assert run_command(*words, "--resume", "--quiet")[0] == 0
-    assert status("runs/tiny-2") == "complete"
+    assert run_status("runs/tiny-2") == "complete"
     assert not Path("runs/tiny-4").exists()
 
 
@@ -472,7 +480,7 @@ def test_a_file_of_the_users_is_never_touched(
     names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp", "notes.txt")
     for name in names:
         Path("logs", name).write_text("mine")
-    record = manifest("logs")
+    record = read_manifest("logs")
     record["files"].append("notes.txt")  # which no run writes
     Path("logs/manifest.json").write_text(json.dumps(record))
     assert run_command(*RUN, "--overwrite")[0] == 0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from command_results import RunCommand
+from run_files import table_bytes
 from small_scenarios import TINY_SCENARIO, write_study
-from written import tables
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report.write import write_report
@@ -98,7 +98,7 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
     lean = load_study(tmp_path / "lean")
     assert lean.record["study"]["file"]["description"] == ""
     assert lean.table("rounds")["round"].max() == 6
-    ours, theirs = tables(lean.path), tables(kept.path)
+    ours, theirs = table_bytes(lean.path), table_bytes(kept.path)
     gone = {f"runs/run=000{run}/forecasts.parquet" for run in (0, 1)}
     assert ours == {name: table for name, table in theirs.items() if name not in gone}
     assert gone <= set(theirs)

@@ -22,9 +22,9 @@ import polars as pl
 import psutil
 import pytest
 from distributed.security import Security
+from run_files import table_bytes
 from served import two_workers
 from small_scenarios import TINY_SCENARIO, read_scenario, write_study
-from written import tables
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import override, read
@@ -136,7 +136,9 @@ def test_a_run_of_a_study_is_the_run_of_the_scenario(working_folder: Path, finis
     )
     places = ["forecaster.kind", "cohort.farmers.count", "seed"]
     number = finished.parameters().set_index(places).loc[("running-mean", 3, 2), "run"]
-    assert tables(working_folder / "alone") == tables(finished.path / "runs" / f"run={number:04d}")
+    assert table_bytes(working_folder / "alone") == table_bytes(
+        finished.path / "runs" / f"run={number:04d}"
+    )
     told = json.loads((working_folder / "alone/manifest.json").read_text(encoding="utf-8"))[
         "welfare"
     ]
@@ -250,7 +252,7 @@ def test_kill_and_interrupt_lose_what_was_in_flight(
     assert not (killed / ".drafts").exists()
     complete |= {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/*")}
     conduct(sweep, Options(killed, jobs=1, resume=True))
-    assert tables(killed) == tables(finished.path)
+    assert table_bytes(killed) == table_bytes(finished.path)
     assert {path: path.stat().st_mtime_ns for path in complete} == complete
 
 
@@ -262,7 +264,7 @@ def test_a_study_has_one_writer_one_file_and_one_version(
     record = json.loads((older / "study.json").read_text(encoding="utf-8"))
     record["versions"]["regretless"] = "0.0.9"
     (older / "study.json").write_text(json.dumps(record), encoding="utf-8")
-    before = tables(working_folder)
+    before = table_bytes(working_folder)
     for design, options, told in (
         (own, Options(finished.path), "holds a study; continue it with --resume"),
         (other, Options(finished.path, resume=True), "holds another study; give another --out"),
@@ -275,7 +277,7 @@ def test_a_study_has_one_writer_one_file_and_one_version(
     with held(working_folder / "busy"), pytest.raises(UserError, match="another process"):
         conduct(own, Options(working_folder / "busy", jobs=1))
     assert not (working_folder / "busy").exists()
-    assert tables(working_folder) == before
+    assert table_bytes(working_folder) == before
     with pytest.raises(UserError, match=r"is not a study directory: give one"):
         load_study(working_folder)
 
@@ -296,7 +298,7 @@ def test_a_damaged_run_is_named_and_can_be_played_again(
         assert not list(hurt.glob("*.html*"))
         shutil.rmtree(hurt / "runs" / name)
     conduct(design, Options(hurt, resume=True, jobs=1))
-    assert tables(hurt) == tables(finished.path)
+    assert table_bytes(hurt) == table_bytes(finished.path)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -351,7 +353,7 @@ def test_a_cluster_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monk
     for logger in ("distributed.client", "distributed.comm"):  # which tell a loss in 40 lines
         assert not logging.getLogger(logger).isEnabledFor(logging.ERROR)
     assert there.runs() == here.runs() == [0, 1]
-    ours, theirs = tables(here.path), tables(there.path)
+    ours, theirs = table_bytes(here.path), table_bytes(there.path)
     assert [name for name in theirs if ours.get(name) != theirs[name]] == ["failures.parquet"]
     assert set(ours) == set(theirs)
     said = "round 10: Moody.commit (fickle.py, line 22): RuntimeError: enough; mend it"

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_results import RefusalOf, RunCommand
+from run_files import file_bytes
 from small_scenarios import built_in_names, play_to_end, read_scenario
-from written import files
 
 import regretless
 from regretless import load
@@ -185,7 +185,7 @@ def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
     run_command: RunCommand, refusal_of: RefusalOf
 ) -> None:
     assert run_command(*HEDGE, "--out", "out")[::2] == (0, "")
-    first = files()
+    first = file_bytes()
     record = json.loads(first["out/training.json"])
     assert record["status"] == "complete"
     assert {f"out/{name}" for name in record["files"]} | {"out/training.json"} == set(first)
@@ -195,11 +195,11 @@ def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
         (["--resume", "--overwrite"], "give one"),
     ]:
         assert told in refusal_of(*HEDGE, "--out", "out", *words)
-        assert files() == first
+        assert file_bytes() == first
     Path("out/mine.txt").write_text("kept", encoding="utf-8")
     assert run_command(*HEDGE, "--out", "out", "--overwrite", "--seed", "5")[::2] == (0, "")
-    assert set(files()) == {*first, "out/mine.txt"}
-    assert files()["out/attackers.csv"] != first["out/attackers.csv"]
+    assert set(file_bytes()) == {*first, "out/mine.txt"}
+    assert file_bytes()["out/attackers.csv"] != first["out/attackers.csv"]
 
 
 @pytest.mark.usefixtures("working_folder")
@@ -209,7 +209,7 @@ def test_a_training_replaces_no_file_of_somebody_else(name: str, refusal_of: Ref
     Path("out", name).write_text("mine", encoding="utf-8")
     for words in ([], ["--resume"], ["--overwrite"]):
         assert "holds other files" in refusal_of(*HEDGE, "--out", "out", *words)
-        assert files() == {f"out/{name}": b"mine"}
+        assert file_bytes() == {f"out/{name}": b"mine"}
 
 
 def test_a_training_that_is_stuck_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
