@@ -21,7 +21,7 @@ from run_files import (
     run_to_folder,
     table_bytes,
 )
-from served import two_workers
+from servers import two_worker_cluster
 from small_scenarios import TomlTable, built_in_names, cohort_table, read_scenario
 
 from regretless.agents import ScriptedAgent
@@ -486,7 +486,7 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(
         with conductor_of(loaded, options, scheduler=address) as player:
             run(loaded, options, player=player, progress=progress)
 
-    with two_workers() as cluster:
+    with two_worker_cluster() as cluster:
         pid = next(iter(cluster.workers.values())).process.pid
         left = {20: lambda: os.kill(pid, signal.SIGKILL), 80: cluster.close}
 
@@ -497,6 +497,6 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(
         with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use -"):
             run_to_folder(cluster.scheduler_address, strike)
     assert run_status(out) == "interrupted"
-    with two_workers() as again:
+    with two_worker_cluster() as again:
         run_to_folder(again.scheduler_address, lambda _: None, resume=True)
     assert table_bytes(out) == table_bytes(finished_run(ASKED, "rounds=100"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from run_files import table_bytes
-from served import two_workers
+from servers import two_worker_cluster
 from small_scenarios import TINY_SCENARIO
 
 from regretless.scenarios import executor
@@ -106,7 +106,7 @@ def test_a_task_that_stops_every_worker_is_over() -> None:
 def test_a_stopped_worker_elsewhere_is_passed_over() -> None:
     warnings: list[str] = []
     with (
-        two_workers() as elsewhere,
+        two_worker_cluster() as elsewhere,
         closing(Cluster(address=elsewhere.scheduler_address, warn=warnings.append)) as cluster,
     ):
         address, process = next(iter(cluster.client.run(os.getpid).items()))

@@ -23,7 +23,7 @@ import pytest
 import tomli_w
 from command_results import RefusalOf, RunCommand
 from run_files import read_manifest
-from served import serving
+from servers import live_server
 from small_scenarios import built_in_names
 
 from regretless import load
@@ -267,7 +267,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def live(folder: Path) -> Iterator[Live]:
-    with serving(Source.of("crop-choice", SIZES), folder) as made:
+    with live_server(Source.of("crop-choice", SIZES), folder) as made:
         yield made
 
 

@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 from browser import FLAGS, find
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
-from served import serving
+from servers import live_server
 
 from regretless.scenarios.live import server
 from regretless.scenarios.live.server import Live
@@ -45,7 +45,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Live]:
     (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
-    with serving(Source.of(str(tmp_path / "small.toml")), tmp_path) as made:
+    with live_server(Source.of(str(tmp_path / "small.toml")), tmp_path) as made:
         yield made
 
 

@@ -23,7 +23,7 @@ import psutil
 import pytest
 from distributed.security import Security
 from run_files import table_bytes
-from served import two_workers
+from servers import two_worker_cluster
 from small_scenarios import TINY_SCENARIO, read_scenario, write_study
 
 from regretless.market.core.errors import UserError
@@ -341,7 +341,7 @@ def test_strangers_are_sent_away() -> None:
 
 def test_a_cluster_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tracebacks of failures aside; its workers start without the folder of the user's module."""
-    with two_workers() as cluster:
+    with two_worker_cluster() as cluster:
         monkeypatch.syspath_prepend(tmp_path)
         (tmp_path / "fickle.py").write_text(MODULE, encoding="utf-8")
         importlib.invalidate_caches()
