@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weighing import calibration_bound, calibration_error, multiaccuracy_error
+from weights_by_definition import calibration_bound, calibration_error, multiaccuracy_error
 
 from regretless import UserError, omniprediction_regret, swap_regret
 from regretless.forecaster import CalibratedMultiaccurate, GainEvents, ProtectedLosses, VectorEvents

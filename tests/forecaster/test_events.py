@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_scenarios import cohort_table, make_scenario, read_scenario
 from streams import DESIGN, STREAMS
-from weighing import adaptive
+from weights_by_definition import adaptive_weights
 
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster import guarantees as bounds
@@ -112,9 +112,9 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
     told = events.rows.best_responses(np.random.default_rng(9).random((2, 4)))
     active = events.active(None, told)
     (view,) = active[0][1]
-    plus, minus = (adaptive(sign * view.gain, view.variation, 0.25) for sign in (1, -1))
+    plus, minus = (adaptive_weights(sign * view.gain, view.variation, 0.25) for sign in (1, -1))
     gain, variation, _ = events.parts[1].arrays[0][:3]
-    models = adaptive(gain, variation, 0.75)
+    models = adaptive_weights(gain, variation, 0.75)
     total = plus.sum() + minus.sum() + models.sum()
     table = (plus - minus) / total
     r, scale = group.weights, bounds.spread(group.weights)

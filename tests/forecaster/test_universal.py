@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weighing import adaptive
+from weights_by_definition import adaptive_weights
 
 from regretless import swap_regret
 from regretless.forecaster import Constant, UniversalDecisionSwap
@@ -85,7 +85,9 @@ def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
     signed, total = np.zeros(2**events.scales), 0.0
     for s, view in enumerate(events.views, start=1):
         bias, variation = view.gain[:, 0], view.variation[:, 0]
-        up, down = (adaptive(sign * bias, variation, forecaster.band.zone) for sign in (1, -1))
+        up, down = (
+            adaptive_weights(sign * bias, variation, forecaster.band.zone) for sign in (1, -1)
+        )
         prior = 1 / (2 * events.scales * 2**s)
         signed += np.repeat(prior * (up - down), len(signed) // 2**s)
         total += prior * float((up + down).sum())
