@@ -27,7 +27,7 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-from alone import alone
+from separate_process import run_in_separate_process
 
 from regretless.scenarios.cli.commands import main
 from regretless.scenarios.executor import Executor
@@ -136,4 +136,4 @@ def read_here(page: str) -> None:
 
 def follow(page: Path, folder: Path, how: Callable[[str], None] = read) -> None:
     """Follow a page in a folder, in a process of its own; warnings are errors."""
-    assert alone(folder, how, page.read_text(encoding="utf-8"))[1] == ""
+    assert run_in_separate_process(folder, how, page.read_text(encoding="utf-8"))[1] == ""

@@ -10,8 +10,8 @@ import matplotlib.image as mpl_image
 import numpy as np
 import pandas as pd
 import pytest
-from alone import alone
 from page_session import SILENT, command, follow, read_here, steps
+from separate_process import run_in_separate_process
 
 import regretless
 
@@ -113,7 +113,9 @@ def near(page: list[str], run: list[str], within: list[float]) -> bool:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_an_example_answers_as_the_page_says(tmp_path: Path, name: str) -> None:
-    printed = alone(tmp_path, start, HOME / "examples" / f"{name}.py", tmp_path)[0].strip()
+    printed = run_in_separate_process(tmp_path, start, HOME / "examples" / f"{name}.py", tmp_path)[
+        0
+    ].strip()
     assert len(pd.read_csv(tmp_path / f"{name}.csv"))
     picture = mpl_image.imread(tmp_path / f"{name}.png")
     assert picture.shape[0] > 300

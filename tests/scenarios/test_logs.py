@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from alone import alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from separate_process import run_in_separate_process
 from small_scenarios import cohort_table, make_scenario, play_to_end
 
 from regretless.market.logs import journal
@@ -101,7 +101,9 @@ def print_peak(rounds: int) -> None:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
     """Peak resident memory: a log twice as long, 1.2 million rows more."""
-    less, more = (int(alone(tmp_path, print_peak, rounds)[0]) for rounds in (3000, 6000))
+    less, more = (
+        int(run_in_separate_process(tmp_path, print_peak, rounds)[0]) for rounds in (3000, 6000)
+    )
     assert more - less < 40  # kept in memory, the rows alone would be 77 MiB
 
 
