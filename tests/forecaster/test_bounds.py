@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_scenarios import play_to_end
-from streams import STREAMS, market
+from streams_study import STREAMS, streams_scenario
 
 from regretless import Adversary, DecisionSwap, LastValue, MarketModel, register
 from regretless.forecaster import Reference, SeasonalNaive, VectorEvents
@@ -29,7 +29,7 @@ from regretless.market.records import OutcomeDistribution
 
 
 def played(stream: str, rounds: int, seed: int, **forecaster: Any) -> MarketModel:
-    made = market(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
+    made = streams_scenario(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
     return play_to_end(made, log_every=rounds)
 
 
@@ -105,7 +105,7 @@ def test_promises_are_kept_on_odd_streams(forecaster: Any, stream: str, agents: 
     """Streams that nobody tuned for; certificates over the cube are what their definition says."""
     register.adversary("odd")(Odd)
     nature = {"kind": "odd", "stream": stream}
-    scenario = market(nature, forecaster, rounds=ODD_ROUNDS, seed=3, count=6, **agents)
+    scenario = streams_scenario(nature, forecaster, rounds=ODD_ROUNDS, seed=3, count=6, **agents)
     model = scenario.build(log_every=ODD_ROUNDS)
     player: Any = model.game.blocks[0].forecaster
     for _ in range(ODD_ROUNDS):
@@ -199,7 +199,9 @@ def test_the_bound_grows_like_the_root_of_the_delay() -> None:
 
 @pytest.mark.parametrize("stream", ["adaptive", "switching"])
 def test_who_comes_and_goes_is_promised_the_sum_over_turns(stream: str) -> None:
-    model = play_to_end(market(STREAMS[stream], {"delay": 2}, rounds=200, seed=0, exit_rate=0.02))
+    model = play_to_end(
+        streams_scenario(STREAMS[stream], {"delay": 2}, rounds=200, seed=0, exit_rate=0.02)
+    )
     check_regrets(model.agents_frame())
     assert (model.agents_frame()["left"] < 200).any()
     (promise,) = model.guarantees
@@ -330,7 +332,7 @@ def test_variances_are_those_of_the_mixture() -> None:
 @pytest.mark.parametrize("stream", ["adaptive", "switching"])
 def test_a_run_may_be_stopped_whenever_it_pleases(stream: str) -> None:
     """Bounds hold in every round, and fall with the rounds."""
-    model = market(STREAMS[stream], {}, rounds=120, seed=1).build(log_every=120)
+    model = streams_scenario(STREAMS[stream], {}, rounds=120, seed=1).build(log_every=120)
     bounds = []
     for _ in range(120):
         model.step()
@@ -343,7 +345,7 @@ def test_a_run_may_be_stopped_whenever_it_pleases(stream: str) -> None:
 def test_biases_as_drawn_stay_below_their_bound() -> None:
     """Calibration of what was broadcast: decision events' realised biases, round by round."""
     for seed in range(4):
-        model = play_to_end(market(STREAMS["adaptive"], {}, rounds=150, seed=seed))
+        model = play_to_end(streams_scenario(STREAMS["adaptive"], {}, rounds=150, seed=seed))
         player, basis = model.game.blocks[0].forecaster, model.game.blocks[0].basis
         rows, table = player.events.rows, model.biases_frame()
         forecasts = model.forecasts_frame().query("drawn").filter(like="p_").to_numpy()

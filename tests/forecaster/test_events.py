@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_scenarios import cohort_table, make_scenario, read_scenario
-from streams import DESIGN, STREAMS
+from streams_study import STREAMS, STREAMS_DESIGN
 from weights_by_definition import adaptive_weights
 
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
@@ -303,10 +303,10 @@ def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
 
 
 def market(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
-    raw = dict(DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
+    raw = dict(STREAMS_DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
     raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
     raw["forecaster"] = {"intervals": True} | forecaster
-    return read_scenario(raw, origin=DESIGN.origin).build(log_every=rounds)
+    return read_scenario(raw, origin=STREAMS_DESIGN.origin).build(log_every=rounds)
 
 
 KEYS: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.dummy import DummyRegressor
-from streams import STREAMS, market
+from streams_study import STREAMS, streams_scenario
 
 from regretless import UserError, register
 from regretless.forecaster import Aggregate, Constant, LastValue, RunningMean, VectorEvents
@@ -85,7 +85,7 @@ def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
 def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
     """Registered like a forecaster, named in the file; without state it cannot be resumed."""
     register.forecaster("by-day")(lambda _: DummyRegressor())
-    scenario = market(STREAMS["iid"], {"reference": "by-day"}, rounds=60, seed=0)
+    scenario = streams_scenario(STREAMS["iid"], {"reference": "by-day"}, rounds=60, seed=0)
     run(scenario, Options(tmp_path / "out"))
     with pytest.raises(UserError, match="block powers offers no state"):
         run(scenario, Options(tmp_path / "out", resume=True))

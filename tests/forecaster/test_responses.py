@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streams
 from hypothesis import given
 from hypothesis import strategies as st
 from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
+from streams_study import STREAMS, streams_scenario
 
 from regretless import MarketModel, SmoothDecisionSwap, UserError, register
 from regretless.agents.responses import BestResponse, ExpectedLoss
@@ -47,7 +47,7 @@ class Sparsemax(BestResponse):
 
 def streamed(stream: str, **cohort: Any) -> MarketModel:
     """Play the market of `python -m paper streams` with another cohort."""
-    made = streams.market(streams.STREAMS[stream], {}, rounds=300, seed=0, **cohort)
+    made = streams_scenario(STREAMS[stream], {}, rounds=300, seed=0, **cohort)
     return play_to_end(made, log_every=300)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 from scipy.stats import linregress
-from streams import FORECASTS, STREAMS
+from streams_study import FORECASTS, STREAMS
 
 from paper import bases, families, omniprediction, rates, samples
 from paper.__main__ import TABLES as ALL
