@@ -45,7 +45,7 @@ slow: .venv/.test
 wheel: .venv/.test
 	rm -rf dist
 	$(BIN)/python -m pip wheel --disable-pip-version-check -qq --no-deps --wheel-dir dist .
-	$(BIN)/python tests/wheel.py dist/*.whl
+	$(BIN)/python tests/wheel_files.py dist/*.whl
 
 coverage:
 	$(MAKE) test COUNTED='--cov --cov-report=term:skip-covered'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from small_scenarios import NATURE_SCENARIO
-from wheel import HOME, ROOMS
+from wheel_files import PACKAGES, PROJECT_FOLDER
 
 pytestmark = pytest.mark.slow
 WHICH = "import regretless.market as m; print(m.__file__)"
@@ -32,10 +32,18 @@ def plays(folder: Path, **variables: str) -> None:
 
 def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path: Path) -> None:
     """It packs without pyproject.toml, whose other keys the setuptools here may not know."""
-    if not (HOME / ".git").exists():
+    if not (PROJECT_FOLDER / ".git").exists():
         pytest.skip("no checkout to clone")
     plain = tmp_path / "plain"
-    clone = ["git", "-c", "core.symlinks=false", "clone", "--quiet", "--no-hardlinks", str(HOME)]
+    clone = [
+        "git",
+        "-c",
+        "core.symlinks=false",
+        "clone",
+        "--quiet",
+        "--no-hardlinks",
+        str(PROJECT_FOLDER),
+    ]
     subprocess.run([*clone, plain], check=True, capture_output=True)
     assert (plain / "regretless" / "market").is_file()
     assert Path(python(plain, "-c", WHICH).strip()).is_relative_to(plain)
@@ -46,10 +54,10 @@ def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path:
     words = ["-W", "ignore", "setup.py", "--quiet", "build", "--build-base", "packed"]
     subprocess.run([sys.executable, *words], cwd=plain, check=True, capture_output=True)
     packed = plain / "packed/lib"
-    rooms = [file for room in ROOMS for file in HOME.glob(f"{room}/**/*.py")]
+    rooms = [file for room in PACKAGES for file in PROJECT_FOLDER.glob(f"{room}/**/*.py")]
     assert {str(file.relative_to(packed)) for file in packed.glob("**/*.py")} == {
-        *(str("regretless" / file.relative_to(HOME)) for file in rooms),
-        *(f"regretless/{file.name}" for file in (HOME / "regretless").glob("*.py")),
+        *(str("regretless" / file.relative_to(PROJECT_FOLDER)) for file in rooms),
+        *(f"regretless/{file.name}" for file in (PROJECT_FOLDER / "regretless").glob("*.py")),
     }
 
 
@@ -58,9 +66,11 @@ def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path:
 def test_commands_work_where_home_and_package_are_read_only(tmp_path: Path, temporary: str) -> None:
     """A file in place of each cache folder stops root, too, whom permissions do not stop."""
     package, without = tmp_path / "package", shutil.ignore_patterns("__pycache__")
-    for room in ROOMS:  # as an installation has them: folders
-        shutil.copytree(HOME / "regretless" / room, package / "regretless" / room, ignore=without)
-    for file in (HOME / "regretless").glob("*.py"):
+    for room in PACKAGES:  # as an installation has them: folders
+        shutil.copytree(
+            PROJECT_FOLDER / "regretless" / room, package / "regretless" / room, ignore=without
+        )
+    for file in (PROJECT_FOLDER / "regretless").glob("*.py"):
         shutil.copy(file, package / "regretless")
     for folder in {file.parent for file in package.rglob("*.py")}:
         (folder / "__pycache__").touch()
