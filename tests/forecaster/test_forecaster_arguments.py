@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from junk import JUNK, NO_NUMBER, refuses_or_works
+from meaningless_arguments import MEANINGLESS, NO_NUMBER, refuses_or_works
 
 import regretless
 from regretless import OfflineOmnipredictor, OnlineOmnipredictor, UserError
@@ -145,7 +145,7 @@ def test_any_junk_for_an_argument_is_refused_or_works(name: str, data: st.DataOb
     function, sound = MADE[name]
     function(**sound)
     argument = data.draw(st.sampled_from(sorted(sound)))
-    refuses_or_works(function, {**sound, argument: data.draw(JUNK)})
+    refuses_or_works(function, {**sound, argument: data.draw(MEANINGLESS)})
 
 
 NUMBERS = [
@@ -288,7 +288,7 @@ QUESTIONS: dict[str, Mapping[str, Any]] = {
 def test_any_junk_in_a_question_is_refused_or_answered(name: str, data: st.DataObject) -> None:
     question, sound = getattr(offline_model(), name), QUESTIONS[name]
     argument = data.draw(st.sampled_from(sorted(sound)))
-    junk = data.draw(JUNK)
+    junk = data.draw(MEANINGLESS)
     if argument == "path" and isinstance(junk, str):
         return  # it may well be a file
     refuses_or_works(question, {**sound, argument: junk})
@@ -344,15 +344,15 @@ def test_any_junk_for_a_regressor_is_refused_or_works(data: st.DataObject) -> No
     sound: dict[str, Any] = {"low": 0.0, "high": 9.0, "losses": None, "seed": 0}
     sound["models"] = {"last": "last-value"}
     argument = data.draw(st.sampled_from(sorted(sound)))
-    refuses_or_works(regretless.OmnipredictorRegressor, {**sound, argument: data.draw(JUNK)})
+    refuses_or_works(regretless.OmnipredictorRegressor, {**sound, argument: data.draw(MEANINGLESS)})
     regressor = regretless.OmnipredictorRegressor(0.0, 9.0, models=sound["models"])
-    refuses_or_works(regressor.predict_one, {"x": data.draw(JUNK)})
-    refuses_or_works(regressor.learn_one, {"x": {"a": 1.0}, "y": data.draw(JUNK)})
-    refuses_or_works(regressor.learn_one, {"x": data.draw(JUNK), "y": 1.0})
+    refuses_or_works(regressor.predict_one, {"x": data.draw(MEANINGLESS)})
+    refuses_or_works(regressor.learn_one, {"x": {"a": 1.0}, "y": data.draw(MEANINGLESS)})
+    refuses_or_works(regressor.learn_one, {"x": data.draw(MEANINGLESS), "y": 1.0})
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(junk=JUNK)
+@given(junk=MEANINGLESS)
 def test_any_junk_for_an_estimators_rows_is_refused_or_works(junk: Any) -> None:
     estimator = estimated()
     refuses_or_works(estimator.predict, {"X": junk})
@@ -434,7 +434,7 @@ def test_a_model_of_too_few_numbers_is_named() -> None:
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(junk=JUNK)
+@given(junk=MEANINGLESS)
 def test_any_junk_for_a_files_models_is_refused_or_works(
     tmp_path_factory: pytest.TempPathFactory, junk: Any
 ) -> None:

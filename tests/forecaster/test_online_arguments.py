@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from junk import JUNK, refuses_or_works
+from meaningless_arguments import MEANINGLESS, refuses_or_works
 
 import regretless
 from regretless import OnlineOmnipredictor, UserError
@@ -220,7 +220,7 @@ SURFACE: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
 def test_any_junk_for_any_argument_is_refused_or_works(name: str, data: st.DataObject) -> None:
     function, sound = SURFACE[name]
     argument = data.draw(st.sampled_from(sorted(sound)))
-    refuses_or_works(function, {**sound, argument: data.draw(JUNK)})
+    refuses_or_works(function, {**sound, argument: data.draw(MEANINGLESS)})
 
 
 @functools.cache
@@ -259,5 +259,5 @@ def test_any_junk_for_a_verb_is_refused_or_works(
     verb = getattr(asked, name)
     assert set(VERBS[name]) == set(inspect.signature(verb).parameters)
     argument = data.draw(st.sampled_from(sorted(VERBS[name])))
-    value = data.draw(st.one_of(JUNK, st.fixed_dictionaries({"weekday": JUNK})))
+    value = data.draw(st.one_of(MEANINGLESS, st.fixed_dictionaries({"weekday": MEANINGLESS})))
     refuses_or_works(verb, {**VERBS[name], argument: value})

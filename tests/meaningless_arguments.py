@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from regretless import UserError
 from regretless.market.losses import Linear
 
-JUNK = st.one_of(
+MEANINGLESS = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-3, 3),
@@ -31,7 +31,7 @@ JUNK = st.one_of(
     st.just(Linear([[1.0], [0.5]])),
 )
 
-# of one argument that is a number: what no number of it can be
+# what an argument that must be a number cannot be, by its name in a test
 NO_NUMBER: dict[str, Any] = {
     "nan": np.nan,
     "inf": np.inf,
