@@ -17,12 +17,21 @@ import pytest
 
 from regretless.scenarios.report import theme
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"),
-    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--enable-logging=stderr", "--virtual-time-budget=10000"),
+BROWSER_NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=10000",
 )
+PATIENCE_SECONDS = 120
 
 
 class Visit(NamedTuple):
@@ -31,34 +40,49 @@ class Visit(NamedTuple):
     document: str
     console: tuple[str, ...]
 
-    def traces(self, name: str) -> int:
+    def count_traces(self, chart: str) -> int:
         """Count the traces that Plotly has drawn into a chart's box."""
-        start = self.document.index(f'id="chart-{name}"')
-        drawn = self.document[start : self.document.index(f'data-box="chart-{name}"')]
+        start = self.document.index(f'id="chart-{chart}"')
+        drawn = self.document[start : self.document.index(f'data-box="chart-{chart}"')]
         assert "main-svg" in drawn
         return len(re.findall(r'class="trace (?:scatter|bars)', drawn))
 
 
-def find() -> str:
+def find_browser() -> str:
     """Return a browser; skip the test where there is none, fail it where one must be."""
-    browser = next(filter(None, map(shutil.which, NAMES)), None)
-    if browser is None:
-        end = pytest.fail if os.environ.get("CI") else pytest.skip
-        end(f"no browser: none of {', '.join(NAMES)} is installed")
-    return browser
+    for name in BROWSER_NAMES:
+        browser = shutil.which(name)
+        if browser is not None:
+            return browser
+    end = pytest.fail if os.environ.get("CI") else pytest.skip
+    end(f"no browser: none of {', '.join(BROWSER_NAMES)} is installed")
+    raise AssertionError
 
 
-def visit(page: Path, profile: Path, query: str = "", flags: Sequence[str] = ()) -> Visit:
-    address = page.resolve().as_uri() + (f"?{query}" if query else "")
-    words = [find(), *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", address]
-    told = {"capture_output": True, "encoding": "utf-8", "timeout": 120}
-    done = subprocess.run(words, check=True, **told)
-    assert done.stdout.strip(), done.stderr
-    return Visit(done.stdout, tuple(line for line in done.stderr.splitlines() if "CONSOLE" in line))
+def visit_page(page: Path, profile: Path, query: str = "", flags: Sequence[str] = ()) -> Visit:
+    """Open a page of the disk in a browser with a profile of its own, and return what it shows."""
+    address = page.resolve().as_uri()
+    if query:
+        address += f"?{query}"
+    command = [
+        find_browser(),
+        *BROWSER_FLAGS,
+        *flags,
+        f"--user-data-dir={profile}",
+        "--dump-dom",
+        address,
+    ]
+    process = subprocess.run(
+        command, check=True, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS
+    )
+    assert process.stdout.strip(), process.stderr
+    console = [line for line in process.stderr.splitlines() if "CONSOLE" in line]
+    return Visit(process.stdout, tuple(console))
 
 
-def addresses(text: str) -> list[str]:
+def network_addresses(text: str) -> list[str]:
     """Return network addresses in a page, but for Plotly's own script and names of standards."""
-    script, _ = theme.scripts()
-    loose = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text.replace(script, ""))
-    return re.findall(r"https?://|wss?://|@import|<link|src=", loose)
+    plotly_script, _ = theme.scripts()
+    page = text.replace(plotly_script, "")
+    page = re.sub(r' xmlns(:\w+)?="[^"]*"', "", page)
+    return re.findall(r"https?://|wss?://|@import|<link|src=", page)

@@ -11,8 +11,8 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-import browser
 import pytest
+from browser import visit_page
 
 pytestmark = pytest.mark.pages
 
@@ -80,7 +80,7 @@ def test_it_asks_for_nothing_from_elsewhere(site: Path) -> None:
 def test_formulas_are_set_in_a_folder(site: Path, tmp_path: Path) -> None:
     """KaTeX lies beside the pages: no server, no network, no formula that it cannot read."""
     for name in FORMULAS:
-        seen = browser.visit(site / f"{name}.html", tmp_path / name)
+        seen = visit_page(site / f"{name}.html", tmp_path / name)
         written = (site / f"{name}.html").read_text(encoding="utf-8").count('class="arithmatex"')
         assert written > 0
         assert seen.document.count('class="katex"') >= written
@@ -89,6 +89,6 @@ def test_formulas_are_set_in_a_folder(site: Path, tmp_path: Path) -> None:
 
 
 def test_search_works_in_a_folder(site: Path, tmp_path: Path) -> None:
-    found = browser.visit(site / "index.html", tmp_path / "profile", query="q=exploitability")
+    found = visit_page(site / "index.html", tmp_path / "profile", query="q=exploitability")
     assert re.search(r"md-search-result__meta\">\s*\d+ matching documents", found.document)
     assert found.console == ()

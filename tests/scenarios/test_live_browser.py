@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 import tomli_w
-from browser import FLAGS, find
+from browser import BROWSER_FLAGS, find_browser
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from servers import live_server
 
@@ -34,10 +34,14 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    flags = [flag for flag in FLAGS if not flag.startswith(("--headless", "--virtual", "--enable"))]
+    flags = [
+        flag
+        for flag in BROWSER_FLAGS
+        if not flag.startswith(("--headless", "--virtual", "--enable"))
+    ]
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as player:
-        started = player.chromium.launch(executable_path=find(), args=flags)
+        started = player.chromium.launch(executable_path=find_browser(), args=flags)
         yield started
         started.close()
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-from browser import Visit, visit
-from pages import Page, check, panels
+from browser import Visit, visit_page
+from report_pages import ReportPage, chart_names, parse_page
 from run_files import run_to_folder
 from small_scenarios import read_scenario
 
@@ -40,12 +40,12 @@ def played(out: Path, *assignments: str, form: str = "parquet") -> Path:
     return out
 
 
-def report(directory: Path) -> Page:
+def report(directory: Path) -> ReportPage:
     """Write a page, which adds one file to the folder; the page, taken apart."""
     before = {path.name for path in directory.iterdir()}
     assert write_report(directory) == directory / "report.html"
     assert {path.name for path in directory.iterdir()} == before | {"report.html"}
-    return check((directory / "report.html").read_text(encoding="utf-8"))
+    return parse_page((directory / "report.html").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,8 @@ def test_page_shows_the_tables(tmp_path: Path, form: str) -> None:
         assert row[1:4] == [str(AGENTS), f"{regret.mean():.4f}", f"{regret.max():.4f}"]
     assert row[4] == promise(agents["bound_from_bias"].max(), 4)
     shown = {"alternatives", "loss", "regret", "spread", "agents", "forecast"}
-    assert shown <= panels(page)
-    assert page.tags.count("figure") == page.tags.count("figcaption") == len(panels(page))
+    assert shown <= chart_names(page)
+    assert page.tags.count("figure") == page.tags.count("figcaption") == len(chart_names(page))
     assert f'agents = pd.read_{form}("agents.{form}")' in page.text
     assert '"2012-01-01T00:00:00"' in page.charts  # rounds are dated where the data are
     rows = page.rows[1 + [row[0] for row in page.rows].index("agent") :]  # what regret is made of
@@ -103,7 +103,7 @@ def test_figures_are_those_that_the_logs_have(tmp_path: Path) -> None:
         ('cohort.growers.measures=["external"]', "loss forecast", "regret spread"),
         ("rounds=1", "alternatives agents", "loss regret forecast"),
     ):
-        shown = panels(report(played(tmp_path / change, change)))
+        shown = chart_names(report(played(tmp_path / change, change)))
         assert {*there.split()} <= shown, change
         assert not {*gone.split()} & shown, change
 
@@ -227,7 +227,7 @@ def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     register.measure("report: agent")(lambda _: np.arange(AGENTS, dtype=float))
     named = json.dumps([f"report: {what}" for what in ("round", "cohort", "agent")])
     out = played(tmp_path / "run", "rounds=10", f"measures={named}")
-    assert "measures" in panels(report(out))
+    assert "measures" in chart_names(report(out))
     curves = drawn(market_figures.measures(Run({}, read_run(out)[1])))
     assert [curve.name for curve in curves] == ["all", "growers", "growers"]
     assert [curve.y[-1] for curve in curves] == [10.0, 2.0, (AGENTS - 1) / 2]
@@ -307,19 +307,23 @@ def test_a_run_page_draws_its_figures_in_light_and_dark(tmp_path: Path) -> None:
         told in page.text for told in (name, NASTIEST["name"], f"claim {NASTY}", f"by {NASTY}")
     )
     assert written.stat().st_size < 8_000_000
-    seen = visit(written, tmp_path / "profile")
+    seen = visit_page(written, tmp_path / "profile")
     assert seen.console == ()
     drawn = {"loss", "regret", "windows", "spread", "agents", "exploitability", "forecast"}
     drawn |= {"certificates", "calibration", "reliability", "decision_calibration"}
     assert seen.document.count('class="js-plotly-plot"') == len(drawn)
     for name in drawn:
-        assert seen.traces(name) >= 2, name
-    assert seen.traces("regret") >= 4  # mean and worst agent of two cohorts, and bounds below 1
-    assert seen.traces("agents") == 2
+        assert seen.count_traces(name) >= 2, name
+    assert (
+        seen.count_traces("regret") >= 4
+    )  # mean and worst agent of two cohorts, and bounds below 1
+    assert seen.count_traces("agents") == 2
     assert 'class="card" hidden' not in seen.document  # as it is without scripts
     assert "<title>market &lt;b&gt;&amp;amp;</title>" in seen.document
     assert "crowd &lt;/script&gt;&lt;" in seen.document  # in the legend
-    dark = visit(written, tmp_path / "profile", flags=("--blink-settings=preferredColorScheme=0",))
+    dark = visit_page(
+        written, tmp_path / "profile", flags=("--blink-settings=preferredColorScheme=0",)
+    )
     for shown, ink in ((seen, theme.INK), (dark, theme.DARK[theme.INK])):
         red, green, blue = (int(ink[i : i + 2], 16) for i in (1, 3, 5))
         assert f"fill: rgb({red}, {green}, {blue})" in shown.document
@@ -334,7 +338,7 @@ def visited(
     text = filled("report.html", (program,), sections=sections, **rest)
     written = folder / "page.html"
     written.write_bytes(text.replace("<h1>", f"{body}<h1>", 1).encode())
-    return visit(written, folder / "profile", flags=(f"--window-size={width},900",))
+    return visit_page(written, folder / "profile", flags=(f"--window-size={width},900",))
 
 
 @pytest.mark.browser

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import tomli_w
-from browser import visit
+from browser import visit_page
 from page_session import command
-from pages import Page, check, panels
+from report_pages import ReportPage, chart_names, parse_page
 from small_scenarios import cohort_table, play_to_end, read_scenario, write_study
 
 from regretless.market import register
@@ -112,8 +112,8 @@ def arms(working_folder: Path) -> Study:
 
 
 @pytest.fixture(scope="module")
-def page(arms: Study) -> Page:
-    return check((arms.path / "report.html").read_text(encoding="utf-8"))
+def page(arms: Study) -> ReportPage:
+    return parse_page((arms.path / "report.html").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def directory(arms: Study, tmp_path: Path) -> Path:
     return shutil.copytree(arms.path, tmp_path / "arms", ignore=shutil.ignore_patterns("*.html"))
 
 
-def shown(directory: Path) -> Page:
-    return check(write_report(directory).read_text(encoding="utf-8"))
+def shown(directory: Path) -> ReportPage:
+    return parse_page(write_report(directory).read_text(encoding="utf-8"))
 
 
 def rewrite(directory: Path, **changes: Any) -> None:
@@ -132,7 +132,7 @@ def rewrite(directory: Path, **changes: Any) -> None:
     file.write_text(json.dumps(record), encoding="utf-8")
 
 
-def settings(page: Page) -> list[list[str]]:
+def settings(page: ReportPage) -> list[list[str]]:
     start = next(i for i, row in enumerate(page.rows) if row[-1] == "runs")
     return page.rows[start + 1 :]
 
@@ -193,9 +193,9 @@ def test_every_table_is_written_as_csv_and_latex(arms: Study, working_folder: Pa
         export({}, working_folder / "tables")
 
 
-def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, page: Page) -> None:
+def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, page: ReportPage) -> None:
     named = {"effects", "interactions", "value", "curves", "windows", "by_parameter"}
-    assert panels(page) == named
+    assert chart_names(page) == named
     assert "12 runs: 6 settings, 2 seeds each. 12 done, 0 failed, 0 missing." in page.text
     assert f"claim {NASTY}" in page.text
     assert "Failures" not in page.text
@@ -210,7 +210,7 @@ def test_every_panel_and_a_link_to_every_run_are_there(arms: Study, page: Page) 
     assert all((arms.path / link).is_dir() for link in links)
 
 
-def test_the_page_shows_what_was_tested(arms: Study, page: Page) -> None:
+def test_the_page_shows_what_was_tested(arms: Study, page: ReportPage) -> None:
     heads = [row for row in page.rows if "simultaneous interval" in row]
     assert len(heads) == 3  # effects, interactions, by parameter
     assert any("equivalent within 1" in row for row in page.rows)
@@ -231,7 +231,9 @@ def last_digit(number: str) -> float:
     return 10.0 ** -len(number.partition(".")[2])
 
 
-def test_settings_are_means_over_seeds_with_half_the_interval(arms: Study, page: Page) -> None:
+def test_settings_are_means_over_seeds_with_half_the_interval(
+    arms: Study, page: ReportPage
+) -> None:
     runs = arms.parameters().merge(arms.cohorts(), on="run")
     rows = settings(page)
     assert len(rows) == 10
@@ -245,7 +247,7 @@ def test_settings_are_means_over_seeds_with_half_the_interval(arms: Study, page:
         assert row[-1].split() == [str(run) for run in own["run"]]
 
 
-def test_values_are_those_of_the_table(arms: Study, page: Page) -> None:
+def test_values_are_those_of_the_table(arms: Study, page: ReportPage) -> None:
     value = arms.value()
     head = next(i for i, row in enumerate(page.rows) if "difference" in row)
     rows = page.rows[head + 1 : head + 1 + len(value)]
@@ -289,13 +291,13 @@ def test_curves_end_at_the_regret_of_the_last_round(arms: Study) -> None:
     assert all(trace.y[-1] in last["mean"].to_numpy() for trace in figure.data)
 
 
-def test_a_browser_draws_the_figures(arms: Study, page: Page, tmp_path: Path) -> None:
-    seen = visit(arms.path / "report.html", tmp_path / "profile")
+def test_a_browser_draws_the_figures(arms: Study, page: ReportPage, tmp_path: Path) -> None:
+    seen = visit_page(arms.path / "report.html", tmp_path / "profile")
     assert seen.console == ()
     # two keys and three cohorts of one's own measure; a line per value of the second key for who
     # kept decision swap regret, also in the windows; one setting has no followers
     drawn = {"effects": 6, "interactions": 2, "curves": 10, "value": 2, "windows": 4}
-    assert {name: seen.traces(name) for name in drawn} == drawn
+    assert {name: seen.count_traces(name) for name in drawn} == drawn
     assert seen.document.count('class="js-plotly-plot"') == len(drawn) + 1
     last = {"runs", "95 % interval", "adjusted p", "equivalence", "clusters"}
     heads = sum(len(row) for row in page.rows if row[-1] in last)
@@ -303,7 +305,7 @@ def test_a_browser_draws_the_figures(arms: Study, page: Page, tmp_path: Path) ->
     assert "<title>arms</title>" in seen.document
 
 
-def test_same_runs_give_the_same_bytes(arms: Study, page: Page, directory: Path) -> None:
+def test_same_runs_give_the_same_bytes(arms: Study, page: ReportPage, directory: Path) -> None:
     rewrite(directory, written="another day", wall_seconds=1e6)
     assert write_report(directory).read_bytes() == (arms.path / "report.html").read_bytes()
 
@@ -338,7 +340,7 @@ def test_a_study_of_the_scenario_as_it_is(arms: Study, directory: Path) -> None:
     rewrite(directory, study=arms.record["study"] | {"file": file})
     page = shown(directory)
     assert "2 runs: 1 setting, 2 seeds each. 2 done" in page.text
-    assert panels(page) == {"curves", "windows"}
+    assert chart_names(page) == {"curves", "windows"}
     assert "the scenario as it is" in page.charts
     assert [row[0] for row in settings(page)] == ["followers", f"learners {NASTY}"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from pages import check
+from report_pages import parse_page
 from small_scenarios import GOLDEN_FOLDER, play_to_end, read_scenario, write_study
 
 from regretless.forecaster.models import Constant
@@ -74,7 +74,7 @@ def test_the_report_writes_trusted_in_place_of_the_regret_itself(
     finished: tuple[Any, MarketModel, Path],
 ) -> None:
     _, model, folder = finished
-    page = check(write_report(folder).read_text(encoding="utf-8"))
+    page = parse_page(write_report(folder).read_text(encoding="utf-8"))
     row = next(row for row in page.rows if row[0] == "decision swap")
     assert "trusted" in row
     assert any(cell.endswith("without correction") for cell in row)
@@ -224,7 +224,7 @@ rounds = 60
     cohorts = load_study(tmp_path / "out").cohorts()
     assert cohorts["first_correction"].fillna(-1).tolist() == [0, 0, -1, -1]
     assert cohorts["trusted"].tolist() == [0.0, 0.0, 1.0, 1.0]
-    page = check(write_report(tmp_path / "out").read_text(encoding="utf-8"))
+    page = parse_page(write_report(tmp_path / "out").read_text(encoding="utf-8"))
     heads = next(row for row in page.rows if row[-1] == "runs")
     assert "first correction (round, where there was one)" in heads
     assert "trusted (share of agents)" in heads
