@@ -6,19 +6,23 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults import MODES
+from file_faults import FAULT_KINDS
 
-FAULTS = Path(__file__).parent.parent / "faults.py"
+SCRIPT = Path(__file__).parent.parent / "file_faults.py"
+ALL_KINDS_AT_BOTH_ENDS = pytest.param("1", FAULT_KINDS, id="all kinds, at both ends")
+EACH_OPERATION = [
+    pytest.param("each", [kind], id=f"{kind}, everywhere", marks=pytest.mark.crashes)
+    for kind in FAULT_KINDS
+]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks, to be quick")
-@pytest.mark.parametrize("kind", ["run", "study"])
-@pytest.mark.parametrize(
-    ("most", "modes"),
-    [("1", MODES), *(pytest.param("each", [m], marks=pytest.mark.crashes) for m in MODES)],
-)
-def test_no_crash_costs_anything(tmp_path: Path, kind: str, most: str, modes: list[str]) -> None:
-    words = [sys.executable, FAULTS, tmp_path, kind, most, *modes]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    sys.stdout.write(done.stdout)
+@pytest.mark.parametrize("command", ["run", "study"])
+@pytest.mark.parametrize(("most", "kinds"), [ALL_KINDS_AT_BOTH_ENDS, *EACH_OPERATION])
+def test_a_command_that_ends_at_any_file_operation_resumes_to_the_same_bytes(
+    tmp_path: Path, command: str, most: str, kinds: list[str]
+) -> None:
+    words = [sys.executable, SCRIPT, tmp_path, command, most, *kinds]
+    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    sys.stdout.write(process.stdout)

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from archives import members_of, with_right_digest, write_members
 from command_results import RefusalOf, RunCommand
-from faults import SWEEP
+from file_faults import SWEEP_STUDY
 from run_files import (
     CHECKPOINT,
     COMMAND,
@@ -110,7 +110,7 @@ def folder(registries: None, working_folder: Path, monkeypatch: pytest.MonkeyPat
     register.agent("forgetful")(Forgetful)
     register.adversary("forgetful")(ForgetfulNature)
     (working_folder / "tiny.toml").write_text(TINY, encoding="utf-8")
-    (working_folder / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    (working_folder / "sweep.toml").write_text(SWEEP_STUDY, encoding="utf-8")
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", CHUNK)
 
 
