@@ -24,8 +24,8 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from separate_process import run_in_separate_process
 
@@ -35,16 +35,17 @@ from regretless.scenarios.studies import conduct
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # pages import ``paper`` in a checkout
 
-PIECE = re.compile(
+STEP = re.compile(
     r"^```(\w*)[^\n]*\n(.*?)^```$|^ {4}((?:regretless|make) [^\n]*)$", re.MULTILINE | re.DOTALL
 )
-NAMED = re.compile(r"# (\S+\.(?:py|toml))\n")
+FILE_NAME = re.compile(r"# (\S+\.(?:py|toml))\n")
 TEMPLATE = re.compile(r"\b[A-Z]{3,}\b|^regretless dashboard")
-SILENT = {"pseudocode", "mermaid"}
-ROUNDS = "20"
+NOT_RUN = {"pseudocode", "mermaid"}
+ROUNDS = 20
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True)
+class Step:
     """A piece of a page: its language (``command`` for a line), its text, its file, its place."""
 
     language: str
@@ -55,76 +56,110 @@ class Step(NamedTuple):
 
 
 def steps(page: str) -> Iterator[Step]:
-    for found in PIECE.finditer(page):
-        language, text, command = found.groups()
-        named = NAMED.match(text) if language in {"python", "toml"} else None
-        piece = ("command", command) if command is not None else (language, text)
-        yield Step(*piece, named[1] if named else None, *found.span())
+    """Yield the pieces of a page in order."""
+    for match in STEP.finditer(page):
+        language, text, line = match.groups()
+        if line is not None:
+            yield Step("command", line, None, match.start(), match.end())
+            continue
+        file_name = FILE_NAME.match(text) if language in {"python", "toml"} else None
+        file = None if file_name is None else file_name[1]
+        yield Step(language, text, file, match.start(), match.end())
 
 
 def command(line: str) -> str:
-    """Run a command line; return what it printed."""
-    typed, _, remark = line.partition("#")
-    sys.argv = shlex.split(typed)
-    printed, complaint, status = io.StringIO(), io.StringIO(), 0
+    """Run a command line, and return what it printed.
+
+    A line that ends in ``# refused`` must end with status 2 and one line on standard error, which
+    is returned; any other with status 0 and nothing there.
+    """
+    words, _, remark = line.partition("#")
+    sys.argv = shlex.split(words)
+    printed = io.StringIO()
+    complaint = io.StringIO()
+    status = 0
     try:
         with redirect_stdout(printed), redirect_stderr(complaint):
             main()
-    except SystemExit as done:
-        status = int(done.code or 0)
-    refused, said = remark.strip() == "refused", complaint.getvalue()
-    assert (status, said.count("\n")) == ((2, 1) if refused else (0, 0)), (line, status, said)
-    return said if refused else printed.getvalue()
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    is_refused = remark.strip() == "refused"
+    outcome = (status, complaint.getvalue().count("\n"))
+    assert outcome == ((2, 1) if is_refused else (0, 0)), (line, status, complaint.getvalue())
+    return complaint.getvalue() if is_refused else printed.getvalue()
 
 
-def typed(line: str) -> str:
-    """Run a command line; return what it printed, nothing for a template and other programs."""
+def run_line(line: str) -> str:
+    """Run a line of a shell; return what it printed, nothing for a template or another program."""
     if not line.startswith("regretless "):
         return ""
     if not TEMPLATE.search(line):
         return command(line)
     words = shlex.split(line.partition("#")[0])
-    known = command(f"regretless {words[1]} --help")
-    assert [word for word in words[2:] if word.startswith("--") and word not in known] == [], line
+    help_text = command(f"regretless {words[1]} --help")
+    options = [word for word in words[2:] if word.startswith("--")]
+    assert [option for option in options if option not in help_text] == [], line
     return ""
 
 
-def play(step: Step) -> str:
+def run_python(code: str) -> str:
+    """Run a block of Python as a script, which must print something; return what it printed."""
+    Path("block.py").write_text(code, encoding="utf-8")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        runpy.run_path("block.py", run_name="__main__")
+    assert printed.getvalue().strip(), f"prints nothing:\n{code}"
+    return printed.getvalue()
+
+
+def run_scenario(text: str) -> str:
+    """Run a scenario for a few rounds, and return what the command printed."""
+    Path("page.toml").write_text(text, encoding="utf-8")
+    printed = command(f"regretless run page.toml --rounds {ROUNDS}")
+    assert tomllib.loads(text)["name"] in printed
+    return printed
+
+
+def run_step(step: Step) -> str:
     """Run a piece; return what it printed, nothing where nothing ran."""
     if step.language == "command":
-        return typed(step.text)
+        return run_line(step.text)
     if step.language == "sh":
-        return "".join(map(typed, step.text.replace("\\\n", " ").splitlines()))
-    if step.file is not None or step.language in SILENT:
+        lines = step.text.replace("\\\n", " ").splitlines()
+        return "".join(run_line(line) for line in lines)
+    if step.file is not None or step.language in NOT_RUN:
         return ""
     if step.language == "python":
-        Path("block.py").write_text(step.text, encoding="utf-8")
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            runpy.run_path("block.py", run_name="__main__")
-        assert printed.getvalue().strip(), f"prints nothing:\n{step.text}"
-        return printed.getvalue()
+        return run_python(step.text)
     assert step.language == "toml", f"'{step.language}' is no language of a page"
-    Path("page.toml").write_text(step.text, encoding="utf-8")
-    table = command(f"regretless run page.toml --rounds {ROUNDS}")
-    assert tomllib.loads(step.text)["name"] in table
-    return table
+    return run_scenario(step.text)
 
 
-def read(page: str) -> None:
-    pieces = list(steps(page))
-    rest = " ".join(piece.text for piece in pieces if piece.file is None)
+def save_files(pieces: list[Step]) -> None:
+    """Save the pieces that are files; each must be named by another piece."""
+    others = " ".join(piece.text for piece in pieces if piece.file is None)
     for piece in pieces:
         if piece.file is not None:
             Path(piece.file).write_text(piece.text, encoding="utf-8")
-            assert piece.file.removesuffix(".py") in rest, f"{piece.file} is never used"
-    printed, end = "", 0
+            assert piece.file.removesuffix(".py") in others, f"{piece.file} is never used"
+
+
+def stripped_lines(text: str) -> list[str]:
+    """Return the lines of a text without what is blank at their ends."""
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def read(page: str) -> None:
+    """Run what a page shows, and compare what it says is printed with what is printed."""
+    pieces = list(steps(page))
+    save_files(pieces)
+    printed = ""
+    end = 0
     for piece in pieces:
         if piece.language != "text":
-            printed = play(piece)
+            printed = run_step(piece)
         elif printed and not page[end : piece.start].strip():
-            shown, said = ([own.rstrip() for own in t.splitlines()] for t in (piece.text, printed))
-            assert shown == said, printed
+            assert stripped_lines(piece.text) == stripped_lines(printed), printed
         end = piece.end
 
 
@@ -136,4 +171,5 @@ def read_here(page: str) -> None:
 
 def follow(page: Path, folder: Path, how: Callable[[str], None] = read) -> None:
     """Follow a page in a folder, in a process of its own; warnings are errors."""
-    assert run_in_separate_process(folder, how, page.read_text(encoding="utf-8"))[1] == ""
+    _, complaint = run_in_separate_process(folder, how, page.read_text(encoding="utf-8"))
+    assert complaint == ""

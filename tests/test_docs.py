@@ -1,4 +1,4 @@
-"""The pages are so: every block of README and pages runs, links lead somewhere, examples answer."""
+"""Every block of README and pages runs, links lead somewhere, examples answer as the page says."""
 
 import os
 import re
@@ -10,75 +10,106 @@ import matplotlib.image as mpl_image
 import numpy as np
 import pandas as pd
 import pytest
-from page_session import SILENT, command, follow, read_here, steps
+from page_session import NOT_RUN, command, follow, read_here, steps
 from separate_process import run_in_separate_process
 
 import regretless
 
 pytestmark = pytest.mark.pages
 
-HOME = Path(__file__).parent.parent
-PACKAGE = Path(regretless.__file__).parent  # where a source distribution has the rooms, and alone
-PAGES = sorted((HOME / "docs").glob("*.md"))
-README = HOME / "README.md"
+PROJECT_FOLDER = Path(__file__).parent.parent
+PACKAGE = Path(
+    regretless.__file__
+).parent  # where a source distribution has the packages, and alone
+PAGES = sorted((PROJECT_FOLDER / "docs").glob("*.md"))
+README = PROJECT_FOLDER / "README.md"
 TEXTS = {page: page.read_text(encoding="utf-8") for page in (README, *PAGES)}
-FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-PROSE = {page: FENCE.sub("", text) for page, text in TEXTS.items()}
-DEEP = re.compile(r"(?:from|import) +(regretless(?:\.\w+){3,})")
-OURS = re.compile(r"`((?:market|forecaster|agents|scenarios|tests|docs)/[\w./-]+)`")
+FENCED_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+PROSE = {page: FENCED_BLOCK.sub("", text) for page, text in TEXTS.items()}
+DEEP_IMPORT = re.compile(r"(?:from|import) +(regretless(?:\.\w+){3,})")
+FILE_OF_OURS = re.compile(r"`((?:market|forecaster|agents|scenarios|tests|docs)/[\w./-]+)`")
+
+every_page = pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
 
 
-def known(path: Path) -> bool:
-    inside = Path(os.path.normpath(path)).relative_to(HOME)
-    return path.exists() or (PACKAGE / inside).exists()
+def exists(path: Path) -> bool:
+    """Return whether a file is in the checkout, or in the package as it is installed."""
+    path_in_project = Path(os.path.normpath(path)).relative_to(PROJECT_FOLDER)
+    return path.exists() or (PACKAGE / path_in_project).exists()
 
 
 def anchors(page: Path) -> set[str]:
-    heads = re.findall(r"^#+ (.*)$", PROSE[page], re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    """Return the anchors that the headings of a page have on GitHub."""
+    headings = re.findall(r"^#+ (.*)$", PROSE[page], re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def write_readers_tables(folder: Path) -> None:
+    """Write the tables that the page on offline forecasts takes for the reader's own."""
+    rng = np.random.default_rng(0)
+    days = pd.DataFrame({"sun": rng.random(120), "weekday": np.arange(120) % 7})
+    days.head(20).to_csv(folder / "new.csv", index=False)
+    days.assign(sales=50 * rng.beta(2, 5, 120)).to_csv(folder / "days.csv", index=False)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_runs_from_top_to_bottom(tmp_path: Path, page: Path) -> None:
-    if page.stem == "offline":  # tables that it takes for the reader's own
-        rng = np.random.default_rng(0)
-        days = pd.DataFrame({"sun": rng.random(120), "weekday": np.arange(120) % 7})
-        days.head(20).to_csv(tmp_path / "new.csv", index=False)
-        days.assign(sales=50 * rng.beta(2, 5, 120)).to_csv(tmp_path / "days.csv", index=False)
+    if page.stem == "offline":
+        write_readers_tables(tmp_path)
     follow(page, tmp_path, read_here)
 
 
-@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
-def test_page_is_read_whole_and_what_it_names_is_there(page: Path) -> None:
-    """And it imports from two levels at most."""
+@every_page
+def test_every_block_of_a_page_is_one_that_the_session_runs(page: Path) -> None:
     fences = re.findall("^```", TEXTS[page], re.MULTILINE)
     blocks = [step for step in steps(TEXTS[page]) if step.language != "command"]
     assert len(fences) == 2 * len(blocks)
-    assert {step.language for step in blocks} <= {"python", "toml", "sh", "text", *SILENT}
-    assert DEEP.findall(TEXTS[page]) == []
-    assert [file for file in OURS.findall(PROSE[page]) if not known(HOME / file)] == []
+    assert {step.language for step in blocks} <= {"python", "toml", "sh", "text", *NOT_RUN}
+
+
+@every_page
+def test_a_page_imports_from_two_levels_at_most(page: Path) -> None:
+    assert DEEP_IMPORT.findall(TEXTS[page]) == []
+
+
+@every_page
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    named = FILE_OF_OURS.findall(PROSE[page])
+    assert [file for file in named if not exists(PROJECT_FOLDER / file)] == []
+
+
+@every_page
+def test_links_of_a_page_lead_to_a_file_and_an_anchor(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", PROSE[page]):
+        if target.startswith("https://"):
+            continue
         file, _, anchor = target.partition("#")
-        there = page.parent / file if file else page
-        assert target.startswith("https://") or known(there), target
-        assert target.startswith("https://") or not anchor or anchor in anchors(there), target
+        linked_page = page.parent / file if file else page
+        assert exists(linked_page), target
+        if anchor:
+            assert anchor in anchors(linked_page), target
 
 
 def test_index_names_every_page() -> None:
-    index = TEXTS[HOME / "docs/README.md"]
+    index = TEXTS[PROJECT_FOLDER / "docs/README.md"]
     for page in PAGES:
-        assert page.name == "README.md" or f"]({page.name})" in index
+        if page.name != "README.md":
+            assert f"]({page.name})" in index
 
 
-def test_the_demo_ends_with_such_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_prints_a_table_like_the_one_in_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [])  # put back afterwards
-    (shown,) = re.findall(r"```text\n(crop-choice: 1,461 rounds.*?)```", TEXTS[README], re.DOTALL)
+    table = re.compile(r"```text\n(crop-choice: 1,461 rounds.*?)```", re.DOTALL)
+    (shown,) = table.findall(TEXTS[README])
     printed = command("regretless run crop-choice --rounds 5")
     assert max(map(len, printed.splitlines())) <= 80
-    heads = r"^(Alternatives in hindsight|Regret per round|external|swap|decision swap)"
-    one, other = (re.findall(heads, text, re.MULTILINE) for text in (shown, printed))
-    assert one == other != []
+    heads = re.compile(
+        r"^(Alternatives in hindsight|Regret per round|external|swap|decision swap)", re.MULTILINE
+    )
+    assert heads.findall(shown) == heads.findall(printed) != []
     words = "200 growers followed the forecast. Average loss per round: 0."
     assert words in shown
     assert words in printed
@@ -95,44 +126,62 @@ def test_the_readme_runs_and_its_study_compares_followers_with_contrarians(tmp_p
 # words, and numbers that are as near as other versions of NumPy and other processors leave them,
 # whose last bits a market that reacts carries further.
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-MEAN = re.compile(r"([-+]?\d+(?:\.\d+)?) \(([^()]*) to ([^()]*)\)")  # with its interval
-NEAR, ENDS_NEAR = 0.02, 0.05  # of a number, and of an interval's ends; or half the interval's width
-SCRIPTS = sorted(path.stem for path in (HOME / "examples").glob("*.py") if path.stem != "shown")
+MEAN_WITH_INTERVAL = re.compile(r"([-+]?\d+(?:\.\d+)?) \(([^()]*) to ([^()]*)\)")
+TOLERANCE = 0.02  # of a number; of a mean half the interval's width, where that is more
+TOLERANCE_OF_ENDS = 0.05  # of an interval's ends
+EXAMPLES = PROJECT_FOLDER / "examples"
+SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "shown")
 
 
 def start(script: Path, folder: Path) -> None:
     """Start a script as ``python SCRIPT FOLDER`` does."""
-    sys.argv, sys.path[0] = [str(script), str(folder)], str(script.parent)
+    sys.argv = [str(script), str(folder)]
+    sys.path[0] = str(script.parent)
     runpy.run_path(str(script), run_name="__main__")
 
 
-def near(page: list[str], run: list[str], within: list[float]) -> bool:
-    pairs = zip(map(float, page), map(float, run), within, strict=True)
-    return all(abs(ours - theirs) <= most for ours, theirs, most in pairs)
+def answer_on_page(name: str) -> str:
+    """Return the answer that the page quotes for an example, in one line."""
+    pattern = re.compile(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", re.DOTALL)
+    section = pattern.search(TEXTS[PROJECT_FOLDER / "docs/examples.md"])
+    assert section is not None
+    return " ".join(section[1].replace("\n> ", " ").split())
+
+
+def single_numbers(answer: str) -> list[float]:
+    """Return the numbers of an answer that have no interval."""
+    return [float(number) for number in NUMBER.findall(MEAN_WITH_INTERVAL.sub("", answer))]
+
+
+def means_with_intervals(answer: str) -> list[list[float]]:
+    """Return mean, low and high of every number with an interval."""
+    return [[float(number) for number in match] for match in MEAN_WITH_INTERVAL.findall(answer)]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_an_example_answers_as_the_page_says(tmp_path: Path, name: str) -> None:
-    printed = run_in_separate_process(tmp_path, start, HOME / "examples" / f"{name}.py", tmp_path)[
-        0
-    ].strip()
+    printed, _ = run_in_separate_process(tmp_path, start, EXAMPLES / f"{name}.py", tmp_path)
+    printed = printed.strip()
     assert len(pd.read_csv(tmp_path / f"{name}.csv"))
     picture = mpl_image.imread(tmp_path / f"{name}.png")
     assert picture.shape[0] > 300
     assert picture.std() > 0.05  # not blank
-    answer = re.compile(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", re.DOTALL)
-    section = answer.search(TEXTS[HOME / "docs/examples.md"])
-    shown = " ".join(section[1].replace("\n> ", " ").split())
+    shown = answer_on_page(name)
     assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed), printed
-    page, run = (NUMBER.findall(MEAN.sub("", text)) for text in (shown, printed))
-    assert near(page, run, [NEAR] * len(page)), printed
-    for ours, theirs in zip(MEAN.findall(shown), MEAN.findall(printed), strict=True):
-        mean, low, high = map(float, ours)
-        wide = (high - low) / 2  # so much less does another processor's mean say
-        assert near(ours, theirs, [max(NEAR, wide), *2 * [max(ENDS_NEAR, wide)]]), printed
-        assert low <= 0 <= high or float(theirs[0]) * mean > 0, printed  # who gains, gains
+    np.testing.assert_allclose(
+        single_numbers(printed), single_numbers(shown), rtol=0, atol=TOLERANCE, err_msg=printed
+    )
+    for ours, theirs in zip(
+        means_with_intervals(printed), means_with_intervals(shown), strict=True
+    ):
+        mean, low, high = theirs
+        half_width = (high - low) / 2  # so much less does another processor's mean say
+        assert abs(ours[0] - mean) <= max(TOLERANCE, half_width), printed
+        assert abs(ours[1] - low) <= max(TOLERANCE_OF_ENDS, half_width), printed
+        assert abs(ours[2] - high) <= max(TOLERANCE_OF_ENDS, half_width), printed
+        assert low <= 0 <= high or ours[0] * mean > 0, printed  # who gains, gains
 
 
 def test_every_figure_is_on_the_page() -> None:
-    figures = {path.stem for path in (HOME / "docs" / "figures" / "examples").glob("*.png")}
-    assert figures == set(SCRIPTS)
+    figures = PROJECT_FOLDER / "docs" / "figures" / "examples"
+    assert {path.stem for path in figures.glob("*.png")} == set(SCRIPTS)
