@@ -3,7 +3,6 @@
 Solvers have theirs in ``forecaster/test_solvers.py``, with every response.
 """
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,172 +23,294 @@ from regretless.forecaster.weights import RULES, BoundInputs, Moment, rule_of
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 
-SIZE, LOSSES, ACTIONS, MODELS, ROUNDS = 3, 4, 3, 2, 120
-POLICIES = (lambda x: int(x) % ACTIONS, lambda x: int(x) // 2 % ACTIONS)
+SIZE = 3  # numbers of an outcome
+N_LOSSES = 4
+N_ACTIONS = 3
+N_MODELS = 2
+N_ROUNDS = 120
+POLICIES = (lambda x: int(x) % N_ACTIONS, lambda x: int(x) // 2 % N_ACTIONS)
 RNG = np.random.default_rng(0)
-OFFSET = RNG.random((LOSSES, ACTIONS)) / 4
-GROUP = ProtectedLosses(OFFSET, RNG.dirichlet(np.ones(SIZE), (LOSSES, ACTIONS)), POLICIES)
-PLAIN = "coordinates", "gains", "assignments", "sum"
-SETS = *PLAIN, *(f"intervals of {name}" for name in PLAIN if name != "assignments")
-SOLVERS = "box", "off ties", "wishing"
+OFFSET = RNG.random((N_LOSSES, N_ACTIONS)) / 4
+GROUP = ProtectedLosses(OFFSET, RNG.dirichlet(np.ones(SIZE), (N_LOSSES, N_ACTIONS)), POLICIES)
+WITHOUT_INTERVALS = ["coordinates", "gains", "assignments", "sum"]
+EVENT_SETS = [
+    *WITHOUT_INTERVALS,
+    "intervals of coordinates",
+    "intervals of gains",
+    "intervals of sum",
+]
+SOLVERS = ["box", "off ties", "wishing"]
+DELAYS = [0, 2]
+
+every_rule = pytest.mark.parametrize("rule", RULES)
+every_event_set = pytest.mark.parametrize("events_name", EVENT_SETS)
 
 
-def events_of(name: str, rule: str) -> EventSet:
-    group, own = [GROUP], rule_of(rule)
+def make_events(name: str, rule_name: str) -> EventSet:
+    """Make the events of a name, of the group of losses, weighed by a rule."""
     if name.startswith("intervals"):
-        return Intervals(lambda: events_of(name.rpartition(" ")[2], rule), rounds=ROUNDS)
+        inner = name.removeprefix("intervals of ")
+        return Intervals(lambda: make_events(inner, rule_name), rounds=N_ROUNDS)
+    rule = rule_of(rule_name)
     if name == "assignments":
-        return Assignments(group, own, models=MODELS)
+        return Assignments([GROUP], rule, models=N_MODELS)
     if name == "gains":
-        return GainEvents(group, own, models=MODELS)
-    coordinates = VectorEvents(group, own)
+        return GainEvents([GROUP], rule, models=N_MODELS)
+    coordinates = VectorEvents([GROUP], rule)
     if name == "coordinates":
         return coordinates
-    return coordinates + GainEvents(group, own, models=MODELS, fixed=False)
+    return coordinates + GainEvents([GROUP], rule, models=N_MODELS, fixed=False)
 
 
-def charged(events: EventSet, rounds: range) -> EventSet:
+def charge(events: EventSet, rounds: range) -> None:
+    """Tell events of random forecasts and outcomes in these rounds, the same for all."""
     for t in rounds:
         rng = np.random.default_rng([7, t])
-        told = events.rows.best_responses(rng.random((MODELS, SIZE)))
-        points, mass, truth = rng.random((2, SIZE)), np.array([0.3, 0.7]), rng.random(SIZE) ** 2
-        events.charge(events.active(t, told), played_of(events.rows, points, mass, truth))
-    return events
+        suggested = events.rows.best_responses(rng.random((N_MODELS, SIZE)))
+        points = rng.random((2, SIZE))
+        masses = np.array([0.3, 0.7])
+        outcome = rng.random(SIZE) ** 2
+        active = events.active(t, suggested)
+        events.charge(active, played_of(events.rows, points, masses, outcome))
 
 
-def table(events: EventSet, band: Band) -> Array:
-    told = events.rows.best_responses(np.random.default_rng(1).random((MODELS, SIZE)))
-    return events.table_of(events.active(2, told), Moment(60, events.experts, band))
-
-
-@pytest.mark.parametrize("zone", [0.0, 0.5])
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", SETS)
-def test_events_weigh_and_resume(name: str, rule: str, zone: float) -> None:
-    events, twin = charged(events_of(name, rule), range(70)), events_of(name, rule)
-    band = Band(zone)
-    first = table(events, band)
-    assert first.shape == events.rows.shape
-    assert np.isfinite(first).all()
-    twin.restore(events.state())
-    assert table(events, band).tobytes() == table(twin, band).tobytes() == first.tobytes()
-    for own in (events, twin):
-        charged(own, range(70, 100))
-    assert table(twin, band).tobytes() == table(events, band).tobytes()
-    assert twin.spent() == events.spent() > 0
-    assert twin.log_potential(band) == events.log_potential(band) > 0
+def weight_table(events: EventSet, band: Band) -> Array:
+    """Return what the events weigh in one round."""
+    model_points = np.random.default_rng(1).random((N_MODELS, SIZE))
+    suggested = events.rows.best_responses(model_points)
+    return events.table_of(events.active(2, suggested), Moment(60, events.experts, band))
 
 
 @pytest.mark.parametrize("zone", [0.0, 0.5])
-@pytest.mark.parametrize("trust", [None, SwitchTest(12), SwitchTest(12, 0.3)])
-@pytest.mark.parametrize("name", RULES)
-def test_no_gain_passes_what_a_rule_proves(
-    name: str, trust: SwitchTest | None, zone: float
+@every_rule
+@every_event_set
+def test_restored_events_weigh_and_go_on_as_those_that_were_saved(
+    events_name: str, rule: str, zone: float
 ) -> None:
-    check_bound(rule_of(name), trust=trust, zone=zone)
+    events = make_events(events_name, rule)
+    band = Band(zone)
+    charge(events, range(70))
+    table = weight_table(events, band)
+    assert table.shape == events.rows.shape
+    assert np.isfinite(table).all()
+    restored = make_events(events_name, rule)
+    restored.restore(events.state())
+    assert weight_table(events, band).tobytes() == table.tobytes()  # to ask changes nothing
+    assert weight_table(restored, band).tobytes() == table.tobytes()
+    charge(events, range(70, 100))
+    charge(restored, range(70, 100))
+    assert weight_table(restored, band).tobytes() == weight_table(events, band).tobytes()
+    assert restored.spent() == events.spent() > 0
+    assert restored.log_potential(band) == events.log_potential(band) > 0
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_weights_of_both_signs_and_of_any_scale_agree(name: str) -> None:
-    check_weights(rule_of(name))
+def worst_step(weights: Array, gain: Array, variation: Array, rng: np.random.Generator) -> Array:
+    """Return gains that push the leading expert as far as sum w g <= 0 lets them."""
+    rises = rng.random(len(gain)) < rng.choice([0.05, 0.5])
+    rises[(gain / np.sqrt(variation + 1)).argmax()] = True
+    ahead = max(weights @ rises, 1e-300)
+    behind = max(weights @ ~rises, 1e-300)
+    return np.where(rises, min(1, behind / ahead), -min(1, ahead / behind))
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_budget_grows_with_what_it_is_spent_on(name: str) -> None:
-    rule = rule_of(name)
-    plain = rule.budget(BoundInputs(100, 1000, 0.1))
-    assert rule.budget(BoundInputs(1000, 1000, 0.1)) > plain
-    assert rule.budget(BoundInputs(100, 1000, 1.0)) > plain
-    assert rule.budget(BoundInputs(100, 1000, 0.1, switch_test=SwitchTest(100))) > plain
+@pytest.mark.parametrize("zone", [0.0, 0.5])
+@pytest.mark.parametrize("switch_test", [None, SwitchTest(12), SwitchTest(12, 0.3)])
+@every_rule
+def test_no_gain_passes_what_a_rule_proves(
+    rule: str, switch_test: SwitchTest | None, zone: float
+) -> None:
+    """A leading expert is pushed as far as the weights let it be, from a head start.
+
+    With a switch test all begin as far as a reference that is trusted still lets them, and a step
+    beyond.
+    """
+    n_experts = 12
+    n_rounds = 400
+    weight_rule = rule_of(rule)
+    rng = np.random.default_rng(1)
+    band = Band(zone)
+    gain = np.zeros(n_experts)
+    variation = np.zeros(n_experts)
+    past_rounds = 0
+    if switch_test:
+        past_rounds = 40
+        variation[:] = 40.0
+        gain[:] = switch_test.limit(variation) + 1.0
+    for t in range(past_rounds + 1, past_rounds + n_rounds + 1):
+        log_weights = weight_rule.weigh(gain, variation, Moment(t, n_experts, band))
+        weights, _ = log_weights.relative_to(log_weights.largest_exponent)
+        assert (weights >= 0).all()
+        step = worst_step(weights, gain, variation, rng)
+        gain += step
+        variation += step**2 if weight_rule.squared else np.abs(step)
+        budget = weight_rule.budget(BoundInputs(n_experts, t, 0.0, band, switch_test))
+        greatest = weight_rule.greatest(variation, budget) + zone * np.sqrt(variation)
+        assert (gain <= greatest + 1e-9).all()
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_a_bound_that_does_not_apply_is_none_and_no_bound_is_nan(name: str) -> None:
-    events, weights = events_of(name, "adaptive"), GROUP.weights
+@every_rule
+def test_a_budget_grows_with_experts_certificates_and_a_switch(rule: str) -> None:
+    weight_rule = rule_of(rule)
+    budget = weight_rule.budget(BoundInputs(100, 1000, 0.1))
+    assert weight_rule.budget(BoundInputs(1000, 1000, 0.1)) > budget
+    assert weight_rule.budget(BoundInputs(100, 1000, 1.0)) > budget
+    assert weight_rule.budget(BoundInputs(100, 1000, 0.1, switch_test=SwitchTest(100))) > budget
+
+
+@every_event_set
+def test_a_bound_that_does_not_apply_is_none_and_no_bound_is_nan(events_name: str) -> None:
+    events = make_events(events_name, "adaptive")
+    weights = GROUP.weights
     bound = events.bound(BoundInputs(events.experts, 100, certificate_sum=0.1), "box")
-    late, contextual = bound.over_stay(weights, joined=20), bound.contextual(weights)
+    over_stay = bound.over_stay(weights, joined=20)
+    contextual = bound.contextual(weights)
     of_events = bound.event_bounds(np.array([3.0, 10.0]))
-    always = bound.a_priori(weights, policies=2), bound.to_models(weights)
-    windows = bound.over_window(weights, [32, 1], run=100)
-    given = [own for own in (*always, windows, late, contextual, of_events) if own is not None]
-    assert all(np.isfinite(own).all() for own in given)
-    assert (late is not None) == events.joinable
-    assert (contextual is not None) == (of_events is not None) == events.crossed
+    values = [
+        bound.a_priori(weights, policies=2),
+        bound.to_models(weights),
+        bound.over_window(weights, [32, 1], run=100),
+        over_stay,
+        contextual,
+        of_events,
+    ]
+    for value in values:
+        assert value is None or np.isfinite(value).all()
+    assert (over_stay is not None) == events.joinable
+    assert (contextual is not None) == events.crossed
+    assert (of_events is not None) == events.crossed
 
 
-def first_low(solution: Any) -> Array:
+def first_number(solution: Any) -> Array:
     """Wish for a first number that is low."""
     return np.asarray(solution.points[:, 0])
 
 
-def made(events: str, rule: str, solver: str, delay: int) -> Any:
+def make_forecaster(events_name: str, rule: str, solver: str, delay: int) -> Any:
     """Put a forecaster together; where events have models, its reference is two, which may fail."""
     models = {"last": LastValue(SIZE), "mean": RunningMean(SIZE)}
-    own = Reference(Aggregate(models, SIZE), give_up=1.5, turns=delay + 1)
+    has_models = not events_name.endswith("coordinates")
+    reference = Reference(Aggregate(models, SIZE), give_up=1.5, turns=delay + 1)
 
-    def turn() -> UnbiasedPrediction:
+    def make_turn() -> UnbiasedPrediction:
         box = Box(SIZE, off_ties=solver == "off ties")
         if solver == "wishing":
-            box.prefer(first_low)
-        modelled = not events.endswith("coordinates")
-        return UnbiasedPrediction(events_of(events, rule), box, own if modelled else None)
+            box.prefer(first_number)
+        events = make_events(events_name, rule)
+        return UnbiasedPrediction(events, box, reference if has_models else None)
 
-    return Delayed(turn, delay) if delay else turn()
-
-
-WHOLES = [
-    (name, rule, SOLVERS[(i + j) % 3], (0, 2)[(i + j // 2) % 2])
-    for (i, name), (j, rule) in product(enumerate(SETS), enumerate(RULES))
-]  # every set of events meets every rule, and each of them every solver and delay
+    return Delayed(make_turn, delay) if delay else make_turn()
 
 
-@pytest.mark.parametrize("parts", WHOLES)
-def test_forecasters_resume_and_keep_regret_below_their_promise(parts: Any) -> None:
-    """Decision swap regret by its definition, in expectation, on a stream that turns hostile."""
-    player, twin = made(*parts), made(*parts)
-    regret = np.zeros((LOSSES, ACTIONS, ACTIONS + len(POLICIES)))
-    for t in range(ROUNDS):
-        mixture = player.mixture(t)
-        truth = mixture.mean < 0.5 if t >= 50 else 0.5 + 0.5 * np.sin(t / 6 + np.arange(SIZE))
-        if t == 60:
-            twin.restore(player.state())
-        if t >= 60:
-            assert twin.mixture(t).points.tobytes() == mixture.points.tobytes()
-            assert (player.mixture(t).points == mixture.points).all()
-            twin.update(truth)
-        player.update(truth)
-        lost = GROUP.offset + GROUP.weights @ truth
-        comparators = [*range(ACTIONS), *(policy(t) for policy in POLICIES)]
-        for point, mass in zip(mixture.points, mixture.weights, strict=True):
-            played = best_response(expected_losses(GROUP.offset, GROUP.weights, point))
-            for k, action in enumerate(played):
-                regret[k, action] += mass * (lost[k, action] - lost[k, comparators])
-    turns = [(own, own.bias_bound()) for own in player.instances]
-    promise = sum(
-        b.inputs.rounds * b.a_priori(GROUP.weights, policies=len(POLICIES)) for _, b in turns
-    )
-    early = [(b.inputs.rounds, own.beforehand(b.inputs.rounds)) for own, b in turns]
-    before = sum(n * b.a_priori(GROUP.weights, policies=len(POLICIES)) for n, b in early)
-    known = sum(own.from_variation(GROUP) for own, _ in turns)
-    assert (regret.max(2).sum(1) <= known + 1e-9).all()
-    assert (known <= promise + 1e-9).all()
-    assert (promise <= before + 1e-9).all() or any(b.inputs.trusted for _, b in turns)
-    assert all(own.certificate_sum <= certificate_limit(own.time) for own, _ in turns)
+def every_combination() -> list[tuple[str, str, str, int]]:
+    """Return parts such that every set of events meets every rule, each of them all else."""
+    combinations = []
+    for i, events_name in enumerate(EVENT_SETS):
+        for j, rule in enumerate(RULES):
+            solver = SOLVERS[(i + j) % len(SOLVERS)]
+            delay = DELAYS[(i + j // 2) % len(DELAYS)]
+            combinations.append((events_name, rule, solver, delay))
+    return combinations
+
+
+def hostile_outcome(t: int, mean: Array) -> Array:
+    """Return the outcome of a stream that is a wave at first, and then opposes the forecast."""
+    if t < 50:
+        return 0.5 + 0.5 * np.sin(t / 6 + np.arange(SIZE))
+    return (mean < 0.5).astype(float)
+
+
+def add_regret(regret: Array, mixture: Any, outcome: Array, t: int) -> None:
+    """Add a round's expected regret of each loss, action played and comparator, in place."""
+    losses = GROUP.offset + GROUP.weights @ outcome
+    comparators = [*range(N_ACTIONS), *(policy(t) for policy in POLICIES)]
+    for point, mass in zip(mixture.points, mixture.weights, strict=True):
+        actions = best_response(expected_losses(GROUP.offset, GROUP.weights, point))
+        for k, action in enumerate(actions):
+            regret[k, action] += mass * (losses[k, action] - losses[k, comparators])
+
+
+def promised_before(forecaster: Any) -> float:
+    """Return the regret that was promised before the first round, of all turns together."""
+    total = 0.0
+    for turn in forecaster.instances:
+        rounds = turn.bias_bound().inputs.rounds
+        total += rounds * turn.beforehand(rounds).a_priori(GROUP.weights, policies=len(POLICIES))
+    return total
+
+
+def promised_now(forecaster: Any) -> float:
+    """Return the regret that is promised with what has been spent so far."""
+    total = 0.0
+    for turn in forecaster.instances:
+        bound = turn.bias_bound()
+        total += bound.inputs.rounds * bound.a_priori(GROUP.weights, policies=len(POLICIES))
+    return total
+
+
+every_forecaster = pytest.mark.parametrize(
+    ("events_name", "rule", "solver", "delay"), every_combination()
+)
+
+
+@every_forecaster
+def test_decision_swap_regret_stays_below_each_promise(
+    events_name: str, rule: str, solver: str, delay: int
+) -> None:
+    """By its definition and in expectation, on a stream that turns hostile.
+
+    It is below what the variation so far allows, that below what is promised now, and that below
+    what was promised before the first round, unless a reference was trusted.
+    """
+    forecaster = make_forecaster(events_name, rule, solver, delay)
+    regret = np.zeros((N_LOSSES, N_ACTIONS, N_ACTIONS + len(POLICIES)))
+    for t in range(N_ROUNDS):
+        mixture = forecaster.mixture(t)
+        outcome = hostile_outcome(t, mixture.mean)
+        forecaster.update(outcome)
+        add_regret(regret, mixture, outcome, t)
+    decision_swap_regret = regret.max(2).sum(1)
+    turns = forecaster.instances
+    from_variation = sum(turn.from_variation(GROUP) for turn in turns)
+    assert (decision_swap_regret <= from_variation + 1e-9).all()
+    assert (from_variation <= promised_now(forecaster) + 1e-9).all()
+    if not any(turn.bias_bound().inputs.trusted for turn in turns):
+        assert (promised_now(forecaster) <= promised_before(forecaster) + 1e-9).all()
+    for turn in turns:
+        assert turn.certificate_sum <= certificate_limit(turn.time)
+
+
+@every_forecaster
+def test_a_restored_forecaster_announces_what_the_saved_one_does(
+    events_name: str, rule: str, solver: str, delay: int
+) -> None:
+    saved_at = 60
+    forecaster = make_forecaster(events_name, rule, solver, delay)
+    for t in range(saved_at):
+        forecaster.update(hostile_outcome(t, forecaster.mixture(t).mean))
+    restored = make_forecaster(events_name, rule, solver, delay)
+    restored.restore(forecaster.state())
+    for t in range(saved_at, saved_at + 20):
+        mixture = forecaster.mixture(t)
+        assert restored.mixture(t).points.tobytes() == mixture.points.tobytes()
+        assert (forecaster.mixture(t).points == mixture.points).all()  # to ask changes nothing
+        outcome = hostile_outcome(t, mixture.mean)
+        forecaster.update(outcome)
+        restored.update(outcome)
 
 
 @pytest.mark.parametrize("delay", [0, 3])
 def test_a_reference_is_judged_once_a_round_and_not_before_it_is_told(delay: int) -> None:
-    own = Reference(Constant(SIZE, value=0.9), give_up=0.3, turns=delay + 1)
+    reference = Reference(Constant(SIZE, value=0.9), give_up=0.3, turns=delay + 1)
 
-    def turn() -> UnbiasedPrediction:
-        return UnbiasedPrediction(VectorEvents([GROUP]), reference=own)
+    def make_turn() -> UnbiasedPrediction:
+        return UnbiasedPrediction(VectorEvents([GROUP]), reference=reference)
 
-    player = Delayed(turn, delay) if delay else turn()
+    forecaster = Delayed(make_turn, delay) if delay else make_turn()
     for t in range(40):
-        mixture = player.mixture(t)
-        if own.trusted:
+        mixture = forecaster.mixture(t)
+        if reference.trusted:
             assert mixture.certificate is None
             assert (mixture.points == 0.9).all()
-        player.update(np.full(SIZE, 0.1))
-        assert own.time == own.model.inner.time == max(t + 1 - delay, 0)
-    assert own.unchanged_rounds >= own.disproved_at
+        forecaster.update(np.full(SIZE, 0.1))
+        assert reference.time == reference.model.inner.time == max(t + 1 - delay, 0)
+    assert reference.unchanged_rounds >= reference.disproved_at
