@@ -10,12 +10,14 @@ import sys
 from collections import Counter
 from itertools import combinations
 
-from test_combinations import FEATURES, keys_of, played, reasons
+from test_combinations import FEATURES, keys_of, play_keys, reasons
 
 from regretless.market.core.errors import UserError
 
-PLAYS, REFUSED, OTHER_KEYS, FAILS = "play", "refused", "keys of another kind", "fail"
-PLAYS_WITH_REFERENCE = "play once a reference is named"
+PLAYS = "play"
+REFUSED = "refused"
+OTHER_KEYS = "keys of another kind"
+FAILS = "fail"
 MODEL_ALONE = "model alone"
 
 
@@ -25,7 +27,7 @@ def outcome_of(names: tuple[str, ...]) -> tuple[str, str]:
     if keys is None:
         return OTHER_KEYS, "one key with two values"
     try:
-        played(keys)
+        play_keys(keys)
     except UserError as error:
         if MODEL_ALONE in names:
             return OTHER_KEYS, str(error)
