@@ -20,41 +20,67 @@ from regretless.scenarios import load, table_files
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.describe import Description, described, starter
 
-ROLES = {  # index, outcome, context
+ROLES = {  # index / outcomes / context
     "seattle-weather": "date / precipitation temp_max temp_min wind / month wet_yesterday",
     "bike-demand": " / bikers / hour workingday warmth",
     "factor-returns": "date / mtum qual size usmv vlue / up_yesterday volatility",
 }
-WHOLE = [f"{i * 0.37 % 1:.3f}" for i in range(60)]
-Starter = Callable[[str, list[str]], tuple[dict[str, Any], str]]
+SHARES = [f"{i * 0.37 % 1:.3f}" for i in range(60)]  # a column that can be an outcome
+StarterOf = Callable[[str, list[str]], tuple[dict[str, Any], str]]  # the fixture ``starter_of``
 
 
-def started(table: Description, folder: Path, rounds: int) -> MarketModel:
-    """Write the starter of a table, and play it."""
+def play_starter(table: Description, folder: Path, rounds: int) -> MarketModel:
+    """Write the starter of a table to ``own.toml`` in a folder, and play it."""
     (folder / "own.toml").write_text(starter(table, folder), encoding="utf-8")
     return play_to_end(load(str(folder / "own.toml"), rounds=rounds))
 
 
+def describe_frame(frame: pd.DataFrame, folder: Path, **options: Any) -> Description:
+    """Write a frame as a CSV, and describe it."""
+    frame.to_csv(folder / "a.csv", index=False, **options)
+    return described(folder / "a.csv")
+
+
+def names_with_role(table: Description, role: str) -> str:
+    """Return the names of a role's columns, with spaces between them."""
+    return " ".join(column.name for column in table.named(role))
+
+
 @pytest.mark.parametrize("name", ROLES)
-def test_bundled_tables_are_understood_and_their_starters_play(name: str, tmp_path: Path) -> None:
+def test_columns_of_bundled_tables_have_the_roles_that_a_reader_gives_them(name: str) -> None:
     table = described(DATA / f"{name}.csv")
-    roles = (table.named(role) for role in ("index", "outcome", "context"))
-    assert " / ".join(" ".join(column.name for column in own) for own in roles) == ROLES[name]
-    assert started(table, tmp_path, 20).agents_frame()["mean_loss"].between(0, 1).all()
+    roles = [names_with_role(table, role) for role in ("index", "outcome", "context")]
+    assert " / ".join(roles) == ROLES[name]
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_starters_of_bundled_tables_play(name: str, tmp_path: Path) -> None:
+    table = described(DATA / f"{name}.csv")
+    model = play_starter(table, tmp_path, rounds=20)
+    assert model.agents_frame()["mean_loss"].between(0, 1).all()
     assert load(str(tmp_path / "own.toml")).spec.rounds == len(table.frame)
 
 
-def test_seasons_are_found_where_there_are_any(tmp_path: Path) -> None:
+def test_a_season_is_found_where_there_is_one() -> None:
+    seasons = {
+        column.name: column.season
+        for column in described(DATA / "bike-demand.csv").columns
+        if column.role
+    }
+    assert seasons["bikers"] == 24
+    assert seasons["hour"] == 24
+    assert seasons.get("day") is None
+
+
+def test_no_season_is_found_in_noise_and_in_a_random_walk(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"noise": rng.normal(size=500), "walk": rng.normal(size=500).cumsum()})
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    bikes, chance = described(DATA / "bike-demand.csv"), described(tmp_path / "a.csv")
-    seasons = {c.name: c.season for c in (*bikes.columns, *chance.columns) if c.role}
-    assert [seasons[name] for name in ("bikers", "hour")] == [24, 24]
-    assert [seasons.get(name) for name in ("day", "noise", "walk")] == [None] * 3
+    noise = rng.normal(size=500)
+    walk = rng.normal(size=500).cumsum()
+    table = describe_frame(pd.DataFrame({"noise": noise, "walk": walk}), tmp_path)
+    assert {column.season for column in table.columns if column.role} == {None}
 
 
-WRITTEN = """\
+SPREADSHEET = """\
 Tag;Umsatz je Stück;Himmel;offen;leer;Nr
 01.02.2024;12,5;klar;True;;1
 02.02.2024;13,1;trüb;False;;2
@@ -63,56 +89,71 @@ Tag;Umsatz je Stück;Himmel;offen;leer;Nr
 """
 
 
-def test_a_table_as_a_spreadsheet_writes_it(tmp_path: Path) -> None:
-    rows = (
-        f"{day:02}.{month:02}.2024;{10 + day},{month};klar;True;;{day + 30 * month}\n"
-        for month in range(3, 6)
-        for day in range(1, 29)
-    )
-    (tmp_path / "Läden.csv").write_text(WRITTEN + "".join(rows), encoding="utf-8")
+def test_a_table_as_a_spreadsheet_writes_it_is_understood(tmp_path: Path) -> None:
+    text = SPREADSHEET
+    for month in range(3, 6):
+        for day in range(1, 29):
+            text += f"{day:02}.{month:02}.2024;{10 + day},{month};klar;True;;{day + 30 * month}\n"
+    (tmp_path / "Läden.csv").write_text(text, encoding="utf-8")
     table = described(tmp_path / "Läden.csv")
-    assert (table.form.separator, table.form.decimal) == (";", ",")
+    assert table.form.separator == ";"
+    assert table.form.decimal == ","
     assert [f"{column.kind} is {column.role}" for column in table.columns] == [
-        *("dates is index", "numbers is outcome", "words is context"),
-        *("yes or no is context", "nothing is ", "whole numbers is "),
+        "dates is index",
+        "numbers is outcome",
+        "words is context",
+        "yes or no is context",
+        "nothing is ",
+        "whole numbers is ",
     ]
-    assert started(table, tmp_path, 30).rounds_frame()["Tag"].iloc[0] == "01.02.2024"
+    assert play_starter(table, tmp_path, 30).rounds_frame()["Tag"].iloc[0] == "01.02.2024"
 
 
-def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
+def test_gaps_days_before_months_and_percent_signs_are_played(tmp_path: Path) -> None:
     """The first row lacks a value, a weekend is left out, and names have spaces and signs."""
     days = pd.bdate_range("2024-01-01", periods=120).strftime("%d.%m.%Y")
     frame = pd.DataFrame({"Tag": days, "Auslastung in %": np.random.default_rng(0).random(120)})
     frame.loc[[0, 7], "Auslastung in %"] = np.nan
-    frame.to_csv(tmp_path / "voll.csv", sep=";", decimal=",", index=False)
-    table = described(tmp_path / "voll.csv")
+    table = describe_frame(frame, tmp_path, sep=";", decimal=",")
     assert table.columns[0].note == "a day apart, but for 23 steps of another length"
-    rounds = started(table, tmp_path, 20).rounds_frame()
+    rounds = play_starter(table, tmp_path, rounds=20).rounds_frame()
     spec = load(str(tmp_path / "own.toml")).spec
     assert (spec.rounds, spec.data.missing) == (118, "drop")
     assert str(table_files.calendar(rounds["Tag"])[0]) == "2024-01-02 00:00:00"
 
 
-def test_dates_are_so_far_apart(tmp_path: Path) -> None:
-    for freq, told in ("MS", "a month apart"), ("h", "an hour apart"):
-        days = pd.date_range("2024-01-01", periods=30, freq=freq)
-        frame = pd.DataFrame({"when": days, "sold": np.random.default_rng(0).random(30)})
-        frame.to_csv(tmp_path / "sold.csv", index=False)
-        assert described(tmp_path / "sold.csv").columns[0].note == told
+@pytest.mark.parametrize(("frequency", "note"), [("MS", "a month apart"), ("h", "an hour apart")])
+def test_it_is_said_how_far_dates_are_apart(frequency: str, note: str, tmp_path: Path) -> None:
+    days = pd.date_range("2024-01-01", periods=30, freq=frequency)
+    frame = pd.DataFrame({"when": days, "sold": np.random.default_rng(0).random(30)})
+    assert describe_frame(frame, tmp_path).columns[0].note == note
+
+
+WEATHER = str(DATA / "seattle-weather.csv")
+
+
+def test_the_command_says_how_to_write_a_starter(run_command: RunCommand) -> None:
+    printed = run_command("describe", WEATHER).out
+    assert "--out my-seattle-weather.toml writes a scenario" in printed
 
 
 @pytest.mark.usefixtures("working_folder")
-def test_the_command_writes_a_file_that_runs(
-    run_command: RunCommand, refusal_of: RefusalOf
-) -> None:
-    data = str(DATA / "seattle-weather.csv")
-    assert "--out my-seattle-weather.toml writes a scenario" in run_command("describe", data).out
-    assert "regretless run own.toml" in run_command("describe", data, "--out", "own.toml").out
+def test_the_command_writes_a_starter_that_runs(run_command: RunCommand) -> None:
+    printed = run_command("describe", WEATHER, "--out", "own.toml").out
+    assert "regretless run own.toml" in printed
     assert run_command("run", "own.toml", "--rounds", 12, "--quiet", "--out", "o").status == 0
     assert len(pd.read_parquet("o/rounds.parquet")) == 12
-    before = Path("own.toml").read_bytes()
-    assert "own.toml is there already" in refusal_of("describe", data, "--out", "own.toml")
-    assert Path("own.toml").read_bytes() == before
+
+
+@pytest.mark.usefixtures("working_folder")
+def test_the_command_replaces_no_file(refusal_of: RefusalOf) -> None:
+    Path("own.toml").write_text("mine", encoding="utf-8")
+    assert "own.toml is there already" in refusal_of("describe", WEATHER, "--out", "own.toml")
+    assert Path("own.toml").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.usefixtures("working_folder")
+def test_the_command_refuses_a_file_that_is_not_there(refusal_of: RefusalOf) -> None:
     assert "data file 'nothing.csv' does not exist" in refusal_of("describe", "nothing.csv")
 
 
@@ -144,99 +185,161 @@ def test_missing_scales_are_told_for_all_outcomes_in_toml_to_be_pasted(tmp_path:
     (tmp_path / "a.csv").write_text("rain fall,wind,z\n3,10,0.5\n5,40,0.2\n", encoding="utf-8")
     raw = {"name": "a", "rounds": 2, "cohort": [cohort_table("c", 1)]}
     raw["data"] = {"file": "a.csv", "outcomes": ["rain fall", "wind", "z"]}
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError) as refusal:
         read_scenario(raw, origin=tmp_path)
-    cure = tomllib.loads(str(error.value).partition("; add ")[2])
+    cure = tomllib.loads(str(refusal.value).partition("; add ")[2])
     assert cure == {"scale": {"rain fall": [3, 5], "wind": [10, 40]}}
     raw["data"] |= cure
     play_to_end(read_scenario(raw, origin=tmp_path))
 
 
 @pytest.fixture
-def begun(
+def starter_of(
     working_folder: Path, run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
-) -> Starter:
-    """Describe a small table and play the starter for a few rounds; the file, what is printed."""
+) -> StarterOf:
+    """Return a function that describes a table, by its head and rows, and plays its starter.
+
+    It returns the starter, and what the command printed.
+    """
     monkeypatch.setenv("COLUMNS", "200")
 
-    def starter_of(head: str, rows: list[str]) -> tuple[dict[str, Any], str]:
+    def describe_and_play(head: str, rows: list[str]) -> tuple[dict[str, Any], str]:
         (working_folder / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
-        Path("own.toml").unlink(missing_ok=True)
-        told = run_command("describe", "a.csv", "--out", "own.toml")
-        assert (told.status, told.err) == (0, "")
+        result = run_command("describe", "a.csv", "--out", "own.toml")
+        assert (result.status, result.err) == (0, "")
         play_to_end(load("own.toml", rounds=4))
-        return tomllib.loads(Path("own.toml").read_text(encoding="utf-8")), told.out
+        return tomllib.loads(Path("own.toml").read_text(encoding="utf-8")), result.out
 
-    return starter_of
+    return describe_and_play
 
 
-def test_weekdays_and_months_are_coded_in_their_order(begun: Starter) -> None:
-    for names in (
+@pytest.mark.parametrize(
+    "names",
+    [
         "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
         "Jan. Feb. Mar. Apr. May June July Aug. Sept. Oct. Nov. Dec.",
         "cold mild warm",
-    ):
-        words = names.split()
-        rows = [f"{words[(11 * i) % len(words)]},{one}" for i, one in enumerate(WHOLE)]
-        written, _ = begun("when,sold", rows)
-        assert written["data"]["codes"] == {"when": {word: i for i, word in enumerate(words)}}
+    ],
+)
+def test_weekdays_and_months_are_coded_in_their_order(starter_of: StarterOf, names: str) -> None:
+    words = names.split()
+    rows = [f"{words[(11 * i) % len(words)]},{share}" for i, share in enumerate(SHARES)]
+    written, _ = starter_of("when,sold", rows)
+    assert written["data"]["codes"] == {"when": {word: i for i, word in enumerate(words)}}
 
 
 @pytest.mark.parametrize(("values", "edges"), [("012345", [1.5, 3.5]), ("799992", [8.0])])
 def test_the_policy_is_cut_between_values_near_thirds_of_the_rows(
-    begun: Starter, values: str, edges: list[float]
+    starter_of: StarterOf, values: str, edges: list[float]
 ) -> None:
-    written, _ = begun("hour,sold", [f"{values[i % 6]},{one}" for i, one in enumerate(WHOLE)])
+    rows = [f"{values[i % 6]},{share}" for i, share in enumerate(SHARES)]
+    written, _ = starter_of("hour,sold", rows)
     assert written["policy"]["rule"]["edges"] == edges
 
 
-def test_columns_without_a_usable_name_are_left_out(begun: Starter) -> None:
-    for head, told in (
-        ("sold,", ["(column 2)"]),
-        ('sold,"no\n\nte"', ["(column 2)"]),
-        (",sold,", ["(column 1)", "(column 3)"]),
-        ("odd,sold,odd", [f"odd (column {i}): another column has its name" for i in (1, 3)]),
-    ):
-        written, printed = begun(head, [",".join([one] * (head.count(",") + 1)) for one in WHOLE])
-        assert written["data"]["outcomes"] == ["sold"]
-        assert [line for line in told if line not in printed] == []
+@pytest.mark.parametrize(
+    ("head", "n_columns", "named"),
+    [
+        ("sold,", 2, ["(column 2)"]),
+        ('sold,"no\n\nte"', 2, ["(column 2)"]),
+        (",sold,", 3, ["(column 1)", "(column 3)"]),
+        (
+            "odd,sold,odd",
+            3,
+            [
+                "odd (column 1): another column has its name",
+                "odd (column 3): another column has its name",
+            ],
+        ),
+    ],
+)
+def test_columns_without_a_usable_name_are_left_out(
+    starter_of: StarterOf, head: str, n_columns: int, named: list[str]
+) -> None:
+    written, printed = starter_of(head, [",".join([share] * n_columns) for share in SHARES])
+    assert written["data"]["outcomes"] == ["sold"]
+    for words in named:
+        assert words in printed
 
 
-@pytest.mark.parametrize("cell", ["1e308", "1e-320", "inf", "1e400"])
-def test_numbers_at_the_ends_of_floats_are_numbers(begun: Starter, cell: str) -> None:
-    """And give no warning, which would be an error here; what is not finite is no outcome."""
-    endless = cell in {"inf", "1e400"}
-    others = [i + 0.5 if endless else i * 0.71 % 1 for i in range(len(WHOLE))]  # as an index grows
-    rows = [f"{one},{cell if i == 30 else others[i]}" for i, one in enumerate(WHOLE)]
-    written, printed = begun("sold,odd", rows)
-    data = written["data"]
-    assert data["outcomes"] == (["sold", "odd"] if cell == "1e-320" else ["sold"])
-    assert ("index" in data, "context" in data) == (False, False)
-    assert ("odd: numbers that are not finite" in printed) == endless
+def rows_with_an_odd_cell(cell: str, odd: list[float]) -> list[str]:
+    """Return rows of a share and an odd number, where one number is this cell."""
+    cells = [*map(str, odd)]
+    cells[30] = cell
+    return [f"{share},{odd_cell}" for share, odd_cell in zip(SHARES, cells, strict=True)]
+
+
+WAVE = [i * 0.71 % 1 for i in range(len(SHARES))]
+GROWING = [i + 0.5 for i in range(len(SHARES))]  # as an index
+
+
+@pytest.mark.parametrize(
+    ("cell", "outcomes"), [("1e308", ["sold"]), ("1e-320", ["sold", "odd"])], ids=["huge", "tiny"]
+)
+def test_numbers_at_the_ends_of_floats_are_numbers(
+    starter_of: StarterOf, cell: str, outcomes: list[str]
+) -> None:
+    """And give no warning, which would be an error here."""
+    written, printed = starter_of("sold,odd", rows_with_an_odd_cell(cell, WAVE))
+    assert written["data"]["outcomes"] == outcomes
+    assert "index" not in written["data"]
+    assert "context" not in written["data"]
+    assert "odd: numbers that are not finite" not in printed
     assert "words" not in printed
 
 
-def test_outcomes_that_are_small_or_nearly_all_equal_fill_their_scale(begun: Starter) -> None:
-    for unit in (1e-90, 1e-13):
-        written, _ = begun("sold", [repr(unit * float(one)) for one in WHOLE])
-        low, high = written["data"]["scale"]["sold"]
-        assert 0 == low < 0.9 * unit < high < 1.1 * unit
-    rows = [f"{0.5 if i == 77 else 0.0}" for i in range(200)]
-    assert begun("sold", rows)[0]["data"]["scale"]["sold"] == [0.0, 0.5]
-
-
-def test_where_nothing_can_be_an_outcome_each_column_has_its_reason(
-    working_folder: Path, refusal_of: RefusalOf
+@pytest.mark.parametrize("cell", ["inf", "1e400"])
+def test_a_column_with_what_is_not_finite_is_neither_outcome_nor_index(
+    starter_of: StarterOf, cell: str
 ) -> None:
-    for head, row, reason in (
-        ("x,y", "{i},{j}", "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 di"),
-        ("x", "{one}e-200", "'x': no number above 1e-100: give them in a smaller unit"),
-        ("x,x", "{one},{one}", "'x (column 1)': another column has its name: rename one"),
-        ("a,b,c,d,e,f", "u,u,u,u,u,u", "'d': always the same; and 2 more"),
-    ):
-        rows = [row.format(i=i, j=i % 2, one=f"1{one[1:]}") for i, one in enumerate(WHOLE)]
-        (working_folder / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
-        line = refusal_of("describe", "a.csv", "--out", "own.toml")
-        assert line.startswith("a.csv has no column that can be an outcome; ")
-        assert reason in line
-        assert not Path("own.toml").exists()
+    written, printed = starter_of("sold,odd", rows_with_an_odd_cell(cell, GROWING))
+    assert written["data"]["outcomes"] == ["sold"]
+    assert "index" not in written["data"]
+    assert "context" not in written["data"]
+    assert "odd: numbers that are not finite" in printed
+    assert "words" not in printed
+
+
+@pytest.mark.parametrize("unit", [1e-90, 1e-13])
+def test_the_scale_of_small_outcomes_is_as_small(starter_of: StarterOf, unit: float) -> None:
+    written, _ = starter_of("sold", [repr(unit * float(share)) for share in SHARES])
+    low, high = written["data"]["scale"]["sold"]
+    assert 0 == low < 0.9 * unit < high < 1.1 * unit
+
+
+def test_the_scale_of_outcomes_that_are_nearly_all_equal_reaches_the_one_that_is_not(
+    starter_of: StarterOf,
+) -> None:
+    rows = ["0.0"] * 200
+    rows[77] = "0.5"
+    written, _ = starter_of("sold", rows)
+    assert written["data"]["scale"]["sold"] == [0.0, 0.5]
+
+
+NO_OUTCOMES = {
+    "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 di": (
+        "x,y",
+        [f"{i},{i % 2}" for i in range(60)],
+    ),
+    "'x': no number above 1e-100: give them in a smaller unit": (
+        "x",
+        [f"1{share[1:]}e-200" for share in SHARES],
+    ),
+    "'x (column 1)': another column has its name: rename one": (
+        "x,x",
+        [f"1{share[1:]},1{share[1:]}" for share in SHARES],
+    ),
+    "'d': always the same; and 2 more": ("a,b,c,d,e,f", ["u,u,u,u,u,u"] * 60),
+}
+
+
+@pytest.mark.parametrize("reason", NO_OUTCOMES)
+def test_where_nothing_can_be_an_outcome_each_column_has_its_reason(
+    working_folder: Path, refusal_of: RefusalOf, reason: str
+) -> None:
+    head, rows = NO_OUTCOMES[reason]
+    (working_folder / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    line = refusal_of("describe", "a.csv", "--out", "own.toml")
+    assert line.startswith("a.csv has no column that can be an outcome; ")
+    assert reason in line
+    assert not Path("own.toml").exists()
