@@ -22,6 +22,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.market.markets.aggregate import FEEDBACKS
+from regretless.market.model import MarketModel
 from regretless.scenarios import load
 from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.listing import REGISTRIES, listing
@@ -34,45 +35,81 @@ def test_a_description_is_of_the_file_as_it_stands() -> None:
     assert not load("pigou", rounds=3).spec.description
 
 
-def test_no_grower_would_have_gained_a_hundredth() -> None:
-    model = play_to_end(load("crop-choice"), log_every=500)
-    agents = model.agents_frame()
-    regret = agents["decision_swap_regret"]
-    assert len(agents) == 200
+@pytest.fixture(scope="module")
+def crop_choice() -> MarketModel:
+    """Return the model of the first scenario that a reader runs, at its own size."""
+    return play_to_end(load("crop-choice"), log_every=500)
+
+
+def test_no_grower_would_have_gained_a_hundredth(crop_choice: MarketModel) -> None:
+    regret = crop_choice.agents_frame()["decision_swap_regret"]
+    assert len(regret) == 200
     assert regret.max() < 0.01
+
+
+def test_the_growers_regret_is_above_omniprediction_s_and_below_the_bounds(
+    crop_choice: MarketModel,
+) -> None:
+    agents = crop_choice.agents_frame()
+    regret = agents["decision_swap_regret"]
     assert (regret >= agents["omniprediction_regret"] - 1e-12).all()
     assert (regret <= agents["bound_from_bias"] + 1e-9).all()
     assert (regret <= agents["bound"]).all()
-    forecaster = model.game.blocks[0].forecaster
-    assert forecaster.certificate_sum <= 0.1 * np.sqrt(model.played)
-    limits = forecaster.bias_bound()
+
+
+def test_biases_of_the_growers_events_are_below_their_bound(crop_choice: MarketModel) -> None:
+    forecaster = crop_choice.game.blocks[0].forecaster
+    assert forecaster.certificate_sum <= 0.1 * np.sqrt(crop_choice.played)
+    bound = forecaster.bias_bound()
     for *_, occupancy, bias in forecaster.events.table():
-        assert bias.max() <= limits.bias(occupancy) + 1e-9
+        assert bias.max() <= bound.bias(occupancy) + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["studies", *REGISTRIES])
 def test_names_that_files_may_use_are_listed_with_a_meaning(kind: str) -> None:
     lines = listing(kind, verbose=True)
     assert lines
-    assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
+    for line in lines:
+        name_and_meaning = line.split(maxsplit=1)
+        assert len(name_and_meaning) == 2
+
+
+def test_an_unknown_kind_of_names_is_refused_with_the_one_that_is_near() -> None:
     with pytest.raises(UserError, match="list: unknown kind 'utilties'; did you mean 'utilities'"):
         listing("utilties")
 
 
-# In no file: those whom `regretless train` seats in any, the default models, markets by feedback.
-UNNAMED = {"cma", "plan", "prices", *(model["kind"] for model in PANEL.values())}
+KINDS_IN_FILES = [
+    "utility",
+    "response",
+    "learner",
+    "agent",
+    "adversary",
+    "forecaster",
+    "policy",
+    "market",
+    "basis",
+]
+# whom `regretless train` seats in any scenario, markets by feedback, and the default models
+IN_NO_FILE = {"cma", "plan", "prices", *(model["kind"] for model in PANEL.values())}
+
+
+def default_bases(name: str) -> set[str]:
+    """Return the bases that the blocks of a scenario have, chosen or by default."""
+    cohorts = load(name).spec.cohort
+    small = [f"cohort.{cohort.name}.count=3" for cohort in cohorts]
+    return {block.name for block in read_scenario(name, *small).build().game.blocks}
 
 
 def test_every_built_in_name_is_used() -> None:
     """A basis is also in use where it is the default of a cohort."""
-    kinds = "utility", "response", "learner", "agent", "adversary", "forecaster", "policy"
-    registries = [getattr(register, kind) for kind in (*kinds, "market", "basis")]
-    wanted = {*FEEDBACKS}.union(*map(built_in_names, registries)) - UNNAMED
-    text = "".join(path.read_text(encoding="utf-8") for path in catalogue().values())
-    for name in ("consumers", "mixed-bazaar"):
-        few = [f"cohort.{own.name}.count=3" for own in load(name).spec.cohort]
-        text += "".join(f'"{b.name}"' for b in read_scenario(name, *few).build().game.blocks)
-    assert [name for name in sorted(wanted) if f'"{name}"' not in text] == []
+    names = {*FEEDBACKS}
+    for kind in KINDS_IN_FILES:
+        names |= {*built_in_names(getattr(register, kind))}
+    files = "".join(path.read_text(encoding="utf-8") for path in catalogue().values())
+    used_by_default = default_bases("consumers") | default_bases("mixed-bazaar")
+    unused = [name for name in names - IN_NO_FILE - used_by_default if f'"{name}"' not in files]
+    assert sorted(unused) == []
 
 
 def test_the_page_has_every_scenario() -> None:
@@ -83,7 +120,8 @@ def test_the_page_has_every_scenario() -> None:
 # Figures of descriptions.
 
 Tables = dict[str, Any]
-ABOUT, BELOW = "about", "below"
+ABOUT = "about"  # the text rounds the figure
+BELOW = "below"  # the text bounds it
 PRICES = "cohort.traders.parameters.weights=[[0.0, -1.0], [-%s, 0.0]]"
 CHANGES = {
     "running mean": 'forecaster={kind="running-mean"}',
@@ -99,12 +137,12 @@ CHANGES = {
     "toll": "market.toll=1.0",
     "full": "market.start=1.0",
 }
-SHORT = {"regret": "decision_swap_regret", "loss": "mean_loss"}
-JOINED: dict[str, Callable[[float, float], float]] = {" - ": sub, " min ": min, " max ": max}
+COLUMN_OF = {"regret": "decision_swap_regret", "loss": "mean_loss"}
+OPERATIONS: dict[str, Callable[[float, float], float]] = {" - ": sub, " min ": min, " max ": max}
 
 
 @cache
-def instead(name: str, change: str) -> Tables:
+def play_changed(name: str, change: str) -> Tables:
     """Play a named scenario at its own size with one key or table replaced."""
     model = play_to_end(read_catalogue_scenario(name, CHANGES[change]), log_every=10**6)
     market = {} if model.game.market is None else model.game.market.described()
@@ -112,49 +150,64 @@ def instead(name: str, change: str) -> Tables:
 
 
 def figure(tables: Tables, text: str) -> float:
-    """Take a figure in the words of ``CLAIMED``, under what is changed after a bar."""
-    for word, join in JOINED.items():
+    """Return a figure in the words of ``CLAIMED``: ``FACTOR * HOW COLUMN COHORT... | CHANGE``.
+
+    A number alone is itself. Figures are joined by ``-``, ``min`` and ``max``.
+    """
+    for word, join in OPERATIONS.items():
         if word in text:
             return reduce(join, [figure(tables, part) for part in text.split(word)])
     text, _, change = text.partition(" | ")
-    factor, _, own = text.rpartition(" * ")
-    how, *words = own.split()
-    seen = instead(tables["scenario"], change) if change else tables
-    return float(factor or 1) * (taken(seen, how, *words) if words else float(how))
+    if change:
+        tables = play_changed(tables["scenario"], change)
+    factor, _, measure = text.rpartition(" * ")
+    how, *names = measure.split()
+    value = measured(tables, how, *names) if names else float(how)
+    return float(factor or 1) * value
 
 
-def taken(tables: Tables, how: str, column: str, *who: str) -> float:
-    """Take a mean or greatest value of agents, of some cohorts, or rounds; or what a market says.
+def measured(tables: Tables, how: str, column: str, *names: str) -> float:
+    """Return a mean or greatest value of agents, of some cohorts, or of rounds.
 
-    ``late``: the mean of the second half of the rounds; ``hops``: the regret of who hears so late.
+    ``late``: the mean of the second half of the rounds; ``hops``: the regret of who hears so late;
+    ``market``: what a market says, where there are many for a name or a place.
     """
-    agents, rounds = tables["agents"], tables["rounds"]
+    agents = tables["agents"]
+    rounds = tables["rounds"]
     if how == "market":
-        told = tables["market"][column]
-        return float(told[int(who[0])] if isinstance(told, list) else told[who[0]] if who else told)
+        return market_value(tables["market"][column], *names)
     if how == "hops":
         return float(agents.loc[agents["distance"] == int(column), "decision_swap_regret"].mean())
     if how == "late":
         return float(rounds[column].iloc[len(rounds) // 2 :].mean())
     if column in rounds:
         return float(rounds[column].agg(how))
-    own = agents[agents["cohort"].isin(who)] if who else agents
-    return float(own[SHORT.get(column, column)].agg(how))
+    members = agents[agents["cohort"].isin(names)] if names else agents
+    return float(members[COLUMN_OF.get(column, column)].agg(how))
 
 
-PLANTS = " ".join(f"plant-{basis}" for basis in ("leontief", "ramps", "grid", "exact"))
+def market_value(value: Any, *names: str) -> float:
+    """Return one number of what a market says: of a list by its place, of a table by its name."""
+    if isinstance(value, list):
+        return float(value[int(names[0])])
+    if names:
+        return float(value[names[0]])
+    return float(value)
+
+
+PLANTS = "plant-leontief plant-ramps plant-grid plant-exact"
 MEAN_BASED = ("hedge", "follow-the-leader", "regret-matching")
 SURPLUSES = [f"mean leader_surplus {name}" for name in MEAN_BASED]
 LEADER = [f"mean leader_payoff_{place}" for place in range(3)]
 CAUGHT = [f"100 * mean leader_payoff_{place}" for place in range(10) if place != 1]
-EARNED = "mean leader_payoff_0 - mean leader_surplus hedge"
-POSTED = str(revenue_cap([0.25, 0.5, 1], [0.5, 0.25, 0.25]))
+EARNED_IN_LIMIT = "mean leader_payoff_0 - mean leader_surplus hedge"
+POSTED_PRICE_REVENUE = str(revenue_cap([0.25, 0.5, 1], [0.5, 0.25, 0.25]))
 CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
     ("assembly-lines", BELOW, r"is below ([\d.]+)\.", "max swap_regret workshops"),
     ("assembly-lines", BELOW, r"at most ([\d.]+) in each", f"max swap_regret {PLANTS}"),
     ("bait", ABOUT, r"earns ([\d.]+) per round from followers", "mean leader_payoff_0"),
     ("bait", ABOUT, r"and ([\d.]+) from Hedge", "mean leader_payoff_1"),
-    ("bait", ABOUT, r"than the ([\d.]+) of", POSTED),
+    ("bait", ABOUT, r"than the ([\d.]+) of", POSTED_PRICE_REVENUE),
     ("bank-run", ABOUT, r"a share of ([\d.]+) withdraws", "late y_0"),
     ("bank-run", ABOUT, r"full queues ([\d.]+),", "late y_0 | full"),
     ("braess", BELOW, r"fewer than (\d+) in", "100 - 100 * late flow_4"),
@@ -203,7 +256,7 @@ CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
     ("producers", BELOW, r"is below ([\d.]+), and", "max swap_regret"),
     ("producers", ABOUT, r"loss is ([\d.]+) lower", "mean loss | running mean - mean loss"),
     ("pump-and-dump", ABOUT, r"earns ([\d.]+) per round", " min ".join(LEADER)),
-    ("pump-and-dump", ABOUT, r"earned it ([\d.]+) from", EARNED),
+    ("pump-and-dump", ABOUT, r"earned it ([\d.]+) from", EARNED_IN_LIMIT),
     ("quiet-times", BELOW, r"at most ([\d.]+)\.", "max swap_regret"),
     ("quiet-times", BELOW, r"less than ([\d.]+)\.", "max swap_regret | decision swap"),
     ("retailers", ABOUT, r"loss is ([\d.]+) per hour", "mean loss"),
@@ -247,43 +300,58 @@ CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
 ]
 
 
-def holds(how: str, claimed: str, measured: float) -> bool:
-    """Whether a measured value is what the text says; one that is rounded is so to its digits."""
+def is_true(how: str, claimed: str, figure: float) -> bool:
+    """Return whether a figure is what the text says; one that is rounded is so to its digits."""
     if how == BELOW:
-        return measured < float(claimed)
-    digits = len(claimed.partition(".")[2])
-    return abs(measured - float(claimed)) <= 0.5 * 10.0**-digits + 1e-9
+        return figure < float(claimed)
+    n_digits = len(claimed.partition(".")[2])
+    return abs(figure - float(claimed)) <= 0.5 * 10.0**-n_digits + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("how", "claimed", "inside", "outside"),
+    [(ABOUT, "0.05", 0.0549, 0.0551), (BELOW, "0.02", 0.019, 0.021)],
+)
+def test_a_claim_is_true_to_its_last_digit(
+    how: str, claimed: str, inside: float, outside: float
+) -> None:
+    assert is_true(how, claimed, inside)
+    assert not is_true(how, claimed, outside)
 
 
 @pytest.mark.catalogue
 @pytest.mark.parametrize("name", catalogue())
 def test_a_scenario_has_all_measures_and_its_description_holds(name: str, tmp_path: Path) -> None:
     """No bound is exceeded, and every claim, as it stands in the file, has its figure."""
-    assert [holds(ABOUT, "0.05", own) for own in (0.0549, 0.0551)] == [True, False]
-    assert [holds(BELOW, "0.02", own) for own in (0.019, 0.021)] == [True, False]
     scenario = load(name)
     run(scenario, Options(tmp_path / name, log_every=100))
     manifest, tables = read_run(tmp_path / name)
     check_complete(scenario.spec.rounds, manifest, tables)
+    check_bounds(tables["agents"])
     assert len(tables["agents"]) == sum(cohort.count for cohort in scenario.spec.cohort)
     tables |= {"scenario": name, "market": manifest.get("market", {})}
-    wrong = {}
-    for _, how, pattern, text in (row for row in CLAIMED if row[0] == name):
-        found = re.search(pattern, scenario.spec.description)
-        assert found is not None, pattern
-        if not holds(how, found[1], measured := figure(tables, text)):
-            wrong[f"{how} {found[1]}: {pattern}"] = measured
-    assert wrong == {}
+    false_claims = {}
+    for _, how, pattern, text in [row for row in CLAIMED if row[0] == name]:
+        claim = re.search(pattern, scenario.spec.description)
+        assert claim is not None, pattern
+        value = figure(tables, text)
+        if not is_true(how, claim[1], value):
+            false_claims[f"{how} {claim[1]}: {pattern}"] = value
+    assert false_claims == {}
 
 
-def check_complete(rounds: int, manifest: Tables, tables: Tables) -> None:
-    """Every agent has its measures, and no bound is exceeded."""
-    agents: pd.DataFrame = tables["agents"]
+def check_complete(n_rounds: int, manifest: Tables, tables: Tables) -> None:
+    """Assert that a run is complete, and that everybody who is followed has an exploitability."""
     assert manifest["status"] == "complete"
-    assert len(tables["rounds"]) == rounds
-    followed = manifest["exploitability"]["cohorts"].values()
-    assert sum(cohort["unsolved"] for cohort in followed) == 0
-    assert agents["exploitability"].notna().sum() == sum(c["followed"] for c in followed)
-    for bound in ("bound", "bound_from_bias"):
-        told = agents[agents[bound].notna()]
-        assert (told["decision_swap_regret"] <= told[bound] + 1e-9 * (bound != "bound")).all()
+    assert len(tables["rounds"]) == n_rounds
+    cohorts = manifest["exploitability"]["cohorts"].values()
+    assert sum(cohort["unsolved"] for cohort in cohorts) == 0
+    n_followed = sum(cohort["followed"] for cohort in cohorts)
+    assert tables["agents"]["exploitability"].notna().sum() == n_followed
+
+
+def check_bounds(agents: pd.DataFrame) -> None:
+    """Assert that no agent's regret is above a bound; that from the bias it may reach."""
+    for bound, slack in (("bound", 0.0), ("bound_from_bias", 1e-9)):
+        bounded = agents[agents[bound].notna()]
+        assert (bounded["decision_swap_regret"] <= bounded[bound] + slack).all()
