@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,97 +31,132 @@ from regretless.scenarios.training.train import Order, train
 
 ROUNDS = 40
 LEARNERS = built_in_names(register.learner)
+SWAP_LEARNERS = {"blum-mansour", "swap-regret-matching", "tree-swap"}  # with a proved swap regret
+KAPPA = 4.0  # of Deng's game: the slope of the surplus's cap in swap regret
+GREATEST_PAYOFF = 2.0  # of Deng's game
 
 
-def deng(*responses: str, **keys: Any) -> Scenario:
-    cohorts = [
-        {"name": f"them {i}", "utility": "game", "actions": 3, "response": name, "count": 2}
-        | ({"settings": {"eta": 5.0}} if name == "quantal-fictitious-play" else {})
-        for i, name in enumerate(responses)
-    ]
+def cohort_of_game(index: int, response: str) -> dict[str, Any]:
+    """Return two followers of Deng's game who respond so."""
+    cohort: dict[str, Any] = {"name": f"them {index}", "utility": "game", "actions": 3, "count": 2}
+    cohort["response"] = response
+    if response == "quantal-fictitious-play":
+        cohort["settings"] = {"eta": 5.0}
+    return cohort
+
+
+def deng_scenario(*responses: str, **keys: Any) -> Scenario:
+    """Return Deng's game against a cohort of each response."""
+    cohorts = [cohort_of_game(i, response) for i, response in enumerate(responses)]
     settings = {"rounds": ROUNDS, "cohort": cohorts} | keys
     return load("beating-mean-based-learners", **settings)
 
 
 def random_plan(seed: int, shape: tuple[int, int, int]) -> Any:
-    return written(np.random.default_rng(seed).dirichlet(np.full(shape[2], 0.3), shape[:2]))
+    """Return a plan of an attack as files write it."""
+    phases_and_sights = shape[:2]
+    concentration = np.full(shape[2], 0.3)
+    return written(np.random.default_rng(seed).dirichlet(concentration, phases_and_sights))
 
 
-def logged(attack: Any, plan: Any, seed: int) -> tuple[float, Any]:
+def play_plan(attack: Any, plan: Any, seed: int) -> tuple[float, Any]:
     """Play a plan's file, with logs; return what was paid and the cohort's mean row."""
-    raw = attack.file(plan)
-    model = play_to_end(read_scenario(raw), seed=seed)
-    place = attack.place(model)
-    rounds = model.rounds_frame()
-    column = f"leader_payoff_{place}" if len(model.game.cohorts) > 1 else "leader_payoff"
-    own = model.agents_frame().query(f"cohort == '{attack.cohort}'")
-    return rounds[column].mean(), own.select_dtypes("number").mean()
+    model = play_to_end(read_scenario(attack.file(plan)), seed=seed)
+    has_several = len(model.game.cohorts) > 1
+    column = f"leader_payoff_{attack.place(model)}" if has_several else "leader_payoff"
+    members = model.agents_frame().query(f"cohort == '{attack.cohort}'")
+    return model.rounds_frame()[column].mean(), members.select_dtypes("number").mean()
 
 
-@pytest.mark.parametrize(
-    ("name", "looking"), [("hedge", 0), *((name, i % 2) for i, name in enumerate(LEARNERS))]
-)
-def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, looking: int) -> None:
-    attack = attacks(deng(name, "hedge"), phases=3, looking=bool(looking), cohort="them 0")[0]
+def learners_and_looks() -> list[tuple[str, bool]]:
+    """Return every learner, one by one with a leader who looks and with one who does not."""
+    cases = [(name, i % 2 == 1) for i, name in enumerate(LEARNERS)]
+    if ("hedge", False) not in cases:
+        cases.append(("hedge", False))
+    return cases
+
+
+@pytest.mark.parametrize(("name", "looking"), learners_and_looks())
+def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, looking: bool) -> None:  # noqa: FBT001
+    seed = 7
+    scenario = deng_scenario(name, "hedge")
+    attack = attacks(scenario, phases=3, looking=looking, cohort="them 0")[0]
     with mapper(1) as workers:
         rehearsals = Rehearsals(attack, workers)
         assert rehearsals.together
         plans = np.array([random_plan(k, attack.shape) for k in range(3)])
-        paid = rehearsals.paid(plans, 7)
-        score = rehearsals.scores(plans[1], [7])[0]
-    told = [logged(attack, plan, 7) for plan in plans]
-    assert paid == pytest.approx([one for one, _ in told], abs=1e-12)
-    assert score.surplus == pytest.approx(told[1][1]["leader_surplus"], abs=1e-12)
-    assert score.cap == pytest.approx(told[1][1]["surplus_cap"], abs=1e-12)
+        paid = rehearsals.paid(plans, seed)
+        score = rehearsals.scores(plans[1], [seed])[0]
+    played = [play_plan(attack, plan, seed) for plan in plans]
+    assert paid == pytest.approx([payoff for payoff, _ in played], abs=1e-12)
+    _, row = played[1]
+    assert score.surplus == pytest.approx(row["leader_surplus"], abs=1e-12)
+    assert score.cap == pytest.approx(row["surplus_cap"], abs=1e-12)
     assert score.surplus <= score.cap + 1e-12
     assert score.value == pytest.approx(0.0, abs=1e-9)  # of Deng's game
-    swap = {"blum-mansour", "swap-regret-matching", "tree-swap"}
-    assert np.isfinite(score.certified) == (name in swap)
+    assert np.isfinite(score.certified) == (name in SWAP_LEARNERS)
     assert not score.certified < score.surplus
 
 
 def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
-    attack = attacks(deng("best-response", "hedge"), phases=2, looking=True, cohort="them 0")[0]
+    seed = 5
+    scenario = deng_scenario("best-response", "hedge")
+    attack = attacks(scenario, phases=2, looking=True, cohort="them 0")[0]
     assert len(read_scenario(json.loads(attack.rehearsed)).spec.cohort) == 1
     plan = random_plan(3, attack.shape)
     with mapper(1) as workers:
         rehearsals = Rehearsals(attack, workers)
         assert not rehearsals.together
-        paid = rehearsals.paid(plan[None], 5)[0]
-        score = rehearsals.scores(plan, [5])[0]
-    found, row = logged(attack, plan, 5)
-    assert paid == pytest.approx(found, abs=1e-12)
+        paid = rehearsals.paid(plan[None], seed)[0]
+        score = rehearsals.scores(plan, [seed])[0]
+    logged_payoff, row = play_plan(attack, plan, seed)
+    assert paid == pytest.approx(logged_payoff, abs=1e-12)
     assert score.surplus == pytest.approx(row["leader_surplus"], abs=1e-12)
     assert score.cap == pytest.approx(row["surplus_cap"], abs=1e-12)
-    kappa, most = 4.0, 2.0  # of Deng's game: the cap's slope, and the greatest payoff
-    assert min(kappa * row["bound"], most) <= score.certified <= score.most == pytest.approx(most)
+    assert score.most == pytest.approx(GREATEST_PAYOFF)
+    assert min(KAPPA * row["bound"], GREATEST_PAYOFF) <= score.certified <= score.most
 
 
 @pytest.mark.parametrize("algorithm", ["cma", "exp3"])
 def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path) -> None:
     """Up then down takes 3/4 of Hedge in the limit; 90 % of that are found within 800 runs."""
-    scenario = deng("hedge", rounds=2000, seed=11)
-    table = train(scenario, Order(algorithm, 800, jobs=1), tmp_path / "out")
-    found = table.iloc[0]
-    assert found["surplus"] >= 0.9 * 0.75
-    assert found["low"] <= found["surplus"] <= found["high"]
-    assert found["surplus"] <= found["cap"]
-    assert np.isnan(found["certified"])
+    scenario = deng_scenario("hedge", rounds=2000, seed=11)
+    row = train(scenario, Order(algorithm, 800, jobs=1), tmp_path / "out").iloc[0]
+    assert row["surplus"] >= 0.9 * 0.75
+    assert row["low"] <= row["surplus"] <= row["high"]
+    assert row["surplus"] <= row["cap"]
+    assert np.isnan(row["certified"])
 
 
-def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> None:
-    table = train(deng("hedge", "tree-swap"), Order("cma", 64, jobs=1), tmp_path / "out")
+@pytest.fixture(scope="module")
+def finished_training(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, Path]:
+    """Return the table of a training against two cohorts, and its folder."""
+    folder = tmp_path_factory.mktemp("training") / "out"
+    return train(deng_scenario("hedge", "tree-swap"), Order("cma", 64, jobs=1), folder), folder
+
+
+def test_a_training_tries_its_budget_for_each_cohort_and_leaves_no_state(
+    finished_training: tuple[pd.DataFrame, Path],
+) -> None:
+    table, folder = finished_training
     assert list(table["cohort"]) == ["them 0", "them 1"]
-    curve = pd.read_csv(tmp_path / "out" / "curve.csv")
+    curve = pd.read_csv(folder / "curve.csv")
     assert curve.groupby("cohort").size().to_dict() == {"them 0": 64, "them 1": 64}
-    assert curve["seed"].max() < training.HALF
-    assert not (tmp_path / "out" / "training.npz").exists()
-    surplus = []
-    drawn = stream(1, "judge", "them 1").integers(training.HALF, size=training.JUDGED)
-    for seed in (training.HALF + drawn)[:3].tolist():
-        model = play_to_end(load(str(tmp_path / "out" / file_of("them 1"))), seed=seed)
-        surplus.append(model.agents_frame().query("cohort == 'them 1'")["leader_surplus"].mean())
-    assert min(surplus) <= table["high"][1]
+    assert curve["seed"].max() < training.HALF  # others are left to judge with
+    assert not (folder / "training.npz").exists()
+
+
+def test_what_is_written_is_a_scenario_that_plays_as_judged(
+    finished_training: tuple[pd.DataFrame, Path],
+) -> None:
+    table, folder = finished_training
+    judged = stream(1, "judge", "them 1").integers(training.HALF, size=training.JUDGED)
+    attacker = load(str(folder / file_of("them 1")))
+    surpluses = []
+    for seed in (training.HALF + judged)[:3].tolist():
+        agents = play_to_end(attacker, seed=seed).agents_frame()
+        surpluses.append(agents.query("cohort == 'them 1'")["leader_surplus"].mean())
+    assert min(surpluses) <= table["high"][1]
 
 
 WARY = """\
@@ -140,66 +176,94 @@ def test_workers_change_nothing(working_folder: Path) -> None:
     """Agents of a module of one's own are there in each worker."""
     Path("wary.py").write_text(WARY, encoding="utf-8")
     import_modules(["wary"])
-    scenario, asked = deng("test-wary", rounds=10), Order("cma", 16, phases=2, imports=("wary",))
-    tables = [
-        train(scenario, replace(asked, jobs=jobs), working_folder / str(jobs)) for jobs in (1, 2)
-    ]
-    assert tables[0].equals(tables[1])
-    curves = [(working_folder / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
-    assert curves[0] == curves[1]
+    scenario = deng_scenario("test-wary", rounds=10)
+    order = Order("cma", 16, phases=2, imports=("wary",))
+    table = train(scenario, replace(order, jobs=1), working_folder / "one")
+    table_of_two = train(scenario, replace(order, jobs=2), working_folder / "two")
+    assert table_of_two.equals(table)
+    assert Path("two/curve.csv").read_bytes() == Path("one/curve.csv").read_bytes()
 
 
-def stopped(scenario: Scenario, order: Order, out: Path, at: int) -> None:
-    def stop(count: int) -> None:
+def train_until_interrupted(scenario: Scenario, order: Order, out: Path, at: int) -> None:
+    """Train, and interrupt after so many rehearsals."""
+
+    def interrupt(count: int) -> None:
         if count >= at:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(scenario, order, out, progress=stop)
+        train(scenario, order, out, progress=interrupt)
 
 
 @pytest.mark.parametrize("algorithm", ["cma", "exp3"])
 def test_interrupted_training_resumes_to_the_same_bytes(
     algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scenario, order = deng("hedge", "exp3"), Order(algorithm, 96, phases=2, jobs=1)
-    whole = train(scenario, order, tmp_path / "whole")
+    budget = 96
+    scenario = deng_scenario("hedge", "exp3")
+    order = Order(algorithm, budget, phases=2, jobs=1)
+    undisturbed = train(scenario, order, tmp_path / "whole")
     monkeypatch.setattr(training, "PAUSE", 0.0)
-    stopped(scenario, order, tmp_path / "cut", 128)  # in the second cohort
+    train_until_interrupted(scenario, order, tmp_path / "cut", at=128)  # in the second cohort
     assert not (tmp_path / "cut" / "attackers.csv").exists()
-    done: list[int] = []
-    later = train(scenario, order, tmp_path / "cut", resume=True, progress=done.append)
-    assert min(done) > 96
-    assert later.equals(whole)
+    counts: list[int] = []
+    resumed = train(scenario, order, tmp_path / "cut", resume=True, progress=counts.append)
+    assert min(counts) > budget  # the first cohort is not trained again
+    assert resumed.equals(undisturbed)
     for name in ("curve.csv", "attackers.csv", file_of("them 0"), file_of("them 1")):
-        kept = [(tmp_path / folder / name).read_bytes() for folder in ("whole", "cut")]
-        assert kept[0] == kept[1]
+        content = (tmp_path / "cut" / name).read_bytes()
+        assert content == (tmp_path / "whole" / name).read_bytes(), name
 
 
-WORDS = "train beating-mean-based-learners --cohort hedge --rounds 20 --algorithm cma --budget 16"
-HEDGE = [*WORDS.split(), "--jobs", "1"]
+TRAIN_HEDGE = [
+    *("train", "beating-mean-based-learners", "--cohort", "hedge", "--rounds", "20"),
+    *("--algorithm", "cma", "--budget", "16", "--jobs", "1", "--out", "out"),
+]
 
 
-@pytest.mark.usefixtures("working_folder")
-def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
-    run_command: RunCommand, refusal_of: RefusalOf
-) -> None:
-    assert run_command(*HEDGE, "--out", "out")[::2] == (0, "")
-    first = file_bytes()
-    record = json.loads(first["out/training.json"])
+@pytest.fixture
+def trained_folder(working_folder: Path, run_command: RunCommand) -> dict[str, bytes]:
+    """Train by command to ``out``, and return the bytes of every file."""
+    result = run_command(*TRAIN_HEDGE)
+    assert result.status == 0
+    assert result.err == ""
+    return file_bytes()
+
+
+def test_the_record_of_a_training_names_all_its_files(trained_folder: dict[str, bytes]) -> None:
+    record = json.loads(trained_folder["out/training.json"])
     assert record["status"] == "complete"
-    assert {f"out/{name}" for name in record["files"]} | {"out/training.json"} == set(first)
-    for words, told in [
-        ([], "--out out holds a training; continue it with --resume, replace it with --overwrite"),
+    names = {f"out/{name}" for name in record["files"]} | {"out/training.json"}
+    assert names == set(trained_folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            [],
+            "--out out holds a training; continue it with --resume, replace it with --overwrite",
+        ),
         (["--resume"], "is complete; nothing to resume"),
         (["--resume", "--overwrite"], "give one"),
-    ]:
-        assert told in refusal_of(*HEDGE, "--out", "out", *words)
-        assert file_bytes() == first
+    ],
+)
+def test_a_complete_training_is_left_as_it_is(
+    trained_folder: dict[str, bytes], refusal_of: RefusalOf, options: list[str], words: str
+) -> None:
+    assert words in refusal_of(*TRAIN_HEDGE, *options)
+    assert file_bytes() == trained_folder
+
+
+def test_a_training_replaces_one_of_its_kind_and_keeps_other_files(
+    trained_folder: dict[str, bytes], run_command: RunCommand
+) -> None:
     Path("out/mine.txt").write_text("kept", encoding="utf-8")
-    assert run_command(*HEDGE, "--out", "out", "--overwrite", "--seed", "5")[::2] == (0, "")
-    assert set(file_bytes()) == {*first, "out/mine.txt"}
-    assert file_bytes()["out/attackers.csv"] != first["out/attackers.csv"]
+    result = run_command(*TRAIN_HEDGE, "--overwrite", "--seed", "5")
+    assert result.status == 0
+    assert result.err == ""
+    assert set(file_bytes()) == {*trained_folder, "out/mine.txt"}
+    assert file_bytes()["out/attackers.csv"] != trained_folder["out/attackers.csv"]
 
 
 @pytest.mark.usefixtures("working_folder")
@@ -207,32 +271,62 @@ def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
 def test_a_training_replaces_no_file_of_somebody_else(name: str, refusal_of: RefusalOf) -> None:
     Path("out").mkdir()
     Path("out", name).write_text("mine", encoding="utf-8")
-    for words in ([], ["--resume"], ["--overwrite"]):
-        assert "holds other files" in refusal_of(*HEDGE, "--out", "out", *words)
+    for options in ([], ["--resume"], ["--overwrite"]):
+        assert "holds other files" in refusal_of(*TRAIN_HEDGE, *options)
         assert file_bytes() == {f"out/{name}": b"mine"}
 
 
-def test_a_training_that_is_stuck_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario, order = deng("hedge", rounds=10), Order("cma", 64, jobs=1)
-    stopped(scenario, order, tmp_path / "out", 48)
-    assert not list((tmp_path / "out").glob("*"))  # nothing was kept yet
+ORDER = Order("cma", 64, jobs=1)
+
+
+def test_a_training_that_is_interrupted_before_it_pauses_keeps_nothing(tmp_path: Path) -> None:
+    train_until_interrupted(deng_scenario("hedge", rounds=10), ORDER, tmp_path / "out", at=48)
+    assert not list((tmp_path / "out").glob("*"))
+
+
+@pytest.fixture
+def interrupted_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Scenario, Path]:
+    """Return a scenario, and the folder of an interrupted training of it."""
     monkeypatch.setattr(training, "PAUSE", 0.0)
-    stopped(scenario, order, tmp_path / "out", 48)
+    scenario = deng_scenario("hedge", rounds=10)
+    train_until_interrupted(scenario, ORDER, tmp_path / "out", at=48)
+    return scenario, tmp_path / "out"
+
+
+def test_another_training_is_not_resumed(interrupted_training: tuple[Scenario, Path]) -> None:
+    scenario, folder = interrupted_training
     with pytest.raises(UserError, match=r"holds another training; give another --out or start"):
-        train(scenario, Order("exp3", 64, jobs=1), tmp_path / "out", resume=True)
-    kept = tmp_path / "out" / "training.npz"
-    tree = checkpoint.load(kept)
+        train(scenario, Order("exp3", 64, jobs=1), folder, resume=True)
+
+
+def cut_payoffs(state_file: Path) -> None:
+    """Take payoffs out of a training's state, whose archive stays sound."""
+    tree = checkpoint.load(state_file)
     tree["0"]["paid"] = tree["0"]["paid"][:, :3]
-    checkpoint.save(kept, tree)
-    for _ in range(2):
-        with pytest.raises(UserError, match=r"start again with --over"):
-            train(scenario, order, tmp_path / "out", resume=True)
-        kept.write_bytes(b"PK nonsense")
-    train(scenario, order, tmp_path / "out", overwrite=True)
+    checkpoint.save(state_file, tree)
 
 
-def test_a_leader_of_ones_own_payoff_is_refused() -> None:
-    members = [{"kind": "myopic", "coordinates": own} for own in ([0], [1, 2])]
+def write_nonsense(state_file: Path) -> None:
+    """Write what is no archive in place of a training's state."""
+    state_file.write_bytes(b"PK nonsense")
+
+
+@pytest.mark.parametrize("damage", [cut_payoffs, write_nonsense])
+def test_a_training_with_a_damaged_state_says_so_and_starts_again(
+    interrupted_training: tuple[Scenario, Path], damage: Callable[[Path], None]
+) -> None:
+    scenario, folder = interrupted_training
+    damage(folder / "training.npz")
+    with pytest.raises(UserError, match=r"start again with --over"):
+        train(scenario, ORDER, folder, resume=True)
+    train(scenario, ORDER, folder, overwrite=True)
+
+
+def test_a_leader_with_a_payoff_of_one_s_own_is_refused() -> None:
+    members = [
+        {"kind": "myopic", "coordinates": [0]},
+        {"kind": "myopic", "coordinates": [1, 2]},
+    ]
     coalition = {"kind": "coalition", "outcomes": 3, "members": members}
     scenario = load("crowding", market=None, adversary=coalition)
     with pytest.raises(UserError, match="drop JointPayoff"):
@@ -240,25 +334,30 @@ def test_a_leader_of_ones_own_payoff_is_refused() -> None:
 
 
 @pytest.mark.parametrize("keys", [{}, {"pure": True}, {"cohort": "followers"}])
-def test_the_leaders_seat_is_as_gymnasium_has_it(keys: dict[str, Any]) -> None:
+def test_the_leader_s_seat_is_as_gymnasium_has_it(keys: dict[str, Any]) -> None:
     from gymnasium.utils.env_checker import check_env  # noqa: PLC0415 - slow
 
     env = regretless.LeaderEnv("beating-mean-based-learners", rounds=30, **keys)
     check_env(env, skip_render_check=True)
 
 
-def test_in_the_leaders_seat_one_is_paid_what_a_run_logs() -> None:
+def test_in_the_leader_s_seat_one_is_paid_what_a_run_logs() -> None:
     """Up then down, played from the seat, against Hedge; observed is what was played last."""
-    env = regretless.LeaderEnv("beating-mean-based-learners", rounds=60, cohort="hedge", pure=True)
-    seen, _ = env.reset(seed=4)
-    assert seen[0] == 0.0
-    total, over, seed = 0.0, False, 0
-    while not over:
-        seen, paid, over, _, info = env.step(int(round(seen[0] * 60) >= 30))
-        total += paid
-        assert seen[-3:].sum() == pytest.approx(1.0)
+    n_rounds = 60
+    env = regretless.LeaderEnv(
+        "beating-mean-based-learners", rounds=n_rounds, cohort="hedge", pure=True
+    )
+    observation, _ = env.reset(seed=4)
+    assert observation[0] == 0.0  # the share of rounds that are played
+    total = 0.0
+    is_over = False
+    while not is_over:
+        is_second_half = round(observation[0] * n_rounds) >= n_rounds // 2
+        observation, payoff, is_over, _, info = env.step(int(is_second_half))
+        total += payoff
+        assert observation[-3:].sum() == pytest.approx(1.0)
         assert info["outcome"].sum() == 1.0
-    model = load("beating-mean-based-learners", rounds=60).build(seed=seed)
+    model = load("beating-mean-based-learners", rounds=n_rounds).build(seed=0)
     assert isinstance(model.game.adversary.adversary, UpThenDown)  # type: ignore[attr-defined]
     model.run()
     assert total == pytest.approx(model.rounds_frame()["leader_payoff_0"].sum())
@@ -269,11 +368,11 @@ def test_in_the_leaders_seat_one_is_paid_what_a_run_logs() -> None:
 def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
     from pettingzoo.test import parallel_api_test, parallel_seed_test  # noqa: PLC0415 - slow
 
-    def made() -> Any:
-        return regretless.FollowersEnv(deng("best-response", "hedge", rounds=12))
+    def make_env() -> Any:
+        return regretless.FollowersEnv(deng_scenario("best-response", "hedge", rounds=12))
 
-    parallel_api_test(made(), num_cycles=30)
-    parallel_seed_test(made, num_cycles=8)
+    parallel_api_test(make_env(), num_cycles=30)
+    parallel_seed_test(make_env, num_cycles=8)
 
 
 def test_without_libraries_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,8 +382,11 @@ def test_without_libraries_the_line_says_what_to_install(monkeypatch: pytest.Mon
         _ = regretless.LeaderEnv
 
 
-def test_seats_that_are_not_there_are_refused() -> None:
+def test_there_is_no_follower_s_seat_in_a_cohort_that_does_not_follow() -> None:
     with pytest.raises(UserError, match="'hedge' does not follow it"):
         regretless.FollowersEnv("beating-mean-based-learners", cohort="hedge", rounds=5)
+
+
+def test_there_is_no_leader_s_seat_where_none_has_a_payoff() -> None:
     with pytest.raises(UserError, match="has no payoff"):
         regretless.LeaderEnv("consumers")
