@@ -48,24 +48,28 @@ SMALL: dict[str, Any] = {
         {"name": name, "utility": "linear", "actions": 3, "count": 4} for name in ("crowd", "calm")
     ],
 }
-SIZES = ("cohort.growers.count=3", "rounds=40")
+CROP_CHOICE_KEYS = ("cohort.growers.count=3", "rounds=40")
+PATIENCE_SECONDS = 60
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
+    """Return the small scenario, as a file."""
     (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
     return Source.of(str(tmp_path / "small.toml"))
 
 
 @pytest.fixture
 def session(source: Source, tmp_path: Path) -> Session:
+    """Return a session of the small scenario, which saves to the test's folder."""
     return Session(source, Saving(tmp_path))
 
 
-def until(done: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < ends
+def wait_until(is_done: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_done():
+        assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
@@ -80,9 +84,10 @@ def test_every_slider_says_what_it_is_and_sets_its_value_back(name: str) -> None
         assert key.low <= key.value <= key.high
         assert key.step > 0
         assert key.meaning
-        again = source.changed(key.name, key.value)
-        same = resolved(validated(again.raw, origin=again.origin))
-        assert same | {"description": spec.description} == resolved(spec)  # of the file as it stood
+        changed = source.changed(key.name, key.value)
+        config = resolved(validated(changed.raw, origin=changed.origin))
+        # the description is that of the file as it stood
+        assert config | {"description": spec.description} == resolved(spec)
 
 
 def test_numbers_that_stand_for_words_have_no_slider(
@@ -97,208 +102,318 @@ def test_numbers_that_stand_for_words_have_no_slider(
     assert not any(name.startswith(("data.codes", "policy.rule")) for name in names)
 
 
-def test_a_watched_market_is_remembered_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four times as many rounds take no more memory, and no decision is lost when points go."""
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> sessions.Watched:
+    """Watch a market of 160 rounds, with at most 10 points of curves and 25 rounds of a window."""
     monkeypatch.setattr(sessions, "POINTS", 10)
     monkeypatch.setattr(sessions, "WINDOW", 25)
-    small = SMALL | {"rounds": 160, "forecaster": {"kind": "constant"}}
-    model, held = Source("small", small, Path()).scenario().build(), []
-    model.tracker, seen = None, sessions.Watched(model)
+    raw = SMALL | {"rounds": 160, "forecaster": {"kind": "constant"}}
+    model = Source("small", raw, Path()).scenario().build()
+    model.tracker = None
+    return sessions.Watched(model)
+
+
+def play_watched(watched: sessions.Watched, n_rounds: int) -> None:
+    """Play rounds, and note each."""
+    for _ in range(n_rounds):
+        watched.model.step()
+        watched.note()
+
+
+def traced_bytes(watched: sessions.Watched) -> int:
+    """Return the memory that is in use after the tables of what is watched were made."""
+    watched.tables()
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def test_four_times_as_many_watched_rounds_take_no_more_memory(watched: sessions.Watched) -> None:
     tracemalloc.start()
-    while model.played < 160:
-        model.step()
-        seen.note()
-        if model.played in {40, 160}:
-            seen.tables()
-            gc.collect()
-            held.append(tracemalloc.get_traced_memory()[0])
+    play_watched(watched, 40)
+    bytes_after_40 = traced_bytes(watched)
+    play_watched(watched, 120)
+    bytes_after_160 = traced_bytes(watched)
     tracemalloc.stop()
-    assert held[1] < held[0] + 50_000
-    assert (len(seen.points), seen.stride) == (5, 32)
-    tables = seen.tables()
+    assert bytes_after_160 < bytes_after_40 + 50_000
+
+
+def test_no_decision_and_no_last_round_is_lost_when_points_go(watched: sessions.Watched) -> None:
+    play_watched(watched, 160)
+    assert len(watched.points) == 5
+    assert watched.stride == 32
+    tables = watched.tables()
     assert tables["actions"]["value"].sum() == 160 * 8
     assert len(tables["rounds"]) == 25
-    curves, agents = tables["regret_curves"].loc["calm"], model.agents_frame()
-    assert curves.index[-1] == 159  # the last round is there, whatever the stride
+    curves = tables["regret_curves"].loc["calm"]
+    assert curves.index[-1] == 159
+    agents = watched.model.agents_frame()
     calm = agents.loc[agents["cohort"] == "calm", "decision_swap_regret"]
-    assert (curves["max"].iloc[-1], curves["mean"].iloc[-1]) == (calm.max(), calm.mean())
+    assert curves["max"].iloc[-1] == calm.max()
+    assert curves["mean"].iloc[-1] == calm.mean()
 
 
-def test_what_is_shown_is_what_was_lost_in_the_reports_own_figures(session: Session) -> None:
+@pytest.fixture
+def session_of_twelve_rounds(session: Session) -> Session:
+    """Return a session of the small scenario after twelve rounds."""
     for _ in range(12):
         session.step()
+    return session
+
+
+def test_curves_that_are_shown_end_at_the_mean_losses(session_of_twelve_rounds: Session) -> None:
+    session = session_of_twelve_rounds
     course = session.watched.tables()["course"]
-    end = course[(course["round"] == 11) & (course["kind"] == "broadcast")]
+    last = course[(course["round"] == 11) & (course["kind"] == "broadcast")]
     agents = session.model.agents_frame()
-    mean = agents.groupby("cohort")["mean_loss"].mean().to_dict()
-    mean["everybody"] = agents["mean_loss"].mean()
-    assert dict(zip(end["cohort"], end["mean_loss"], strict=True)) == pytest.approx(mean)
-    last = session.watched.path(3)["loss"].iloc[-1]
-    assert last == pytest.approx(agents["mean_loss"].iloc[2], abs=1e-6)
-    told = json.loads(answer(session, ["regret", "agents", "loss", "actions"], 2, 0))
-    assert set(told["figures"]) == {"regret", "agents", "loss", "actions"}
-    assert told["build"]["agents"] == 8
-    assert told["verdict"].startswith("After 12 rounds: 4 crowd followed the forecast.")
-    assert told["agent"]["lines"][0] == "cohort crowd"
-    assert sum(int(row[1].replace(",", "")) for row in told["agent"]["swaps"]) == 12
-    shown = load(session.source.name).build()
-    shown.run(12)
-    drawn = json.loads(shown.show("agents").to_json())["data"]
-    assert [trace["y"] for trace in told["figures"]["agents"]["data"]] == [t["y"] for t in drawn]
+    mean_losses = agents.groupby("cohort")["mean_loss"].mean().to_dict()
+    mean_losses["everybody"] = agents["mean_loss"].mean()
+    shown = dict(zip(last["cohort"], last["mean_loss"], strict=True))
+    assert shown == pytest.approx(mean_losses)
+    path_of_agent_3 = session.watched.path(3)["loss"]
+    assert path_of_agent_3.iloc[-1] == pytest.approx(agents["mean_loss"].iloc[2], abs=1e-6)
 
 
-def test_a_session_plays_what_a_model_plays_to_its_end(session: Session, source: Source) -> None:
-    """Speed, pauses and looks change nothing of what is played."""
+def test_an_answer_has_the_figures_and_the_agent_that_were_asked_for(
+    session_of_twelve_rounds: Session,
+) -> None:
+    names = ["regret", "agents", "loss", "actions"]
+    content = json.loads(answer(session_of_twelve_rounds, names, 2, 0))
+    assert set(content["figures"]) == set(names)
+    assert content["build"]["agents"] == 8
+    assert content["verdict"].startswith("After 12 rounds: 4 crowd followed the forecast.")
+    assert content["agent"]["lines"][0] == "cohort crowd"
+    n_actions = [int(row[1].replace(",", "")) for row in content["agent"]["swaps"]]
+    assert sum(n_actions) == 12
+
+
+def test_a_figure_of_the_page_is_that_of_the_model(session_of_twelve_rounds: Session) -> None:
+    session = session_of_twelve_rounds
+    content = json.loads(answer(session, ["agents"], 2, 0))
+    model = load(session.source.name).build()
+    model.run(12)
+    expected = json.loads(model.show("agents").to_json())["data"]
+    shown = content["figures"]["agents"]["data"]
+    assert [trace["y"] for trace in shown] == [trace["y"] for trace in expected]
+
+
+def test_speed_pauses_and_looks_change_nothing_of_what_is_played(
+    session: Session, source: Source
+) -> None:
     session.speed = 0
     session.play()
-    until(lambda: session.model.played > 40)
+    wait_until(lambda: session.model.played > 40)
     answer(session, ["regret"], 1, 0)
     session.pause()
-    played = session.model.played
+    n_played = session.model.played
+    undisturbed = source.scenario().build()
+    undisturbed.run(n_played)
+    regret = session.model.agents_frame()["decision_swap_regret"]
+    expected = undisturbed.agents_frame()["decision_swap_regret"]
+    np.testing.assert_array_equal(regret, expected)
+
+
+def test_a_paused_session_plays_nothing(session: Session) -> None:
+    session.speed = 0
+    session.play()
+    wait_until(lambda: session.model.played > 0)
+    session.pause()
+    n_played = session.model.played
     time.sleep(0.2)
-    assert session.model.played == played
-    alone = source.scenario().build()
-    alone.run(played)
-    ours = session.model.agents_frame()["decision_swap_regret"]
-    np.testing.assert_array_equal(ours, alone.agents_frame()["decision_swap_regret"])
+    assert session.model.played == n_played
+
+
+def test_a_session_ends_with_the_last_round_and_says_so(session: Session) -> None:
     session.set("rounds", 3)
     session.play()
-    until(lambda: session.model.played == 3 and not session.playing)
+    wait_until(lambda: session.model.played == 3 and not session.playing)
     with pytest.raises(UserError, match="all 3 rounds are played"):
         session.play(once=True)
 
 
-def test_every_player_that_is_offered_takes_over(session: Session) -> None:
-    """A forecaster cuts the guarantee, an adversary only if it sees the draw."""
-    promised = list(session.promises())
-    own = {*built_in_names(register.adversary), *built_in_names(register.forecaster), *KINDS}
-    for name in filter(own.__contains__, session.rivals):  # other test modules register, too
+def test_every_adversary_that_is_offered_takes_over(session: Session) -> None:
+    """Of those of the project: other test modules register, too."""
+    built_in = {*built_in_names(register.adversary)}
+    for name in [name for name in session.rivals if name in built_in]:
         session.step()
         session.replace("adversary", name)
         session.step()
-        assert session.fault == ""
-        if name == "anti-forecast":
-            assert list(session.promises()) == promised
-    for name in filter(own.__contains__, session.forecasters):
+        assert session.fault == "", name
+
+
+def test_an_adversary_that_does_not_see_the_draw_leaves_the_guarantee(session: Session) -> None:
+    promises = list(session.promises())
+    session.step()
+    session.replace("adversary", "anti-forecast")
+    session.step()
+    assert list(session.promises()) == promises
+
+
+def test_every_forecaster_that_is_offered_takes_over_and_cuts_the_guarantee(
+    session: Session,
+) -> None:
+    built_in = {*built_in_names(register.forecaster), *KINDS}
+    for name in [name for name in session.forecasters if name in built_in]:
         session.replace("forecaster", name)
         session.step()
-        assert session.fault == ""
-        last = f"before round {session.replaced[-1][0]}"
-        assert any(last in line or "drawn forecast" in line for line in session.promises())
+        assert session.fault == "", name
+        round_of_change = session.replaced[-1][0]
+        cut = f"before round {round_of_change}"
+        assert any(cut in line or "drawn forecast" in line for line in session.promises()), name
+
+
+def losses_after_a_takeover(kind: str, folder: Path) -> list[float]:
+    """Return mean losses where decision swap takes over from this one before the first round."""
+    source = Source.of("crop-choice", (*CROP_CHOICE_KEYS, f"forecaster.kind={kind}"))
+    session = Session(source, Saving(folder))
+    assert {"decision-swap", "calibration"} <= set(session.forecasters)
+    session.replace("forecaster", "decision-swap")
+    session.model.run()
+    return list(session.model.agents_frame()["mean_loss"])
 
 
 def test_a_forecaster_that_takes_over_has_the_models_of_the_data(tmp_path: Path) -> None:
-    """It plays as in a scenario that names it, if it takes over before the first round."""
-    losses = []
-    for kind in ("running-mean", "decision-swap"):
-        source = Source.of("crop-choice", (*SIZES, f"forecaster.kind={kind}"))
-        session = Session(source, Saving(tmp_path))
-        assert {"decision-swap", "calibration"} <= set(session.forecasters)
-        session.replace("forecaster", "decision-swap")
-        session.model.run()
-        losses.append(session.model.agents_frame()["mean_loss"].tolist())
-    assert losses[0] == losses[1]
+    """Whoever was there before: also its like, which has them."""
+    losses = losses_after_a_takeover("running-mean", tmp_path)
+    assert losses == losses_after_a_takeover("decision-swap", tmp_path)
 
 
 def test_data_keep_their_context_when_an_adversary_takes_over(tmp_path: Path) -> None:
     """And have a name, under which they come back."""
-    session = Session(Source.of("crop-choice", SIZES), Saving(tmp_path))
+    session = Session(Source.of("crop-choice", CROP_CHOICE_KEYS), Saving(tmp_path))
     assert session.rivals[0] == session.named["adversary"] == "data"
     session.step()
     for name in ("switching", "data"):
         session.replace("adversary", name)
         session.step()
-        assert (session.fault, session.named["adversary"]) == ("", name)
+        assert session.fault == ""
+        assert session.named["adversary"] == name
     session.model.journal.flush()
     assert session.watched.window["rounds"]["x_0"].tolist() == [1.0] * 3  # January goes on
+
+
+def test_a_scenario_without_data_offers_none(tmp_path: Path) -> None:
+    session = Session(Source.of("crop-choice", CROP_CHOICE_KEYS), Saving(tmp_path))
     session.load("bait")
     assert "data" not in session.rivals
 
 
-def test_a_scenario_is_saved_and_played_and_sent_to_a_study(
-    session: Session, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", ["../up", "", "a b", "x.toml", "a\x00b"])
+def test_a_name_that_is_no_file_s_is_not_saved(session: Session, name: str) -> None:
+    with pytest.raises(UserError, match="save as"):
+        session.saving.file(session.source, name)
+
+
+def test_a_scenario_is_saved_and_played_with_its_keys(session: Session, tmp_path: Path) -> None:
     session.set("rounds", 6)
     session.set("seed", 5)
-    saving, source = session.saving, session.source
-    for name in ("../up", "", "a b", "x.toml", "a\x00b"):
-        with pytest.raises(UserError, match="save as"):
-            saving.file(source, name)
-    saving.run(source, "mine")
+    saving = session.saving
+    saving.run(session.source, "mine")
     with pytest.raises(UserError, match="is being written"):
-        saving.run(source, "other")
-    until(lambda: "Playing" not in saving.summary())
+        saving.run(session.source, "other")
+    wait_until(lambda: "Playing" not in saving.summary())
     assert saving.summary().endswith("makes its page")
-    told = read_manifest(tmp_path / "runs" / "mine")
-    found = [told[key] for key in ("status", "rounds", "seed", "scenario")]
-    assert found == ["complete", 6, 5, "mine"]
-    saving.study(source, "more")
-    assert saving.summary().endswith("--out runs/more-study")
+    manifest = read_manifest(tmp_path / "runs" / "mine")
+    assert manifest["status"] == "complete"
+    assert manifest["rounds"] == 6
+    assert manifest["seed"] == 5
+    assert manifest["scenario"] == "mine"
+
+
+def test_a_scenario_is_sent_to_a_study_of_forecasters(session: Session, tmp_path: Path) -> None:
+    session.set("rounds", 6)
+    session.saving.study(session.source, "more")
+    assert session.saving.summary().endswith("--out runs/more-study")
     design = read_study(str(tmp_path / "more-study.toml"))
     kinds = [setting["forecaster.kind"] for setting in design.settings]
     assert kinds[0] == session.scenario.spec.forecaster.kind
     assert "running-mean" in kinds[1:]
     assert len(design.settings_to_check(())) == len(kinds)
     assert design.task(0).scenario().spec.rounds == 6
-    for save, name in ((saving.file, "mine"), (saving.study, "more")):
-        with pytest.raises(UserError, match="is there already"):
-            save(source, name)
 
 
-def test_a_saved_scenario_finds_its_data(tmp_path: Path) -> None:
+def test_what_is_saved_replaces_no_file(session: Session) -> None:
+    session.saving.file(session.source, "mine")
+    with pytest.raises(UserError, match="is there already"):
+        session.saving.file(session.source, "mine")
+    session.saving.study(session.source, "more")
+    with pytest.raises(UserError, match="is there already"):
+        session.saving.study(session.source, "more")
+
+
+def test_a_saved_scenario_finds_the_data_of_its_folder(tmp_path: Path) -> None:
     """Paths that counted from the file's folder count from the new one's."""
-    home, away = tmp_path / "home", tmp_path / "away"
+    home = tmp_path / "home"
+    away = tmp_path / "away"
     home.mkdir()
     away.mkdir()
     (home / "days.csv").write_text("rain\n" + "0.2\n0.7\n" * 5)
-    raw = {key: SMALL[key] for key in ("rounds", "cohort")} | {"name": "own"}
-    raw["data"] = {"file": "days.csv", "outcomes": ["rain"]}
+    raw = {
+        "name": "own",
+        "rounds": SMALL["rounds"],
+        "cohort": SMALL["cohort"],
+        "data": {"file": "days.csv", "outcomes": ["rain"]},
+    }
     (home / "own.toml").write_text(tomli_w.dumps(raw))
     saved = Saving(away).file(Source.of(str(home / "own.toml")), "copy")
     assert load(str(saved)).table is not None
-    bundled = Saving(away).file(Source.of("crop-choice"), "weather")
-    assert load(str(bundled)).spec.data == load("crop-choice").spec.data
+
+
+def test_a_saved_scenario_has_the_bundled_data_by_their_name(tmp_path: Path) -> None:
+    saved = Saving(tmp_path).file(Source.of("crop-choice"), "weather")
+    assert load(str(saved)).spec.data == load("crop-choice").spec.data
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder to which the served page saves."""
     return tmp_path_factory.mktemp("saved")
 
 
 @pytest.fixture(scope="module")
-def live(folder: Path) -> Iterator[Live]:
-    with live_server(Source.of("crop-choice", SIZES), folder) as made:
-        yield made
+def live(saved_folder: Path) -> Iterator[Live]:
+    """Serve the page of a small crop choice."""
+    with live_server(Source.of("crop-choice", CROP_CHOICE_KEYS), saved_folder) as server:
+        yield server
 
 
 def send(live: Live, request: str, body: bytes = b"") -> tuple[int, str]:
     """Return the status and the text of the response to a whole request."""
-    with socket.create_connection(("127.0.0.1", live.server_address[1]), timeout=30) as wire:
-        wire.sendall(request.encode("latin-1") + body)
-        told = HTTPResponse(wire)
-        told.begin()
-        return told.status, told.read().decode()
+    address = ("127.0.0.1", live.server_address[1])
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(request.encode("latin-1") + body)
+        response = HTTPResponse(connection)
+        response.begin()
+        return response.status, response.read().decode()
 
 
 def get(live: Live, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    """Get a path, and return the status and the text."""
     return send(live, f"GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
 
 
 def post(live: Live, path: str, body: bytes, **headers: str | None) -> tuple[int, str]:
-    """Post to a path; a header that is None is left out."""
-    given = {"Host": "127.0.0.1", "Content_Type": "application/json"}
-    whole = given | {"Content_Length": str(len(body))} | headers
-    head = [f"{key.replace('_', '-')}: {told}" for key, told in whole.items() if told is not None]
-    return send(live, "\r\n".join([f"POST /{path} HTTP/1.1", *head, "", ""]), body)
+    """Post to a path, and return the status and the text; a header that is None is left out."""
+    all_headers: dict[str, str | None] = {
+        "Host": "127.0.0.1",
+        "Content_Type": "application/json",
+        "Content_Length": str(len(body)),
+    }
+    all_headers |= headers
+    lines = [f"POST /{path} HTTP/1.1"]
+    for key, value in all_headers.items():
+        if value is not None:
+            lines.append(f"{key.replace('_', '-')}: {value}")
+    return send(live, "\r\n".join([*lines, "", ""]), body)
 
 
-def ask(live: Live, path: str, **asked: Any) -> tuple[int, Any]:
-    status, text = post(live, f"{live.token}/{path}", json.dumps(asked).encode())
+def ask(live: Live, path: str, **question: Any) -> tuple[int, Any]:
+    """Ask as the page does, and return the status and the answer, or the line of a refusal."""
+    status, text = post(live, f"{live.token}/{path}", json.dumps(question).encode())
     return status, json.loads(text) if status == 200 else text
 
 
 CHUNKED: dict[str, str | None] = {"Content_Length": None, "Transfer_Encoding": "chunked"}
-BAD: dict[str, tuple[int, bytes, dict[str, str | None]]] = {
+BAD_REQUESTS: dict[str, tuple[int, bytes, dict[str, str | None]]] = {
     "no length": (400, b"{}", {"Content_Length": None}),
     "a negative length": (400, b"{}", {"Content_Length": "-1"}),
     "a length of thousands of digits": (400, b"", {"Content_Length": "9" * 5000}),
@@ -324,40 +439,54 @@ BAD: dict[str, tuple[int, bytes, dict[str, str | None]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("bad", "path"), list(zip(BAD, cycle(["open", "state", "do"]), strict=False))
-)
+PATHS = ["open", "state", "do"]
+BAD_REQUESTS_IN_TURN = list(zip(BAD_REQUESTS, cycle(PATHS), strict=False))
+
+
+@pytest.mark.parametrize(("name", "path"), BAD_REQUESTS_IN_TURN)
 def test_a_bad_request_is_refused_in_a_line(
-    live: Live, bad: str, path: str, capfd: Any, monkeypatch: pytest.MonkeyPatch
+    live: Live,
+    name: str,
+    path: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    status, body, headers = BAD[bad]
-    if status == 408:
+    expected_status, body, headers = BAD_REQUESTS[name]
+    if expected_status == 408:
         monkeypatch.setattr(server, "PATIENCE", 0.2)
-    told, line = post(live, f"{live.token}/{path}", body, **headers)
-    assert told == status, line
+    status, line = post(live, f"{live.token}/{path}", body, **headers)
+    assert status == expected_status, line
     assert line.count("\n") <= 1  # refusals by Uvicorn and TrustedHost have no line's end
     assert len(line) < 300
     assert capfd.readouterr() == ("", "")
 
 
-def test_whoever_lacks_the_token_gets_nothing(live: Live) -> None:
-    before, starts = set(live.sessions), ("", f"{live.token[:-1]}/", "\xff/")
-    for wrong in (start + path for start in starts for path in ("", "open", "state", "do")):
-        for status, line in (post(live, wrong, b"{}"), get(live, wrong)):
-            assert status == (400 if "\xff" in wrong else 403)  # 400: not a path of HTTP
-            assert line.count("\n") <= 1
-            assert live.token not in line
-    assert set(live.sessions) == before
+@pytest.mark.parametrize("path", ["", *PATHS])
+@pytest.mark.parametrize(
+    ("prefix", "expected_status"),
+    [("", 403), ("SHORTER_TOKEN/", 403), ("\xff/", 400)],  # 400: not a path of HTTP
+)
+def test_whoever_lacks_the_token_gets_nothing(
+    live: Live, prefix: str, expected_status: int, path: str
+) -> None:
+    prefix = prefix.replace("SHORTER_TOKEN", live.token[:-1])
+    sessions_before = set(live.sessions)
+    for status, line in (post(live, prefix + path, b"{}"), get(live, prefix + path)):
+        assert status == expected_status
+        assert line.count("\n") <= 1
+        assert live.token not in line
+    assert set(live.sessions) == sessions_before
 
 
-def test_the_page_is_there_at_every_port(live: Live) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "localhost:80", "127.0.0.1:8642"])
+def test_the_page_is_there_at_every_port(live: Live, host: str) -> None:
     """Browsers leave port 80 out of Host and Origin, and write names in small letters."""
-    for host in ("127.0.0.1", "localhost", "localhost:80", "127.0.0.1:8642"):
-        status, page = get(live, f"{live.token}/", host)
-        assert (status, live.token in page) == (200, False)
-        assert "connect-src 'self'" in page
-        own = {"Host": host, "Origin": f"http://{host}"}
-        assert post(live, f"{live.token}/open", b"{}", **own)[0] == 200
+    status, page = get(live, f"{live.token}/", host)
+    assert status == 200
+    assert live.token not in page
+    assert "connect-src 'self'" in page
+    status, _ = post(live, f"{live.token}/open", b"{}", Host=host, Origin=f"http://{host}")
+    assert status == 200
 
 
 @pytest.mark.parametrize(
@@ -377,14 +506,15 @@ def test_a_request_that_no_browser_sends_is_refused(
     assert send(live, request_head.replace("{token}", live.token))[0] == status
 
 
-def test_every_response_forbids_what_browsers_may_do_with_it(live: Live) -> None:
-    for path in (f"{live.token}/", "wrong/"):
-        with socket.create_connection(live.server_address, timeout=30) as connection:
-            connection.sendall(f"GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            response = HTTPResponse(connection)
-            response.begin()
-            for name, value in server.HEADERS.items():
-                assert response.getheader(name) == value
+@pytest.mark.parametrize("path", ["TOKEN/", "wrong/"])
+def test_every_response_forbids_what_browsers_may_do_with_it(live: Live, path: str) -> None:
+    path = path.replace("TOKEN", live.token)
+    with socket.create_connection(live.server_address, timeout=30) as connection:
+        connection.sendall(f"GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        response = HTTPResponse(connection)
+        response.begin()
+        for name, value in server.HEADERS.items():
+            assert response.getheader(name) == value
 
 
 def test_a_client_that_sends_the_head_slowly_is_cut_off(
@@ -439,99 +569,92 @@ def test_without_the_extra_the_command_says_what_to_install(
 def test_what_there_is_not_is_not_found(live: Live) -> None:
     assert get(live, f"{live.token}/other")[0] == 405
     assert ask(live, "other")[0] == 404
+    assert send(live, f"PUT /{live.token}/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")[0] == 405
+
+
+def test_an_unknown_action_is_refused(live: Live) -> None:
     name = ask(live, "open")[1]["session"]
     assert ask(live, "do", session=name, action="nothing")[0] == 400
-    assert send(live, f"PUT /{live.token}/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")[0] == 405
+
+
+def test_the_state_of_a_session_that_is_gone_says_that_it_was_ended(live: Live) -> None:
     assert "was ended" in ask(live, "state", session="gone")[1]["error"]
-    assert ask(live, "state", session=name, agent=-1, builds=-1, figures=["nothing"])[0] == 200
 
 
-FAR = "x" * 900
-UNMET: list[tuple[dict[str, Any], str]] = [
+def test_figures_and_agents_that_are_not_there_are_left_out_of_the_state(live: Live) -> None:
+    name = ask(live, "open")[1]["session"]
+    status, _ = ask(live, "state", session=name, agent=-1, builds=-1, figures=["nothing"])
+    assert status == 200
+
+
+LONG = "x" * 900
+FILE_OF_ANOTHER = "theirs.toml"  # in the folder to which the page saves
+UNMET_QUESTIONS: list[tuple[dict[str, Any], str]] = [
     ({"action": "speed", "value": 3}, "speed 3"),
     ({"action": "set", "name": "rounds"}, "no value; give"),
     ({"action": "set", "name": "rounds", "value": 1e300}, "rounds"),
     ({"action": "set", "name": "rounds", "value": 2.5}, "rounds = 2.5"),
     ({"action": "set", "name": "seed", "value": -1}, "seed = -1"),
-    ({"action": "set", "name": FAR, "value": 1}, "no numeric key"),
+    ({"action": "set", "name": LONG, "value": 1}, "no numeric key"),
     ({"action": "set", "name": "cohort.growers.count", "value": -1}, "cohort.growers.count"),
     ({"action": "set", "name": "cohort.growers.nope", "value": 3}, "cohort.growers.nope"),
-    ({"action": "load", "name": FAR}, "unknown scenario"),
-    ({"action": "load", "name": "THEIRS"}, "unknown scenario"),
+    ({"action": "load", "name": LONG}, "unknown scenario"),
+    ({"action": "load", "name": FILE_OF_ANOTHER}, "unknown scenario"),
     ({"action": "replace", "role": "adversary", "name": "nobody"}, "nobody"),
-    ({"action": "replace", "role": "forecaster", "name": FAR}, "xxx"),
-    ({"action": "replace", "role": FAR, "name": "anti-forecast"}, "choose forecaster or adversary"),
-    ({"action": "save", "way": "file", "name": FAR}, "save as"),
+    ({"action": "replace", "role": "forecaster", "name": LONG}, "xxx"),
+    (
+        {"action": "replace", "role": LONG, "name": "anti-forecast"},
+        "choose forecaster or adversary",
+    ),
+    ({"action": "save", "way": "file", "name": LONG}, "save as"),
     ({"action": "save", "way": "file", "name": "../up"}, "save as"),
-    ({"action": "save", "way": FAR, "name": "mine"}, "choose one of file"),
+    ({"action": "save", "way": LONG, "name": "mine"}, "choose one of file"),
 ]
 
 
+@pytest.mark.parametrize(("question", "words"), UNMET_QUESTIONS)
 def test_a_question_that_is_not_met_leaves_the_market_and_says_why(
-    live: Live, folder: Path
+    live: Live, saved_folder: Path, question: dict[str, Any], words: str
 ) -> None:
     name = ask(live, "open")[1]["session"]
     session = live.find(name)
     session.step()
-    model, theirs = session.model, folder / "theirs.toml"
-    theirs.write_text('name = "theirs"')
-    for asked, said in UNMET:
-        if asked.get("name") == "THEIRS":
-            asked["name"] = str(theirs)
-        status, told = ask(live, "do", session=name, **asked)
-        assert status == 200
-        assert said in told["error"]
-        assert "\n" not in told["error"]
-        assert len(told["error"]) < 1300
-    assert list(folder.iterdir()) == [theirs]
-    assert (session.model is model, model.played) == (True, 1)
+    model = session.model
+    file = saved_folder / FILE_OF_ANOTHER
+    file.write_text('name = "theirs"')
+    if question.get("name") == FILE_OF_ANOTHER:
+        question = question | {"name": str(file)}
+    status, content = ask(live, "do", session=name, **question)
+    assert status == 200
+    assert words in content["error"]
+    assert "\n" not in content["error"]
+    assert len(content["error"]) < 1300
+    assert list(saved_folder.iterdir()) == [file]
+    assert session.model is model
+    assert model.played == 1
+
+
+def test_a_key_that_is_set_begins_a_new_market(live: Live) -> None:
+    name = ask(live, "open")[1]["session"]
+    session = live.find(name)
+    session.step()
     ask(live, "do", session=name, action="set", name="cohort.growers.count", value=7)
-    assert (len(session.model.agents), session.model.played) == (7, 0)
+    assert len(session.model.agents) == 7
+    assert session.model.played == 0
 
 
 def test_the_command_prints_the_address_with_a_token_of_its_own(tmp_path: Path, live: Live) -> None:
-    words = [sys.executable, "-m", "regretless", "dashboard", "--no-browser", "--port", "0"]
-    words += [word for size in SIZES for word in ("--set", size)]
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as served:
+    command = [sys.executable, "-m", "regretless", "dashboard", "--no-browser", "--port", "0"]
+    for assignment in CROP_CHOICE_KEYS:
+        command += ["--set", assignment]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         try:
-            found = re.search(r"http://127\.0\.0\.1:\d+/([\w-]{30,})/", served.stdout.readline())
-            assert b"regretless" in urlopen(found[0], timeout=60).read()  # noqa: S310 - http
-            assert found[1] != live.token
+            address = re.search(r"http://127\.0\.0\.1:\d+/([\w-]{30,})/", process.stdout.readline())
+            page = urlopen(address[0], timeout=60).read()  # noqa: S310 - http
+            assert b"regretless" in page
+            assert address[1] != live.token
         finally:
-            served.terminate()
-
-
-def test_ctrl_c_ends_the_page_though_clients_are_slow_and_a_round_never_ends(
-    tmp_path: Path,
-) -> None:
-    """The slow ones send half of a head or of a body; the round is one of a user's own agent."""
-    (tmp_path / "mine.py").write_text(ENDLESS_AGENT)
-    (tmp_path / "small.toml").write_text(
-        tomli_w.dumps(SMALL | {"cohort": [{**SMALL["cohort"][0], "response": "endless"}]})
-    )
-    command = [sys.executable, "-m", "regretless", "dashboard", "small.toml", "--import", "mine"]
-    command += ["--no-browser", "--port", "0"]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process, ExitStack() as connections:
-        address = re.search(r"http://127\.0\.0\.1:(\d+)/([\w-]+)/", process.stdout.readline())
-        port, token = int(address[1]), address[2]
-        question = Request(f"{address[0]}open", b"{}", JSON)  # noqa: S310 - http
-        answer = urlopen(question, timeout=60)  # noqa: S310 - http
-        session = json.load(answer)["session"]
-        step = json.dumps({"session": session, "action": "step"}).encode()
-        head = f"POST /{token}/do HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        for sent in (
-            b"GET /",
-            head.encode() + b"Content-Length: 90\r\n\r\n{",
-            head.encode() + b"Content-Length: %d\r\n\r\n%b" % (len(step), step),
-        ):
-            connection = socket.create_connection(("127.0.0.1", port), timeout=30)
-            connections.enter_context(connection)
-            connection.sendall(sent)
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        output, complaint = process.communicate(timeout=30)
-    assert (process.returncode, output, complaint) == (0, "Ended.\n", "")
+            process.terminate()
 
 
 JSON = {"Content-Type": "application/json"}
@@ -547,23 +670,66 @@ class Endless(ScriptedAgent):
 """
 
 
+def slow_and_endless_requests(address: str, token: str) -> list[bytes]:
+    """Return half of a head, half of a body, and a whole request for a round that never ends."""
+    question = Request(f"{address}open", b"{}", JSON)  # noqa: S310 - http
+    session = json.load(urlopen(question, timeout=60))["session"]  # noqa: S310 - http
+    step = json.dumps({"session": session, "action": "step"}).encode()
+    head = (
+        f"POST /{token}/do HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    ).encode()
+    return [
+        b"GET /",
+        head + b"Content-Length: 90\r\n\r\n{",
+        head + b"Content-Length: %d\r\n\r\n%b" % (len(step), step),
+    ]
+
+
+def test_ctrl_c_ends_the_page_though_clients_are_slow_and_a_round_never_ends(
+    tmp_path: Path,
+) -> None:
+    """The slow ones send half of a head or of a body; the round is one of a user's own agent."""
+    (tmp_path / "mine.py").write_text(ENDLESS_AGENT)
+    endless_cohort = SMALL["cohort"][0] | {"response": "endless"}
+    (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL | {"cohort": [endless_cohort]}))
+    command = [sys.executable, "-m", "regretless", "dashboard", "small.toml", "--import", "mine"]
+    command += ["--no-browser", "--port", "0"]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process, ExitStack() as connections:
+        address = re.search(r"http://127\.0\.0\.1:(\d+)/([\w-]+)/", process.stdout.readline())
+        for request in slow_and_endless_requests(address[0], address[2]):
+            connection = socket.create_connection(("127.0.0.1", int(address[1])), timeout=30)
+            connections.enter_context(connection)
+            connection.sendall(request)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        output, complaint = process.communicate(timeout=30)
+    assert (process.returncode, output, complaint) == (0, "Ended.\n", "")
+
+
 def test_a_run_that_is_saved_imports_no_module_of_the_folder(
     session: Session, tmp_path: Path
 ) -> None:
     (tmp_path / "typer.py").write_text("open('executed', 'w').close()")
     session.set("rounds", 3)
     session.saving.run(session.source, "mine")
-    until(lambda: "Playing" not in session.saving.summary())
+    wait_until(lambda: "Playing" not in session.saving.summary())
     assert read_manifest(tmp_path / "runs" / "mine")["status"] == "complete"
     assert not (tmp_path / "executed").exists()
 
 
+def test_viewers_have_markets_of_their_own(live: Live) -> None:
+    first = live.open("")
+    second = live.open("")
+    live.find(first).step()
+    assert live.open(first) == first
+    assert live.find(second).model.played == 0
+
+
 def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MOST", 2)
-    first, second = live.open(""), live.open("")
-    assert live.open(first) == first
-    live.find(first).step()
-    assert live.find(second).model.played == 0  # each has a market of its own
+    first = live.open("")
+    second = live.open("")
     live.find(first)
     third = live.open("")
     assert set(live.sessions) == {first, third}
