@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from archives import members_of, with_right_digest, write_members
-from command_results import RefusalOf, RunCommand
+from command_results import CommandResult, RefusalOf, RunCommand
 from file_faults import SWEEP_STUDY
 from run_files import (
     CHECKPOINT,
@@ -41,11 +41,12 @@ from regretless.market.logs import journal
 from regretless.market.records import OutcomeDistribution
 from regretless.scenarios.logs.directory_lock import hold_directory
 
-USUAL = journal.CHUNK_ROUNDS
-CHUNK = 8  # rounds, of runs of 20 that stop by themselves: two full chunks and a rest
-CRAFTED = 40  # of several hundred places in a checkpoint
+USUAL_CHUNK_ROUNDS = journal.CHUNK_ROUNDS
+CHUNK_ROUNDS = 8  # of runs of 20 that stop by themselves: two full chunks and a rest
+N_CRAFTED = 40  # checkpoints, each with a change in one of several hundred places
+ROUND_OF_INTERRUPT = 11
 
-TINY = """\
+TINY_SCENARIO = """\
 name = "tiny"
 rounds = 20
 seed = 11
@@ -55,38 +56,42 @@ cohort = [
   { name = "learners", utility = "linear", count = 2, actions = 2, response = "hedge" },
 ]
 """
-RUN = ("run", "tiny.toml", "--out", "logs", "--quiet")
-STUDY = ("study", "sweep.toml", "--out", "logs", "--quiet", "--jobs", "1")
+RUN_COMMAND = ("run", "tiny.toml", "--out", "logs", "--quiet")
+STUDY_COMMAND = ("study", "sweep.toml", "--out", "logs", "--quiet", "--jobs", "1")
 
 
 class Remembering(ScriptedAgent):
     """Plays what lost least so far, half of the time, and may press Ctrl-C in a round."""
 
-    where = ""
+    interrupts_in = ""  # "act" or "learn"
 
     def __init__(self, loss: Any, rng: np.random.Generator) -> None:
         super().__init__(loss, rng)
-        self.sums, self.rounds = np.zeros(loss.actions), 0
+        self.sums = np.zeros(loss.actions)
+        self.rounds = 0
 
-    def press(self, where: str) -> None:
-        if (where, self.rounds) == (self.where, 11):
+    def interrupt(self, method: str) -> None:
+        """Press Ctrl-C if it is time."""
+        if method == self.interrupts_in and self.rounds == ROUND_OF_INTERRUPT:
             signal.raise_signal(signal.SIGINT)
 
     def act(self, forecast: Any, context: Any) -> int:
-        self.press("act")
+        self.interrupt("act")
         if self.rng.random() < 0.5:
             return int(self.rng.integers(len(self.sums)))
         return int(self.sums.argmin())
 
     def learn(self, losses: Any, outcome: Any) -> None:
-        self.press("learn")  # after the ledger has been told, before the history has
-        self.sums, self.rounds = self.sums + losses, self.rounds + 1
+        self.interrupt("learn")  # after the ledger has been told, before the history has
+        self.sums = self.sums + losses
+        self.rounds += 1
 
     def state(self) -> dict[str, Any]:
         return {"sums": self.sums, "rounds": self.rounds, "nothing": None}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.sums, self.rounds = np.array(state["sums"]), int(state["rounds"])
+        self.sums = np.array(state["sums"])
+        self.rounds = int(state["rounds"])
 
 
 class Forgetful(ScriptedAgent):
@@ -104,31 +109,38 @@ class ForgetfulNature(Adversary):
 
 
 @pytest.fixture(autouse=True)
-def folder(registries: None, working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder_with_scenario_and_study(
+    registries: None, working_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Work beside a scenario and a study, and fill a chunk of the logs every few rounds."""
     register.agent("remembering")(Remembering)
     register.agent("forgetful")(Forgetful)
     register.adversary("forgetful")(ForgetfulNature)
-    (working_folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    (working_folder / "tiny.toml").write_text(TINY_SCENARIO, encoding="utf-8")
     (working_folder / "sweep.toml").write_text(SWEEP_STUDY, encoding="utf-8")
-    monkeypatch.setattr(journal, "CHUNK_ROUNDS", CHUNK)
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", CHUNK_ROUNDS)
 
 
 @pytest.fixture
 def refusal_of(refusal_of: RefusalOf) -> RefusalOf:
-    def read_scenario(*words: str) -> str:
-        before, line = file_bytes(), refusal_of(*words)
-        assert file_bytes() == before
+    """Return a function that expects one line of refusal, and no change of any file."""
+
+    def refuse(*words: str) -> str:
+        files_before = file_bytes()
+        line = refusal_of(*words)
+        assert file_bytes() == files_before
         return line
 
-    return read_scenario
+    return refuse
 
 
 def play(text: str, *assignments: str, **options: Any) -> None:
+    """Run a scenario with these keys to ``logs``."""
     run_to_folder(read_scenario(text, *assignments), Path("logs"), **options)
 
 
-def stopped(text: str, stop: int, *assignments: str, **options: Any) -> None:
+def play_until(text: str, stop: int, *assignments: str, **options: Any) -> None:
+    """Run a scenario with these keys to ``logs``, and interrupt it after so many rounds."""
     with pytest.raises(KeyboardInterrupt):
         play(text, *assignments, stop=stop, **options)
     assert run_status("logs") == "interrupted"
@@ -137,31 +149,41 @@ def stopped(text: str, stop: int, *assignments: str, **options: Any) -> None:
 # It goes on: real processes, then the same in this process, at chosen rounds.
 
 
-def finished(*words: str, **variables: str) -> None:
-    """Run the installed command, which says nothing."""
-    options: Any = {
-        "capture_output": True,
-        "timeout": PATIENCE_SECONDS,
-        "env": os.environ | variables,
-    }
-    done = subprocess.run([COMMAND, *words], check=False, **options)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+def run_installed_command(*words: str, **variables: str) -> None:
+    """Run the installed command, which must succeed and say nothing."""
+    process = subprocess.run(
+        [COMMAND, *words],
+        check=False,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        env=os.environ | variables,
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (0, b"", b"")
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(
     finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
-    rounds, logs, partial = "rounds=1300", Path("logs"), Path("logs/.partial")  # two chunks, a rest
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL_CHUNK_ROUNDS)
+    rounds = "rounds=1300"  # two chunks and a rest
+    logs = Path("logs")
     kill_run_after_checkpoint(Path(), "tiny.toml", "--set", rounds)
     assert run_status(logs) == "interrupted"
     assert table_bytes(logs) == {}  # a reader sees no table at all rather than half of one
     # what a kill between a chunk and its checkpoint, or in the middle of either, leaves behind
     for name in ("rounds-000007.arrow", "forecasts-000007.arrow", ".checkpoint.npz.tmp"):
-        (partial / name).write_bytes(b"PAR1 torn")
+        (logs / ".partial" / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
-    finished(*RUN, "--set", rounds, "--resume")
-    assert_same_run(logs, finished_run(TINY, rounds))
+    run_installed_command(*RUN_COMMAND, "--set", rounds, "--resume")
+    assert_same_run(logs, finished_run(TINY_SCENARIO, rounds))
+
+
+@pytest.fixture
+def interrupts_as_at_a_terminal() -> Iterator[None]:
+    """Let Ctrl-C raise an error, as it does at a terminal."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 class NeverDone(ScriptedAgent):
@@ -173,66 +195,88 @@ class NeverDone(ScriptedAgent):
             pass
 
 
+@pytest.mark.usefixtures("interrupts_as_at_a_terminal")
 def test_an_interrupt_ends_a_round_that_never_ends(
     run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register.agent("never-done")(NeverDone)
     monkeypatch.setattr("regretless.scenarios.run.ROUND_GRACE", 0.1)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as at a terminal
-    code, _, err = run_command(*RUN, "--set", "cohort.farmers.response=never-done")
-    signal.signal(signal.SIGINT, handler)
-    assert (code, err.count("\n")) == (130, 1)
+    result = run_command(*RUN_COMMAND, "--set", "cohort.farmers.response=never-done")
+    assert result.status == 130
+    assert result.err.count("\n") == 1
     assert not Path("logs").exists()  # no half of a round is written
 
 
-@pytest.mark.parametrize("where", ["act", "learn"])
-def test_an_interrupt_never_splits_a_round(
-    where: str, run_command: RunCommand, finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
+REMEMBERING = "cohort.farmers.response=remembering"
+
+
+@pytest.fixture(params=["act", "learn"])
+def run_interrupted_within_a_round(
+    request: pytest.FixtureRequest,
+    interrupts_as_at_a_terminal: None,
+    run_command: RunCommand,
+    monkeypatch: pytest.MonkeyPatch,
+) -> CommandResult:
+    """Run a scenario one of whose agents presses Ctrl-C; return what the command said."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Remembering, "interrupts_in", request.param)
+        return run_command(*RUN_COMMAND, "--set", REMEMBERING)
+
+
+def test_an_interrupt_within_a_round_is_one_line_that_names_resume(
+    run_interrupted_within_a_round: CommandResult,
 ) -> None:
-    """Tables tell of the same rounds, the closing ones agree with the streamed ones; it resumes."""
-    setting = "cohort.farmers.response=remembering"
-    complete = finished_run(TINY, setting)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as at a terminal
-    monkeypatch.setattr(Remembering, "where", where)
-    code, _, err = run_command(*RUN, "--set", setting)
-    signal.signal(signal.SIGINT, handler)
-    assert (code, err.count("\n"), run_status("logs")) == (130, 1, "interrupted")
-    assert "--resume" in err
+    assert run_interrupted_within_a_round.status == 130
+    assert run_interrupted_within_a_round.err.count("\n") == 1
+    assert "--resume" in run_interrupted_within_a_round.err
+    assert run_status("logs") == "interrupted"
+
+
+@pytest.mark.usefixtures("run_interrupted_within_a_round")
+def test_an_interrupt_never_splits_a_round(finished_run: FinishedRun) -> None:
+    """Tables tell of the same rounds, and the closing ones agree with the streamed ones."""
+    undisturbed = finished_run(TINY_SCENARIO, REMEMBERING)
+    n_rounds = pd.read_parquet("logs/rounds.parquet")["round"].nunique()
+    assert n_rounds in {ROUND_OF_INTERRUPT, ROUND_OF_INTERRUPT + 1}
     for name in ("rounds", "forecasts", "regret_log"):
-        log, whole = (pd.read_parquet(f"{home}/{name}.parquet") for home in ("logs", complete))
-        count = log["round"].nunique()
-        assert count in {11, 12}
-        expected = whole[whole["round"] < count].reset_index(drop=True)
+        log = pd.read_parquet(f"logs/{name}.parquet")
+        whole = pd.read_parquet(undisturbed / f"{name}.parquet")
+        expected = whole[whole["round"] < n_rounds].reset_index(drop=True)
         pd.testing.assert_frame_equal(log, expected, check_exact=True)
-    agents, swaps = (pd.read_parquet(f"logs/{name}.parquet") for name in ("agents", "swaps"))
-    losses = log.groupby("agent")["loss"].mean()
+    regret_log = pd.read_parquet("logs/regret_log.parquet")
+    agents = pd.read_parquet("logs/agents.parquet")
+    losses = regret_log.groupby("agent")["loss"].mean()
     np.testing.assert_allclose(agents["mean_loss"], losses, rtol=1e-12)
-    assert swaps.groupby("agent")["count"].sum().tolist() == [count] * len(agents)
-    monkeypatch.setattr(Remembering, "where", "")
-    assert run_command(*RUN, "--set", setting, "--resume")[0] == 0
-    assert_same_run(Path("logs"), complete)
+    swaps = pd.read_parquet("logs/swaps.parquet")
+    assert (swaps.groupby("agent")["count"].sum() == n_rounds).all()
+
+
+@pytest.mark.usefixtures("run_interrupted_within_a_round")
+def test_a_run_that_was_interrupted_within_a_round_resumes_to_the_same_bytes(
+    run_command: RunCommand, finished_run: FinishedRun
+) -> None:
+    assert run_command(*RUN_COMMAND, "--set", REMEMBERING, "--resume").status == 0
+    assert_same_run(Path("logs"), finished_run(TINY_SCENARIO, REMEMBERING))
 
 
 def test_two_processes_with_one_seed_write_the_same_bytes(
     finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the folder, the order of hashing and the name of the run directory."""
-    monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL)
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", USUAL_CHUNK_ROUNDS)
     Path("below").mkdir()
-    finished(*RUN, PYTHONHASHSEED="1")
+    run_installed_command(*RUN_COMMAND, PYTHONHASHSEED="1")
     monkeypatch.chdir("below")
-    finished("run", "../tiny.toml", "--out", "other", "--quiet", PYTHONHASHSEED="2")
-    assert (
-        table_bytes(Path("../logs"))
-        == table_bytes(Path("other"))
-        == table_bytes(finished_run(TINY))
-    )
+    run_installed_command("run", "../tiny.toml", "--out", "other", "--quiet", PYTHONHASHSEED="2")
+    tables = table_bytes(Path("../logs"))
+    assert table_bytes(Path("other")) == tables
+    assert table_bytes(finished_run(TINY_SCENARIO)) == tables
 
 
 @pytest.mark.parametrize(
     "setting",
     [
-        "cohort.farmers.response=remembering",
+        REMEMBERING,
         'cohort.farmers.name="north/south"',
         'cohort.farmers.name="a.b c"',
         "cohort.farmers.exit_rate=0.1",
@@ -242,75 +286,80 @@ def test_who_has_any_name_and_stay_continues_where_it_was(
     setting: str, finished_run: FinishedRun
 ) -> None:
     """Also when stopped twice; ``golden/test_golden.py`` resumes every key."""
-    for stop in (9, 16):
-        stopped(TINY, stop, setting, resume=stop == 16)
-        assert len(pd.read_parquet("logs/rounds.parquet")) == stop
-    play(TINY, setting, resume=True)
-    assert_same_run(Path("logs"), finished_run(TINY, setting))
+    play_until(TINY_SCENARIO, 9, setting)
+    assert len(pd.read_parquet("logs/rounds.parquet")) == 9
+    play_until(TINY_SCENARIO, 16, setting, resume=True)
+    assert len(pd.read_parquet("logs/rounds.parquet")) == 16
+    play(TINY_SCENARIO, setting, resume=True)
+    assert_same_run(Path("logs"), finished_run(TINY_SCENARIO, setting))
 
 
 # What --resume refuses, in one line and without touching what is there.
 
 
 def archive(**arrays: Any) -> bytes:
+    """Return the bytes of an archive of arrays."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
 
 
-OURS = f': "{regretless.__version__}"'.encode()
+VERSION = f': "{regretless.__version__}"'.encode()
 PART = ".partial/rounds-000000.arrow"
 PICKLED = {checkpoint.PLAIN_MEMBER: np.array([{"a": 1}], dtype=object)}
-DAMAGES: list[tuple[str, Callable[[bytes], bytes | None], str]] = [  # a file, its change
-    ("manifest.json", lambda old: old.replace(OURS, b': "0.0.9"'), "0.0.9"),
-    (CHECKPOINT, lambda old: old[:500], "checkpoint"),
-    (CHECKPOINT, lambda _: archive(**PICKLED), "checkpoint"),
-    (CHECKPOINT, lambda _: archive(a=np.ones(3)), "checkpoint"),
-    (PART, lambda _: None, "part"),
-    (PART, lambda old: old[:-1] + b"x", "part"),
-]
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None], str]] = {
+    # name: a file, its new content, and a word of the refusal
+    "another version": ("manifest.json", lambda old: old.replace(VERSION, b': "0.0.9"'), "0.0.9"),
+    "a torn checkpoint": (CHECKPOINT, lambda old: old[:500], "checkpoint"),
+    "a pickled checkpoint": (CHECKPOINT, lambda _: archive(**PICKLED), "checkpoint"),
+    "other arrays": (CHECKPOINT, lambda _: archive(a=np.ones(3)), "checkpoint"),
+    "no part": (PART, lambda _: None, "part"),
+    "a damaged part": (PART, lambda old: old[:-1] + b"x", "part"),
+}
 
 
-def test_what_is_not_what_was_written_is_refused(refusal_of: RefusalOf) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_not_what_was_written_is_refused(damage: str, refusal_of: RefusalOf) -> None:
     """A state of another version may look different, and its rounds may play otherwise."""
-    stopped(TINY, 9)
-    for name, change, says in DAMAGES:
-        file = Path("logs", name)
-        whole = file.read_bytes()
-        if (content := change(whole)) is None:
-            file.unlink()
-        else:
-            file.write_bytes(content)
-        line = refusal_of(*RUN, "--resume")
-        assert "--resume" in line
-        assert says in line
-        file.write_bytes(whole)
+    name, change, word = DAMAGES[damage]
+    play_until(TINY_SCENARIO, 9)
+    file = Path("logs", name)
+    content = change(file.read_bytes())
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    line = refusal_of(*RUN_COMMAND, "--resume")
+    assert "--resume" in line
+    assert word in line
 
 
 @pytest.mark.parametrize("stop", [9, 4])  # 4 is before the first checkpoint
-def test_another_configuration_is_refused(stop: int, refusal_of: RefusalOf) -> None:
-    stopped(TINY, stop)
-    for words in ("--seed 12", "--rounds 2000", "--set cohort.farmers.count=4"):
-        line = refusal_of(*RUN, "--resume", *words.split())
-        assert "--resume" in line
-        assert "another configuration" in line
+@pytest.mark.parametrize("words", ["--seed 12", "--rounds 2000", "--set cohort.farmers.count=4"])
+def test_another_configuration_is_refused(words: str, stop: int, refusal_of: RefusalOf) -> None:
+    play_until(TINY_SCENARIO, stop)
+    line = refusal_of(*RUN_COMMAND, "--resume", *words.split())
+    assert "--resume" in line
+    assert "another configuration" in line
 
 
 @pytest.mark.parametrize(
-    ("assignment", "named"),
+    ("assignment", "player"),
     [("cohort.farmers.response=forgetful", "farmers"), ("adversary.kind=forgetful", "adversary")],
 )
 def test_a_player_without_a_memory_is_refused(
-    assignment: str, named: str, refusal_of: RefusalOf
+    assignment: str, player: str, refusal_of: RefusalOf
 ) -> None:
     """It runs, and only ``--resume`` says what is missing."""
-    play(TINY, assignment)
+    play(TINY_SCENARIO, assignment)
     assert run_status("logs") == "complete"
     line = refusal_of("run", "tiny.toml", "--out", "other", "--resume", "--set", assignment)
-    assert [word for word in (named, "state()", "restore") if word not in line] == []
+    for word in (player, "state()", "restore"):
+        assert word in line
 
 
 def places(tree: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that lead to every value of a tree."""
     for key, value in tree.items():
         yield (*above, key)
         if isinstance(value, dict):
@@ -327,29 +376,41 @@ def changes(value: Any) -> Iterator[Any]:
         yield np.zeros(value.shape, np.int8)
 
 
+def change_checkpoint(file: Path, place: tuple[str, ...], rng: np.random.Generator) -> str:
+    """Put something else in one place of a checkpoint, and return what is where."""
+    tree = checkpoint.load(file)
+    *above, key = place
+    table = tree
+    for step in above:
+        table = table[step]
+    candidates = list(changes(table[key]))
+    table[key] = candidates[rng.integers(len(candidates))]
+    checkpoint.save(file, tree)
+    return f"{place} = {table[key]!r:.40}"
+
+
 def test_any_checkpoint_is_resumed_or_refused(run_command: RunCommand) -> None:
     """Whatever is changed in it, the run goes on to its end, or there is one line."""
-    stopped(TINY, 17)
-    kept, rng, wrong = Path("kept"), np.random.default_rng(1), list[str]()
+    play_until(TINY_SCENARIO, 17)
+    kept = Path("kept")
     shutil.copytree("logs", kept)
-    found = list(places(checkpoint.load(kept / CHECKPOINT)))
-    for chosen in rng.choice(len(found), CRAFTED, replace=False):
-        tree = table = checkpoint.load(kept / CHECKPOINT)
-        *above, last = found[chosen]
-        for key in above:
-            table = table[key]
-        crafted = list(changes(table[last]))
-        table[last] = crafted[rng.integers(len(crafted))]
+    rng = np.random.default_rng(1)
+    all_places = list(places(checkpoint.load(kept / CHECKPOINT)))
+    failures = []
+    for index in rng.choice(len(all_places), N_CRAFTED, replace=False):
         shutil.rmtree("logs")
         shutil.copytree(kept, "logs")
-        checkpoint.save(Path("logs", CHECKPOINT), tree)
+        change = change_checkpoint(Path("logs", CHECKPOINT), all_places[index], rng)
         try:
-            code, _, err = run_command(*RUN, "--resume")
+            status, _, err = run_command(*RUN_COMMAND, "--resume")
         except Exception as error:  # noqa: BLE001 - which the command would show
-            code, err = -1, f"{error!r}"
-        if (code, err.count("\n")) not in {(0, 0), (2, 1)}:
-            wrong.append(f"{found[chosen]} = {table[last]!r:.40}: {code} {err:.80}")
-    assert wrong == []
+            failures.append(f"{change}: {error!r:.80}")
+            continue
+        is_resumed = status == 0 and err == ""
+        is_refused = status == 2 and err.count("\n") == 1
+        if not is_resumed and not is_refused:
+            failures.append(f"{change}: {status} {err:.80}")
+    assert failures == []
 
 
 # The checkpoint file itself.
@@ -373,27 +434,35 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
         "list": [1, "two", None, [3.5]],
         "empty": {},
     }
-    file = tmp_path / "own" / "checkpoint.npz"
+    file = tmp_path / "folder" / "checkpoint.npz"
     file.parent.mkdir()
     checkpoint.save(file, {"deep": {"er": arrays}, **plain})
-    found = checkpoint.load(file)
-    read = found.pop("deep")["er"]
-    assert found == plain
-    assert [*read] == [*arrays]
+    loaded = checkpoint.load(file)
+    loaded_arrays = loaded.pop("deep")["er"]
+    assert loaded == plain
+    assert [*loaded_arrays] == [*arrays]
     for name, array in arrays.items():
-        told = (read[name].dtype, read[name].shape, read[name].tobytes())
-        assert told == (array.dtype, array.shape, array.tobytes())
+        assert loaded_arrays[name].dtype == array.dtype
+        assert loaded_arrays[name].shape == array.shape
+        assert loaded_arrays[name].tobytes() == array.tobytes()
     assert [*file.parent.iterdir()] == [file]
 
 
-def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:
-    loop: dict[str, Any] = {}
-    loop["again"] = loop
-    wrong = {"object": np.array([None], dtype=object), "table": {1: 2}, "list": [np.ones(2)]}
-    wrong |= {"loop": loop, "set": {"deep": {3}}}
-    for name, value in wrong.items():
-        with pytest.raises(UserError, match=rf"state\(\): {name}.* cannot be kept in a file; give"):
-            checkpoint.save(tmp_path / "kept.npz", {name: value})
+CYCLE: dict[str, Any] = {}
+CYCLE["again"] = CYCLE
+NOT_KEPT = {
+    "object": np.array([None], dtype=object),
+    "table": {1: 2},
+    "list": [np.ones(2)],
+    "loop": CYCLE,
+    "set": {"deep": {3}},
+}
+
+
+@pytest.mark.parametrize("name", NOT_KEPT)
+def test_a_tree_says_what_cannot_be_kept(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"state\(\): {name}.* cannot be kept in a file; give"):
+        checkpoint.save(tmp_path / "kept.npz", {name: NOT_KEPT[name]})
     assert not list(tmp_path.glob("*kept*"))
 
 
@@ -421,73 +490,110 @@ def test_a_pickled_object_is_never_loaded(name: str) -> None:
 # Whose files are replaced: those that an earlier run's manifest lists.
 
 
-@pytest.mark.parametrize("words", [RUN, STUDY], ids=["run", "study"])
+run_and_study = pytest.mark.parametrize("words", [RUN_COMMAND, STUDY_COMMAND], ids=["run", "study"])
+
+
+@run_and_study
 def test_what_is_there_is_replaced_only_if_asked(
     run_command: RunCommand, refusal_of: RefusalOf, words: tuple[str, ...]
 ) -> None:
-    assert run_command(*words)[0] == 0
+    assert run_command(*words).status == 0
     line = refusal_of(*words)
     assert "--resume" in line
     assert "--overwrite" in line
     assert "give one" in refusal_of(*words, "--resume", "--overwrite")
+
+
+@run_and_study
+def test_overwrite_replaces_the_files_of_the_run_and_its_report_and_no_other(
+    run_command: RunCommand, words: tuple[str, ...]
+) -> None:
+    assert run_command(*words).status == 0
     Path("logs/notes.txt").write_text("mine")
-    assert run_command("report", "logs")[0] == 0
-    assert run_command(*words, "--overwrite", "--rounds", "7")[0] == 0
+    assert run_command("report", "logs").status == 0
+    assert run_command(*words, "--overwrite", "--rounds", "7").status == 0
     assert Path("logs/notes.txt").read_text() == "mine"
     assert not Path("logs/report.html").exists()  # it told of the run before
-    assert run_command(*words, "--overwrite", "--rounds", "7")[0] == 0
+    assert run_command(*words, "--overwrite", "--rounds", "7").status == 0
 
 
-def test_the_manifest_lists_the_tables_and_another_format_leaves_none_of_them(
-    run_command: RunCommand,
-) -> None:
-    stopped(TINY, 9)
-    play(TINY, resume=True, format="csv")
-    listed = read_manifest("logs")["files"]
-    assert sorted([*listed, "manifest.json"]) == sorted(
-        path.name for path in Path("logs").iterdir()
-    )
-    assert {Path(name).suffix for name in listed} == {".csv"}
+def test_the_manifest_lists_the_tables() -> None:
+    play_until(TINY_SCENARIO, 9)
+    play(TINY_SCENARIO, resume=True, format="csv")
+    names = read_manifest("logs")["files"]
+    written = sorted(path.name for path in Path("logs").iterdir())
+    assert sorted([*names, "manifest.json"]) == written
+    assert {Path(name).suffix for name in names} == {".csv"}
     assert len(pd.read_csv("logs/rounds.csv")) == 20
-    assert run_command(*RUN, "--overwrite")[0] == 0
+
+
+def test_another_format_leaves_no_table_of_the_one_before(run_command: RunCommand) -> None:
+    play(TINY_SCENARIO, format="csv")
+    assert run_command(*RUN_COMMAND, "--overwrite").status == 0
     assert {path.suffix for path in Path("logs").iterdir()} == {".json", ".parquet"}
 
 
 def test_runs_without_a_directory_are_numbered(run_command: RunCommand) -> None:
-    words = ("run", "tiny.toml")
-    assert "taken" not in run_command(*words)[1]
-    code, out, err = run_command(*words)
-    assert (code, err) == (0, "")
-    assert out.startswith("runs/tiny is taken; this run is written to runs/tiny-2.\n")
-    assert "runs/tiny-3" in run_command(*words)[1]
-    assert "complete" in run_command(*words, "--resume")[2]
-    assert run_command(*words, "--overwrite", "--quiet", "--rounds", "9")[0] == 0
+    assert "taken" not in run_command("run", "tiny.toml").out
+    second = run_command("run", "tiny.toml")
+    assert second.status == 0
+    assert second.err == ""
+    assert second.out.startswith("runs/tiny is taken; this run is written to runs/tiny-2.\n")
+    assert "runs/tiny-3" in run_command("run", "tiny.toml").out
+
+
+def test_overwrite_without_a_directory_replaces_the_first_run(run_command: RunCommand) -> None:
+    for _ in range(2):
+        run_command("run", "tiny.toml", "--quiet")
+    result = run_command("run", "tiny.toml", "--overwrite", "--quiet", "--rounds", "9")
+    assert result.status == 0
     assert read_manifest("runs/tiny")["rounds"] == 9
+    assert read_manifest("runs/tiny-2")["rounds"] == 20
+
+
+def test_resume_without_a_directory_continues_the_one_that_is_interrupted(
+    run_command: RunCommand,
+) -> None:
+    for _ in range(3):
+        run_command("run", "tiny.toml", "--quiet")
+    assert "complete" in run_command("run", "tiny.toml", "--resume").err
     file = Path("runs/tiny-2/manifest.json")
     file.write_text(file.read_text().replace('"complete"', '"interrupted"'))
-    assert run_command(*words, "--resume", "--quiet")[0] == 0
+    assert run_command("run", "tiny.toml", "--resume", "--quiet").status == 0
     assert run_status("runs/tiny-2") == "complete"
     assert not Path("runs/tiny-4").exists()
 
 
-def test_a_file_of_the_users_is_never_touched(
+def test_a_folder_that_another_process_holds_is_not_used(refusal_of: RefusalOf) -> None:
+    with held(Path("logs")):
+        assert "another process" in refusal_of(*RUN_COMMAND)
+
+
+USERS_FILES = ["rounds.csv", "models.csv", "report.html", ".rounds.tmp", "notes.txt"]
+
+
+def test_files_of_the_user_are_never_touched(
     run_command: RunCommand, refusal_of: RefusalOf
 ) -> None:
-    """Nor is one in the way replaced, nor a folder of other files or another writer's used."""
-    with held(Path("logs")):
-        assert "another process" in refusal_of(*RUN)
-    play(TINY)
-    names = ("rounds.csv", "models.csv", "report.html", ".rounds.tmp", "notes.txt")
-    for name in names:
+    """Not even one that the manifest was made to list."""
+    play(TINY_SCENARIO)
+    for name in USERS_FILES:
         Path("logs", name).write_text("mine")
-    record = read_manifest("logs")
-    record["files"].append("notes.txt")  # which no run writes
-    Path("logs/manifest.json").write_text(json.dumps(record))
-    assert run_command(*RUN, "--overwrite")[0] == 0
-    assert {Path("logs", name).read_text() for name in names} == {"mine"}
+    manifest = read_manifest("logs")
+    manifest["files"].append("notes.txt")  # which no run writes
+    Path("logs/manifest.json").write_text(json.dumps(manifest))
+    assert run_command(*RUN_COMMAND, "--overwrite").status == 0
+    assert {Path("logs", name).read_text() for name in USERS_FILES} == {"mine"}
     assert "report.html" in refusal_of("report", "logs")
+
+
+def test_a_file_of_the_user_in_the_place_of_a_table_is_not_replaced(refusal_of: RefusalOf) -> None:
+    play(TINY_SCENARIO)
     Path("logs/models.parquet").write_text("mine")
-    assert "models.parquet" in refusal_of(*RUN, "--overwrite")
+    assert "models.parquet" in refusal_of(*RUN_COMMAND, "--overwrite")
+
+
+def test_a_folder_of_other_files_is_not_used(refusal_of: RefusalOf) -> None:
     Path("photos/.partial").mkdir(parents=True)
     Path("photos/.partial/holiday.parquet").write_bytes(b"mine")
     assert "other files" in refusal_of("run", "tiny.toml", "--out", "photos")
@@ -495,65 +601,83 @@ def test_a_file_of_the_users_is_never_touched(
 
 @pytest.mark.parametrize("name", [".partial", "rounds.parquet", ".rounds.parquet.tmp", ".lock"])
 def test_links_are_not_followed(refusal_of: RefusalOf, name: str) -> None:
-    play(TINY)
+    play(TINY_SCENARIO)
     Path("mine").mkdir()
     Path("mine/run").write_text("mine")
+    target = Path("mine") if name == ".partial" else Path("mine/run")
     Path("logs", name).unlink(missing_ok=True)
-    Path("logs", name).symlink_to(Path("mine").absolute() / ("" if name == ".partial" else "run"))
-    for how in ("--overwrite", "--resume"):
-        assert name in refusal_of(*RUN, how)
+    Path("logs", name).symlink_to(target.absolute())
+    for option in ("--overwrite", "--resume"):
+        assert name in refusal_of(*RUN_COMMAND, option)
 
 
-def test_a_study_with_what_is_a_strangers_is_not_replaced(
-    run_command: RunCommand, refusal_of: RefusalOf
+@pytest.mark.parametrize("name", ["runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"])
+def test_a_study_with_a_file_of_the_user_among_its_own_is_not_replaced(
+    run_command: RunCommand, refusal_of: RefusalOf, name: str
 ) -> None:
-    """Neither a file among its own, nor a link in the place of one."""
-    assert run_command(*STUDY)[0] == 0
-    for name in ("runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"):
-        place = Path("logs", name)
-        made = not place.parent.exists()
-        place.parent.mkdir(exist_ok=True)
-        place.write_text("mine")
-        assert place.parent.name in refusal_of(*STUDY, "--overwrite")
-        place.unlink()
-        if made:
-            place.parent.rmdir()
-    for name in ("runs", ".drafts", "runs/run=0000", "value.parquet"):
-        place, elsewhere = Path("logs", name), Path("elsewhere")
-        there = place.exists()
-        place.rename(elsewhere) if there else elsewhere.mkdir()
-        place.symlink_to(elsewhere.absolute())
-        assert place.name in refusal_of(*STUDY, "--overwrite")
-        place.unlink()
-        elsewhere.rename(place) if there else elsewhere.rmdir()
+    assert run_command(*STUDY_COMMAND).status == 0
+    file = Path("logs", name)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    assert file.parent.name in refusal_of(*STUDY_COMMAND, "--overwrite")
+
+
+@pytest.mark.parametrize("name", ["runs", ".drafts", "runs/run=0000", "value.parquet"])
+def test_a_study_with_a_link_in_the_place_of_its_own_is_not_replaced(
+    run_command: RunCommand, refusal_of: RefusalOf, name: str
+) -> None:
+    assert run_command(*STUDY_COMMAND).status == 0
+    place = Path("logs", name)
+    elsewhere = Path("elsewhere")
+    if place.exists():
+        place.rename(elsewhere)
+    else:
+        elsewhere.mkdir()
+    place.symlink_to(elsewhere.absolute())
+    assert place.name in refusal_of(*STUDY_COMMAND, "--overwrite")
 
 
 @pytest.mark.parametrize("name", ["photo.jpg", "rounds-x.arrow", "a/b", "rounds-000000.arrow/b"])
 def test_a_strange_file_among_the_parts_is_refused(refusal_of: RefusalOf, name: str) -> None:
-    stopped(TINY, 9)
-    place = Path("logs/.partial", name)
-    if place.parent.is_file():
-        place.parent.unlink()
-    place.parent.mkdir(exist_ok=True)
-    place.write_text("mine")
-    for how in ("--resume", "--overwrite"):
-        assert name.partition("/")[0] in refusal_of(*RUN, how)
+    play_until(TINY_SCENARIO, 9)
+    file = Path("logs/.partial", name)
+    if file.parent.is_file():
+        file.parent.unlink()
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    for option in ("--resume", "--overwrite"):
+        assert name.partition("/")[0] in refusal_of(*RUN_COMMAND, option)
 
 
-MANIFESTS = ["[" * 100_000, "", "[]", "{}", '{"config": 1, "status": [], "scenario": {}}', "\xff"]
+STRANGE_RECORDS = {
+    "deep lists": "[" * 100_000,
+    "nothing": "",
+    "a list": "[]",
+    "an empty table": "{}",
+    "other types": '{"config": 1, "status": [], "scenario": {}}',
+    "no text": "\xff",
+}
+every_strange_record = pytest.mark.parametrize(
+    "text", STRANGE_RECORDS.values(), ids=STRANGE_RECORDS
+)
 
 
-def test_a_strange_record_is_refused(refusal_of: RefusalOf) -> None:
-    stopped(TINY, 9)
+@every_strange_record
+def test_a_run_with_a_strange_manifest_is_refused(refusal_of: RefusalOf, text: str) -> None:
+    play_until(TINY_SCENARIO, 9)
     for file in Path("logs").glob("*.parquet"):  # which a kill does not leave
         file.unlink()
-    Path("runs-of-a-study").mkdir()
-    for text in MANIFESTS:
-        Path("logs/manifest.json").write_text(text, encoding="latin-1")
-        refusal_of(*RUN)
-        for words in ((*RUN, "--resume"), ("report", "logs")):
-            assert "manifest.json" in refusal_of(*words), text
-        Path("runs-of-a-study/study.json").write_text(text, encoding="latin-1")
-        words = ("study", "sweep.toml", "--out", "runs-of-a-study")
-        for refusing in (words, (*words, "--overwrite"), ("report", "runs-of-a-study")):
-            refusal_of(*refusing)
+    Path("logs/manifest.json").write_text(text, encoding="latin-1")
+    refusal_of(*RUN_COMMAND)
+    assert "manifest.json" in refusal_of(*RUN_COMMAND, "--resume")
+    assert "manifest.json" in refusal_of("report", "logs")
+
+
+@every_strange_record
+def test_a_study_with_a_strange_record_is_refused(refusal_of: RefusalOf, text: str) -> None:
+    Path("study").mkdir()
+    Path("study/study.json").write_text(text, encoding="latin-1")
+    words = ("study", "sweep.toml", "--out", "study")
+    refusal_of(*words)
+    refusal_of(*words, "--overwrite")
+    refusal_of("report", "study")
