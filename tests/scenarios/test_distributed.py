@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,52 +45,57 @@ from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.directory import Failure
 
 
-def world(
-    name: str, rounds: int, cohorts: list[TomlTable], *, outcomes: int = 2, **more: Any
+def scenario_table(
+    name: str,
+    rounds: int,
+    cohorts: list[TomlTable],
+    *,
+    adversary: str = "switching",
+    **keys: Any,
 ) -> TomlTable:
-    """Return a scenario; ``adversary`` is "switching" by default."""
-    chooses = {"kind": more.pop("adversary", "switching"), "outcomes": outcomes}
-    world = {"name": name, "rounds": rounds, "seed": 5, "cohort": cohorts, "adversary": chooses}
-    return world | more
+    """Return a scenario with two outcomes."""
+    table: TomlTable = {"name": name, "rounds": rounds, "seed": 5, "cohort": cohorts}
+    return table | {"adversary": {"kind": adversary, "outcomes": 2}} | keys
 
 
-def rhos(*choices: float) -> TomlTable:
+def rho_choices(*choices: float) -> TomlTable:
+    """Return parameters of CES losses that are drawn from a few."""
     return {"rho": {"choices": list(choices)}}
 
 
 QUANTAL: TomlTable = {"response": "quantal", "eta": 8.0}
-SURELY: TomlTable = {
+CERTAINTY_EQUIVALENT: TomlTable = {
     "response": "certainty-equivalent",
     "parameters": {"p": {"choices": [2.0, 3.0]}},
 }
-FULL = ["external", "swap", "decision_swap"]
-BRIEF: TomlTable = {"seed": 8, "log_agents": 20, "windows": {"every": 40}}
-PANEL: TomlTable = {"forecaster": {"models": ["panel"]}}
-EVERY: TomlTable = {"windows": {"every": 40}}
+REGRETS = ["external", "swap", "decision_swap"]
+BRIEF_LOGS: TomlTable = {"seed": 8, "log_agents": 20, "windows": {"every": 40}}
+WITH_MODELS: TomlTable = {"forecaster": {"models": ["panel"]}}
+WITH_WINDOWS: TomlTable = {"windows": {"every": 40}}
 
-PLAIN = world(
+PLAIN = scenario_table(
     "plain",
     150,
-    [cohort_table("farmers", 12, 3, measures=FULL)],
+    [cohort_table("farmers", 12, 3, measures=REGRETS)],
     adversary="drifting",
     forecaster={"kind": "running-mean"},
 )
 MANY_RULES = [
-    cohort_table("farmers", 7, ["wheat", "maize", "oats"], "ces", parameters=rhos(0.5, 0.8))
-    | {"measures": [*FULL, "omniprediction", "contextual_swap"]},
+    cohort_table("farmers", 7, ["wheat", "maize", "oats"], "ces", parameters=rho_choices(0.5, 0.8))
+    | {"measures": [*REGRETS, "omniprediction", "contextual_swap"]},
     cohort_table("naive", 11, **QUANTAL),
     cohort_table("alone", 1),
     cohort_table("drawing", 9, 3, response="private"),
 ]
-MIXED = world("mixed", 90, MANY_RULES, **EVERY)
+MIXED = scenario_table("mixed", 90, MANY_RULES, **WITH_WINDOWS)
 SAMPLED = ["rounds=90", "log_agents=6", "windows={starts=[0, 30, 70]}", "forecaster.intervals=true"]
 ASKED = PLAIN | {  # in every round, by the market and by an adversary that is told
     "adversary": {"kind": "cma", "rows": 3, "length": 5, "outcomes": 2},
     "market": {"feedback": "same-round"},
-    "cohort": [cohort_table("farmers", 12, 3, measures=FULL, **QUANTAL)],
+    "cohort": [cohort_table("farmers", 12, 3, measures=REGRETS, **QUANTAL)],
 }
-COMPARED = MIXED | PANEL | {"name": "compared", "seed": 6}
-COUNTED = world(
+COMPARED = MIXED | WITH_MODELS | {"name": "compared", "seed": 6}
+COUNTED = scenario_table(
     "counted",
     90,
     [
@@ -98,83 +103,106 @@ COUNTED = world(
         cohort_table("listed", 13, 3, "ces", parameters={"rho": [0.3, 0.9]}),
         cohort_table("sure", 700, 3, types=4, multiplicity=True),
     ],
-    **BRIEF,
+    **BRIEF_LOGS,
 )
-LED = COUNTED | PANEL | {"name": "led"}
-LEARNING = world(
+LED = COUNTED | WITH_MODELS | {"name": "led"}
+LEARNING = scenario_table(
     "learning",
     90,
     [cohort_table("listeners", 5)]
     + [
-        cohort_table(rule, 10, 3, "ces", types=3, response=rule, parameters=rhos(0.5, 0.8, 1.0))
-        | {"measures": FULL[:2], "settings": {"eta": 40.0} if "quantal" in rule else {}}
+        cohort_table(
+            rule, 10, 3, "ces", types=3, response=rule, parameters=rho_choices(0.5, 0.8, 1.0)
+        )
+        | {"measures": REGRETS[:2], "settings": {"eta": 40.0} if "quantal" in rule else {}}
         for rule in built_in_names(register.learner)
     ],
-    **BRIEF,
+    **BRIEF_LOGS,
 )
-MOVING = world(
+MOVING = scenario_table(
     "moving",
     110,
     [
-        cohort_table("always", 7, measures=[*FULL, "exploitability"]),
+        cohort_table("always", 7, measures=[*REGRETS, "exploitability"]),
         cohort_table("late", 9, enters=30, exits=90, gamma=0.2),
         cohort_table("passing", 14, 3, entry_rate=0.02, exit_rate=0.05),
         cohort_table("unsure", 6, 3, enters=50, **QUANTAL),
         cohort_table("doubtful", 9, 3, enters=20, entry_rate=0.03, exit_rate=0.2, **QUANTAL),
         cohort_table("drawing", 8, entry_rate=0.02, exit_rate=0.1, response="private"),
-        cohort_table("learners", 6, 3, enters=15, exits=100, response="exp3", measures=FULL[:2]),
+        cohort_table("learners", 6, 3, enters=15, exits=100, response="exp3", measures=REGRETS[:2]),
     ],
-    **BRIEF,
+    **BRIEF_LOGS,
 )
 NETWORK = {"graph": "small-world", "neighbours": 2, "rewiring": 0.3, "subscribers": [1, 9, 10]}
-SURE = cohort_table("sure", 12, 2, "lp-target", **SURELY)
+SURE = cohort_table("sure", 12, 2, "lp-target", **CERTAINTY_EQUIVALENT)
 HEARSAY = MIXED | {"name": "hearsay", "network": NETWORK, "cohort": [*MANY_RULES, SURE]}
-AT_ONCE, UP_THEN_DOWN = "market.feedback=same-round", "adversary.kind=up-then-down"
+SAME_ROUND = "market.feedback=same-round"
+UP_THEN_DOWN = "adversary.kind=up-then-down"
 PAID = "adversary.weights=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
-@pytest.fixture(autouse=True)
-def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_small_chunks_and_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fill a chunk of the logs, ask and keep checkpoints of shares every few rounds."""
-    if "crashes" in request.keywords:  # other processes do not
-        return
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 32)
     monkeypatch.setattr(distributed, "BLOCK", 12)
     monkeypatch.setattr(distributed, "AT_ONCE", 30)
     monkeypatch.setattr(distributed, "SELDOM", 0.0)
 
 
-class Here:
+@pytest.fixture(autouse=True)
+def small_chunks_and_shares(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set small chunks where all is played in this process."""
+    if "crashes" not in request.keywords:
+        set_small_chunks_and_shares(monkeypatch)
+
+
+class LocalCrew:
     """A crew in this process, some of whose workers die: before a task is done, or after it."""
 
     def __init__(self, seed: int = 0, deaths: int = 0) -> None:
-        self._rng, self.deaths = stream(seed, "deaths"), deaths
-        self._given: list[Task] = []
+        self.deaths = deaths
+        self._rng = stream(seed, "deaths")
+        self._tasks: list[Task] = []
 
     def give(self, task: Task) -> None:
-        self._given.append(task)
+        """Take a task."""
+        self._tasks.append(task)
 
     def hear(self) -> tuple[int, Answer | Failure | None]:
         """Do what was given first; a worker that dies leaves nothing but its checkpoints."""
-        task = self._given.pop(0)
-        dies, late = self.deaths > 0 and self._rng.random() < 0.4, self._rng.random() < 0.5
-        answer = attempt(task) if late or not dies else None
-        if dies:
-            self.deaths -= 1
-            HERE.pop((task.recipe.run, task.recipe.place), None)
-        return task.recipe.place, None if dies else answer
+        task = self._tasks.pop(0)
+        place = task.recipe.place
+        dies = self.deaths > 0 and self._rng.random() < 0.4
+        dies_late = self._rng.random() < 0.5
+        if not dies:
+            return place, attempt(task)
+        if dies_late:
+            attempt(task)
+        self.deaths -= 1
+        HERE.pop((task.recipe.run, place), None)
+        return place, None
 
     def close(self) -> None:
         """Hold nothing."""
 
 
-def shared(
-    text: TomlTable | str, out: Path, shares: int, *keys: str, crew: Any = None, **options: Any
+def run_shared_out(
+    source: TomlTable | str,
+    out: Path,
+    shares: int,
+    *keys: str,
+    crew: Any = None,
+    **options: Any,
 ) -> list[str]:
     """Share a run out; return what is said of it."""
-    loaded, given, said = read_scenario(text, *keys), Options(out, **options), list[str]()
-    run(loaded, given, player=Conductor(loaded, crew or Here(), given, shares, warn=said.append))
-    return said
+    scenario = read_scenario(source, *keys)
+    run_options = Options(out, **options)
+    warnings: list[str] = []
+    conductor = Conductor(scenario, crew or LocalCrew(), run_options, shares, warn=warnings.append)
+    run(scenario, run_options, player=conductor)
+    return warnings
 
 
 @pytest.mark.parametrize(
@@ -182,30 +210,35 @@ def shared(
     [
         (MIXED, [], 3),
         (PLAIN, [], 30),  # more than there are agents
-        *[(text, [], 2) for text in (COMPARED, HEARSAY, "keys/certainty")],
-        *[(text, [], 5) for text in (COUNTED, MOVING)],
+        (COMPARED, [], 2),
+        (HEARSAY, [], 2),
+        ("keys/certainty", [], 2),
+        (COUNTED, [], 5),
+        (MOVING, [], 5),
         ("keys/windows", SAMPLED, 2),
         ("keys/cover-cluster", ["cohort.linear.count=1300", "rounds=60"], 5),
         (LEARNING, [], 3),
         # asked in every round
-        (MIXED, [AT_ONCE, "rounds=50"], 3),
+        (MIXED, [SAME_ROUND, "rounds=50"], 3),
         (PLAIN, ["market.feedback=lagged", "rounds=50"], 2),
         (PLAIN, [UP_THEN_DOWN, PAID, "rounds=50"], 3),
-        (COMPARED, [AT_ONCE, "rounds=40"], 2),
+        (COMPARED, [SAME_ROUND, "rounds=40"], 2),
         (LED, [UP_THEN_DOWN, PAID, "rounds=40"], 3),
-        (COUNTED, [AT_ONCE, "rounds=40"], 2),
-        (LEARNING, [AT_ONCE, "rounds=40"], 3),
-        (MOVING, [AT_ONCE], 2),
-        (HEARSAY, [AT_ONCE, "rounds=40"], 3),
-        *[(ASKED, [], of) for of in (1, 2)],
-        *[(name, ["rounds=40"], 2) for name in ("oligopoly", "bank-run")],
+        (COUNTED, [SAME_ROUND, "rounds=40"], 2),
+        (LEARNING, [SAME_ROUND, "rounds=40"], 3),
+        (MOVING, [SAME_ROUND], 2),
+        (HEARSAY, [SAME_ROUND, "rounds=40"], 3),
+        (ASKED, [], 1),
+        (ASKED, [], 2),
+        ("oligopoly", ["rounds=40"], 2),
+        ("bank-run", ["rounds=40"], 2),
     ],
-    ids=lambda given: given["name"] if isinstance(given, dict) else None,
+    ids=lambda value: value["name"] if isinstance(value, dict) else None,
 )
 def test_shares_give_the_bytes_of_the_whole(
     text: TomlTable | str, keys: list[str], shares: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
-    shared(text, tmp_path / "logs", shares, *keys, log_every=7)
+    run_shared_out(text, tmp_path / "logs", shares, *keys, log_every=7)
     assert_same_run(tmp_path / "logs", finished_run(text, *keys, log_every=7))
 
 
@@ -215,15 +248,20 @@ def test_shares_give_the_bytes_of_the_whole(
 @pytest.mark.parametrize(
     ("text", "seed"),
     [
-        *[(PLAIN, 0), (ASKED, 4), (COMPARED, 6), (COUNTED, 6), (LEARNING, 7)],
-        *[(MOVING, 10), (HEARSAY, 10)],
+        (PLAIN, 0),
+        (ASKED, 4),
+        (COMPARED, 6),
+        (COUNTED, 6),
+        (LEARNING, 7),
+        (MOVING, 10),
+        (HEARSAY, 10),
     ],
 )
 def test_the_dead_are_replaced(
     text: TomlTable, seed: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
-    crew = Here(seed, deaths=6)
-    shared(text, tmp_path / "logs", 3, crew=crew)
+    crew = LocalCrew(seed, deaths=6)
+    run_shared_out(text, tmp_path / "logs", 3, crew=crew)
     assert crew.deaths == 0
     assert_same_run(tmp_path / "logs", finished_run(text))
 
@@ -231,15 +269,18 @@ def test_the_dead_are_replaced(
 # The conductor stops.
 
 
-def stopped(text: TomlTable, out: Path, at: int) -> None:
-    loaded, options = read_scenario(text), Options(out)
+def run_until_interrupted(text: TomlTable, out: Path, at: int) -> None:
+    """Share a run out to two, and press Ctrl-C once so many rounds are played."""
+    scenario = read_scenario(text)
+    options = Options(out)
 
-    def press(played: int) -> None:
+    def interrupt(played: int) -> None:
         if played >= at:
             signal.raise_signal(signal.SIGINT)
 
+    conductor = Conductor(scenario, LocalCrew(), options, 2)
     with pytest.raises(KeyboardInterrupt):
-        run(loaded, options, player=Conductor(loaded, Here(), options, 2), progress=press)
+        run(scenario, options, player=conductor, progress=interrupt)
 
 
 @pytest.mark.parametrize(
@@ -248,29 +289,34 @@ def stopped(text: TomlTable, out: Path, at: int) -> None:
 def test_ctrl_c_leaves_a_run_that_goes_on(
     text: TomlTable, at: int, shares: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
+    """With as many shares as before, or others."""
     out = tmp_path / "logs"
-    stopped(text, out, at=at)
-    played = len(pd.read_parquet(out / "rounds.parquet"))
+    run_until_interrupted(text, out, at=at)
+    n_played = len(pd.read_parquet(out / "rounds.parquet"))
     assert run_status(out) == "interrupted"
-    assert at <= played < read_scenario(text).peopled.rounds
+    assert at <= n_played < read_scenario(text).peopled.rounds
     agents = pd.read_parquet(out / "agents.parquet")
-    alone = read_scenario(text).build()
-    alone.run(played)
-    pd.testing.assert_frame_equal(agents, alone.agents_frame(), check_exact=True)
-    shared(text, out, shares, resume=True)  # with as many shares as before, or others
+    model = read_scenario(text).build()
+    model.run(n_played)
+    pd.testing.assert_frame_equal(agents, model.agents_frame(), check_exact=True)
+    run_shared_out(text, out, shares, resume=True)
     assert_same_run(out, finished_run(text))
+
+
+def test_a_run_in_shares_is_not_continued_on_one_machine(tmp_path: Path) -> None:
+    run_until_interrupted(PLAIN, tmp_path / "logs", at=70)
+    with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
+        run(read_scenario(PLAIN), Options(tmp_path / "logs", resume=True))
 
 
 def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     out = tmp_path / "logs"
-    stopped(PLAIN, out, at=70)
-    with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
-        run(read_scenario(PLAIN), Options(out, resume=True))
+    run_until_interrupted(PLAIN, out, at=70)
     record = out / ".partial" / "record.jsonl"
     record.write_bytes(record.read_bytes().replace(b"0.1", b"0.2", 1))
     with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
-        shared(PLAIN, out, 2, resume=True)
-    shared(PLAIN, tmp_path / "again", 2)
+        run_shared_out(PLAIN, out, 2, resume=True)
+    run_shared_out(PLAIN, tmp_path / "again", 2)
     assert run_status(tmp_path / "again") == "complete"
 
 
@@ -279,78 +325,106 @@ def test_a_run_on_one_machine_is_not_continued_in_shares(tmp_path: Path) -> None
     with pytest.raises(KeyboardInterrupt):
         run_to_folder(read_scenario(PLAIN), out, stop=70)
     with pytest.raises(UserError, match=r"was begun without --workers or --scheduler; drop them"):
-        shared(PLAIN, out, 2, resume=True)
+        run_shared_out(PLAIN, out, 2, resume=True)
 
 
-def strange(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a checkpoint without a part, with strange parts, and as it is."""
-    yield {name: part for name, part in tree.items() if name != "players"}
-    yield tree | {"players": 7}
-    yield mapped(tree, lambda array: array[..., None])
-    yield mapped(tree, lambda array: array.astype("U9"))
-    yield mapped(tree, lambda array: array[:1])
-    yield tree
-
-
-def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
+def with_changed_arrays(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a tree with each of its arrays changed, but for single numbers."""
     if isinstance(tree, dict):
-        return {key: mapped(value, change) for key, value in tree.items()}
-    return change(tree) if isinstance(tree, np.ndarray) and tree.ndim else tree
+        return {key: with_changed_arrays(value, change) for key, value in tree.items()}
+    is_array = isinstance(tree, np.ndarray) and tree.ndim > 0
+    return change(tree) if is_array else tree
 
 
-def test_strange_checkpoints_are_passed_over(tmp_path: Path, finished_run: FinishedRun) -> None:
-    out = tmp_path / "logs"
-    stopped(PLAIN, out, at=70)
-    stopped(PLAIN, tmp_path / "later", at=100)
-    file = Path(".partial", "shard-2-0.npz")
-    ahead = checkpoint.load(tmp_path / "later" / file)
-    for number, tree in enumerate([ahead, *strange(checkpoint.load(out / file)), None]):
-        again = shutil.copytree(out, tmp_path / f"{number}")
-        if tree is None:  # it is cut
-            (again / file).write_bytes((out / file).read_bytes()[:100])
-        else:
-            checkpoint.save(again / file, tree)
-        shared(PLAIN, again, 2, resume=True)
-        assert_same_run(again, finished_run(PLAIN))
+CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "without a part": lambda tree: {name: tree[name] for name in tree if name != "players"},
+    "a strange part": lambda tree: tree | {"players": 7},
+    "more axes": lambda tree: with_changed_arrays(tree, lambda array: array[..., None]),
+    "words": lambda tree: with_changed_arrays(tree, lambda array: array.astype("U9")),
+    "fewer rows": lambda tree: with_changed_arrays(tree, lambda array: array[:1]),
+    "as it is": lambda tree: tree,
+}
+SHARE_CHECKPOINT = Path(".partial", "shard-2-0.npz")
+
+
+@pytest.fixture(scope="module")
+def interrupted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run in two shares that was interrupted, and that no test changes."""
+    folder = tmp_path_factory.mktemp("interrupted") / "logs"
+    with pytest.MonkeyPatch.context() as patch:
+        set_small_chunks_and_shares(patch)
+        run_until_interrupted(PLAIN, folder, at=70)
+    return folder
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_strange_checkpoint_of_a_share_is_passed_over(
+    name: str, interrupted_run: Path, tmp_path: Path, finished_run: FinishedRun
+) -> None:
+    out = shutil.copytree(interrupted_run, tmp_path / "logs")
+    tree = checkpoint.load(out / SHARE_CHECKPOINT)
+    checkpoint.save(out / SHARE_CHECKPOINT, CHANGES[name](tree))
+    run_shared_out(PLAIN, out, 2, resume=True)
+    assert_same_run(out, finished_run(PLAIN))
+
+
+def test_a_checkpoint_of_a_share_that_is_ahead_is_passed_over(
+    interrupted_run: Path, tmp_path: Path, finished_run: FinishedRun
+) -> None:
+    run_until_interrupted(PLAIN, tmp_path / "later", at=100)
+    out = shutil.copytree(interrupted_run, tmp_path / "logs")
+    shutil.copy(tmp_path / "later" / SHARE_CHECKPOINT, out / SHARE_CHECKPOINT)
+    run_shared_out(PLAIN, out, 2, resume=True)
+    assert_same_run(out, finished_run(PLAIN))
+
+
+def test_a_torn_checkpoint_of_a_share_is_passed_over(
+    interrupted_run: Path, tmp_path: Path, finished_run: FinishedRun
+) -> None:
+    out = shutil.copytree(interrupted_run, tmp_path / "logs")
+    (out / SHARE_CHECKPOINT).write_bytes((out / SHARE_CHECKPOINT).read_bytes()[:100])
+    run_shared_out(PLAIN, out, 2, resume=True)
+    assert_same_run(out, finished_run(PLAIN))
 
 
 # What is played in one place.
 
-BESIDE = PLAIN | {"cohort": [*PLAIN["cohort"], cohort_table("own", 4, response="watchful")]}
+WITH_OWN_AGENTS = PLAIN | {
+    "cohort": [*PLAIN["cohort"], cohort_table("own", 4, response="watchful")]
+}
 
 
 class Watchful(ScriptedAgent):
-    """Looks at the regret of an agent."""
+    """Looks at the regret of an agent, by default at its own."""
 
-    whose = 0  # 0: its own
+    watched_agent: int | None = None
 
     def act(self, forecast: Any, context: Any) -> int:
-        regret = self.model.view(self.whose or self.number).swap_regret
+        regret = self.model.view(self.watched_agent or self.number).swap_regret
         return int(not regret > 0.01)
 
 
-@pytest.mark.parametrize("keys", [[], [AT_ONCE]])
-def test_ones_own_agents_play_beside_who_is_shared_out(keys: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", [[], [SAME_ROUND]])
+def test_one_s_own_agents_play_beside_who_is_shared_out(keys: list[str], tmp_path: Path) -> None:
     register.agent("watchful")(Watchful)
-    run(read_scenario(BESIDE, *keys), Options(tmp_path / "alone"))
-    (line,) = shared(BESIDE, tmp_path / "shared", 3, *keys)
+    run(read_scenario(WITH_OWN_AGENTS, *keys), Options(tmp_path / "alone"))
+    (line,) = run_shared_out(WITH_OWN_AGENTS, tmp_path / "shared", 3, *keys)
     assert_same_run(tmp_path / "shared", tmp_path / "alone")
-    says = "cohort.own: response 'watchful' does not answer agent by agent; played"
-    assert line.startswith(says)
+    assert line.startswith("cohort.own: response 'watchful' does not answer agent by agent; played")
 
 
 def test_nobody_sees_what_agents_do_who_are_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register.agent("watchful")(Watchful)
-    monkeypatch.setattr(Watchful, "whose", 1)
-    says = r"round 0: Watchful.act: cohort\.farmers is played by workers, .*; run without --work"
-    with pytest.raises(UserError, match=says):
-        shared(BESIDE, tmp_path / "logs", 2)
+    monkeypatch.setattr(Watchful, "watched_agent", 1)
+    refusal = r"round 0: Watchful.act: cohort\.farmers is played by workers, .*; run without --work"
+    with pytest.raises(UserError, match=refusal):
+        run_shared_out(WITH_OWN_AGENTS, tmp_path / "logs", 2)
 
 
 @pytest.mark.parametrize(
-    ("keys", "says"),
+    ("keys", "beginning"),
     [
         (["market.kind=portfolio", "rounds=10"], "market: Portfolio clears agent by agent; played"),
         (["cohort.farmers.response=ensemble", "rounds=50"], "cohort.farmers: response 'ensemble'"),
@@ -361,10 +435,10 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(
     ],
 )
 def test_what_cannot_be_shared_out_is_played_here_and_said(
-    keys: list[str], says: str, tmp_path: Path, finished_run: FinishedRun
+    keys: list[str], beginning: str, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
-    (line,) = shared(PLAIN, tmp_path / "logs", 2, *keys)
-    assert line.startswith(says)
+    (line,) = run_shared_out(PLAIN, tmp_path / "logs", 2, *keys)
+    assert line.startswith(beginning)
     assert_same_run(tmp_path / "logs", finished_run(PLAIN, *keys))
 
 
@@ -375,47 +449,57 @@ def no_weather(x: Any) -> int:
 def test_a_fault_in_a_share_is_one_line(tmp_path: Path) -> None:
     register.policy("odd")(no_weather)
     with pytest.raises(UserError, match=r"share 1 of 2: .*no_weather.*RuntimeError: no weather"):
-        shared(PLAIN, tmp_path / "logs", 2, 'cohort.farmers.policies=["odd"]')
+        run_shared_out(PLAIN, tmp_path / "logs", 2, 'cohort.farmers.policies=["odd"]')
     assert not (tmp_path / "logs").exists()
 
 
 # The same in processes of a Dask cluster, who are killed: workers, scheduler, conductor.
 
 
-class Mortal(DaskCrew):
+class MortalCrew(DaskCrew):
     """Processes of which so many are killed, some answers apart, while they have work to do."""
 
     def __init__(self, cluster: Cluster, deaths: int, every: int) -> None:
         super().__init__(cluster)
-        self.deaths, self._every, self._answers, self._next = deaths, every, 0, 1
+        self.deaths = deaths
+        self._answers_between = every
+        self._answers = 0
+        self._answer_of_next_death = 1
         self._rng = stream(deaths, "deaths")
 
     def hear(self) -> tuple[int, Answer | Failure | None]:
         """Kill somebody if it is time, early or late in what it does, and wait for an answer."""
         self._answers += 1
-        if self.deaths and self._answers >= self._next:
-            busy = [task.place for task in self._cluster.pending.values()]
-            home = self._homes.get(busy[int(self._rng.integers(len(busy)))])
-            ask, homes = self._cluster.client.run, [home] * bool(home)
-            time.sleep(self._rng.choice([0.0, 0.02, 0.5]))
-            for pid in ask(os.getpid, workers=homes, on_error="ignore").values():
-                os.kill(pid, signal.SIGKILL)
-                self.deaths -= 1
-                self._next = self._answers + self._every  # at the next answer where it was dead
+        if self.deaths and self._answers >= self._answer_of_next_death:
+            self._kill_a_busy_worker()
         return super().hear()
 
+    def _kill_a_busy_worker(self) -> None:
+        """Kill the worker of a share; where it is dead already, try again at the next answer."""
+        places = [task.place for task in self._cluster.pending.values()]
+        address = self._homes.get(places[int(self._rng.integers(len(places)))])
+        addresses = [] if address is None else [address]
+        time.sleep(self._rng.choice([0.0, 0.02, 0.5]))
+        pids = self._cluster.client.run(os.getpid, workers=addresses, on_error="ignore")
+        for pid in pids.values():
+            os.kill(pid, signal.SIGKILL)
+            self.deaths -= 1
+            self._answer_of_next_death = self._answers + self._answers_between
 
-def with_deaths(
-    text: TomlTable, out: Path, rounds: int, deaths: int, every: int, **more: Any
+
+def run_with_deaths(
+    text: TomlTable, out: Path, rounds: int, deaths: int, every: int, **options: Any
 ) -> None:
-    loaded, options = read_scenario(text, f"rounds={rounds}"), Options(out, **more)
+    """Share a run out to two processes, of which so many are killed."""
+    scenario = read_scenario(text, f"rounds={rounds}")
+    run_options = Options(out, **options)
     with (
         pytest.MonkeyPatch.context() as patch,
         closing(Cluster(2)) as cluster,
-        closing(Mortal(cluster, deaths, every)) as crew,
+        closing(MortalCrew(cluster, deaths, every)) as crew,
     ):
         patch.setattr(distributed, "DEATHS", 100)  # Dask ends some more that are long in starting
-        run(loaded, options, player=Conductor(loaded, crew, options, 2))
+        run(scenario, run_options, player=Conductor(scenario, crew, run_options, 2))
         assert crew.deaths == 0
 
 
@@ -424,10 +508,10 @@ def with_deaths(
     ("text", "rounds", "every"),
     [(PLAIN, 3000, 12), (ASKED, 600, 300), (LEARNING, 2000, 10), (MOVING, 2000, 10)],
 )
-def test_twenty_processes_that_are_killed(
+def test_processes_that_are_killed_are_replaced(
     text: TomlTable, rounds: int, every: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
-    with_deaths(text, tmp_path / "logs", rounds, 5, every)
+    run_with_deaths(text, tmp_path / "logs", rounds, 5, every)
     assert_same_run(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
 
 
@@ -452,7 +536,8 @@ def test_the_shares_of_a_stopped_worker_are_given_to_another(
 ) -> None:
     monkeypatch.setattr(executor, "SILENT", 3.0)
     warnings: list[str] = []
-    scenario, options = read_scenario(text, "rounds=400"), Options(tmp_path / "logs")
+    scenario = read_scenario(text, "rounds=400")
+    options = Options(tmp_path / "logs")
     with (
         closing(Cluster(2, warn=warnings.append)) as cluster,
         closing(StoppingCrew(cluster)) as crew,
@@ -470,7 +555,7 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
 ) -> None:
     (tmp_path / "own.toml").write_text(tomli_w.dumps(text), encoding="utf-8")
     kill_run_after_checkpoint(tmp_path, "own.toml", "--set", f"rounds={rounds}", "--workers", "2")
-    with_deaths(text, tmp_path / "logs", rounds, 1, 10, resume=True)
+    run_with_deaths(text, tmp_path / "logs", rounds, 1, 10, resume=True)
     assert_same_run(tmp_path / "logs", finished_run(text, f"rounds={rounds}"))
 
 
@@ -479,24 +564,25 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(
     tmp_path: Path, finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 64)
-    loaded, out = read_scenario(ASKED, "rounds=100"), tmp_path / "logs"
+    scenario = read_scenario(ASKED, "rounds=100")
+    out = tmp_path / "logs"
 
-    def run_to_folder(address: str, progress: Callable[[int], Any], **more: Any) -> None:
-        options = Options(out, **more)
-        with conductor_of(loaded, options, scheduler=address) as player:
-            run(loaded, options, player=player, progress=progress)
+    def play(address: str, progress: Callable[[int], Any], **keys: Any) -> None:
+        options = Options(out, **keys)
+        with conductor_of(scenario, options, scheduler=address) as player:
+            run(scenario, options, player=player, progress=progress)
 
     with two_worker_cluster() as cluster:
         pid = next(iter(cluster.workers.values())).process.pid
-        left = {20: lambda: os.kill(pid, signal.SIGKILL), 80: cluster.close}
+        strike_at = {20: lambda: os.kill(pid, signal.SIGKILL), 80: cluster.close}
 
         def strike(played: int) -> None:
-            for at in [at for at in left if played >= at]:
-                left.pop(at)()
+            for at in [at for at in strike_at if played >= at]:
+                strike_at.pop(at)()
 
         with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use -"):
-            run_to_folder(cluster.scheduler_address, strike)
+            play(cluster.scheduler_address, strike)
     assert run_status(out) == "interrupted"
-    with two_worker_cluster() as again:
-        run_to_folder(again.scheduler_address, lambda _: None, resume=True)
+    with two_worker_cluster() as other_cluster:
+        play(other_cluster.scheduler_address, lambda _: None, resume=True)
     assert table_bytes(out) == table_bytes(finished_run(ASKED, "rounds=100"))
