@@ -20,133 +20,213 @@ SHOPS = cohort_table("shops", 4, 5, "newsvendor", parameters=COSTS)
 OTHERS = cohort_table("others", 3, 3, "ces", parameters={"rho": {"choices": [0.4, 0.8]}})
 
 
+def play(*cohorts: TomlTable, origin: Path = Path(), seed: int = 2, **keys: Any) -> MarketModel:
+    """Play 60 rounds of a scenario of these cohorts and keys."""
+    raw = {"name": "units", "rounds": ROUNDS, "cohort": [*cohorts]} | keys
+    return play_to_end(read_scenario(raw, origin=origin), seed=seed)
+
+
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder_with_demand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a table of pieces that are asked for."""
     folder = tmp_path_factory.mktemp("traits")
     demand = 100 + 60 * np.sin(np.arange(ROUNDS) / 3)
     pd.DataFrame({"pieces": demand}).to_csv(folder / "shop.csv", index=False)
     return folder
 
 
-def played(*cohorts: TomlTable, origin: Path = Path(), seed: int = 2, **more: Any) -> MarketModel:
-    raw = {"name": "units", "rounds": ROUNDS, "cohort": [*cohorts]} | more
-    return play_to_end(read_scenario(raw, origin=origin), seed=seed)
+def play_demand(folder: Path, *cohorts: TomlTable) -> MarketModel:
+    """Play cohorts against the demand, in pieces from 20 to 180 and euros."""
+    data = {
+        "file": "shop.csv",
+        "outcomes": ["pieces"],
+        "scale": {"pieces": [20.0, 180.0]},
+        "units": {"pieces": "EUR"},
+    }
+    return play(*cohorts, origin=folder, seed=1, data=data)
 
 
-def of_shops(home: Path, *cohorts: TomlTable) -> MarketModel:
-    data = {"file": "shop.csv", "outcomes": ["pieces"], "scale": {"pieces": [20.0, 180.0]}}
-    return played(*cohorts, origin=home, seed=1, data=data | {"units": {"pieces": "EUR"}})
+@pytest.fixture(scope="module")
+def shops_and_others(folder_with_demand: Path) -> MarketModel:
+    """Return the played model of four shops and three agents of another utility."""
+    return play_demand(folder_with_demand, SHOPS, OTHERS)
 
 
-def lost(agents: Any, column: str = "mean_loss") -> Any:
+def in_own_units(agents: Any, column: str = "mean_loss") -> Any:
     """Return a mean loss in the agents' own units."""
     return agents["loss_offset"] + agents["loss_scale"] * agents[column]
 
 
-def test_costs_are_those_of_the_orders_in_the_unit_of_the_data(home: Path) -> None:
-    model = of_shops(home, SHOPS, OTHERS)
-    agents, log = model.agents_frame(), model.regret_frame()
-    pieces = 20 + 160 * model.rounds_frame()["y_0"].to_numpy()
+def test_costs_are_those_of_the_orders_in_the_unit_of_the_data(
+    shops_and_others: MarketModel,
+) -> None:
+    model = shops_and_others
+    log = model.regret_frame()
+    demand = 20 + 160 * model.rounds_frame()["y_0"].to_numpy()
     orders = np.linspace(20, 180, 5)
-    for _, row in agents[:4].iterrows():
-        ordered = orders[log.loc[log["agent"] == row["agent"], "action"]]
-        short, over = np.maximum(pieces - ordered, 0), np.maximum(ordered - pieces, 0)
-        cost = (row["param_underage"] * short + row["param_overage"] * over).mean()
-        assert lost(row) == pytest.approx(cost, rel=1e-9)
+    for _, shop in model.agents_frame()[:4].iterrows():
+        ordered = orders[log.loc[log["agent"] == shop["agent"], "action"]]
+        missing = np.maximum(demand - ordered, 0)
+        left_over = np.maximum(ordered - demand, 0)
+        costs = shop["param_underage"] * missing + shop["param_overage"] * left_over
+        assert in_own_units(shop) == pytest.approx(costs.mean(), rel=1e-9)
+
+
+def test_who_loses_what_the_data_measure_has_their_unit(shops_and_others: MarketModel) -> None:
+    agents = shops_and_others.agents_frame()
     assert agents["unit"].tolist() == ["EUR"] * 4 + [""] * 3
-    names = model.swaps_frame()["action_name"].dropna().unique()
-    assert set(names) <= {f"order {pieces:g}" for pieces in orders}
-    shops = sentences(model.verdict_frame(), agents)
-    assert f"({lost(agents)[:4].mean():.4g} EUR)" in next(iter(shops))
+    first_sentence = next(iter(sentences(shops_and_others.verdict_frame(), agents)))
+    assert f"({in_own_units(agents)[:4].mean():.4g} EUR)" in first_sentence
 
 
-def test_parameters_are_columns_of_those_who_have_them(home: Path) -> None:
-    """Drawn by the seed; a figure has them as coordinates."""
-    agents, again = (of_shops(home, SHOPS, OTHERS).agents_frame() for _ in range(2))
-    traits = agents.filter(like="param_")
-    pd.testing.assert_frame_equal(again.filter(like="param_"), traits)
-    shops, others = traits[:4], traits[4:]
+def test_orders_of_shops_are_named_by_their_pieces(shops_and_others: MarketModel) -> None:
+    names = shops_and_others.swaps_frame()["action_name"].dropna().unique()
+    assert set(names) <= {f"order {pieces:g}" for pieces in np.linspace(20, 180, 5)}
+
+
+def test_parameters_are_columns_of_those_who_have_them(shops_and_others: MarketModel) -> None:
+    traits = shops_and_others.agents_frame().filter(like="param_")
+    shops = traits[:4]
+    others = traits[4:]
     assert shops["param_underage"].between(1, 6).all()
     assert len(shops["param_underage"].unique()) == 4
     assert (shops["param_overage"] == 2.0).all()
     assert set(others["param_rho"]) <= {0.4, 0.8}
     assert shops["param_rho"].isna().all()
     assert others["param_underage"].isna().all()
-    drawn = regret_by_parameter(Run({}, {"agents": agents}))
-    points = [trace for trace in drawn.data if len(trace.x) == 4]
-    np.testing.assert_array_equal(points[0].x, shops["param_underage"])
+
+
+def test_parameters_are_drawn_by_the_seed(
+    shops_and_others: MarketModel, folder_with_demand: Path
+) -> None:
+    repeated = play_demand(folder_with_demand, SHOPS, OTHERS).agents_frame()
+    expected = shops_and_others.agents_frame()
+    pd.testing.assert_frame_equal(repeated.filter(like="param_"), expected.filter(like="param_"))
+
+
+def test_a_figure_draws_regret_by_parameter(shops_and_others: MarketModel) -> None:
+    agents = shops_and_others.agents_frame()
+    figure = regret_by_parameter(Run({}, {"agents": agents}))
+    points_of_shops = [trace for trace in figure.data if len(trace.x) == 4]
+    np.testing.assert_array_equal(points_of_shops[0].x, agents["param_underage"][:4])
 
 
 @pytest.mark.parametrize("multiplicity", [{}, {"multiplicity": True}])
-def test_types_have_the_parameters_of_their_agents(home: Path, multiplicity: TomlTable) -> None:
+def test_types_have_the_parameters_of_their_agents(
+    folder_with_demand: Path, multiplicity: TomlTable
+) -> None:
     """Listed types hand their parameters out; with multiplicity a row is a type."""
-    agents = of_shops(home, SHOPS | {"count": 6, "types": 2} | multiplicity).agents_frame()
-    worst = np.maximum(agents["param_underage"], 2.0) * 160  # of an order as wrong as can be
-    np.testing.assert_allclose(agents["loss_offset"] + agents["loss_scale"], worst)
+    shops = SHOPS | {"count": 6, "types": 2} | multiplicity
+    agents = play_demand(folder_with_demand, shops).agents_frame()
+    worst_cost = np.maximum(agents["param_underage"], 2.0) * 160  # of an order as wrong as can be
+    np.testing.assert_allclose(agents["loss_offset"] + agents["loss_scale"], worst_cost)
 
 
-PRICE = {"kind": "iid", "outcomes": ["price"], "scale": {"price": [10.0, 210.0]}}
-PRICE["units"] = {"price": "EUR"}
+PRICE = {
+    "kind": "iid",
+    "outcomes": ["price"],
+    "scale": {"price": [10.0, 210.0]},
+    "units": {"price": "EUR"},
+}
 COURNOT = {"market": {"kind": "cournot", "intercept": 0.9, "slope": 0.1}}
+COST = 10 + 200 * 0.3  # of a piece, in euros
 
 
-@pytest.mark.parametrize("market", [{}, COURNOT])
-def test_profits_of_firms_are_in_the_unit_of_the_price(market: TomlTable) -> None:
-    """With a market, which reads the utility's own units, as without one."""
+@pytest.fixture(scope="module", params=[{}, COURNOT], ids=["no market", "cournot"])
+def firms(request: pytest.FixtureRequest) -> MarketModel:
+    """Return the played model of three firms, alone or with a market, which reads their units."""
     parameters = {"cost": 0.3, "capacity": [2.0, 3.0]}
-    firms = cohort_table("firms", 3, 5, "firm", parameters=parameters)
-    model = played(firms, adversary=PRICE, **market)
-    agents, log, swaps = model.agents_frame(), model.regret_frame(), model.swaps_frame()
-    price = 10 + 200 * model.rounds_frame()["y_0"].to_numpy()
-    for _, row in agents.iterrows():
-        sold = row["param_capacity"] * np.arange(5) / 4
-        chosen = log.loc[log["agent"] == row["agent"], "action"].to_numpy()
-        profit = (sold[chosen] * (price - 70)).mean()
-        assert -lost(row) == pytest.approx(profit)
-        fixed = max((quantity * (price - 70)).mean() for quantity in sold)
-        assert row["loss_scale"] * row["external_regret"] == pytest.approx(fixed - profit)
-        own = swaps[swaps["agent"] == row["agent"]]
-        assert own["action_name"].tolist() == [f"sell {sold[a]:.6g}" for a in own["action"]]
-    assert set(agents["unit"]) == {"EUR"}
-    assert model.called["firms"][0] == "sell 0"
-    assert model.called["firms"][4] == f"sell {agents['param_capacity'].mean():.6g} (mean)"
+    cohort = cohort_table("firms", 3, 5, "firm", parameters=parameters)
+    return play(cohort, adversary=PRICE, **request.param)
+
+
+def test_profits_and_regrets_of_firms_are_in_the_unit_of_the_price(firms: MarketModel) -> None:
+    log = firms.regret_frame()
+    margin = 10 + 200 * firms.rounds_frame()["y_0"].to_numpy() - COST
+    for _, firm in firms.agents_frame().iterrows():
+        quantities = firm["param_capacity"] * np.arange(5) / 4
+        chosen = log.loc[log["agent"] == firm["agent"], "action"].to_numpy()
+        profit = (quantities[chosen] * margin).mean()
+        assert -in_own_units(firm) == pytest.approx(profit)
+        best_fixed = max((quantity * margin).mean() for quantity in quantities)
+        regret = firm["loss_scale"] * firm["external_regret"]
+        assert regret == pytest.approx(best_fixed - profit)
+    assert set(firms.agents_frame()["unit"]) == {"EUR"}
+
+
+def test_actions_of_firms_are_named_by_what_each_sells(firms: MarketModel) -> None:
+    agents = firms.agents_frame()
+    swaps = firms.swaps_frame()
+    for _, firm in agents.iterrows():
+        quantities = firm["param_capacity"] * np.arange(5) / 4
+        rows = swaps[swaps["agent"] == firm["agent"]]
+        names = [f"sell {quantities[action]:.6g}" for action in rows["action"]]
+        assert rows["action_name"].tolist() == names
+    assert firms.called["firms"][0] == "sell 0"
+    assert firms.called["firms"][4] == f"sell {agents['param_capacity'].mean():.6g} (mean)"
+
+
+def test_the_table_of_regrets_has_the_worst_in_the_unit(firms: MarketModel) -> None:
+    agents = firms.agents_frame()
     worst = (agents["swap_regret"] * agents["loss_scale"]).max()
     assert f"{worst:.4g}" in [row[4] for row in regret_rows(agents)]
 
 
-def held(
-    first: list[float], second: list[float], utility: str, units: Any = None, **parameters: Any
+def play_fund(
+    scale_of_a: list[float],
+    scale_of_b: list[float],
+    utility: str,
+    units: TomlTable | None = None,
+    **parameters: Any,
 ) -> tuple[MarketModel, Any, Array]:
-    """Play one who holds a, or both; return market, row, and gains by the scale of the first."""
-    scale, weights = {"a": first, "b": second}, [[1.0, 0.0], [0.4, 0.6]]
-    adversary = {"kind": "iid", "outcomes": ["a", "b"], "scale": scale, "units": units or {}}
-    funds = cohort_table("funds", 1, 2, utility, parameters=parameters | {"weights": weights})
-    model = played(funds, adversary=adversary)
-    gains = model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
+    """Play a fund that holds a, or both a and b.
+
+    Return the market, the fund's row, and what it gained in each round by the scale of a.
+    """
+    weights = [[1.0, 0.0], [0.4, 0.6]]
+    adversary = {
+        "kind": "iid",
+        "outcomes": ["a", "b"],
+        "scale": {"a": scale_of_a, "b": scale_of_b},
+        "units": units or {},
+    }
+    cohort = cohort_table("funds", 1, 2, utility, parameters=parameters | {"weights": weights})
+    model = play(cohort, adversary=adversary)
+    shares = model.rounds_frame()[["y_0", "y_1"]].to_numpy() @ np.transpose(weights)
     chosen = model.regret_frame()["action"].to_numpy()
-    own = first[0] + (first[1] - first[0]) * gains[np.arange(ROUNDS), chosen]
-    return model, model.agents_frame().iloc[0], own
+    low, high = scale_of_a
+    gains = low + (high - low) * shares[np.arange(ROUNDS), chosen]
+    return model, model.agents_frame().iloc[0], gains
 
 
 def test_utility_of_a_portfolio_is_in_returns() -> None:
-    parameters = {"risk_aversion": 1.5, "reference": 0.5}
-    model, row, own = held([-0.1, 0.1], [-0.1, 0.1], "mean-variance", **parameters)
-    utility = own - 1.5 / 2 / 0.2 * own**2  # variance in returns, about a return of 0
-    assert -lost(row) == pytest.approx(utility.mean())
+    scale = [-0.1, 0.1]
+    model, row, gains = play_fund(scale, scale, "mean-variance", risk_aversion=1.5, reference=0.5)
+    utility = gains - 1.5 / 2 / 0.2 * gains**2  # variance in returns, about a return of 0
+    assert -in_own_units(row) == pytest.approx(utility.mean())
     assert row["unit"] == "return"
     assert model.called["funds"] == ["hold 1 of a", "hold 0.6 of b, 0.4 of a"]
 
 
-@pytest.mark.parametrize("high", [0.3, 0.1])
-def test_a_sum_of_outcomes_is_in_their_unit_where_they_have_one_scale(high: float) -> None:
-    _, row, own = held([-0.1, 0.3], [-0.1, high], "linear", units={"a": "USD", "b": "USD"})
-    same = -lost(row) == pytest.approx(own.mean())
-    assert (row["unit"] == "USD") == (high == 0.3) == same
+DOLLARS = {"a": "USD", "b": "USD"}
+
+
+def test_a_sum_of_outcomes_of_one_scale_is_in_their_unit() -> None:
+    scale = [-0.1, 0.3]
+    _, row, gains = play_fund(scale, scale, "linear", DOLLARS)
+    assert -in_own_units(row) == pytest.approx(gains.mean())
+    assert row["unit"] == "USD"
+
+
+def test_a_sum_of_outcomes_of_two_scales_has_no_unit() -> None:
+    _, row, gains = play_fund([-0.1, 0.3], [-0.1, 0.1], "linear", DOLLARS)
+    assert -in_own_units(row) != pytest.approx(gains.mean())
+    assert row["unit"] != "USD"
 
 
 def test_depositors_wait_or_withdraw() -> None:
     savers = cohort_table("savers", 2, 2, "depositor", parameters={"early": 1.2, "late": 1.5})
-    model = played(savers, adversary={"kind": "iid", "outcomes": 1})
+    model = play(savers, adversary={"kind": "iid", "outcomes": 1})
     assert model.called["savers"] == ["wait", "withdraw"]
     assert set(model.agents_frame()["unit"]) == {"deposits"}
 
@@ -158,8 +238,10 @@ def test_orders_are_named_by_side_units_and_price() -> None:
         cohort_table(side, 2, 4, "orders", response="hedge", parameters=menu | {"side": side})
         for side in ("buy", "sell")
     ]
-    model = played(*cohorts, adversary=PRICE, market=market)
-    assert model.called["buy"] == ["no order", *(f"buy 2 at {p} EUR" for p in (60, 110, 160))]
-    agents, scale = model.agents_frame(), model.game.cohorts[0].loss.unit_scale[0]
-    np.testing.assert_allclose(agents["loss_scale"][:2], 200 * scale)
+    model = play(*cohorts, adversary=PRICE, market=market)
+    names = ["no order", "buy 2 at 60 EUR", "buy 2 at 110 EUR", "buy 2 at 160 EUR"]
+    assert model.called["buy"] == names
+    agents = model.agents_frame()
+    unit_scale = model.game.cohorts[0].loss.unit_scale[0]
+    np.testing.assert_allclose(agents["loss_scale"][:2], 200 * unit_scale)
     assert set(agents["unit"]) == {"EUR"}
