@@ -15,21 +15,21 @@ from regretless.scenarios.config.validation import validated
 from regretless.scenarios.schema import FILES, schema
 from regretless.scenarios.studies import design
 
-BUNDLED = [
+BUNDLED_FOLDERS = [
     ("scenario", CATALOGUE),
     ("scenario", design.CATALOGUE / "scenarios"),  # bases of studies that are in no catalogue
     ("study", design.CATALOGUE),
 ]
 COVER = {"kind": "snap"}
-FEW = {"name": "few", "utility": "linear", "actions": 2, "basis": "linear"}
-SMALL: dict[str, dict[str, Any]] = {
+COHORT = {"name": "few", "utility": "linear", "actions": 2, "basis": "linear"}
+SMALL_FILES: dict[str, dict[str, Any]] = {
     "scenario": {
         "name": "small",
         "rounds": 3,
         "adversary": {"kind": "iid", "outcomes": 2},
         "forecaster": {"reference": "running-mean"},
         "windows": {"every": 2},
-        "cohort": [FEW],
+        "cohort": [COHORT],
     },
     "study": {
         "scenario": "crop-choice",
@@ -42,47 +42,58 @@ SMALL: dict[str, dict[str, Any]] = {
 
 @cache
 def validator(kind: str) -> Draft202012Validator:
+    """Return the validator of a kind of file."""
     return Draft202012Validator(schema(kind))
 
 
-def faults(kind: str, raw: dict[str, Any]) -> list[str]:
-    found = list(validator(kind).iter_errors(raw))
-    for fault in found:
-        found += fault.context  # of the branches of a union, each of its own
-    return [fault.message for fault in found]
+def fault_messages(kind: str, raw: dict[str, Any]) -> list[str]:
+    """Return what a schema says against a file."""
+    faults = list(validator(kind).iter_errors(raw))
+    for fault in faults:
+        faults += fault.context  # of the branches of a union, each of its own
+    return [fault.message for fault in faults]
 
 
-def test_what_is_printed_is_a_schema_and_bundled_files_satisfy_it(run_command: RunCommand) -> None:
-    for kind in FILES:
-        Draft202012Validator.check_schema(schema(kind))
-        answer = run_command("schema", kind)
-        assert (answer.status, json.loads(answer.out)) == (0, schema(kind))
-        assert faults(kind, SMALL[kind]) == []
-    for kind, home in BUNDLED:
-        for path in home.glob("*.toml"):
-            assert faults(kind, read(path)) == [], path
+every_kind = pytest.mark.parametrize("kind", FILES)
+
+
+@every_kind
+def test_what_is_printed_is_a_schema_that_a_small_file_satisfies(
+    kind: str, run_command: RunCommand
+) -> None:
+    Draft202012Validator.check_schema(schema(kind))
+    result = run_command("schema", kind)
+    assert result.status == 0
+    assert json.loads(result.out) == schema(kind)
+    assert fault_messages(kind, SMALL_FILES[kind]) == []
+
+
+@pytest.mark.parametrize(("kind", "folder"), BUNDLED_FOLDERS)
+def test_bundled_files_satisfy_their_schema(kind: str, folder: Path) -> None:
+    for path in folder.glob("*.toml"):
+        assert fault_messages(kind, read(path)) == [], path
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "told"),
+    ("kind", "change", "message"),
     [
         ("scenario", {"rounds": 0}, "0 is less than the minimum of 1"),
         ("scenario", {"rounds": None}, "'rounds' is a required property"),
-        ("scenario", {"cohort": [FEW | {"basis": 3}]}, "3 is not"),
+        ("scenario", {"cohort": [COHORT | {"basis": 3}]}, "3 is not"),
         ("study", {"seeds": 0}, "0 is less than the minimum of 1"),
         ("study", {"list": {"rounds": 3}}, "is not of type 'array'"),
         ("scenario", {"cuont": 3}, "'cuont' was unexpected"),
         ("scenario", {"windows": {"every": 2, "cuont": 3}}, "'cuont' was unexpected"),
-        ("scenario", {"cohort": [FEW | {"cuont": 3}]}, "'cuont' was unexpected"),
+        ("scenario", {"cohort": [COHORT | {"cuont": 3}]}, "'cuont' was unexpected"),
         ("study", {"cuont": 3}, "'cuont' was unexpected"),
     ],
 )
 def test_what_a_file_may_not_say_is_seen_and_a_misspelt_key_is_named(
-    kind: str, change: dict[str, Any], told: str
+    kind: str, change: dict[str, Any], message: str
 ) -> None:
     """Tables whose further keys are parameters of a building block take any key."""
-    raw = {key: value for key, value in (SMALL[kind] | change).items() if value is not None}
-    assert any(told in fault for fault in faults(kind, raw))
+    raw = {key: value for key, value in (SMALL_FILES[kind] | change).items() if value is not None}
+    assert any(message in fault for fault in fault_messages(kind, raw))
 
 
 @pytest.mark.parametrize(
@@ -103,57 +114,73 @@ def test_keys_go_with_the_kind_of_a_table(
     table: str, good: dict[str, Any], bad: dict[str, Any]
 ) -> None:
     """The schema and the reader agree on what a table of a kind may say."""
-    right, wrong = (
-        SMALL["scenario"] | {table: [FEW | own] if table == "cohort" else own}
-        for own in (good, bad)
-    )
-    assert faults("scenario", right) == []
-    assert faults("scenario", wrong)
-    with pytest.raises(UserError, match=r"cohort\.few\." if table == "cohort" else "forecaster"):
+    is_cohort = table == "cohort"
+    right = SMALL_FILES["scenario"] | {table: [COHORT | good] if is_cohort else good}
+    wrong = SMALL_FILES["scenario"] | {table: [COHORT | bad] if is_cohort else bad}
+    assert fault_messages("scenario", right) == []
+    assert fault_messages("scenario", wrong)
+    with pytest.raises(UserError, match=r"cohort\.few\." if is_cohort else "forecaster"):
         validated(wrong, origin=Path())
 
 
-def test_names_are_proposed_and_not_demanded() -> None:
-    own = {"adversary": {"kind": "my-own", "outcomes": 2}, "cohort": [FEW | {"utility": "my-own"}]}
-    assert faults("scenario", SMALL["scenario"] | own) == []
-    offered = schema("scenario")["$defs"]["RuleSpec"]["properties"]["utility"]["anyOf"]
-    assert {"ces", "linear"} <= set(offered[0]["enum"])
+def test_names_of_one_s_own_satisfy_the_schema() -> None:
+    own_parts = {
+        "adversary": {"kind": "my-own", "outcomes": 2},
+        "cohort": [COHORT | {"utility": "my-own"}],
+    }
+    assert fault_messages("scenario", SMALL_FILES["scenario"] | own_parts) == []
 
 
-def test_every_key_has_its_meaning_below_it() -> None:
+def test_built_in_names_are_proposed() -> None:
+    utility = schema("scenario")["$defs"]["RuleSpec"]["properties"]["utility"]
+    proposed = utility["anyOf"][0]["enum"]
+    assert {"ces", "linear"} <= set(proposed)
+
+
+@every_kind
+def test_every_key_has_a_meaning(kind: str) -> None:
     """A key without one would be offered by an editor with no word on what it does."""
-    for kind in FILES:
-        whole = schema(kind)
-        for table in (whole, *whole["$defs"].values()):
-            lacking = [k for k, told in table["properties"].items() if "description" not in told]
-            assert lacking == [], table
-    shown = schema("scenario")["$defs"]["LearnerSpec"]["properties"]["enters"]
-    assert shown["description"] == "The round before which they enter."
+    whole = schema(kind)
+    for table in (whole, *whole["$defs"].values()):
+        for key, node in table["properties"].items():
+            assert "description" in node, key
+
+
+def test_the_meaning_of_a_key_is_the_line_below_it() -> None:
+    node = schema("scenario")["$defs"]["LearnerSpec"]["properties"]["enters"]
+    assert node["description"] == "The round before which they enter."
 
 
 # Names of before: a file is refused that uses one, with the new one, which the page names too.
 
 PAGE = Path(__file__).parents[2] / "docs" / "renamed.md"
-OLD = [(key, old, new) for key in VALUES for old, new in VALUES[key].items()]
+OLD_VALUES = [(key, old, new) for key in VALUES for old, new in VALUES[key].items()]
 
 
-def named(dotted: str, value: Any) -> dict[str, Any]:
+def file_with(dotted_key: str, value: Any) -> dict[str, Any]:
     """Return a file with one key, of its one cohort where it is about cohorts."""
-    own = dotted.replace("cohort.", "cohort.own.")
-    return override({"cohort": [{"name": "own"}]}, [f"{own}={value!r}"])
+    key = dotted_key.replace("cohort.", "cohort.own.")
+    return override({"cohort": [{"name": "own"}]}, [f"{key}={value!r}"])
 
 
-def test_an_old_name_is_refused_with_its_new_name() -> None:
-    cases = [(key, 1, new, f"{key.rpartition('.')[2]} is") for key, new in KEYS.items()]
-    cases += [(key, old, new, f"{key} = '{old}' is") for key, old, new in OLD]
-    for key, value, new, said in cases:
-        with pytest.raises(UserError, match=f"{said} called '{new}' now"):
-            validated(named(key, value), origin=Path())
-        check_values(named(f"{key.rpartition('.')[0]}.{new}".lstrip("."), 1))
+@pytest.mark.parametrize(("key", "new"), KEYS.items())
+def test_an_old_key_is_refused_with_its_new_name(key: str, new: str) -> None:
+    table, _, name = key.rpartition(".")
+    with pytest.raises(UserError, match=f"{name} is called '{new}' now"):
+        validated(file_with(key, 1), origin=Path())
+    check_values(file_with(f"{table}.{new}".lstrip("."), 1))  # which is no old name
 
 
-def test_the_page_names_them_all() -> None:
+@pytest.mark.parametrize(("key", "old", "new"), OLD_VALUES)
+def test_an_old_value_is_refused_with_its_new_name(key: str, old: str, new: str) -> None:
+    with pytest.raises(UserError, match=f"{key} = '{old}' is called '{new}' now"):
+        validated(file_with(key, old), origin=Path())
+    check_values(file_with(key, new))
+
+
+def test_the_page_names_every_old_name_with_its_new_one() -> None:
     pairs = [(old.rpartition(".")[2], new) for old, new in KEYS.items()]
+    pairs += [(old, new) for _, old, new in OLD_VALUES]
     rows = [line.split("|")[1:3] for line in PAGE.read_text().splitlines() if "|" in line]
-    for old, new in [*pairs, *(names for _, *names in OLD)]:
-        assert any(f"`{old}`" in before and f"`{new}`" in after for before, after in rows)
+    for old, new in pairs:
+        assert any(f"`{old}`" in before and f"`{new}`" in after for before, after in rows), old
