@@ -3,124 +3,151 @@
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).parent.parent
-ROOMS = {  # what each may import
+PROJECT_FOLDER = Path(__file__).parent.parent
+MAY_IMPORT = {
     "market": {"market"},
     "forecaster": {"market", "forecaster"},
     "agents": {"market", "agents"},
     "scenarios": {"market", "forecaster", "agents", "scenarios"},
 }
-# without links the rooms lie above
-HOUSE = next(home for home in (HOME / "regretless", HOME) if (home / "market").is_dir())
-PATHS = {  # by dotted name, without ``regretless``
-    ".".join(path.relative_to(HOUSE).with_suffix("").parts).removesuffix(".__init__"): path
-    for room in ROOMS
-    for path in (HOUSE / room).rglob("*.py")
-}
-TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
-TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
-PACKAGES = {name for name, path in PATHS.items() if path.stem == "__init__"}
+PACKAGES_FOLDER = PROJECT_FOLDER / "regretless"
+if not (PACKAGES_FOLDER / "market").is_dir():  # without links the packages lie above
+    PACKAGES_FOLDER = PROJECT_FOLDER
 FORBIDDEN = re.compile(
     r"np\.random\.(?!Generator|SeedSequence|default_rng)\w+\(|default_rng\(\)"
     r"|\bpickle\b.*(load|dump)|\beval\(|\bexec\("
 )
 
 
-def imported(name: str) -> set[str]:
-    """Dotted names that a module imports, inside functions and for types alone included."""
-    found = set()
-    for node in ast.walk(TREES[name]):
+def module_paths() -> dict[str, Path]:
+    """Return the file of every module by its dotted name, without ``regretless``."""
+    paths = {}
+    for package in MAY_IMPORT:
+        for path in (PACKAGES_FOLDER / package).rglob("*.py"):
+            parts = path.relative_to(PACKAGES_FOLDER).with_suffix("").parts
+            paths[".".join(parts).removesuffix(".__init__")] = path
+    return paths
+
+
+PATHS = module_paths()
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
+TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
+FOLDERS = {name for name, path in PATHS.items() if path.stem == "__init__"}
+every_module = pytest.mark.parametrize("name", PATHS)
+
+
+def imported_names(module: str) -> set[str]:
+    """Return dotted names that a module imports, inside functions and for types alone included."""
+    names = set()
+    for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
-
-
-def targets(name: str) -> set[str]:
-    own = {full.removeprefix("regretless.") for full in imported(name) if "regretless." in full}
-    return {full if full in PATHS else full.rpartition(".")[0] for full in own} - {""}
-
-
-def folder_of(name: str) -> str:
-    """Package in which a module lies; files right in a room stand for themselves."""
-    folder = name if name in PACKAGES else name.rpartition(".")[0]
-    return name if folder in ROOMS else folder
-
-
-def test_modules_keep_the_house_rules() -> None:
-    for name, tree in TREES.items():
-        room = name.partition(".")[0]
-        assert {target.partition(".")[0] for target in targets(name)} <= ROOMS[room], name
-        assert ast.get_docstring(tree), name
-        assert not FORBIDDEN.search(TEXTS[name]), name
-
-
-def test_only_model_and_agent_view_import_mesa_and_none_what_is_not_installed() -> None:
-    """The paper's tables, the benchmarks, and matplotlib, which they draw with."""
-    roots = {name: {full.partition(".")[0] for full in imported(name)} for name in PATHS}
-    with_mesa = {name for name in PATHS if "mesa" in roots[name]}
-    assert with_mesa == {"market.agent_view", "market.model"}
-    outside = {"paper", "benchmarks", "matplotlib"}
-    assert [name for name in PATHS if outside & roots[name]] == []
-
-
-@pytest.mark.parametrize("home", [str, folder_of], ids=["files", "folders"])
-def test_imports_run_one_way(home: type[str]) -> None:
-    """Between files, and between folders; of a package its own modules do not count."""
-    arrows: dict[str, set[str]] = defaultdict(set)
-    for name in PATHS:
-        for target in targets(name):
-            inside = name in PACKAGES and target.startswith(name)
-            if not inside and not name.startswith(f"{target}.") and home(name) != home(target):
-                arrows[home(name)].add(home(target))
-    assert len(arrows) > 10
-    TopologicalSorter(arrows).prepare()  # an error names the circle
-
-
-def test_the_page_for_contributors_names_every_folder() -> None:
-    page = (HOME / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for room in ROOMS:
-        named = re.findall(rf"^\| `{room}/` \|.*?\|(.*?)\|", page, re.MULTILINE)[0]
-        inside = {path.name for path in (HOUSE / room).iterdir() if path.is_dir()}
-        assert set(re.findall(r"`(\w+)`", named)) == inside - {"__pycache__"}
-
-
-def test_slow_tests_that_are_named_are_there() -> None:
-    for name in (HOME / "tests/slow.txt").read_text(encoding="utf-8").split():
-        file, _, function = name.partition("::")
-        assert f"def {function}" in (HOME / file).read_text(encoding="utf-8"), name
-
-
-def _assigned_names() -> set[str]:
-    """Names that some class of the house assigns as attributes, declares, or defines."""
-    names = set()
-    for tree in TREES.values():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                names.add(node.attr)
-            elif isinstance(node, ast.FunctionDef):
-                names.add(node.name)
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                names.add(node.target.id)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
-def test_what_a_checkpoint_remembers_is_an_attribute() -> None:
-    attributes = _assigned_names()
-    for module, tree in TREES.items():
-        for node in ast.walk(tree):
-            targets_of_node = getattr(node, "targets", [getattr(node, "target", None)])
-            names = {target.id for target in targets_of_node if isinstance(target, ast.Name)}
-            value = getattr(node, "value", None)
-            if "REMEMBERED" not in names or value is None:
+def imported_packages(module: str) -> set[str]:
+    """Return the first parts of what a module imports."""
+    return {name.partition(".")[0] for name in imported_names(module)}
+
+
+def imported_modules(module: str) -> set[str]:
+    """Return the modules of the project that a module imports, or imports something from."""
+    modules = set()
+    for full_name in imported_names(module):
+        if "regretless." in full_name:
+            name = full_name.removeprefix("regretless.")
+            modules.add(name if name in PATHS else name.rpartition(".")[0])
+    return modules - {""}
+
+
+def folder_of(module: str) -> str:
+    """Return the folder in which a module lies; files right in a package stand for themselves."""
+    folder = module if module in FOLDERS else module.rpartition(".")[0]
+    return module if folder in MAY_IMPORT else folder
+
+
+@every_module
+def test_a_module_imports_from_packages_below_its_own(name: str) -> None:
+    allowed = MAY_IMPORT[name.partition(".")[0]]
+    assert {module.partition(".")[0] for module in imported_modules(name)} <= allowed
+
+
+@every_module
+def test_a_module_has_a_docstring(name: str) -> None:
+    assert ast.get_docstring(TREES[name])
+
+
+@every_module
+def test_a_module_has_no_global_randomness_no_pickle_and_runs_no_text(name: str) -> None:
+    assert not FORBIDDEN.search(TEXTS[name])
+
+
+def test_only_model_and_agent_view_import_mesa() -> None:
+    with_mesa = {name for name in PATHS if "mesa" in imported_packages(name)}
+    assert with_mesa == {"market.agent_view", "market.model"}
+
+
+def test_no_module_imports_what_is_not_installed() -> None:
+    """The paper's tables, the benchmarks, and matplotlib, which they draw with."""
+    not_installed = {"paper", "benchmarks", "matplotlib"}
+    assert [name for name in PATHS if not_installed & imported_packages(name)] == []
+
+
+def assert_no_circle(arrows: dict[str, set[str]]) -> None:
+    """Assert that imports run one way; the error names the circle."""
+    assert len(arrows) > 10
+    TopologicalSorter(arrows).prepare()
+
+
+def arrows_between(place_of: Callable[[str], str]) -> dict[str, set[str]]:
+    """Return who imports whom; what a package imports of its own modules does not count."""
+    arrows: dict[str, set[str]] = defaultdict(set)
+    for name in PATHS:
+        for target in imported_modules(name):
+            is_own_module = name in FOLDERS and target.startswith(name)
+            is_own_package = name.startswith(f"{target}.")
+            if is_own_module or is_own_package or place_of(name) == place_of(target):
                 continue
-            texts = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
-            for text in texts:
-                assert text in attributes, f"{module} remembers {text}, which nothing assigns"
+            arrows[place_of(name)].add(place_of(target))
+    return arrows
+
+
+def test_imports_between_files_run_one_way() -> None:
+    assert_no_circle(arrows_between(str))
+
+
+def test_imports_between_folders_run_one_way() -> None:
+    assert_no_circle(arrows_between(folder_of))
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_the_page_for_contributors_names_every_folder(package: str) -> None:
+    page = (PROJECT_FOLDER / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    row = re.findall(rf"^\| `{package}/` \|.*?\|(.*?)\|", page, re.MULTILINE)[0]
+    folders = {path.name for path in (PACKAGES_FOLDER / package).iterdir() if path.is_dir()}
+    assert set(re.findall(r"`(\w+)`", row)) == folders - {"__pycache__"}
+
+
+def test_the_page_for_contributors_names_every_helper_of_tests() -> None:
+    page = (PROJECT_FOLDER / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in (PROJECT_FOLDER / "tests").rglob("*.py"):
+        is_test = path.name.startswith("test_")
+        if not is_test and path.parent.name != "golden":
+            name = path.relative_to(PROJECT_FOLDER / "tests").as_posix()
+            assert f"`{name}`" in page, name
+
+
+def test_slow_tests_that_are_named_are_there() -> None:
+    names = (PROJECT_FOLDER / "tests/slow.txt").read_text(encoding="utf-8").split()
+    for name in names:
+        file, _, function = name.partition("::")
+        assert f"def {function}" in (PROJECT_FOLDER / file).read_text(encoding="utf-8"), name

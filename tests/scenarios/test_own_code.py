@@ -448,19 +448,23 @@ def test_what_a_response_may_name_is_named_once() -> None:
             registry(taken)(Path)
 
 
-def fault(run_command: Callable[[Any], Any]) -> Exception:
+def error_of(function: Callable[[Any], Any]) -> Exception:
     """Return what a call with nonsense raises, as if this file had no part in it."""
     with pytest.raises((AttributeError, TypeError, ImportError)) as raised:
-        run_command(None)
+        function(None)
     error = raised.value
     assert error.__traceback__ is not None
     return error.with_traceback(error.__traceback__.tb_next)
 
 
-def test_faults_of_the_packages_are_not_the_users() -> None:
-    for call in (read, json.loads, pd.read_parquet):  # ours, Python's and others'
-        assert blamed(fault(call)) is None
-    assert blamed(fault(lambda _: read(None)))  # type: ignore[arg-type]
+@pytest.mark.parametrize("function", [read, json.loads, pd.read_parquet])
+def test_faults_of_packages_are_not_the_user_s(function: Callable[[Any], Any]) -> None:
+    """Of ours, of Python's and of others'."""
+    assert blamed(error_of(function)) is None
+
+
+def test_a_fault_of_the_user_s_call_is_the_user_s() -> None:
+    assert blamed(error_of(lambda _: read(None)))  # type: ignore[arg-type]
 
 
 def test_a_method_that_takes_other_arguments_is_named_when_it_is_registered() -> None:
