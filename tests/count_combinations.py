@@ -15,6 +15,7 @@ from test_combinations import FEATURES, keys_of, play_keys, reasons
 from regretless.market.core.errors import UserError
 
 PLAYS = "play"
+PLAYS_WITH_REFERENCE = "play once a reference is named"
 REFUSED = "refused"
 OTHER_KEYS = "keys of another kind"
 FAILS = "fail"

@@ -151,3 +151,35 @@ def test_slow_tests_that_are_named_are_there() -> None:
     for name in names:
         file, _, function = name.partition("::")
         assert f"def {function}" in (PROJECT_FOLDER / file).read_text(encoding="utf-8"), name
+
+
+def assigned_names() -> set[str]:
+    """Return the names that some class assigns as attributes, declares or defines."""
+    names = set()
+    for tree in TREES.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+            elif isinstance(node, ast.FunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+    return names
+
+
+def remembered_names(tree: ast.Module) -> list[str]:
+    """Return the names that a module lists in ``REMEMBERED``, which go into a checkpoint."""
+    names = []
+    for node in ast.walk(tree):
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        is_list = any(isinstance(t, ast.Name) and t.id == "REMEMBERED" for t in targets)
+        value = getattr(node, "value", None)
+        if is_list and value is not None:
+            names += [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+    return names
+
+
+def test_what_a_checkpoint_remembers_is_an_attribute() -> None:
+    remembered = [name for tree in TREES.values() for name in remembered_names(tree)]
+    assert len(remembered) > 10
+    assert set(remembered) <= assigned_names()

@@ -174,7 +174,7 @@ SHOWS_KEY: dict[str, Callable[[Any], bool]] = {
     "intervals": lambda p: isinstance(first_turn(p).events, Intervals),
     "second-order weights": lambda p: first_turn(p).events.rule.name == "second-order",
     "exponential weights": lambda p: first_turn(p).events.rule.name == "exponential",
-    "image": lambda p: p.spelled and solver_of(p).hull == "image",
+    "image": lambda p: p.has_ensembles and solver_of(p).hull == "image",
     "off-ties": lambda p: solver_of(p).off_ties,
     "welfare": lambda p: all(turn.solver.preferring for turn in p.instances),
     "events of coordinates": lambda p: isinstance(first_events(p), VectorEvents),
@@ -452,7 +452,7 @@ def test_a_model_alone_is_told_late_and_has_ensembles(names: list[str]) -> None:
     """The last value, two rounds late, is that of three rounds ago."""
     model = play_keys(keys_of("model alone", *names), rounds=40)
     assert (model.agents_frame()["guarantee"] == "none").all()
-    assert all(block.forecaster.spelled == ("image" in names) for block in model.game.blocks)
+    assert all(block.forecaster.has_ensembles == ("image" in names) for block in model.game.blocks)
     forecasts = model.forecasts_frame().query("block == 'linear'")[["p_0", "p_1"]].to_numpy()
     outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     age = 3 if "delay" in names else 1

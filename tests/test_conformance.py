@@ -266,7 +266,9 @@ def test_a_policy_of_a_threshold_changes_its_action_there() -> None:
 
 
 PERSONAL_MARKETS = [
-    kind for kind in built_in_names_of(register.market, Market) if register.market[kind].personal
+    kind
+    for kind in built_in_names_of(register.market, Market)
+    if register.market[kind].has_personal_losses
 ]
 
 

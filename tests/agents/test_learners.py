@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given as drawn
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from small_scenarios import make_scenario
+from small_scenarios import TomlTable, make_scenario
 
 from regretless import UserError, external_regret, register, swap_regret
 from regretless.agents.learners import EXP3, Hedge, TreeSwap
@@ -21,8 +21,8 @@ from regretless.market.core.checkpoint import remembers
 from regretless.market.records import one_hot
 
 Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
-NEEDED_SETTINGS: dict[str, worlds.Raw] = {"quantal-fictitious-play": {"eta": 10.0}}
-TREE: worlds.Raw = {"depth": 2, "breadth": 5}
+NEEDED_SETTINGS: dict[str, TomlTable] = {"quantal-fictitious-play": {"eta": 10.0}}
+TREE: TomlTable = {"depth": 2, "breadth": 5}
 VARIANTS = [
     *((name, NEEDED_SETTINGS.get(name, {})) for name in register.learner.names()),
     ("hedge", {"rate": "fixed"}),
@@ -47,7 +47,7 @@ class Log(NamedTuple):
 
 
 def started_learner(
-    name: str, settings: worlds.Raw, *, rows: int, actions: int, horizon: int
+    name: str, settings: TomlTable, *, rows: int, actions: int, horizon: int
 ) -> RowLearner:
     learner: RowLearner = register.learner[name](**settings)
     learner.start(rows, actions, horizon=horizon)
@@ -95,7 +95,7 @@ def spare_the_least_likely(_: int, strategies: Array) -> Array:
 
 
 @every_learner
-def test_a_learner_goes_on_from_a_checkpoint_exactly(name: str, settings: worlds.Raw) -> None:
+def test_a_learner_goes_on_from_a_checkpoint_exactly(name: str, settings: TomlTable) -> None:
     learner = started_learner(name, settings, rows=3, actions=4, horizon=60)
     resumed = started_learner(name, settings, rows=3, actions=4, horizon=60)
     play_against(hit_the_favourite, learner, rounds=27)
@@ -108,7 +108,7 @@ def test_a_learner_goes_on_from_a_checkpoint_exactly(name: str, settings: worlds
 
 @every_learner
 def test_a_learner_that_plays_on_does_not_change_the_state_it_gave(
-    name: str, settings: worlds.Raw
+    name: str, settings: TomlTable
 ) -> None:
     learner = started_learner(name, settings, rows=3, actions=4, horizon=60)
     play_against(hit_the_favourite, learner, rounds=27)
@@ -121,7 +121,7 @@ def test_a_learner_that_plays_on_does_not_change_the_state_it_gave(
 
 
 @every_learner
-def test_rows_learn_without_each_other(name: str, settings: worlds.Raw) -> None:
+def test_rows_learn_without_each_other(name: str, settings: TomlTable) -> None:
     losses = dyadic_losses(50, rows=5, actions=4)
     together = started_learner(name, settings, rows=5, actions=4, horizon=50)
     log = play_against(replay(losses), together, rounds=50)
@@ -134,7 +134,7 @@ def test_rows_learn_without_each_other(name: str, settings: worlds.Raw) -> None:
 
 
 @every_learner
-def test_a_million_rounds_do_not_overflow(name: str, settings: worlds.Raw) -> None:
+def test_a_million_rounds_do_not_overflow(name: str, settings: TomlTable) -> None:
     learner = started_learner(name, settings, rows=2, actions=3, horizon=10**6)
     play_against(replay(dyadic_losses(5, rows=2, actions=3)), learner, rounds=5)
     aged = learner.state()
@@ -172,7 +172,7 @@ def has_pathwise_bound(learner: RowLearner) -> bool:
 
 @every_learner
 def test_a_learner_names_what_it_bounds_exactly_if_it_has_a_bound(
-    name: str, settings: worlds.Raw
+    name: str, settings: TomlTable
 ) -> None:
     learner = started_learner(name, settings, rows=4, actions=2, horizon=300)
     assert (learner.measure is None) == (learner.bound(300) is None)
@@ -181,7 +181,7 @@ def test_a_learner_names_what_it_bounds_exactly_if_it_has_a_bound(
 @every_learner
 @pytest.mark.parametrize("actions", [2, 5])
 def test_regret_stays_below_the_bound_on_every_stream_at_any_time(
-    name: str, settings: worlds.Raw, actions: int
+    name: str, settings: TomlTable, actions: int
 ) -> None:
     rounds = 300
     learner = started_learner(name, settings, rows=4, actions=actions, horizon=rounds)
@@ -400,4 +400,4 @@ def test_a_learner_of_ones_own_without_a_name_is_refused() -> None:
     register.learner("nameless")(nameless)
     cohort = {"name": "learners", "utility": "linear", "actions": 3, "response": "nameless"}
     with pytest.raises(UserError, match="learner 'nameless' has no name; add it"):
-        make_scenario(own).build()
+        make_scenario(cohort).build()

@@ -64,18 +64,40 @@ def test_learners_by_stay_go_on_from_a_checkpoint() -> None:
     np.testing.assert_array_equal(resumed.play(), learners.play())
 
 
-@pytest.mark.parametrize("response", ["hedge", "exp3", "regret-matching"])
-def test_learners_of_a_scenario_enter_and_leave_at_rates(response: str) -> None:
-    """Who is away does nothing, and their measures are over the rounds of their stays."""
+class Stay(NamedTuple):
+    """When an agent was there, and what it did."""
+
+    entered: int
+    left: int
+    rounds: list[int]
+    first_strategy: Array
+
+
+@cache
+def stays_of_a_scenario(response: str) -> list[Stay]:
+    """Play learners who enter and leave at rates; return the stays of those who came."""
     learners = cohort_table("learners", 12, 3, response=response, **RATES)
     model = make_scenario(learners, cohort_table("farmers", 2, 3), rounds=30).build()
     logs = play_and_log(model)
-    agents = model.agents_frame().set_index("agent").query("cohort == 'learners'")
-    came = agents[agents["entered"].notna()]
-    assert len(came["entered"].unique()) > 1
-    for number, agent in came.iterrows():
-        rounds = [round_index for round_index, *_ in logs[int(str(number))]]
-        assert rounds == list(range(agent["entered"], agent["left"]))
-    first_strategies = [logs[int(str(number))][0][2] for number in came.index]
-    if response != "exp3":  # who has learned nothing yet tries all actions alike
-        np.testing.assert_allclose(first_strategies, 1 / 3)
+    agents = model.agents_frame().query("cohort == 'learners'")
+    stays = []
+    for agent in agents[agents["entered"].notna()].itertuples():
+        log = logs[agent.agent]
+        rounds = [round_index for round_index, _, _ in log]
+        first_strategy = log[0][2]
+        stays.append(Stay(agent.entered, agent.left, rounds, first_strategy))
+    return stays
+
+
+@pytest.mark.parametrize("response", ["hedge", "exp3", "regret-matching"])
+def test_a_learner_plays_in_the_rounds_of_its_stay_and_in_no_other(response: str) -> None:
+    stays = stays_of_a_scenario(response)
+    assert len({stay.entered for stay in stays}) > 1
+    for stay in stays:
+        assert stay.rounds == list(range(stay.entered, stay.left))
+
+
+@pytest.mark.parametrize("response", ["hedge", "regret-matching"])
+def test_a_learner_that_has_learned_nothing_yet_tries_all_actions_alike(response: str) -> None:
+    first_strategies = [stay.first_strategy for stay in stays_of_a_scenario(response)]
+    np.testing.assert_allclose(first_strategies, 1 / 3)

@@ -6,8 +6,9 @@ import mesa
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import ArrayLike
 from resuming import check_resumes
-from small_scenarios import cohort_table, make_scenario
+from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
@@ -56,11 +57,16 @@ class Savers(ScriptedCrowd):
         self.wealth = self.wealth * (1 + self.thrift * (0.5 - losses.min(1)))
 
 
-def market(response: str = "saver", *, settings: Any = None, **keys: Any) -> MarketModel:
-    told = {"thrift": [0.1, 0.9]} if settings is None else settings
-    own = cohort_table("own", 6, 3, response=response, settings=told)
-    keys |= {"rounds": 30, "adversary": {"kind": "cyclic", "outcomes": 2}}
-    return make_scenario(own, cohort_table("others", 2, 3), **keys).build()
+def market(
+    response: str = "saver", *, settings: TomlTable = DRAWN_THRIFT, **keys: object
+) -> MarketModel:
+    """Build a market of six agents of this response and of two best responders."""
+    savers = cohort_table("savers", SAVERS, 3, response=response, settings=settings)
+    best_responders = cohort_table("others", 2, 3)
+    adversary = {"kind": "cyclic", "outcomes": 2}
+    return make_scenario(
+        savers, best_responders, rounds=ROUNDS, adversary=adversary, **keys
+    ).build()
 
 
 @pytest.fixture(scope="module")

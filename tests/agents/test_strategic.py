@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from small_scenarios import cohort_table, make_scenario, play_to_end
+from numpy.typing import ArrayLike
+from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, OutcomeDistribution, UserError, swap_regret
 from regretless.agents import adversaries
@@ -28,11 +29,11 @@ SIGHT_NEEDED = {  # by what an adversary may read of the announced round
     "drawn": "draw",
     "induced": "draw",
 }
-MEMBERS: list[Raw] = [
+MEMBERS: list[TomlTable] = [
     {"kind": "pump-and-dump", "coordinates": [2], "exposure": [1.0, 0.0, 0.5], "pump": 3},
     {"kind": "drifting", "coordinates": [0, 1]},
 ]
-SETTINGS: dict[str, tuple[int, Raw]] = {  # by kind of adversary: outcomes and parameters
+SETTINGS: dict[str, tuple[int, TomlTable]] = {  # by kind of adversary: outcomes and parameters
     "anti-forecast": (3, {}),
     "bait-seller": (6, {}),
     "cma": (3, {"length": 1, "rows": 3}),
@@ -54,19 +55,23 @@ SETTINGS: dict[str, tuple[int, Raw]] = {  # by kind of adversary: outcomes and p
 }
 
 
-def mixed(kind: str, outcomes: int, parameters: Any, **keys: Any) -> MarketModel:
-    """Best responders, quantal ones and bandits, of linear losses, in one block."""
+def market_of_three_cohorts(
+    adversary: str, outcomes: int, parameters: TomlTable, **keys: object
+) -> MarketModel:
+    """Build a market of best responders, quantal ones and bandits, of linear losses, in a block."""
     hard = cohort_table("hard", 4, 3, types=2)
     soft = cohort_table("soft", 4, 3, types=3, response="quantal", eta=9.0)
     bandits = cohort_table("bandits", 2, 3, response="exp3")
-    adversary = {"kind": kind, "outcomes": outcomes} | parameters
-    return make_scenario(hard, soft, bandits, rounds=ROUNDS, adversary=adversary, **keys).build()
+    table = {"kind": adversary, "outcomes": outcomes} | parameters
+    return make_scenario(hard, soft, bandits, rounds=ROUNDS, adversary=table, **keys).build()
 
 
 def market_against(player: Adversary, *weights_of_follower: ArrayLike) -> MarketModel:
     """Seat one best responder of each ``weights``, whose actions gain ``w . y``."""
-    told = [{"weights": np.asarray(own).tolist()} for own in weights]
-    cohorts = [cohort_table(f"c{i}", 1, 2, "affine", parameters=own) for i, own in enumerate(told)]
+    cohorts = []
+    for number, weights in enumerate(weights_of_follower):
+        parameters = {"weights": np.asarray(weights).tolist()}
+        cohorts.append(cohort_table(f"c{number}", 1, 2, "affine", parameters=parameters))
     nature = {"kind": "iid", "outcomes": player.outcomes}
     model = make_scenario(*cohorts, adversary=nature).build()
     model.replace(adversary=player)
@@ -162,7 +167,7 @@ def test_the_forecast_is_drawn_after_the_adversary_commits_unless_it_sees_the_dr
 
     monkeypatch.setattr(player, "commit", commit_noting_the_stream)
     assert ("draw" in player.sees) == sees_the_draw
-    assert game.breaks_the_rule == sees_the_draw
+    assert game.adversary_sees_draw == sees_the_draw
     for _ in range(3):
         state_before_the_round = generator_state(game.forecast_stream)
         play_round(game)
@@ -398,7 +403,7 @@ def test_a_coalition_with_a_member_without_support_has_none() -> None:
 
 
 def test_members_of_a_coalition_are_shown_no_more_than_they_declare() -> None:
-    members: list[Raw] = [
+    members: list[TomlTable] = [
         {"kind": "draw-seer", "coordinates": [0]},
         {"kind": "look-ahead", "coordinates": [1], "horizon": 2},
         {"kind": "iid", "coordinates": [2]},
@@ -416,7 +421,7 @@ def test_members_of_a_coalition_are_shown_no_more_than_they_declare() -> None:
 
     for member in game.adversary.members:
         member.adversary.commit = partial(commit_noting_what_is_shown, member.adversary)
-    assert game.breaks_the_rule
+    assert game.adversary_sees_draw
     for _ in range(3):
         play_round(game)
     undrawn_views = {"blocks", "play", "rollout"}
@@ -456,10 +461,10 @@ def test_a_regret_maximiser_seals_what_makes_the_worst_regret_greatest(agent: in
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_bound_is_broken_by_who_aims_at_the_regret(seed: int) -> None:
-    own = cohort_table("own", 5, 4, "ces", parameters={"rho": 0.5})
+def test_no_bound_is_broken_by_an_adversary_that_aims_at_the_regret(seed: int) -> None:
+    growers = cohort_table("growers", 5, 4, "ces", parameters={"rho": 0.5})
     adversary = {"kind": "regret-maximiser", "outcomes": 2, "grid": 2}
-    model = play_to_end(make_scenario(own, rounds=300, adversary=adversary), seed=seed)
+    model = play_to_end(make_scenario(growers, rounds=300, adversary=adversary), seed=seed)
     agents = model.agents_frame()
     for bound in ("bound_from_bias", "bound_from_variation", "bound"):
         assert (agents["decision_swap_regret"] <= agents[bound]).all(), bound

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from resuming import check_resumes
-from small_scenarios import read_scenario
+from small_scenarios import TomlTable, read_scenario
 
 from regretless import MarketModel, UserError, register
 from regretless.agents.adversaries.learned import SEARCHES, Planned, Search
@@ -15,7 +15,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.records import AdversaryView, Context, History, Observation
 
 PLANS_TRIED = {"cma": 960, "exp3": 2000}
-GAME_OF_DENG: worlds.Raw = {
+GAME_OF_DENG: TomlTable = {
     "name": "deng",
     "rounds": 240,
     "game": {"file": "deng-2x3.csv"},
@@ -23,8 +23,27 @@ GAME_OF_DENG: worlds.Raw = {
 }
 
 
-def market(adversary: dict[str, Any], **keys: Any) -> Any:
-    return read_scenario(DENG | {"adversary": adversary} | keys).build(seed=5)
+def share_of_right_draws(plans: Array) -> Array:
+    """Pay plans (n, 4, 1, 2) for outcome 0 in the first half and outcome 1 in the second."""
+    right = plans[:, :2, 0, 0].sum(1) + plans[:, 2:, 0, 1].sum(1)
+    return np.asarray(right / 4)
+
+
+def started_search(name: str, seed: int) -> Search:
+    """Return a search for plans of four phases, one row and two outcomes."""
+    return SEARCHES[name]((4, 1, 2), stream(seed, "search"), payoff_range=(0.0, 1.0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_finds_the_plan_that_pays_though_payoffs_are_noisy(name: str, seed: int) -> None:
+    search = started_search(name, seed)
+    noise = stream(seed, "noise")
+    for _ in range(PLANS_TRIED[name] // search.generation):
+        plans = search.propose()
+        payoffs = share_of_right_draws(plans) + noise.normal(0, 0.05, len(plans))
+        search.feedback(np.clip(payoffs, 0, 1))
+    assert share_of_right_draws(search.best()[None])[0] > 0.95
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -80,7 +99,7 @@ def test_a_plan_that_does_not_look_at_followers_goes_by_the_phase_alone() -> Non
 def test_a_leader_who_learns_resumes_in_the_middle_of_an_episode(kind: str, tmp_path: Path) -> None:
     """It has 120 episodes of 2 rounds: more than a generation before the stop and after it."""
     adversary = {"kind": kind, "length": 2, "phases": 2, "rows": 3}
-    scenario = worlds.told(GAME_OF_DENG | {"adversary": adversary})
+    scenario = read_scenario(GAME_OF_DENG | {"adversary": adversary})
 
     def build() -> MarketModel:
         return scenario.build(seed=5)

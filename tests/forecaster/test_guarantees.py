@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import worlds
+from small_scenarios import cohort_table, make_scenario, play_to_end
 
 from regretless.forecaster import Aggregate, ProtectedLosses, RunningMean
 from regretless.forecaster.bases.polynomial import LinearBasis
@@ -413,9 +413,9 @@ def test_any_task_of_one_number_adds_up_the_cells_of_all_scales() -> None:
 
 def test_regret_of_late_outcomes_adds_up_over_turns() -> None:
     """Three forecasters play 7, 7 and 6 of twenty rounds; the draws are bounded once for all."""
-    shops = worlds.cohort("shops", 4, 3)
+    shops = cohort_table("shops", 4, 3)
     forecaster = {"kind": "decision-swap", "events": "coordinates", "delay": 2}
-    model = worlds.played(worlds.scenario(shops, rounds=20, forecaster=forecaster))
+    model = play_to_end(make_scenario(shops, rounds=20, forecaster=forecaster))
     players = model.game.blocks[0].forecaster.instances
     cohort = model.game.cohorts[0]
     regret = np.zeros(4)

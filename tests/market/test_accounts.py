@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_measures import BASIC_MEASURES, mean_loss_and_regrets
-from small_scenarios import cohort_table, make_scenario, play_to_end
+from log_measures import mean_loss_and_regrets
+from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
@@ -88,20 +88,17 @@ class ThriftyCrowd(ScriptedCrowd):
         return np.asarray((self.account.cash >= 0.5).astype(int))
 
 
-def test_agents_of_ones_own_read_their_accounts() -> None:
-    tables = []
-    for response in ("thrifty", "thrifty-crowd"):
-        own = cohort_table("own", 3, 2, "trader", response=response, parameters={"value": 1.0})
-        given = {"market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0}}
-        given |= {"adversary": {"kind": "iid", "outcomes": 1}, "rounds": 40, "seed": 1}
-        model = play_to_end(make_scenario(own, **given))
-        tables.append(model.accounts_frame())
-        last = tables[-1].query("round == 39")
-        assert model.agents.get("cash") == last["cash"].tolist()
-        assert np.ravel(model.agents.get("goods")).tolist() == last["goods_0"].tolist()
-        assert set(model.regret_frame()["action"]) == {0, 1}
-    pd.testing.assert_frame_equal(*tables)
-    assert tables[0]["cash"].min() < 0.5 <= tables[0]["cash"].max()
+def market_of_thrifty_agents(response: str) -> MarketModel:
+    """Play three agents who act if they own enough, in a call auction."""
+    traders = cohort_table("own", 3, 2, "trader", response=response, parameters={"value": 1.0})
+    scenario = make_scenario(
+        traders,
+        market={"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0},
+        adversary={"kind": "iid", "outcomes": 1},
+        rounds=40,
+        seed=1,
+    )
+    return play_to_end(scenario)
 
 
 @pytest.mark.parametrize("response", ["thrifty", "thrifty-crowd"])
@@ -166,16 +163,25 @@ class TollPayer(ScriptedCrowd):
         return np.asarray(np.where(is_considered, TOLLS, -1.0).argmax(1))
 
 
-def tolls(response: str = "best-response", *, cash: float = 0.5, **keys: Any) -> MarketModel:
-    keys = {
-        "budget_constraint": True,
-        "measures": [*BASIC_MEASURES[1:]],
-        "response": response,
-    } | keys
-    given = {"market": {"kind": "tolls", "cash": cash}, "rounds": 120}
-    given |= {"adversary": {"kind": "anti-forecast", "outcomes": 2}}
-    cohorts = cohort_table("own", 6, 3) | keys, cohort_table("x", 2, measures=["swap"])
-    return make_scenario(*cohorts, **given).build(seed=3)
+def toll_market(response: str, *, cash: float = 0.5, **keys: object) -> MarketModel:
+    """Build a market in which the cohort ``own`` may do what it can pay for."""
+    toll_payers = cohort_table(
+        "own",
+        TOLL_PAYERS,
+        3,
+        response=response,
+        budget_constraint=True,
+        measures=["swap", "decision_swap"],
+    )
+    others = cohort_table("others", 2, measures=["swap"])
+    scenario = make_scenario(
+        toll_payers | keys,
+        others,
+        market={"kind": "tolls", "cash": cash},
+        rounds=ROUNDS,
+        adversary={"kind": "anti-forecast", "outcomes": 2},
+    )
+    return scenario.build(seed=3)
 
 
 class TollLog(NamedTuple):
@@ -192,29 +198,64 @@ def play_and_log(model: MarketModel) -> TollLog:
     actions = []
     losses = []
     for _ in range(model.rounds):
-        awake, played = market.affordable(0), model.conclude(model.begin())
-        losses = cohort.loss.losses(played.outcome)[cohort.row_of]
-        seen.append((awake, played.decisions[0].actions, losses))
-    awake, played, losses = map(np.array, zip(*seen, strict=True))
-    assert np.take_along_axis(awake, played[..., None], 2).all()
-    assert not awake.all()
-    if response in ("quantal", "hedge"):
-        return  # rounds in which nothing slept are charged in expectation
-    table = model.agents_frame().query("cohort == 'own'")
-    charged = np.where(awake, losses, np.take_along_axis(losses, played[..., None], 2))
-    best = [mean_loss_and_regrets(charged[:, agent], played[:, agent])[-1] for agent in range(6)]
-    assert table["decision_swap_regret"].to_numpy() == pytest.approx(best, abs=1e-12)
-    if response == "best-response":
-        slept, promised = np.sum(~awake.all(2), axis=0), model.guarantees[0].bound()
-        assert (model.game.seats[0].budget.scarce == slept).all()
-        assert slept.min() > 0
-        free = replace(model.guarantees[0], bound=lambda: np.zeros(6))
-        added = model.game.seats[0].budget.promised(free).bound()
-        assert added == pytest.approx(2 * slept / 120)
-        assert (promised > added).all()
-        assert table["bound"].to_numpy() == pytest.approx(promised)
-        assert (table["decision_swap_regret"] <= table["bound_from_bias"] + 1e-9).all()
-        assert (table["decision_swap_regret"] <= table["bound"]).all()
+        affordable.append(model.game.market.affordable(0))
+        played = model.conclude(model.begin())
+        actions.append(played.decisions[0].actions)
+        losses.append(cohort.loss.losses(played.outcome)[cohort.row_of])
+    return TollLog(np.array(affordable), np.array(actions), np.array(losses))
+
+
+RESPONSES: dict[str, TomlTable] = {
+    "best-response": {},
+    "quantal": {"eta": 4.0},
+    "hedge": {},
+    "toll-payer": {},
+}
+
+
+@pytest.mark.parametrize("response", RESPONSES)
+def test_agents_under_a_budget_do_only_what_they_can_pay_for(response: str) -> None:
+    log = play_and_log(toll_market(response, **RESPONSES[response]))
+    assert np.take_along_axis(log.affordable, log.actions[..., None], 2).all()
+    assert not log.affordable.all(), "everything could be afforded in every round"
+
+
+@pytest.mark.parametrize("response", ["best-response", "toll-payer"])
+def test_regret_is_of_what_could_be_afforded_alone(response: str) -> None:
+    """What sleeps is charged as what was played; those who draw are charged in expectation."""
+    model = toll_market(response)
+    log = play_and_log(model)
+    losses_of_play = np.take_along_axis(log.losses, log.actions[..., None], 2)
+    charged_losses = np.where(log.affordable, log.losses, losses_of_play)
+    expected = []
+    for agent in range(TOLL_PAYERS):
+        regrets = mean_loss_and_regrets(charged_losses[:, agent], log.actions[:, agent])
+        expected.append(regrets[-1])
+    agents = model.agents_frame().query("cohort == 'own'")
+    assert agents["decision_swap_regret"].to_numpy() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_bound_pays_twice_for_each_round_in_which_something_slept() -> None:
+    model = toll_market("best-response")
+    log = play_and_log(model)
+    budget = model.game.seats[0].budget
+    guarantee = model.guarantees[0]
+    rounds_with_sleep = np.sum(~log.affordable.all(2), axis=0)
+    assert rounds_with_sleep.min() > 0
+    assert (budget.scarce == rounds_with_sleep).all()
+    without_sleep = replace(guarantee, bound=lambda: np.zeros(TOLL_PAYERS))
+    payment_for_sleep = budget.promised(without_sleep).bound()
+    assert payment_for_sleep == pytest.approx(2 * rounds_with_sleep / ROUNDS)
+    assert (guarantee.bound() > payment_for_sleep).all()
+
+
+def test_regret_under_a_budget_stays_below_its_bounds() -> None:
+    model = toll_market("best-response")
+    model.run()
+    agents = model.agents_frame().query("cohort == 'own'")
+    assert agents["bound"].to_numpy() == pytest.approx(model.guarantees[0].bound())
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
 
 
 def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:

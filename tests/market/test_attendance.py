@@ -30,12 +30,15 @@ from regretless.scenarios.report.market_figures import rings
 
 REGRETS = ["mean_loss", "external_regret", "swap_regret", "decision_swap_regret"]
 SMALL_WORLD = {"graph": "small-world", "neighbours": 2, "subscribers": 3}
-OWN, TWO = cohort_table("own", 5, 3, types=2), cohort_table("two", 2, 3)
+OWN = cohort_table("own", 5, 3, types=2)
+TWO = cohort_table("two", 2, 3)
 ALONE = cohort_table("own", 1, 3)
 
 
-def rated(name: str = "guests", count: int = 12, **keys: Any) -> TomlTable:
-    return cohort_table(name, count, 3, **{"entry_rate": 0.03, "exit_rate": 0.04} | keys)
+def guests(name: str = "guests", count: int = 12, **keys: object) -> TomlTable:
+    """Return a cohort whose agents enter and leave at rates."""
+    rates = {"entry_rate": 0.03, "exit_rate": 0.04}
+    return cohort_table(name, count, 3, **rates | keys)
 
 
 class DrawnStays(NamedTuple):
@@ -126,29 +129,65 @@ def logged_guests(*, has_network: bool) -> LoggedGuests:
     """Play best responders and quantal agents who come and go."""
     quantal = guests("smooth", response="quantal", eta=8.0, exit_rate=0.1)
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
-    model = make_scenario(rated(), quantal, seed=5, adversary=adversary, **network).build()
-    log, frame = play_and_log(model), model.agents_frame().set_index("agent")
-    assert frame["entered"].isna().any()  # somebody never came
-    assert frame["left"].lt(60).any()
-    for agent, own in frame.iterrows():
-        if pd.isna(own["entered"]):
-            assert agent not in log
-            assert own[[*EMPTY, "exploitability"]].isna().all()
-            continue
-        numbers, losses, strategies = zip(*log[agent], strict=True)
-        assert [*numbers] == list(range(own["entered"], own["left"]))
-        known = mean_loss_and_regrets(np.array(losses), np.array(strategies))
-        assert own[EMPTY[:4]].to_numpy(float) == pytest.approx(known)
-        assert own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9
+    keys = {"network": SMALL_WORLD} if has_network else {}
+    model = make_scenario(guests(), quantal, seed=5, adversary=adversary, **keys).build()
+    logs = play_and_log(model)
+    return LoggedGuests(model.agents_frame().set_index("agent"), logs)
 
 
-@pytest.mark.parametrize("stream", ["iid", "switching", "anti-forecast"])
-def test_the_bound_over_own_rounds_holds(stream: str) -> None:
-    weights = "exponential" if stream == "switching" else "adaptive"
-    keys = {"adversary": {"kind": stream, "outcomes": 2}, "forecaster": {"weights": weights}}
-    guests = rated(count=40, entry_rate=0.2, exit_rate=0.01)
-    model = make_scenario(guests, rounds=300, seed=5, **keys).build()
-    assert model.agents_frame()["bound"].isna().all()
+with_and_without_network = pytest.mark.parametrize(
+    "has_network", [False, True], ids=["all hear", "network"]
+)
+
+
+@with_and_without_network
+def test_who_never_comes_plays_nothing_and_is_not_measured(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, logs = logged_guests(has_network=has_network)
+    never_came = agents[agents["entered"].isna()]
+    assert len(never_came) > 0
+    assert not set(never_came.index) & set(logs)
+    assert never_came[[*REGRETS, "bound", "exploitability"]].isna().all(axis=None)
+
+
+@with_and_without_network
+def test_who_comes_plays_the_rounds_of_its_stay(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, logs = logged_guests(has_network=has_network)
+    assert agents["left"].lt(60).any(), "nobody left before the end"
+    for number, agent in agents[agents["entered"].notna()].iterrows():
+        rounds = [round_index for round_index, _, _ in logs[number]]
+        assert rounds == list(range(agent["entered"], agent["left"])), f"agent {number}"
+
+
+@with_and_without_network
+def test_everybody_is_measured_over_its_own_rounds(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, logs = logged_guests(has_network=has_network)
+    for number, agent in agents[agents["entered"].notna()].iterrows():
+        _, losses, strategies = zip(*logs[number], strict=True)
+        expected = mean_loss_and_regrets(np.array(losses), np.array(strategies))
+        assert agent[REGRETS].to_numpy(float) == pytest.approx(expected), f"agent {number}"
+
+
+@with_and_without_network
+def test_regret_over_own_rounds_stays_below_the_bound_from_biases(has_network: bool) -> None:  # noqa: FBT001 - a parameter
+    agents, _ = logged_guests(has_network=has_network)
+    came = agents[agents["entered"].notna()]
+    assert (came["decision_swap_regret"] <= came["bound_from_bias"] + 1e-9).all()
+
+
+WEIGHTS_AGAINST = {"iid": "adaptive", "switching": "exponential", "anti-forecast": "adaptive"}
+
+
+@pytest.mark.parametrize("adversary", WEIGHTS_AGAINST)
+def test_the_bound_over_own_rounds_holds(adversary: str) -> None:
+    model = make_scenario(
+        guests(count=40, entry_rate=0.2, exit_rate=0.01),
+        rounds=300,
+        seed=5,
+        adversary={"kind": adversary, "outcomes": 2},
+        forecaster={"weights": WEIGHTS_AGAINST[adversary]},
+    ).build()
+    assert model.agents_frame()["bound"].isna().all(), "there is a bound before the first round"
+
     model.run()
 
     agents = model.agents_frame()
@@ -200,9 +239,12 @@ def test_what_a_leaver_would_have_regained_later_lowers_no_bound(
 
 def test_who_enters_late_is_bounded_by_what_was_gained_at_entry() -> None:
     """Scalar gains have no bound beforehand: an old gain far below zero may be regained."""
-    adversary = {"kind": "switching", "outcomes": 2, "length": 20}
-    guests = rated(entry_rate=0.05, exit_rate=0.02)
-    world = make_scenario(guests, rounds=120, adversary=adversary, forecaster={"events": "losses"})
+    world = make_scenario(
+        guests(entry_rate=0.05, exit_rate=0.02),
+        rounds=120,
+        adversary={"kind": "switching", "outcomes": 2, "length": 20},
+        forecaster={"events": "losses"},
+    )
     model = play_to_end(world)
     agents = model.agents_frame().dropna(subset=["entered"])
     late = agents[agents["entered"] > 0]
@@ -229,16 +271,17 @@ def test_the_bound_of_a_stay_is_the_theorem_from_its_entry_to_its_end() -> None:
     assert np.isnan(bounds[3]), "who has not come yet has a bound"
 
 
-def market(*cohorts: TomlTable, apart: bool = True, **keys: Any) -> MarketModel:
-    drift = {"kind": "drifting", "outcomes": 2}
-    given = make_scenario(*(cohorts or (OWN, TWO)), rounds=30, adversary=drift)
-    return given.build(apart=apart, **keys)
+def test_scalar_gains_bound_only_who_was_there_from_the_first_round() -> None:
+    bounds = over_stays(
+        [GainBound(AdaptiveWeights(), BOUND_INPUTS)], WEIGHTS_OF_ROWS, STAYS, policies=0
+    )
+    assert np.isnan(bounds).tolist() == [False, True, True, True]
 
 
-def drifting_market(*cohorts: worlds.Raw, apart: bool = True, **keys: object) -> MarketModel:
+def drifting_market(*cohorts: TomlTable, apart: bool = True, **keys: object) -> MarketModel:
     """Build a market of 30 rounds, by default of five agents of two types and of two others."""
     adversary = {"kind": "drifting", "outcomes": 2}
-    scenario = worlds.scenario(*(cohorts or (OWN, TWO)), rounds=30, adversary=adversary)
+    scenario = make_scenario(*(cohorts or (OWN, TWO)), rounds=30, adversary=adversary)
     return scenario.build(apart=apart, **keys)
 
 
@@ -298,11 +341,20 @@ def test_an_agent_that_is_removed_is_measured_until_it_left(
     outcomes = market_that_one_left.rounds_frame()[["y_0", "y_1"]].to_numpy()[:LEAVES_AT]
     cohort = market_that_one_left.game.cohorts[0]
     losses = cohort.loss[int(cohort.row_of[1])].losses(outcomes)
-    known = mean_loss_and_regrets(losses, log.query("agent == 2")["action"].to_numpy())
-    line, others = model.agents_frame().iloc[1], model.agents_frame().drop(index=1)
-    assert line[EMPTY[:4]].to_numpy(float) == pytest.approx(known, abs=1e-12)
-    assert (line["entered"], line["left"], line["guarantee"]) == (0, 10, "none")
-    assert np.isnan(line["bound"])
+    leaver = market_that_one_left.agents_frame().iloc[1]
+    expected = mean_loss_and_regrets(losses, actions)
+    assert leaver[REGRETS].to_numpy(float) == pytest.approx(expected, abs=1e-12)
+    assert (leaver["entered"], leaver["left"]) == (0, LEAVES_AT)
+
+
+def test_an_agent_that_is_removed_is_promised_nothing(market_that_one_left: MarketModel) -> None:
+    leaver = market_that_one_left.agents_frame().iloc[1]
+    assert leaver["guarantee"] == "none"
+    assert np.isnan(leaver["bound"])
+
+
+def test_those_who_stay_keep_their_guarantee(market_that_one_left: MarketModel) -> None:
+    others = market_that_one_left.agents_frame().drop(index=1)
     staying = others[others["entered"] == 0]
     assert len(staying) == 6
     assert (staying["guarantee"] == "decision-swap").all()
@@ -394,7 +446,7 @@ def readers_along(folder: Path, edges: str) -> Scenario:
     network = {"graph": "edge-list", "file": str(folder / "edges.csv"), "subscribers": [1]}
     adversary = {"kind": "switching", "outcomes": 2, "length": 10}
     readers = cohort_table("readers", 6, 3, "ces", parameters={"rho": [0.3, 0.9]})
-    return make_scenario(readers, seed=5, adversary=adversary, network=table)
+    return make_scenario(readers, seed=5, adversary=adversary, network=network)
 
 
 class RandomNetwork(NamedTuple):
@@ -468,11 +520,15 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("adversary", "seed"), [("switching", 0), ("anti-forecast", 1)])
 def test_the_bound_from_biases_holds_for_stale_news_too(adversary: str, seed: int) -> None:
     """Play responds to what is expected, whatever its age: p_a <= p_b + gap."""
-    smooth = cohort_table("smooth", 6, 3, response="quantal", eta=9.0)
-    plain, adversary = cohort_table("plain", 20, 3), {"kind": stream, "outcomes": 2}
-    table = {"graph": "small-world", "neighbours": 2, "subscribers": 2}
-    keys = {"seed": 5, "network": table, "adversary": adversary, "rounds": 150}
-    agents = play_to_end(make_scenario(plain, smooth, **keys), seed=seed).agents_frame()
+    scenario = make_scenario(
+        cohort_table("plain", 20, 3),
+        cohort_table("smooth", 6, 3, response="quantal", eta=9.0),
+        seed=5,
+        network=SMALL_WORLD | {"subscribers": 2},
+        adversary={"kind": adversary, "outcomes": 2},
+        rounds=150,
+    )
+    agents = play_to_end(scenario, seed=seed).agents_frame()
     assert agents["distance"].max() >= 3
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
     assert (agents["bound"].notna() == (agents["distance"] == 0)).all()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_measures import BASIC_MEASURES, mean_loss_and_regrets
+from log_measures import mean_loss_and_regrets
 from small_scenarios import TomlTable, make_scenario
 
 from regretless import MarketModel, UserError, exploitability, load, register, swap_regret
@@ -170,7 +170,7 @@ def test_an_auction_conserves_cash_and_goods_and_lets_nobody_overspend(
 ) -> None:
     """Also of agents who are poor, and restored every third round or never."""
     rng = np.random.default_rng(seed)
-    endowment: worlds.Raw = {"cash": 1e4, "stock": 1e4}
+    endowment: TomlTable = {"cash": 1e4, "stock": 1e4}
     if refresh is not None:
         endowment = {"cash": {"buyers": 2.0}, "refresh": refresh, "outside": 1.5}
     market = CallAuction(traders(rng, goods), rng, **endowment)  # type: ignore[arg-type]
@@ -213,7 +213,10 @@ def test_the_loss_at_the_price_is_minus_what_the_order_gained(seed: int, goods: 
 
 
 # Sealed bids, in which each agent has losses of its own.
-VALUED = {"parameters": {"value": [0.4, 0.9], "high": 1.1}}
+BIDS = 5  # actions
+ROUNDS = 60
+WINDOW = 10  # rounds
+VALUES = {"parameters": {"value": [0.4, 0.9], "high": 1.1}}
 BIDDERS: dict[str, TomlTable] = {
     "followers": {"count": 2},
     "swappers": {"count": 2, "response": "blum-mansour"} | VALUES,
@@ -259,11 +262,20 @@ class Bidder(ScriptedAgent):
         self.losses_heard.append(np.array(losses))
 
 
-def auction(kind: str, cohorts: dict[str, TomlTable], **market: Any) -> Any:
-    common = {"utility": "bidder", "actions": 5, "response": "best-response"}
-    own = [common | {"name": name} | one for name, one in cohorts.items()]
-    given = {"adversary": {"kind": "iid", "outcomes": 1}, "market": {"kind": kind} | market}
-    return make_scenario(*own, seed=5, windows={"every": 10}, **given).build()
+def auction(kind: str, cohorts: dict[str, TomlTable], **market_keys: object) -> MarketModel:
+    """Build an auction of 60 rounds; bidders are best responders unless a cohort says more."""
+    tables = []
+    for name, keys in cohorts.items():
+        defaults = {"utility": "bidder", "actions": BIDS, "response": "best-response"}
+        tables.append(defaults | {"name": name} | keys)
+    return make_scenario(
+        *tables,
+        rounds=ROUNDS,
+        seed=5,
+        windows={"every": WINDOW},
+        adversary={"kind": "iid", "outcomes": 1},
+        market={"kind": kind} | market_keys,
+    ).build()
 
 
 def gain_of_bidder(market: SealedBids, bids: Sequence[float], bidder: int) -> float:
@@ -308,17 +320,67 @@ def losses_of_bids(
 def auction_by_hand(kind: str, units: int, reserve: float) -> AuctionByHand:
     """Play an auction, and clear every round again for each bid of each bidder."""
     model = auction(kind, BIDDERS, units=units, reserve=reserve, redraw=units < 6)
-    hand, table, exploited = by_hand(model), model.agents_frame(), []
-    assert (table["loss_scale"] == 2).all()
-    assert set(hand) == set(np.flatnonzero(table["mean_loss"].notna()))
-    assert len(hand) >= 8
-    windows = model.windows_frame().query("last == 59").set_index("agent")["swap_regret"]
-    assert model.game.cohorts[-1].agents[0].told == pytest.approx(hand[SCRIPTED][0])
-    for i, (losses, play) in hand.items():
-        found = table.loc[i, [f"{name}_regret" for name in BASIC_MEASURES]].to_numpy(float)
-        assert found == pytest.approx(mean_loss_and_regrets(losses, play)[1:], abs=1e-12)
+    market = model.game.market
+    cohorts = model.game.cohorts
+    losses: dict[int, list[Array]] = {}
+    play: dict[int, list[Array]] = {}
+    for _ in range(ROUNDS):
+        strategies_of_swappers = cohorts[1].learner.play().copy()
+        model.step()
+        possible_bids = np.concatenate(market._shares) * market._scale[:, None]
+        actions = np.concatenate([model.last_actions(index) for index in range(len(cohorts))])
+        bids = np.where(actions < 0, -1.0, possible_bids[np.arange(9), actions]).tolist()
+        for agent in np.flatnonzero(actions >= 0).tolist():
+            strategy = np.eye(BIDS)[actions[agent]]
+            losses_of_agent = losses_of_bids(market, bids, agent, possible_bids[agent])
+            if agent == POOR:  # what it cannot afford is worth what it played
+                losses_of_agent = np.where(
+                    IS_AFFORDABLE, losses_of_agent, losses_of_agent @ strategy
+                )
+            if agent in SWAPPERS:
+                strategy = strategies_of_swappers[SWAPPERS.index(agent)]
+            losses.setdefault(agent, []).append(losses_of_agent)
+            play.setdefault(agent, []).append(strategy)
+    logs = {agent: BidderLog(np.array(losses[agent]), np.array(play[agent])) for agent in losses}
+    return AuctionByHand(model, model.agents_frame(), logs)
+
+
+every_kind = pytest.mark.parametrize("kind", ["own-first-price", "own-second-price"])
+every_size = pytest.mark.parametrize(("units", "reserve"), [(1, 0.0), (2, 0.4), (6, 0.0)])
+
+
+@every_kind
+@every_size
+def test_bidders_who_come_are_measured_in_units_of_two(
+    kind: str, units: int, reserve: float
+) -> None:
+    """Gains lie in [-1, 1], of which losses are the half."""
+    _, agents, logs = auction_by_hand(kind, units, reserve)
+    assert (agents["loss_scale"] == 2).all()
+    assert len(logs) >= 8
+    assert set(logs) == set(np.flatnonzero(agents["mean_loss"].notna()))
+
+
+@every_kind
+@every_size
+def test_a_bidder_of_ones_own_hears_the_losses_of_clearing_for_each_bid(
+    kind: str, units: int, reserve: float
+) -> None:
+    model, _, logs = auction_by_hand(kind, units, reserve)
+    (bidder,) = model.game.cohorts[-1].agents
+    assert bidder.losses_heard == pytest.approx(logs[SCRIPTED].losses)
+
+
+@every_kind
+@every_size
+def test_regrets_of_bidders_are_those_of_clearing_for_each_bid(
+    kind: str, units: int, reserve: float
+) -> None:
+    _, agents, logs = auction_by_hand(kind, units, reserve)
+    columns = ["external_regret", "swap_regret", "decision_swap_regret"]
+    for agent, (losses, play) in logs.items():
         assert losses.std() > 0
-        _, *expected = worlds.regrets(losses, play)
+        _, *expected = mean_loss_and_regrets(losses, play)
         measured = agents.loc[agent, columns].to_numpy(float)
         assert measured == pytest.approx(expected, abs=1e-12), f"agent {agent}"
 

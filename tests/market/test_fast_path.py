@@ -24,7 +24,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Decision, Round, one_hot
 from regretless.market.regret.ledger import MEASURES, Ledger
 
-UTILITIES: dict[str, worlds.Raw] = {  # and their parameters
+UTILITIES: dict[str, TomlTable] = {  # and their parameters
     "linear": {},
     "ces": {"rho": {"choices": [0.3, 0.9]}},
     "cara": {"risk_aversion": [0.5, 3.0]},
@@ -37,13 +37,13 @@ POLICY = {"kind": "steps", "feature": "season", "edges": [0.5], "actions": [0, 1
 CLOSE = 1e-9  # between sums in another order; the actions must agree exactly
 
 
-def draw_cohort(rng: np.random.Generator, name: str, actions: int) -> worlds.Raw:
+def draw_cohort(rng: np.random.Generator, name: str, actions: int) -> TomlTable:
     """Draw agents, alike or not, coming and going or not, with policies or without."""
     count = int(rng.integers(1, 7))
     response = str(rng.choice(RESPONSES))
     hears_labels = response != "best-response"
     utility = "linear" if hears_labels else str(rng.choice(sorted(UTILITIES)))
-    cohort = worlds.cohort(name, count, actions, utility, response=response)
+    cohort = cohort_table(name, count, actions, utility, response=response)
     cohort["parameters"] = UTILITIES[utility]
     if response == "quantal":
         cohort["eta"] = float(rng.choice([1.0, 12.0]))
@@ -64,25 +64,23 @@ def draw_market(seed: int, folder: Path) -> MarketModel:
     days["season"] = rng.integers(2, size=15)
     days.to_csv(folder / "days.csv", index=False)
     actions = int(rng.choice([2, 3, 4, 9]))
-    cohorts = [cohort_table("hosts", 2, actions)]  # somebody is there from the start
-    for place in range(rng.integers(1, 4)):
-        count, response = int(rng.integers(1, 7)), str(rng.choice(["best-response", *NAIVE]))
-        utility = "linear" if response in NAIVE else str(rng.choice(sorted(UTILITIES)))
-        own = cohort_table(f"c{place}", count, actions, utility, response=response)
-        own["parameters"] = UTILITIES[utility]
-        more: list[TomlTable] = [
-            {"types": int(rng.integers(1, count + 1))},
-            {"entry_rate": 0.4, "exit_rate": 0.2},
-            {"policies": ["season"], "measures": list(MEASURES[: rng.integers(4, 6)])},
-        ]
-        for keys in more:
-            own |= keys if rng.random() < 0.5 else {}
-        own |= {"eta": float(rng.choice([1.0, 12.0]))} if response == "quantal" else {}
-        cohorts.append(own)
-    keys = {"file": str(folder / "days.csv"), "outcomes": ["rain", "sun"], "context": ["season"]}
-    heard = {"kind": str(rng.choice(["running-mean", "last-value"]))}
-    given = {"data": keys, "policy": {"season": POLICY}, "forecaster": heard, "seed": seed}
-    return make_scenario(*cohorts, rounds=int(rng.integers(3, 16)), **given).build()
+    always_there = cohort_table("hosts", 2, actions)
+    names = [f"c{number}" for number in range(rng.integers(1, 4))]
+    cohorts = [draw_cohort(rng, name, actions) for name in names]
+    scenario = make_scenario(
+        always_there,
+        *cohorts,
+        rounds=int(rng.integers(3, 16)),
+        data={
+            "file": str(folder / "days.csv"),
+            "outcomes": ["rain", "sun"],
+            "context": ["season"],
+        },
+        policy={"season": POLICY},
+        forecaster={"kind": str(rng.choice(["running-mean", "last-value"]))},
+        seed=seed,
+    )
+    return scenario.build()
 
 
 class LogEntry(NamedTuple):
@@ -153,17 +151,20 @@ def play_beside_single_agents(model: MarketModel) -> list[list[list[LogEntry]]]:
 def check_ledger(ledger: Ledger, row: int, log: list[LogEntry]) -> None:
     """Hold a row's sums and regrets against the log of one of its agents."""
     assert np.broadcast_to(ledger.rounds, len(ledger.count))[row] == len(log)
-    if log:
-        losses, play, predicted, suggested = map(np.array, zip(*log, strict=True))
-        wrong, suggested = predicted - losses, suggested.astype(int)
-        followed = play.T @ np.take_along_axis(wrong, suggested, axis=1)
-        assert ledger.surprise_fixed[row] == pytest.approx(play.T @ wrong, abs=CLOSE)
-        assert ledger.surprise_followed[row] == pytest.approx(followed, abs=CLOSE)
-        constants = np.tile(np.arange(losses.shape[1])[:, None], len(log))
-        policies = np.concatenate([constants, suggested.T])
-        for measure in ledger.measures:
-            known = measure_log(measure, losses, play, policies)
-            assert ledger.regret(measure)[row] == pytest.approx(known, abs=CLOSE)
+    if not log:
+        return
+    losses, play, predicted, suggested = (np.array(column) for column in zip(*log, strict=True))
+    suggested = suggested.astype(int)  # also of no policy
+    surprise = predicted - losses
+    surprise_of_policies = np.take_along_axis(surprise, suggested, axis=1)
+    assert ledger.surprise_fixed[row] == pytest.approx(play.T @ surprise, abs=CLOSE)
+    followed = play.T @ surprise_of_policies
+    assert ledger.surprise_followed[row] == pytest.approx(followed, abs=CLOSE)
+    constants = np.tile(np.arange(losses.shape[1])[:, None], len(log))
+    policies: Indices = np.concatenate([constants, suggested.T])
+    for measure in ledger.measures:
+        expected = measure_log(measure, losses, play, policies)
+        assert ledger.regret(measure)[row] == pytest.approx(expected, abs=CLOSE), measure
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -203,8 +204,8 @@ class Contrary(BestResponse):
 
 @pytest.mark.parametrize("utility", ["linear", "ces"])
 def test_a_subclass_is_played_by_its_own_strategy(utility: str) -> None:
-    table = {"name": "c", "utility": utility, "count": 5, "actions": 3}
-    game = make_scenario(table | {"parameters": UTILITIES[utility]}, rounds=4).build().game
+    table = cohort_table("c", 5, 3, utility, parameters=UTILITIES[utility])
+    game = make_scenario(table, rounds=4).build().game
     (cohort,) = game.cohorts
     play_round(game)
     cohort.response = Contrary()

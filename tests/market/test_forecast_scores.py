@@ -128,8 +128,13 @@ def test_a_figure_of_two_blocks_has_a_curve_for_each_broadcast_and_one_for_a_mod
 def test_forecasts_are_scored_over_the_last_rounds_that_are_kept() -> None:
     """The forecast is wrong by 1 before."""
     outcomes = np.concatenate([np.zeros(500), np.ones(MAX_RECENT)])
-    (row,) = recorded(np.ones((len(outcomes), 1)), outcomes).query("kind == 'outcome'").itertuples()
-    assert (row.mae, row.rounds) == (0.0, MAX_RECENT)
+    scores = scores_of(np.ones((len(outcomes), 1)), outcomes)
+    (of_outcome,) = scores.query("kind == 'outcome'").itertuples()
+    assert of_outcome.mae == 0.0
+    assert of_outcome.rounds == MAX_RECENT
+
+
+def test_rounds_that_an_adversary_imagines_are_not_scored() -> None:
     scores = play_to_end(load("chain-store", rounds=4), seed=1).scores_frame()
     assert set(scores.loc[scores["kind"] == "outcome", "rounds"]) == {4}
 
@@ -193,22 +198,47 @@ def crop_choice_of_vectors(eta: float | None) -> MarketModel:
     (grower,) = raw["cohort"]
     parameters = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
     grower |= {"utility": "linear", "count": 6, "parameters": parameters}
-    grower |= {} if eta is None else {"response": "quantal", "eta": eta}
-    keys = {"rounds": 120, "forecaster": {"models": []}, "cohort": [grower]}  # events of vectors
-    model = play_to_end(read_scenario(raw | keys))
-    cohort, block = model.game.cohorts[0], model.game.blocks[0]
-    rounds, atoms = model.rounds_frame(), model.forecasts_frame()
-    truths = rounds[["y_0", "y_1", "y_2"]].to_numpy()[atoms["round"]]
-    months, wet = rounds[["x_0", "x_1"]].to_numpy()[atoms["round"]].T
-    by_month = np.array([0, 2, 3, 2, 0])[np.searchsorted([3, 6, 9, 11], months, side="right")]
-    told = atoms[["p_0", "p_1", "p_2"]].to_numpy(), truths, cohort.coefficients
-    how = {"smooth": eta, "mass": atoms["weight"].to_numpy()}
-    decision = calibration.decision_calibration(*told, **how)
-    cross = calibration.cross_calibration(*told, [by_month, np.where(wet >= 1, 0, 3)], **how)
-    for loss, action, policy, suggestion, _, bias in block.forecaster.events.table():
-        at = (loss, action) if policy is None else (loss, action, policy, suggestion)
-        known = decision if policy is None else cross
-        assert known[at] == pytest.approx(np.abs(bias).max() / 120, abs=1e-12)
+    if eta is not None:
+        grower |= {"response": "quantal", "eta": eta}
+    keys = {"rounds": BIAS_ROUNDS, "forecaster": {"models": []}, "cohort": [grower]}
+    return play_to_end(read_scenario(raw | keys))
+
+
+@pytest.mark.parametrize("eta", [None, 12.0], ids=["best response", "quantal"])
+def test_biases_of_the_forecaster_are_those_recomputed_from_the_logs(eta: float | None) -> None:
+    model = crop_choice_of_vectors(eta)
+    coefficients = model.game.cohorts[0].coefficients
+    rounds = model.rounds_frame()
+    atoms = model.forecasts_frame()
+    round_of_atom = atoms["round"]
+    points = atoms[["p_0", "p_1", "p_2"]].to_numpy()
+    truths = rounds[["y_0", "y_1", "y_2"]].to_numpy()[round_of_atom]
+    month, rain = rounds[["x_0", "x_1"]].to_numpy()[round_of_atom].T
+    by_month = np.array([0, 2, 3, 2, 0])[np.searchsorted([3, 6, 9, 11], month, side="right")]
+    by_rain = np.where(rain >= 1, 0, 3)
+    mass = atoms["weight"].to_numpy()
+    decision_errors = calibration.decision_calibration(
+        points, truths, coefficients, smooth=eta, mass=mass
+    )
+    cross_errors = calibration.cross_calibration(
+        points, truths, coefficients, [by_month, by_rain], smooth=eta, mass=mass
+    )
+
+    events = model.game.blocks[0].forecaster.events.table()
+
+    for loss, action, policy, suggestion, _, bias in events:
+        if policy is None:
+            expected = decision_errors[loss, action]
+        else:
+            expected = cross_errors[loss, action, policy, suggestion]
+        assert np.abs(bias).max() / BIAS_ROUNDS == pytest.approx(expected, abs=1e-12)
+
+
+# Action 0 loses y and action 1 a half; predictions of .2 are too high by .1, those of .9 right in
+# the mean.
+COEFFICIENTS = np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]])
+POINTS = np.array([[0.2], [0.2], [0.9], [0.9]])
+TRUTHS = np.array([[0.1], [0.1], [1.0], [0.8]])
 
 
 def test_a_constant_error_on_one_action_is_found() -> None:

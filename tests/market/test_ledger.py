@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_measures import mean_loss_and_regrets, measure_log, play_and_log
-from small_scenarios import cohort_table, make_scenario
+from numpy.typing import ArrayLike
+from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless.market.best_response import best_response, quantal_gap, quantal_response
 from regretless.market.core.arrays import Array, Indices
@@ -48,38 +49,64 @@ def test_a_regret_is_the_saving_of_the_best_replacement_of_all(measure: str, pla
     """Of an exhaustive search over the replacements that it allows, in short logs."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        actions, rounds, policies = rng.integers([2, 1, 1], [4, 6, 4])
-        losses = rng.integers(-16, 17, (rounds, actions)) / 8
-        played = rng.integers(0, actions, rounds)
-        play = np.eye(actions)[played]
-        if seed % 2:
-            ballots = rng.integers(0, 5, (rounds, actions)) + play
-            played = play = ballots / ballots.sum(1, keepdims=True)
-        suggested = rng.integers(0, actions, (policies, rounds))
-        instead = losses[np.arange(rounds), candidates(name, losses, suggested)]
-        best = (play.T * (losses.T - instead)).sum((-1, -2)).max() / rounds
-        assert measure_log(name, losses, played, suggested) == pytest.approx(best, abs=1e-11)
+        n_actions, rounds, n_policies = rng.integers([2, 1, 1], [4, 6, 4])
+        losses = rng.integers(-16, 17, (rounds, n_actions)) / 8
+        actions = rng.integers(0, n_actions, rounds)
+        strategies = np.eye(n_actions)[actions]
+        if play == "strategies":
+            ballots = rng.integers(0, 5, (rounds, n_actions)) + strategies
+            strategies = ballots / ballots.sum(1, keepdims=True)
+        policies = rng.integers(0, n_actions, (n_policies, rounds))
+
+        loss_instead = losses[np.arange(rounds), replacements(measure, losses, policies)]
+        savings = (strategies.T * (losses.T - loss_instead)).sum((-1, -2))
+        expected = savings.max() / rounds
+
+        log = actions if play == "actions" else strategies
+        regret = measure_log(measure, losses, log, policies)
+        assert regret == pytest.approx(expected, abs=1e-11), f"seed {seed}"
 
 
-def test_known_values() -> None:
-    """Four rounds worked out by hand: a loss of 1 in rounds 1, 2 and 3."""
-    log = [[0, 1], [1, 0], [1, 0], [0, 1]], [0, 0, 0, 1], [[0, 1, 1, 1], [1, 0, 1, 0]]
-    assert [measure_log(name, *log) for name in MEASURES] == [1 / 4, 2 / 4, 2 / 4, 3 / 4, 3 / 4]
+@pytest.mark.parametrize(
+    ("measure", "regret"),
+    [
+        ("external", 1 / 4),
+        ("swap", 2 / 4),
+        ("omniprediction", 2 / 4),
+        ("decision_swap", 3 / 4),
+        ("contextual_swap", 3 / 4),
+    ],
+)
+def test_a_regret_of_four_rounds_is_what_it_is_by_hand(measure: str, regret: float) -> None:
+    """Three of four rounds lose 1."""
+    losses = [[0, 1], [1, 0], [1, 0], [0, 1]]
+    actions = [0, 0, 0, 1]
+    policies = [[0, 1, 1, 1], [1, 0, 1, 0]]
+    assert measure_log(measure, losses, actions, policies) == regret
 
 
 def assert_log_refused(measure: str, message: str, **parts: ArrayLike) -> None:
     """Check that a log of three rounds and two actions with these parts is refused."""
     log = {"losses": [[0, 1], [1, 0], [0.5, 0.5]], "actions": [0, 1, 1], "policies": [[0, 0, 1]]}
     with pytest.raises(ValueError, match=message):
-        worlds.measured(measure, **log | parts)
+        measure_log(measure, **log | parts)
 
 
 @every_measure
-def test_what_is_no_log_is_refused(name: str) -> None:
-    for wrong, value, says in WRONG:
-        if wrong != "policies" or name in MEASURES[2:]:
-            with pytest.raises(ValueError, match=says):
-                measure_log(name, **RIGHT | {wrong: value})
+@pytest.mark.parametrize(
+    ("losses", "message"),
+    [
+        ([0.0, 1.0, 0.5], r"losses have shape \(3,\)"),
+        (np.empty((0, 2)), r"losses have shape \(0, 2\)"),
+        (np.empty((3, 0)), r"losses have shape \(3, 0\)"),
+        ([[0.0, 1.0], [np.nan, 0.0], [0.5, 0.5]], "losses = (nan|inf): give finite numbers"),
+        ([[0.0, 1.0], [np.inf, 0.0], [0.5, 0.5]], "losses = (nan|inf): give finite numbers"),
+    ],
+)
+def test_losses_that_are_no_table_of_numbers_are_refused(
+    measure: str, losses: ArrayLike, message: str
+) -> None:
+    assert_log_refused(measure, message, losses=losses)
 
 
 @every_measure
@@ -162,16 +189,48 @@ def responded_log(seed: int, policies: int, eta: float | None, *, constants: boo
         play = np.stack([one_hot(best_response(table), actions) for table in predicted])
         gap = 0.0
     else:
-        play, gap = quantal_response(predicted, eta), quantal_gap(actions, eta)
-    ledger = entered(losses, play, suggested, predicted, constants=constants)
-    fixed = np.repeat(np.arange(actions * constants)[:, None], rounds, axis=1)
-    benchmark = np.concatenate([fixed, suggested.T])
-    for name in MEASURES:
-        kept = ledger.regret(name)
-        assert (kept is None) == (name in MEASURES[2:] and len(benchmark) == 0)
-        for row in range(rows) if kept is not None else ():
-            known = measure_log(name, losses[:, row], play[:, row], benchmark)
-            assert kept[row] == pytest.approx(known, abs=1e-9)
+        play = quantal_response(predicted, eta)
+        gap = quantal_gap(actions, eta)
+    log = Log(losses, play, suggested)
+    ledger = ledger_of(log, list(predicted), constants=constants)
+    constant_actions = np.arange(actions if constants else 0)
+    constant_policies = np.repeat(constant_actions[:, None], rounds, axis=1)
+    comparators = np.concatenate([constant_policies, suggested.T])
+    return RespondedLog(log, ledger, comparators, gap)
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+POLICIES = st.integers(0, 3)
+ETAS = st.none() | st.floats(0.1, 100)
+with_and_without_constants = pytest.mark.parametrize("constants", [True, False])
+
+
+@with_and_without_constants
+@given(seed=SEEDS, policies=POLICIES, eta=ETAS)
+@settings(max_examples=100)
+def test_running_sums_give_the_regrets_of_the_log(
+    seed: int, policies: int, eta: float | None, *, constants: bool
+) -> None:
+    log, ledger, comparators, _ = responded_log(seed, policies, eta, constants=constants)
+    for measure in MEASURES:
+        regrets = ledger.regret(measure)
+        if measure in MEASURES_OF_POLICIES and len(comparators) == 0:
+            assert regrets is None, measure
+            continue
+        for row, regret in enumerate(regrets):
+            losses = log.losses[:, row]
+            expected = measure_log(measure, losses, log.play[:, row], comparators)
+            assert regret == pytest.approx(expected, abs=1e-9), (measure, row)
+
+
+@with_and_without_constants
+@given(seed=SEEDS, policies=POLICIES, eta=ETAS)
+@settings(max_examples=100)
+def test_biases_bound_whoever_responds_however_wrong_predictions_are(
+    seed: int, policies: int, eta: float | None, *, constants: bool
+) -> None:
+    """But for ln(A) / eta where responses are smooth."""
+    _, ledger, comparators, gap = responded_log(seed, policies, eta, constants=constants)
     bound = ledger.bound_from_bias()
     if len(comparators) == 0:
         assert bound is None
@@ -199,14 +258,21 @@ def test_flat_predictions_leave_the_decision_swap_regret_itself(mixed_log: Log) 
     assert ledger.bound_from_bias() == pytest.approx(ledger.regret("decision_swap"), abs=1e-12)
 
 
-COHORTS = [cohort_table("early", 4, 3), cohort_table("late", 2, 3, enters=40)]
-COHORTS += [cohort_table("noisy", 2, 3, response="quantal", eta=5.0)]
+@pytest.mark.parametrize("silent_round", [0, 3, 7])
+def test_there_is_no_bound_from_biases_once_a_prediction_is_missing(
+    mixed_log: Log, silent_round: int
+) -> None:
+    predicted: list[Array | None] = list(mixed_log.losses)
+    predicted[silent_round] = None
+    for rounds in range(1, 9):
+        bound = ledger_of(mixed_log.until(rounds), predicted[:rounds]).bound_from_bias()
+        assert (bound is None) == (rounds > silent_round), f"after {rounds} rounds"
 
 
 COHORTS = [
-    worlds.cohort("early", 4, 3),
-    worlds.cohort("late", 2, 3, enters=40),
-    worlds.cohort("noisy", 2, 3, response="quantal", eta=5.0),
+    cohort_table("early", 4, 3),
+    cohort_table("late", 2, 3, enters=40),
+    cohort_table("noisy", 2, 3, response="quantal", eta=5.0),
 ]
 
 
@@ -220,22 +286,32 @@ COHORTS = [
     ids=["every 25 rounds", "of one length, of a sample", "between starts"],
 )
 def test_a_windows_regret_is_that_of_its_slice(
-    windows: worlds.Raw, logged_agents: int | None
+    windows: TomlTable, logged_agents: int | None
 ) -> None:
     """Of the recorded losses and plays, of latecomers over their own rounds."""
-    sample = 5 if "length" in windows else None
-    keys = {"seed": 5, "adversary": {"kind": "switching", "outcomes": 2, "length": 30}}
-    keys |= {"rounds": 90, "windows": windows, "log_agents": sample}
-    model = make_scenario(*COHORTS, **keys).build()
-    log, agents, spans = play_and_log(model), model.agents_frame(), WindowsSpec(**windows).spans(90)
-    logged = agents["agent"] if sample is None else agents.loc[agents["logged"], "agent"]
+    model = make_scenario(
+        *COHORTS,
+        seed=5,
+        adversary={"kind": "switching", "outcomes": 2, "length": 30},
+        rounds=90,
+        windows=windows,
+        log_agents=logged_agents,
+    ).build()
+    logs = play_and_log(model)
+    agents = model.agents_frame()
+    numbers = agents["agent"]
+    if logged_agents is not None:
+        numbers = agents.loc[agents["logged"], "agent"]
+
     expected = {}
-    for agent, (first, last) in itertools.product(logged, spans):
-        here = [entry for entry in log[agent] if first <= entry[0] <= last]
-        if here:
-            _, losses, play = (np.array(part) for part in zip(*here, strict=True))
-            known = mean_loss_and_regrets(losses, play)
-            expected[first, last, agent] = pytest.approx(known, abs=1e-12)
+    spans = WindowsSpec(**windows).spans(90)
+    for agent, (first, last) in itertools.product(numbers, spans):
+        slice_of_log = [entry for entry in logs[agent] if first <= entry[0] <= last]
+        if slice_of_log:
+            _, losses, play = zip(*slice_of_log, strict=True)
+            regrets = mean_loss_and_regrets(np.array(losses), np.array(play))
+            expected[first, last, agent] = pytest.approx(regrets, abs=1e-12)
+
     table = model.windows_frame().set_index(["first", "last", "agent"])
     assert dict(zip(table.index, table.to_numpy().tolist(), strict=True)) == expected
     assert len(table) == len(expected)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from small_scenarios import cohort_table, make_scenario, play_to_end
+from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses import (
@@ -90,7 +90,7 @@ class Draw:
 class Inner(NamedTuple):
     """The sum inside a power or an exponential: what defines it, and its ends."""
 
-    keys: worlds.Raw
+    keys: TomlTable
     low: Array
     high: Array
 
@@ -100,11 +100,11 @@ def draw_inner(draw: Draw) -> Inner:
     floor = draw.per_loss(0.0, 0.125, 0.5)
     floor = np.where((power <= 0) & (floor == 0), 0.25, floor)
     keys = {"weights": draw.table(FEW_EIGHTHS), "power": power, "floor": floor}
-    low, high = ExponentialOfSum(**keys).sum_range()
+    low, high = ExponentialOfSum(**keys).range_of_sum()
     return Inner(keys, low, high)
 
 
-def draw_outer(draw: Draw) -> worlds.Raw:
+def draw_outer(draw: Draw) -> TomlTable:
     """Draw what a form multiplies its function by, and adds to it."""
     return {"amplitude": draw.per_action(EIGHTHS), "offset": draw.per_action(EIGHTHS)}
 
@@ -606,15 +606,15 @@ class Refusal(NamedTuple):
     """Arguments that make no loss or no space, and what the error says."""
 
     make: type
-    arguments: worlds.Raw
+    arguments: TomlTable
     message: str
 
 
 TWO_BY_TWO = [[1.0, 2.0], [3.0, 4.0]]
 INF = float("inf")
-SEPARABLE: worlds.Raw = {"weights": TWO_BY_TWO, "exponent": 0.5}
-POWER: worlds.Raw = {"weights": TWO_BY_TWO, "exponent": np.array(2.0)}
-LIPSCHITZ: worlds.Raw = {
+SEPARABLE: TomlTable = {"weights": TWO_BY_TWO, "exponent": 0.5}
+POWER: TomlTable = {"weights": TWO_BY_TWO, "exponent": np.array(2.0)}
+LIPSCHITZ: TomlTable = {
     "function": np.abs,
     "constant": np.array(1.0),
     "shape": (1,),
@@ -706,7 +706,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("make", "arguments", "message"), REFUSALS)
 def test_what_is_no_loss_or_no_space_is_refused(
-    make: type, arguments: worlds.Raw, message: str
+    make: type, arguments: TomlTable, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         make(**arguments)
@@ -745,7 +745,7 @@ def test_a_polytope_keeps_what_is_inside() -> None:
     space = Polytope(TRIANGLE)
     shares_of_vertices = np.random.default_rng(3).dirichlet(np.ones(3), 100)
     inside = space.to_unit(shares_of_vertices @ np.array(TRIANGLE))
-    assert space.confined(inside) == pytest.approx(inside, abs=1e-12)
+    assert space.move_inside(inside) == pytest.approx(inside, abs=1e-12)
 
 
 def test_a_polytope_draws_what_is_outside_to_its_border() -> None:
@@ -753,14 +753,14 @@ def test_a_polytope_draws_what_is_outside_to_its_border() -> None:
     points = np.random.default_rng(3).random((400, 2))
     is_outside = points.sum(1) > 1
     assert 0.3 < is_outside.mean() < 0.7
-    confined = Polytope(TRIANGLE).confined(points)
+    confined = Polytope(TRIANGLE).move_inside(points)
     assert confined[is_outside].sum(1) == pytest.approx(1.0)
     assert confined[~is_outside] == pytest.approx(points[~is_outside], abs=1e-12)
 
 
 def test_a_polytope_of_one_dimension_is_an_interval() -> None:
     interval = Polytope([[1.0], [3.0], [2.0]])
-    assert interval.confined([[0.3]]) == pytest.approx(np.array([[0.3]]))
+    assert interval.move_inside([[0.3]]) == pytest.approx(np.array([[0.3]]))
 
 
 def test_the_simplex_draws_what_is_outside_to_the_nearest_of_its_points() -> None:
@@ -770,8 +770,9 @@ def test_the_simplex_draws_what_is_outside_to_the_nearest_of_its_points() -> Non
 
 
 def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
-    traders, space = cohort_table("traders", 5, 3), {"vertices": TRIANGLE}
-    model = play_to_end(make_scenario(traders, rounds=200, space=space))
+    traders = cohort_table("traders", 5, 3)
+    scenario = make_scenario(traders, rounds=200, space={"vertices": TRIANGLE})
+    model = play_to_end(scenario)
     outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
     assert (outcomes.sum(1) <= 1 + 1e-9).all()
     agents = model.agents_frame()

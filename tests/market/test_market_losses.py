@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from small_scenarios import cohort_table, make_scenario
+from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless import MarketModel, register
 from regretless.market.core.arrays import Array
@@ -73,7 +73,7 @@ def toll_market(kind: str, outcome: float = 0.2, **keys: object) -> MarketModel:
     return make_scenario(travellers, adversary=adversary, market=market, rounds=60, seed=3).build()
 
 
-RESPONSES: list[worlds.Raw] = [
+RESPONSES: list[TomlTable] = [
     {"response": "best-response"},
     {"response": "private"},
     {"response": "certainty-equivalent"},
@@ -85,7 +85,7 @@ RESPONSES: list[worlds.Raw] = [
 @pytest.mark.parametrize("keys", RESPONSES, ids=lambda keys: keys["response"])
 @pytest.mark.parametrize(("outcome", "best"), [(0.2, ACTIONS - 1), (0.8, 0)])
 def test_followers_respond_to_what_the_market_expects_them_to_lose(
-    keys: worlds.Raw, outcome: float, best: int
+    keys: TomlTable, outcome: float, best: int
 ) -> None:
     model = toll_market("own-posted-toll", outcome, **keys)
     model.run()
@@ -95,7 +95,7 @@ def test_followers_respond_to_what_the_market_expects_them_to_lose(
 
 @pytest.mark.parametrize("keys", RESPONSES, ids=lambda keys: keys["response"])
 def test_followers_whose_losses_are_not_known_before_the_round_are_refused(
-    keys: worlds.Raw,
+    keys: TomlTable,
 ) -> None:
     with pytest.raises(UserError) as refused:
         toll_market("own-toll", **keys)

@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from resuming import check_resumes
-from small_scenarios import cohort_table, make_scenario, play_to_end, read_catalogue_scenario
+from small_scenarios import (
+    TomlTable,
+    cohort_table,
+    make_scenario,
+    play_to_end,
+    read_catalogue_scenario,
+)
 
 from regretless import MarketModel, UserError, load, register
 from regretless.market.core.arrays import Array
@@ -31,7 +37,8 @@ MARKETS = [name for name in catalogue() if "market" in read(find(name))]
 every_market = pytest.mark.parametrize("name", MARKETS)
 
 
-def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
+def short_scenario(name: str, *assignments: str, rounds: int = 24) -> Scenario:
+    """Return a scenario of the catalogue with few rounds and one measure."""
     return read_catalogue_scenario(name, f"rounds={rounds}", *assignments, measures=["swap"])
 
 
@@ -42,7 +49,7 @@ def test_a_market_goes_on_from_a_checkpoint(name: str, tmp_path: Path) -> None:
 
 @cache
 def played_market(name: str) -> MarketModel:
-    return worlds.played(short_scenario(name))
+    return play_to_end(short_scenario(name))
 
 
 @every_market
@@ -104,7 +111,8 @@ def test_what_is_settled_before_is_foreseen(name: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("kind", "feedback"), [("myopic", "lagged"), ("cma", "same-round")])
 def test_an_adversary_that_plans_has_its_place_in_a_market(kind: str, feedback: str) -> None:
     adversary = {"kind": kind, "outcomes": 3}
-    play_to_end(load("crowding", rounds=3, market={"feedback": feedback}, adversary=adversary))
+    scenario = load("crowding", rounds=3, market={"feedback": feedback}, adversary=adversary)
+    assert play_to_end(scenario).played == 3
 
 
 def test_running_moments_are_those_of_the_whole() -> None:
@@ -117,8 +125,8 @@ def test_running_moments_are_those_of_the_whole() -> None:
 
 
 def test_a_shop_orders_no_more_than_it_can_pay() -> None:
-    model = play_to_end(small("shops", "market.cash=0.25", rounds=1))
-    market: Any = model.game.market
+    model = play_to_end(short_scenario("shops", "market.cash=0.25", rounds=1))
+    market = model.game.market
     assert market.levels.mean[0] == pytest.approx(0.25, abs=1e-6)
     assert (market.accounts.cash[:-1] >= 0).all()
 
@@ -196,42 +204,87 @@ def test_prices_at_the_ends_are_clipped_and_counted() -> None:
     assert market.clipped_share == pytest.approx(1 / 3)
 
 
-def priced(market: dict[str, Any] | None, **tables: Any) -> Scenario:
-    shares = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], "concentration": 6.0}
-    responses = {"followers": {}, "noisy": {"response": "quantal", "eta": 20.0}}
-    responses["learners"] = {"response": "hedge"}
-    cohorts = [cohort_table(n, 8, 3, parameters=shares, **own) for n, own in responses.items()]
-    keys: dict[str, Any] = {"rounds": 120, "seed": 1, "market": market}
-    if "data" not in tables:
-        keys["adversary"] = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
-    return make_scenario(*cohorts, **keys | tables)
+def test_agents_who_are_absent_demand_nothing() -> None:
+    market = price_market("lagged")
+    assert not market.aggregate([None, decision(-1, -1)]).any()
+    demand_of_one = market.aggregate([None, decision(-1, 1)])
+    assert demand_of_one.sum(0) == pytest.approx([1.0, 0.0, 1.0])
+
+
+LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
+
+
+def priced_scenario(market: TomlTable | None, *, seed: int = 1, **keys: object) -> Scenario:
+    """Return a scenario of best responders, quantal agents and learners who choose baskets."""
+    baskets = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]}
+    parameters = baskets | {"concentration": 6.0}
+    return make_scenario(
+        cohort_table("followers", 8, 3, parameters=parameters),
+        cohort_table("noisy", 8, 3, parameters=parameters, response="quantal", eta=20.0),
+        cohort_table("learners", 8, 3, parameters=parameters, response="hedge"),
+        rounds=120,
+        seed=seed,
+        market=market,
+        **keys,
+    )
 
 
 def test_a_lagged_market_is_a_replay_of_its_outcomes(tmp_path: Path) -> None:
     """The same agents who face the recorded outcomes as data do and lose exactly the same."""
-    model, goods = play_to_end(priced(LAGGED)), ["y_0", "y_1", "y_2"]
-    rounds = model.rounds_frame()
-    rounds[goods].to_parquet(tmp_path / "lived.parquet")
+    adversary = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
+    lived = play_to_end(priced_scenario(LAGGED, adversary=adversary))
+    goods = ["y_0", "y_1", "y_2"]
+    outcomes = lived.rounds_frame()[goods]
+    fundamentals = lived.rounds_frame().filter(like="fundamental_")
+    assert (outcomes != fundamentals.to_numpy()).any(axis=None), "the market moves nothing"
+    outcomes.to_parquet(tmp_path / "lived.parquet")
+
     data = {"file": str(tmp_path / "lived.parquet"), "outcomes": goods}
-    again = play_to_end(priced(None, data=data, forecaster={"models": []}))
-    assert (rounds[goods] != rounds.filter(like="fundamental_").to_numpy()).any(axis=None)
-    pd.testing.assert_frame_equal(model.regret_frame(), again.regret_frame())
-    pd.testing.assert_frame_equal(model.agents_frame(), again.agents_frame())
+    replayed = play_to_end(priced_scenario(None, data=data, forecaster={"models": []}))
+
+    pd.testing.assert_frame_equal(lived.regret_frame(), replayed.regret_frame())
+    pd.testing.assert_frame_equal(lived.agents_frame(), replayed.agents_frame())
 
 
-@pytest.mark.parametrize("shocks", ["iid", "anti-forecast", "pump-and-dump"])
-@pytest.mark.parametrize("impact", [-0.6, 0.6])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float, seed: int) -> None:
-    adversary = {"kind": shocks, "outcomes": 3} | (PUMP if shocks == "pump-and-dump" else {})
-    model = play_to_end(priced(LAGGED | {"impact": impact}, adversary=adversary, seed=seed))
-    agents = model.agents_frame()
-    bound = agents[agents["cohort"] != "learners"]
-    assert (bound["guarantee"] != "none").all()
-    assert (bound["decision_swap_regret"] <= bound["bound_from_bias"] + 1e-9).all()
-    assert (bound["bound_from_bias"] <= bound["bound"]).all()
-    forecaster: Any = model.game.blocks[0].forecaster
-    limits = forecaster.bias_bound()
+ADVERSARIES: dict[str, TomlTable] = {
+    "iid": {},
+    "anti-forecast": {},
+    "pump-and-dump": {"exposure": [1.0, 0.0, 0.0], "pump": 20, "dump": 20},
+}
+
+
+@cache
+def lagged_market(adversary: str, impact: float, seed: int) -> MarketModel:
+    table = {"kind": adversary, "outcomes": 3} | ADVERSARIES[adversary]
+    return play_to_end(priced_scenario(LAGGED | {"impact": impact}, adversary=table, seed=seed))
+
+
+every_adversary = pytest.mark.parametrize("adversary", ADVERSARIES)
+every_impact = pytest.mark.parametrize("impact", [-0.6, 0.6])
+every_seed = pytest.mark.parametrize("seed", [1, 2])
+
+
+@every_adversary
+@every_impact
+@every_seed
+def test_regret_stays_below_its_bound_where_feedback_is_lagged(
+    adversary: str, impact: float, seed: int
+) -> None:
+    agents = lagged_market(adversary, impact, seed).agents_frame()
+    followers = agents[agents["cohort"] != "learners"]
+    assert (followers["guarantee"] != "none").all()
+    assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-9).all()
+    assert (followers["bound_from_bias"] <= followers["bound"]).all()
+
+
+@every_adversary
+@every_impact
+@every_seed
+def test_biases_stay_below_their_bound_where_feedback_is_lagged(
+    adversary: str, impact: float, seed: int
+) -> None:
+    forecaster = lagged_market(adversary, impact, seed).game.blocks[0].forecaster
+    bound = forecaster.bias_bound()
     for *_, occupancy, bias in forecaster.events.table():
         assert np.abs(bias).max() <= float(np.max(bound.bias(occupancy))) + 1e-9
 

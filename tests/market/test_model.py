@@ -27,17 +27,26 @@ from regretless.market.core import checkpoint
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.logs.branch_gains import gains
 
-PEOPLE = (
-    cohort_table("soft", 3, 3, response="quantal", eta=5.0),
-    cohort_table("own", 4, 3, types=2),
+COHORTS = (
+    cohort_table("soft", 3, 3, response="quantal", eta=5.0),  # agents 1 to 3
+    cohort_table("own", 4, 3, types=2),  # agents 4 to 7
     cohort_table("wise", 3, 3, response="exp3"),
     cohort_table("alone", 3, 3, response="private"),
 )
 
 
-def market(*, apart: bool = True, played: int = 10, seed: Any = None, **keys: Any) -> MarketModel:
-    given = {"rounds": 40, "adversary": {"kind": "drifting", "outcomes": 2}} | keys
-    model = make_scenario(*PEOPLE, **given).build(seed=seed, apart=apart)
+def market(
+    *,
+    apart: bool = True,
+    played: int = 10,
+    seed: int | None = None,
+    rounds: int = 40,
+    **keys: object,
+) -> MarketModel:
+    """Build a market of all kinds of agents and play some of its rounds."""
+    adversary = {"kind": "drifting", "outcomes": 2}
+    scenario = make_scenario(*COHORTS, rounds=rounds, adversary=adversary, **keys)
+    model = scenario.build(seed=seed, apart=apart)
     model.run(played)
     return model
 
@@ -174,18 +183,19 @@ def test_a_batch_run_of_mesa_plays_what_a_run_plays() -> None:
 
 def test_models_leave_nothing_behind() -> None:
     """Mesa's own numbering of agents keeps every model: 105 kB each of this size."""
-    given = read_scenario(NATURE_SCENARIO, "rounds=2", "cohort.farmers.actions=6")
-    held, left = [], []
-    play_to_end(given).agents_frame()  # what is imported is imported before
+    scenario = read_scenario(NATURE_SCENARIO, "rounds=2", "cohort.farmers.actions=6")
+    play_to_end(scenario).agents_frame()  # what is imported is imported before
+    references = []
+    bytes_held = []
     tracemalloc.start()
-    for seed in range(6):
-        model = play_to_end(given, seed=seed)
-        model.agents_frame()
-        left.append(weakref.ref(model))
-        del model
-        if seed % 3 == 2:
-            gc.collect()
-            held.append(tracemalloc.get_traced_memory()[0])
+    for _ in range(2):
+        for seed in range(3):
+            model = play_to_end(scenario, seed=seed)
+            model.agents_frame()
+            references.append(weakref.ref(model))
+            del model
+        gc.collect()
+        bytes_held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     models_alive = sum(reference() is not None for reference in references)
     assert models_alive == 0
@@ -307,7 +317,7 @@ def trunk() -> MarketModel:
     ids=str,
 )
 def test_what_a_branch_cannot_change_is_named(
-    trunk: MarketModel, change: worlds.Raw, message: str
+    trunk: MarketModel, change: TomlTable, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
         trunk.branch(change)
@@ -362,7 +372,7 @@ class Group(Checkpointable):
         self.best: float | None = None
         self.when: tuple[object, ...] = ()
         self.paths: list[object] = []
-        self.table: worlds.Raw = {}
+        self.table: TomlTable = {}
 
     @property
     def streams(self) -> list[np.random.Generator]:

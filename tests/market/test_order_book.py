@@ -257,52 +257,50 @@ class PlainBook:
         return depth
 
 
-def people(utility: str, count: int, actions: int, response: str, **parameters: Any) -> TomlTable:
-    own = {"utility": utility, "count": count, "actions": actions, "response": response}
-    return own | {"parameters": parameters}
-
-
-MENU = [[0, 0, 0, 0, 0, 0], [1, 0.5, 0, -1, 0.75, 0], [2, 0.625, 0, 1, 0.25, 0]]
-MENU += [[1, 0.75, 0, -2, 0.375, 0], [0, 0.9, 0, 0, 0.2, 0]]
-TWO = [[0, 0, 0] * 2, [1, 0.5, 0, -1, 0.5, 1], [1, 0.625, 1, -1, 0.375, 0], [2, 1.0, 0, 1, 0.5, 1]]
-GRID = {"value": [0.2, 0.9], "low": 0.125, "high": 0.875}
-TRADERS = people("orders", 4, 15, "exp3", **GRID)
-MAKERS = people("quotes", 2, 5, "hedge", value=0.5, size=2.0, high=1.0)
-TAKERS = people("orders", 2, 3, "hedge", common=1.0, size=3.0, rests=False)
-KEEPERS = people("orders", 2, 5, "exp3", value=0.6, menu=MENU, keeps=True, most=6.0)
-PAIRS = people("orders", 4, 4, "exp3", value=[0.3, 0.8], menu=TWO)
-FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
-DEAR = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
-CASES: dict[str, tuple[list[TomlTable], TomlTable, int]] = {
-    "fees": ([TRADERS, MAKERS], FEES, 1),
-    "makers first": ([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}}, 1),
-    "poor": ([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | DEAR, 1),
-    "kept": ([KEEPERS, TRADERS, TAKERS], {"expires": 3} | FEES, 1),
-    "short": ([MAKERS, TAKERS], {"expires": 1, "refresh": 4}, 1),
-    "two goods": ([PAIRS, PAIRS], {"stock": [3.0, 2.0]} | FEES, 2),
-    "news": ([MAKERS, TAKERS, TRADERS], {"centre": "news", "hold": {"cohort 0": 9.0}}, 1),
-    "latecomers": ([TRADERS, MAKERS | {"enters": 4, "exits": 9}], {}, 1),
-    "lots": ([KEEPERS, TRADERS, MAKERS], {"lots": 4}, 1),
-}
-
-
-def raw(cohorts: list[TomlTable], market: TomlTable, goods: int = 1, rounds: int = 11) -> Any:
-    own = [{"name": f"cohort {i}"} | cohort for i, cohort in enumerate(cohorts)]
-    return {"name": "book", "rounds": rounds, "seed": 4, "cohort": own} | {
-        "adversary": {"kind": "iid", "outcomes": goods},
-        "market": {"kind": "order-book", "cash": 8.0, "stock": 8.0, "ticks": 8} | market,
+def traders(
+    utility: str, count: int, actions: int, response: str, **parameters: object
+) -> TomlTable:
+    """Return the keys of a cohort but for its name."""
+    return {
+        "utility": utility,
+        "count": count,
+        "actions": actions,
+        "response": response,
+        "parameters": parameters,
     }
 
 
-def scenario(*given: Any, **keys: Any) -> Any:
-    return read_scenario(raw(*given, **keys))
+# Rows of a menu are actions: units, limit and asset of each order of an action.
+MENU = [
+    [0, 0, 0, 0, 0, 0],
+    [1, 0.5, 0, -1, 0.75, 0],
+    [2, 0.625, 0, 1, 0.25, 0],
+    [1, 0.75, 0, -2, 0.375, 0],
+    [0, 0.9, 0, 0, 0.2, 0],
+]
+MENU_OF_TWO_GOODS = [
+    [0, 0, 0, 0, 0, 0],
+    [1, 0.5, 0, -1, 0.5, 1],
+    [1, 0.625, 1, -1, 0.375, 0],
+    [2, 1.0, 0, 1, 0.5, 1],
+]
+VALUES = {"value": [0.2, 0.9], "low": 0.125, "high": 0.875}
+TRADERS = traders("orders", 4, 15, "exp3", **VALUES)
+MAKERS = traders("quotes", 2, 5, "hedge", value=0.5, size=2.0, high=1.0)
+TAKERS = traders("orders", 2, 3, "hedge", common=1.0, size=3.0, rests=False)
+KEEPERS = traders("orders", 2, 5, "exp3", value=0.6, menu=MENU, keeps=True, most=6.0)
+PAIRS = traders("orders", 4, 4, "exp3", value=[0.3, 0.8], menu=MENU_OF_TWO_GOODS)
+MAKER_FEE = -1 / 128
+TAKER_FEE = 1 / 64
+FEES = {"maker_fee": MAKER_FEE, "taker_fee": TAKER_FEE}
+DEAR_FEES = {"maker_fee": 1 / 32, "taker_fee": 1 / 64}
 
 
 class Case(NamedTuple):
     """A market, its cohorts and its goods."""
 
-    cohorts: list[worlds.Raw]
-    market: worlds.Raw
+    cohorts: list[TomlTable]
+    market: TomlTable
     goods: int = 1
 
 
@@ -322,7 +320,7 @@ CASES = {
 }
 
 
-def book_table(case: Case, *, rounds: int = 11) -> worlds.Raw:
+def book_table(case: Case, *, rounds: int = 11) -> TomlTable:
     cohorts = []
     for number, cohort in enumerate(case.cohorts):
         cohorts.append({"name": f"cohort {number}"} | cohort)
@@ -338,7 +336,7 @@ def book_table(case: Case, *, rounds: int = 11) -> worlds.Raw:
 
 
 def book_scenario(case: Case, *, rounds: int = 11) -> Scenario:
-    return worlds.told(book_table(case, rounds=rounds))
+    return read_scenario(book_table(case, rounds=rounds))
 
 
 class AgentLoss(NamedTuple):
@@ -533,24 +531,18 @@ def played_beside(case_name: str, matching: str) -> BesideRun:
         for cohort in model.game.cohorts:
             strategies.extend(cohort.learner.play())
         gains, actions = beside.step()
-        for i, (loss, at) in enumerate(beside.losses):
-            if actions[i] >= 0:
-                row = (-np.array(gains[i]) - loss.unit_offset[at]) / loss.unit_scale[at]
-                own = np.eye(len(row))[actions[i]] if bandit[i] else played[i]
-                logs.setdefault(i, []).append((row, own))
-        beside.check()
-        assert (model.game.market.accounts.totals() == total).all()
-    frame, spread = model.agents_frame(), 0.0
-    for i, rows in logs.items():
-        log = [np.array(part) for part in zip(*rows, strict=True)]
-        spread += log[0].std(0).sum()
-        found = frame.loc[i, ["external_regret", "swap_regret"]].to_numpy(float)
-        assert found == pytest.approx(mean_loss_and_regrets(*log)[1:3], abs=1e-12)
-    assert spread > 0
-    assert trades + len(model.trades_frame()) > 5
-    refused = model.game.market.described()["refused"] * model.rounds
-    assert refused == pytest.approx(beside.book.refused)
-    assert refused > 0 or case != "poor"
+        for agent, (loss, row) in enumerate(beside.agents):
+            if actions[agent] < 0:
+                continue
+            losses = (-np.array(gains[agent]) - loss.unit_offset[row]) / loss.unit_scale[row]
+            one_hot = np.eye(len(losses))[actions[agent]]
+            play = one_hot if is_bandit[agent] else strategies[agent]
+            log = logs.setdefault(agent, AgentLog([], []))
+            log.losses.append(losses)
+            log.play.append(play)
+        rounds.append(compare(beside))
+    trades += len(model.trades_frame())
+    return BesideRun(model, beside.book, initial_totals, rounds, logs, trades)
 
 
 every_matching = pytest.mark.parametrize("matching", ["continuous", "batch"])
@@ -593,7 +585,7 @@ def test_regrets_are_those_of_clearing_again_for_each_action(case_name: str, mat
     for agent, log in played.logs.items():
         losses = np.array(log.losses)
         spread_of_losses += losses.std(0).sum()
-        _, external, swap, _ = worlds.regrets(losses, np.array(log.play))
+        _, external, swap, _ = mean_loss_and_regrets(losses, np.array(log.play))
         measured = agents.loc[agent, ["external_regret", "swap_regret"]].to_numpy(float)
         assert measured == pytest.approx([external, swap], abs=1e-12), f"agent {agent}"
     assert spread_of_losses > 0
@@ -611,7 +603,7 @@ def test_as_many_orders_are_refused_as_in_a_plain_book(case_name: str, matching:
 
 @pytest.fixture(scope="module")
 def market_of_two_goods() -> MarketModel:
-    return worlds.played(book_scenario(TWO_GOODS, rounds=30))
+    return play_to_end(book_scenario(TWO_GOODS, rounds=30))
 
 
 def test_trades_add_up_to_what_changed_hands(market_of_two_goods: MarketModel) -> None:
@@ -660,14 +652,28 @@ def trace_of(figure: go.Figure | None, name: str) -> go.Scatter:
     return next(trace for trace in figure.data if trace.name == name)
 
 
-def test_a_report_shows_the_book_and_tells_how_prices_move(finished_run: FinishedRun) -> None:
-    """Against formulas over lists; where nobody trades there is no figure."""
-    _, tables = read_run(finished_run(raw(*CASES["makers first"], rounds=300)))
-    dots = trace(shown(tables, "book"), "trades")
-    assert sorted(dots.y) == sorted(tables["trades"]["price"])
-    gapped = tables["quotes"].copy()
-    gapped.loc[::7, "ask"] = np.nan  # nobody sells after some rounds: others still have a spread
-    spread = trace(shown(tables | {"quotes": gapped}, "book"), "spread")
+@pytest.fixture
+def tables_of_a_run(finished_run: FinishedRun) -> Tables:
+    """Return the tables of a run of 300 rounds."""
+    _, tables = read_run(finished_run(book_table(MAKERS_FIRST, rounds=300)))
+    return dict(tables)
+
+
+def mid_prices(tables: Tables) -> pd.Series:
+    return tables["quotes"].set_index("round")["mid"].ffill()
+
+
+def test_a_report_shows_the_price_of_every_trade(tables_of_a_run: Tables) -> None:
+    dots = trace_of(figure_of(tables_of_a_run, "book"), "trades")
+    assert sorted(dots.y) == sorted(tables_of_a_run["trades"]["price"])
+
+
+def test_a_report_shows_a_spread_though_nobody_sells_in_some_rounds(
+    tables_of_a_run: Tables,
+) -> None:
+    quotes = tables_of_a_run["quotes"].copy()
+    quotes.loc[::7, "ask"] = np.nan
+    spread = trace_of(figure_of(tables_of_a_run | {"quotes": quotes}, "book"), "spread")
     assert np.isfinite(np.asarray(spread.y)[-5:]).all()
 
 
@@ -725,8 +731,8 @@ def scenario_without_trades() -> Scenario:
 
 
 def test_a_table_of_no_trades_has_the_columns_and_types_of_one_with_trades() -> None:
-    no_trades = worlds.played(scenario_without_trades()).trades_frame()
-    trades = worlds.played(load("zero-intelligence", rounds=30), seed=1).trades_frame()
+    no_trades = play_to_end(scenario_without_trades()).trades_frame()
+    trades = play_to_end(load("zero-intelligence", rounds=30), seed=1).trades_frame()
     assert len(trades) > 0
     assert len(no_trades) == 0
     assert no_trades.dtypes.equals(trades.dtypes)
@@ -734,7 +740,7 @@ def test_a_table_of_no_trades_has_the_columns_and_types_of_one_with_trades() -> 
 
 
 def test_a_table_of_no_trades_keeps_its_types_when_it_is_written(tmp_path: Path) -> None:
-    no_trades = worlds.played(scenario_without_trades()).trades_frame()
+    no_trades = play_to_end(scenario_without_trades()).trades_frame()
     run(scenario_without_trades(), Options(tmp_path / "run"))
     _, tables = read_run(tmp_path / "run")
     assert len(tables["trades"]) == 0
@@ -783,13 +789,28 @@ class BookReader(ScriptedAgent):
         return 0
 
 
-def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it() -> None:
-    reader = people("orders", 1, 3, "book-reader")
-    model = play_to_end(scenario([reader, TRADERS, MAKERS], {}, rounds=30))
-    quotes = model.quotes_frame()
-    spread = (quotes["ask"] - quotes["bid"]).mean()  # of which one side may be empty
-    assert model.game.market.described()["spread"] == pytest.approx(spread)
-    seen = np.array(model.game.cohorts[0].agents[0].seen)
-    assert np.isnan(seen[0]).all()
-    assert np.array_equal(seen[1:], quotes[["bid", "ask"]].to_numpy()[:-1], equal_nan=True)
-    assert np.isfinite(seen).any(0).all()
+@pytest.fixture(scope="module")
+def market_with_a_reader() -> MarketModel:
+    """Play 30 rounds, in which an agent tries to change the book."""
+    reader = traders("orders", 1, 3, "book-reader")
+    return play_to_end(book_scenario(Case([reader, TRADERS, MAKERS], {}), rounds=30))
+
+
+def test_an_agent_of_ones_own_reads_the_book_and_cannot_write_it(
+    market_with_a_reader: MarketModel,
+) -> None:
+    """It reads the quotes at the end of the round before."""
+    quotes = market_with_a_reader.quotes_frame()[["bid", "ask"]].to_numpy()
+    (reader,) = market_with_a_reader.game.cohorts[0].agents
+    quotes_read = np.array(reader.quotes_read)
+    assert np.isnan(quotes_read[0]).all(), "the book is empty before the first round"
+    assert np.array_equal(quotes_read[1:], quotes[:-1], equal_nan=True)
+    assert np.isfinite(quotes_read).any(0).all(), "one side was never quoted"
+
+
+def test_the_spread_is_the_mean_over_rounds_in_which_both_sides_quote(
+    market_with_a_reader: MarketModel,
+) -> None:
+    quotes = market_with_a_reader.quotes_frame()
+    spread = (quotes["ask"] - quotes["bid"]).mean()
+    assert market_with_a_reader.game.market.described()["spread"] == pytest.approx(spread)

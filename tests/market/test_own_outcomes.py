@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from log_measures import BASIC_MEASURES, measure_log
+from log_measures import measure_log
 from small_scenarios import cohort_table, make_scenario, play_to_end, read_catalogue_scenario
 
 from regretless import MarketModel, load, register
@@ -34,11 +34,47 @@ def test_a_loss_averaged_over_noise_is_the_mean_over_draws() -> None:
     assert averaged_losses == pytest.approx(mean_over_draws, abs=4e-4)
 
 
-def test_a_cohort_with_noise_keeps_its_promise() -> None:
-    parameters = {"rho": 0.5, "v": 1.0, "y_min": 0.05}
-    own = cohort_table("own", 4, 3, "ces", parameters=parameters, idiosyncratic={"deviation": 0.2})
-    model = play_to_end(make_scenario(own, rounds=200), seed=2)
-    agents, cohort = model.agents_frame(), model.game.cohorts[0]
+def test_a_loss_averaged_over_noise_lies_between_0_and_1() -> None:
+    points = np.random.default_rng(1).uniform(0, 1, (500, 2))
+    losses = averaged(LOSS, 0.3, [0, 1]).losses(points)
+    assert losses.min() >= 0
+    assert losses.max() <= 1
+
+
+def test_a_loss_averaged_over_noise_is_no_steeper_than_it_says() -> None:
+    points = np.random.default_rng(1).uniform(0, 1, (500, 2))
+    averaged_loss = averaged(LOSS, 0.3, [0, 1])
+    losses = averaged_loss.losses(points)
+    distances = np.abs(np.diff(points, axis=0)).max(-1)[:, None]
+    slopes = np.abs(np.diff(losses, axis=0)).max(-1) / distances
+    assert (slopes <= averaged_loss.lipschitz() + 1e-9).all()
+
+
+def test_a_loss_picked_from_an_averaged_stack_is_part_of_it() -> None:
+    points = np.random.default_rng(1).uniform(0, 1, (500, 2))
+    averaged_loss = averaged(LOSS, 0.3, [0, 1])
+    assert averaged_loss[1].losses(points) == pytest.approx(averaged_loss.losses(points)[:, 1])
+
+
+NOISY_ROUNDS = 200
+
+
+@pytest.fixture(scope="module")
+def market_with_noise() -> MarketModel:
+    """Play four agents each of whom meets an outcome with noise of its own."""
+    growers = cohort_table(
+        "own",
+        4,
+        3,
+        "ces",
+        parameters={"rho": 0.5, "v": 1.0, "y_min": 0.05},
+        idiosyncratic={"deviation": 0.2},
+    )
+    return play_to_end(make_scenario(growers, rounds=NOISY_ROUNDS), seed=2)
+
+
+def test_a_cohort_with_noise_keeps_its_promise(market_with_noise: MarketModel) -> None:
+    agents = market_with_noise.agents_frame()
     assert (agents["guarantee"] == "decision-swap").all()
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
@@ -78,14 +114,48 @@ class Listeners(ScriptedCrowd):
         return np.asarray((self.signal_seen > 0.5).astype(int))
 
 
-@pytest.mark.parametrize("response", ["listener", "listeners"])
-def test_a_signal_is_the_outcome_and_own_noise_and_policies_are_scored_by_it(response: str) -> None:
-    signal = {"coordinate": "sun", "noise": {"choices": [0.0, 0.3]}}
-    own = cohort_table("own", 4, response=response, signal=signal, policies=["high"])
+class HeardSignals(NamedTuple):
+    """A played market, the noise of each agent, what came and what each saw of it."""
+
+    model: MarketModel
+    noise: Array  # (N,)
+    outcomes: Array  # (T, 2): rain and sun
+    signals: Array  # (T, N)
+
+
+@cache
+def heard_signals(response: str) -> HeardSignals:
+    """Play four agents who see the sun, two of them or so with noise."""
+    listeners = cohort_table(
+        "own",
+        4,
+        response=response,
+        signal={"coordinate": "sun", "noise": {"choices": [0.0, 0.3]}},
+        policies=["high"],
+    )
+    others = cohort_table("others", 2)
     high = {"kind": "threshold", "feature": "signal", "at": 0.5, "below": 0, "above": 1}
-    given = {"adversary": {"kind": "iid", "outcomes": ["rain", "sun"]}, "policy": {"high": high}}
-    model = play_to_end(make_scenario(own, cohort_table("x", 2), rounds=200, **given))
-    noise, cohort = model.game.seats[0].signal.noise, model.game.cohorts[0]  # type: ignore[union-attr]
+    scenario = make_scenario(
+        listeners,
+        others,
+        rounds=NOISY_ROUNDS,
+        adversary={"kind": "iid", "outcomes": ["rain", "sun"]},
+        policy={"high": high},
+    )
+    model = play_to_end(scenario)
+    states = model.states_frame().pivot_table(index="round", columns="agent", values="signal_seen")
+    noise = model.game.seats[0].signal.noise
+    outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
+    return HeardSignals(model, noise, outcomes, states.to_numpy())
+
+
+every_listener = pytest.mark.parametrize("response", ["listener", "listeners"])
+
+
+@every_listener
+def test_a_signal_is_the_outcome_with_noise_of_the_agents_size(response: str) -> None:
+    _, noise, outcomes, signals = heard_signals(response)
+    errors = signals - outcomes[:, [1]]
     assert set(noise) == {0.0, 0.3}
     assert errors.std(0) == pytest.approx(noise, rel=0.2)
     assert not errors[:, noise == 0].any()
@@ -108,11 +178,13 @@ def test_a_policy_that_hears_the_signal_is_scored_by_what_each_agent_saw(respons
     always_0 = np.zeros(NOISY_ROUNDS, dtype=int)
     always_1 = np.ones(NOISY_ROUNDS, dtype=int)
     for agent, row in enumerate(cohort.row_of):
-        losses, played = cohort.loss[int(row)].losses(truth), log[log["agent"] == agent + 1]
-        told = (seen[:, agent] >= 0.5).astype(int)
-        fixed = np.stack([np.zeros(200, dtype=int), np.ones(200, dtype=int), told])
-        expected = measure_log("decision_swap", losses, played["action"].to_numpy(), fixed)
-        assert found[agent] == pytest.approx(expected, abs=1e-12)
+        losses = cohort.loss[int(row)].losses(outcomes)
+        actions = log[log["agent"] == agent + 1]["action"].to_numpy()
+        as_the_signal_says = (signals[:, agent] >= 0.5).astype(int)
+        policies = np.stack([always_0, always_1, as_the_signal_says])
+        expected = measure_log("decision_swap", losses, actions, policies)
+        regret = agents["decision_swap_regret"][agent]
+        assert regret == pytest.approx(expected, abs=1e-12), f"agent {agent}"
 
 
 HEARERS = 4000
@@ -173,7 +245,7 @@ def agents_of_crop_choice(response: str) -> pd.DataFrame:
         forecaster={"models": []},
         **{"cohort.growers.types": 5, "cohort.growers.response": response},
     )
-    return worlds.played(scenario).agents_frame()
+    return play_to_end(scenario).agents_frame()
 
 
 @pytest.mark.parametrize("response", ["best-response", "private"])
@@ -203,45 +275,20 @@ COHORT_OF_MARKET = {
 
 def market_of_private_agents(name: str, *assignments: str) -> MarketModel:
     """Build a named market that answers at once, whose agents draw for themselves."""
-    own = [f"cohort.{COHORT[name]}.response='private'", *assignments]
-    if name != "el-farol":
-        own += ["market.feedback='same-round'", "market.adjustment=1.0"]
-    return read_catalogue_scenario(name, *own, measures=BASIC_MEASURES[1:]).build(
-        seed=1, log_every=10**6
+    answers_at_once = ["market.feedback='same-round'", "market.adjustment=1.0"]
+    if name == "el-farol":
+        answers_at_once = []  # it always does
+    scenario = read_catalogue_scenario(
+        name,
+        f"cohort.{COHORT_OF_MARKET[name]}.response='private'",
+        *assignments,
+        *answers_at_once,
+        measures=["swap", "decision_swap"],
     )
+    return scenario.build(seed=1, log_every=10**6)
 
 
-def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture() -> None:
-    loss = Linear(np.tile([[[1.0], [0.0]]], (4000, 1, 1)), np.tile([0.0, 0.5], (4000, 1)))
-    own: Any = {"row_of": np.arange(4000), "coefficients": (loss.offset, loss.weights)}
-    own |= {"loss": loss, "ledger": Ledger(4000, 2), "rng": stream(1, "referee", "own", "play")}
-    cohort = PrivateCohort("own", "linear", block=0, response=Private(), **own)
-    mixture = Mixture(np.array([[0.4], [0.6], [0.9]]), np.array([0.25, 0.25, 0.5]))
-    decision = cohort.decide(Forecast(mixture, 0), Context())
-    heard, counts = np.unique(decision.predicted[:, 0], return_counts=True)
-    assert heard == pytest.approx(mixture.points[:, 0])
-    assert counts / 4000 == pytest.approx(mixture.weights, abs=4 * 0.5 / np.sqrt(4000))
-    assert (decision.actions == (decision.predicted[:, 0] > 0.5)).all()
-    strategy = cohort.strategy(mixture, Context())
-    assert strategy == pytest.approx(np.tile([0.25, 0.75], (4000, 1)))
-
-
-def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -> None:
-    bounds = {}
-    for response in ("best-response", "private"):
-        keys = {"rounds": 20, "forecaster": {"models": []}, "cohort.growers.types": 5}
-        given = load("crop-choice", **keys, **{"cohort.growers.response": response})
-        frame = play_to_end(given).agents_frame()
-        assert (frame["guarantee"] == "decision-swap").all()
-        assert (frame["decision_swap_regret"] <= frame["bound_from_bias"] + 1e-9).all()
-        bounds[response] = frame["bound"].to_numpy()
-    wider = bounds["private"] - bounds["best-response"]
-    terms = [draw_term(20, promises=losses, actions=6, comparators=8) for losses in (5, 200)]
-    assert (wider >= terms[1] - terms[0] - 1e-12).all()  # and the common draw's variance is known
-    assert (wider <= terms[1] + 1e-12).all()
-
-
-@pytest.mark.parametrize("name", COHORT)
+@pytest.mark.parametrize("name", COHORT_OF_MARKET)
 def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
     """The first agent tries every action, whatever the others do."""
     model = market_of_private_agents(name, "rounds=1")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from small_scenarios import cohort_table, make_scenario, play_to_end
 
@@ -97,15 +97,27 @@ def test_a_cohort_that_has_not_played_has_no_welfare(agents_of_three_cohorts: pd
 
 def test_welfare_is_the_mean_utility_of_the_actions_that_were_played() -> None:
     """CARA utility by its formula, -exp(-gamma w.y), on the log of a run."""
-    cara = cohort_table("cara", 6, 3, "cara", parameters={"risk_aversion": [0.5, 3.0]})
-    model = play_to_end(make_scenario(cara, rounds=12))
-    agents, (cohort,) = model.agents_frame(), model.game.cohorts
-    losses = cohort.loss.losses(model.rounds_frame()[["y_0", "y_1"]].to_numpy())[:, cohort.row_of]
-    played = model.regret_frame().pivot_table(index="round", columns="agent", values="action")
-    picked = np.take_along_axis(losses, played.to_numpy(int)[..., None], axis=2)[..., 0]
-    units = cohort.loss.unit_offset[cohort.row_of] + cohort.loss.unit_scale[cohort.row_of] * picked
-    assert welfare.welfare(agents) == pytest.approx(-units.mean(0), abs=1e-12)
-    assert (welfare.welfare(agents) < 0).all()
-    (table,) = welfare.cohort_welfare(agents).itertuples()
-    assert np.isnan(table.welfare_gini)
-    assert table.welfare_mean_difference >= 0
+    investors = cohort_table("cara", 6, 3, "cara", parameters={"risk_aversion": [0.5, 3.0]})
+    model = play_to_end(make_scenario(investors, rounds=12))
+    cohort = model.game.cohorts[0]
+    outcomes = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
+    log = model.regret_frame()
+    actions = log.pivot_table(index="round", columns="agent", values="action").to_numpy(int)
+    losses = cohort.loss.losses(outcomes)[:, cohort.row_of]
+    losses_of_play = np.take_along_axis(losses, actions[..., None], axis=2)[..., 0]
+    offset = cohort.loss.unit_offset[cohort.row_of]
+    scale = cohort.loss.unit_scale[cohort.row_of]
+    mean_utility = -(offset + scale * losses_of_play).mean(0)
+
+    welfare_of_agents = welfare.welfare(model.agents_frame())
+
+    assert welfare_of_agents == pytest.approx(mean_utility, abs=1e-12)
+    assert (welfare_of_agents < 0).all()
+
+
+def test_negative_welfare_has_a_mean_difference_and_no_gini_coefficient() -> None:
+    investors = cohort_table("cara", 6, 3, "cara", parameters={"risk_aversion": [0.5, 3.0]})
+    model = play_to_end(make_scenario(investors, rounds=12))
+    (investors_welfare,) = welfare.cohort_welfare(model.agents_frame()).itertuples()
+    assert np.isnan(investors_welfare.welfare_gini)
+    assert investors_welfare.welfare_mean_difference >= 0

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from small_scenarios import NATURE_SCENARIO, write_study
+from statsmodels.stats.multitest import multipletests
 
 from regretless.market.core.errors import UserError
 from regretless.market.regret.inference import critical, holm

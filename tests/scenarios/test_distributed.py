@@ -294,7 +294,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     run_until_interrupted(text, out, at=at)
     n_played = len(pd.read_parquet(out / "rounds.parquet"))
     assert run_status(out) == "interrupted"
-    assert at <= n_played < read_scenario(text).peopled.rounds
+    assert at <= n_played < read_scenario(text).resolved.rounds
     agents = pd.read_parquet(out / "agents.parquet")
     model = read_scenario(text).build()
     model.run(n_played)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import worlds
+from small_scenarios import cohort_table, make_scenario
 
 from regretless import UserError, register
 from regretless.agents import ScriptedAgent
@@ -27,7 +27,7 @@ def specification(*cohorts: dict[str, Any], **keys: Any) -> ScenarioSpec:
 
 def game_specification(**keys: Any) -> ScenarioSpec:
     """Specify a game without its sizes; ``keys`` change its one cohort of followers."""
-    players = worlds.cohort("players", 2, 3, "game")
+    players = cohort_table("players", 2, 3, "game")
     adversary = {"kind": "iid"}
     return specification(players | keys, game={"file": GAME_FILE}, adversary=adversary)
 
@@ -44,20 +44,20 @@ def test_resolving_fills_in_the_sizes_of_a_game_and_leaves_the_specification_as_
 
 
 def test_what_is_resolved_cannot_be_changed() -> None:
-    scenario = resolve(specification(worlds.cohort("own", 2)))
+    scenario = resolve(specification(cohort_table("own", 2)))
     with pytest.raises(FrozenInstanceError):
         scenario.cohorts = ()  # type: ignore[misc]
 
 
 def test_cohorts_without_agents_are_recorded_and_not_played() -> None:
-    spec = specification(worlds.cohort("own", 2), worlds.cohort("nobody", 0))
+    spec = specification(cohort_table("own", 2), cohort_table("nobody", 0))
     scenario = resolve(spec)
     assert [cohort.name for cohort in scenario.spec.cohort] == ["own", "nobody"]
     assert [cohort.name for cohort in scenario.cohorts] == ["own"]
 
 
 def test_spare_agents_are_added_to_a_copy_of_the_scenario() -> None:
-    scenario = resolve(specification(worlds.cohort("own", 2), worlds.cohort("others", 4)))
+    scenario = resolve(specification(cohort_table("own", 2), cohort_table("others", 4)))
     with_spare = scenario.with_spare({"own": 3})
     assert [cohort.count for cohort in with_spare.cohorts] == [5, 4]
     assert [cohort.count for cohort in scenario.cohorts] == [2, 4]
@@ -85,7 +85,7 @@ class Hearsay(ScriptedAgent):
 
 def test_a_spare_agent_with_a_signal_hears_it_once_it_is_let_in() -> None:
     signal = {"coordinate": 0, "noise": 0.0}
-    scenario = worlds.scenario(worlds.cohort("own", 2, response="hearsay", signal=signal))
+    scenario = make_scenario(cohort_table("own", 2, response="hearsay", signal=signal))
     model = scenario.build(spare={"own": 1})
     model.run(5)
     model.add("own")

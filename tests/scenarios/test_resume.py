@@ -565,7 +565,7 @@ def test_resume_without_a_directory_continues_the_one_that_is_interrupted(
 
 
 def test_a_folder_that_another_process_holds_is_not_used(refusal_of: RefusalOf) -> None:
-    with held(Path("logs")):
+    with hold_directory(Path("logs")):
         assert "another process" in refusal_of(*RUN_COMMAND)
 
 

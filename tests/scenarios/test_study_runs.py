@@ -368,7 +368,7 @@ def test_a_study_is_written_to_no_folder_of_other_files(
 
 
 def test_a_study_has_one_writer(tmp_path: Path, sweep: Design) -> None:
-    with held(tmp_path / "busy"), pytest.raises(UserError, match="another process"):
+    with hold_directory(tmp_path / "busy"), pytest.raises(UserError, match="another process"):
         conduct(sweep, Options(tmp_path / "busy", jobs=1))
     assert not (tmp_path / "busy").exists()
 

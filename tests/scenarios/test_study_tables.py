@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from worlds import NATURE, study
+from small_scenarios import NATURE_SCENARIO, write_study
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report.write import write_report
@@ -46,7 +46,7 @@ IS_OF_TYPE = {
 @pytest.fixture(scope="module")
 def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("sizes")
-    return conduct(study(folder, SIZES, NATURE), Options(folder / "out", jobs=1))
+    return conduct(write_study(folder, SIZES, NATURE_SCENARIO), Options(folder / "out", jobs=1))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def columns_of_another_type(file: Path, columns: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize("text", [SIZES, SAMPLED_WITH_WINDOWS], ids=["listed", "sampled"])
 def test_a_table_without_rows_keeps_the_types_of_its_columns(tmp_path: Path, text: str) -> None:
-    directory = StudyDirectory(tmp_path / "out", study(tmp_path, text, NATURE))
+    directory = StudyDirectory(tmp_path / "out", write_study(tmp_path, text, NATURE_SCENARIO))
     directory.path.mkdir()
     directory.start(known=False)
     without_runs = Study(directory.path)
@@ -79,7 +79,7 @@ def test_a_table_without_rows_keeps_the_types_of_its_columns(tmp_path: Path, tex
 
 
 def test_a_column_of_text_without_rows_is_text_whatever_pandas_calls_it(tmp_path: Path) -> None:
-    directory = StudyDirectory(tmp_path / "out", study(tmp_path, SIZES, NATURE))
+    directory = StudyDirectory(tmp_path / "out", write_study(tmp_path, SIZES, NATURE_SCENARIO))
     directory.path.mkdir()
     directory.start(known=False)
     directory.write("value", laid_out([], {"cohort": "object", "mean": "float64"}))
@@ -133,7 +133,7 @@ def test_without_statsmodels_a_study_has_no_regression_and_says_what_brings_it(
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     warnings: list[str] = []
     options = Options(tmp_path / "out", jobs=1)
-    played = conduct(study(tmp_path, SIZES, NATURE), options, warn=warnings.append)
+    played = conduct(write_study(tmp_path, SIZES, NATURE_SCENARIO), options, warn=warnings.append)
     needs = "needs statsmodels, which is not installed; run pip install 'regretless[stats]'"
     assert [line for line in warnings if needs in line] == warnings != []
     assert not (played.path / "regression.parquet").exists()
@@ -149,7 +149,9 @@ def test_a_regression_that_can_no_longer_be_computed_does_not_stay(
 ) -> None:
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     shutil.rmtree(copied_study / "runs/run=0003")
-    resumed = conduct(study(tmp_path, SIZES, NATURE), Options(copied_study, jobs=1, resume=True))
+    resumed = conduct(
+        write_study(tmp_path, SIZES, NATURE_SCENARIO), Options(copied_study, jobs=1, resume=True)
+    )
     assert len(resumed.runs()) == 4
     assert not (copied_study / "regression.parquet").exists()
     assert "regression.parquet" not in load_study(copied_study).record["files"]
