@@ -1,5 +1,6 @@
 """Works of this project timed side by side with peers that do the same: ``python -m benchmarks``.
 
-A work is a function of ``works.works`` that yields its duel; ``clock`` times one, ``results``
-shows and writes the rows. Peers come with the extra ``peers``; one that is missing is skipped.
+``works.works`` and ``scale.works`` list functions that each prepare a duel (``duels.Duel``);
+``duels.time_duels`` times them, and ``__main__`` shows and writes the rows. Peers come with the
+extra ``peers``; one that is missing is skipped.
 """

@@ -17,64 +17,57 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks import rounds, scale, works
-from benchmarks.duels import PACKAGES, Duel, measured
+from benchmarks import scale, works
+from benchmarks.duels import PACKAGES, Duel, time_duels
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli.options import progress_bar
 
-REPEATS, QUICK = 15, 3
+REPEATS = 15  # calls of either way of a duel
+FEW_REPEATS = 3  # of a quick run, and of large runs
 PUBLISHED = Path(__file__).with_name("published.csv")
+PUBLISHED_LINE = "  {work}, {size}: {framework}, {figure}, {machine} ({source})"
 
 
-def side_by_side(*, quick: bool) -> dict[str, Any]:
-    """Run and show the duels, and a large crowd in a process of its own for its memory."""
+def run_peers(*, quick: bool) -> dict[str, Any]:
+    """Run and show the duels with peers, and a large crowd in a process of its own for its memory.
+
+    Returns what ``--json`` writes: ``rows`` and ``memory``.
+    """
     memory = works.peak_memory(quick=quick)
-    rows = _duels("peers", QUICK if quick else REPEATS, works.works(quick=quick))
-    _say(f"peak memory: {memory['bytes'] / 1e9:.2f} GB, {memory['size']}")
+    rows = _run_duels("peers", FEW_REPEATS if quick else REPEATS, works.works(quick=quick))
+    _print_lines(f"peak memory: {memory['bytes'] / 1e9:.2f} GB, {memory['size']}")
     return {"rows": rows, "memory": memory}
 
 
-def at_scale(*, quick: bool) -> dict[str, Any]:
-    """Run and show the duels of large runs, and what others have published."""
-    rows = _duels("scale", 1 if quick else QUICK, scale.works(quick=quick))
+def run_scale(*, quick: bool) -> dict[str, Any]:
+    """Run and show the duels of large runs, and what others have published.
+
+    Returns what ``--json`` writes: ``scale`` and ``published``.
+    """
+    rows = _run_duels("scale", 1 if quick else FEW_REPEATS, scale.works(quick=quick))
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
         published = list(csv.DictReader(file))
-    _say("Published by others, of other work on other machines:")
-    for own in published:
-        _say("  {work}, {size}: {framework}, {figure}, {machine} ({source})".format(**own))
+    _print_lines("Published by others, of other work on other machines:")
+    for measurement in published:
+        _print_lines(PUBLISHED_LINE.format(**measurement))
     return {"scale": rows, "published": published}
 
 
-def of_rounds(*, quick: bool) -> dict[str, Any]:
-    """Play every bundled scenario and show the time of a round, and what it is spent on."""
-    names = rounds.names()
-    rounds_of_span = rounds.QUICK_ROUNDS if quick else rounds.ROUNDS
-    rows = []
-    with progress_bar("rounds", len(names), quiet=False) as advance:
-        for done, name in enumerate(names, start=1):
-            rows.append(rounds.row(name, rounds_of_span))
-            advance(done)
-    rows.sort(key=lambda row: -row["milliseconds"])
-    _say("Milliseconds of one processor per round, and the share of each part", _table(rows))
-    return {"rounds": rows}
-
-
-def _duels(title: str, repeats: int, duels: Sequence[Callable[[], Duel]]) -> list[dict[str, Any]]:
+def _run_duels(
+    title: str, repeats: int, duels: Sequence[Callable[[], Duel]]
+) -> list[dict[str, Any]]:
     """Run and show duels; name the peers that are missing."""
     with progress_bar(title, len(duels), quiet=False) as advance:
-        rows, skipped = measured(repeats, duels, advance)
+        rows, skipped = time_duels(repeats, duels, advance)
     sys.stderr.write("".join(f"{line}\n" for line in skipped))
-    told = [asdict(row) for row in rows]
-    _say("Side by side, median of one call in seconds", _table(told))
-    return told
+    records = [asdict(row) for row in rows]
+    table = pd.DataFrame(records).to_string(index=False, float_format="{:.3g}".format)
+    _print_lines("Side by side, median of one call in seconds", table)
+    return records
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    return pd.DataFrame(rows).to_string(index=False, float_format="{:.3g}".format)
-
-
-def _say(*lines: str) -> None:
+def _print_lines(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
@@ -86,16 +79,24 @@ def machine() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             versions[package] = None
-    listed = Path("/proc/cpuinfo")  # Linux tells more than the standard library does
-    text = listed.read_text(encoding="utf-8") if listed.exists() else ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, flags=re.MULTILINE)
     return {
-        "processor": found[1] if found else platform.processor() or platform.machine(),
+        "processor": _processor(),
         "cores": os.cpu_count(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "packages": versions,
     }
+
+
+def _processor() -> str:
+    """Name the processor; Linux tells more than the standard library does."""
+    processor_file = Path("/proc/cpuinfo")
+    if processor_file.exists():
+        text = processor_file.read_text(encoding="utf-8")
+        model_name = re.search(r"^model name\s*:\s*(.+)$", text, flags=re.MULTILINE)
+        if model_name:
+            return model_name[1]
+    return platform.processor() or platform.machine()
 
 
 def check_target(path: Path) -> None:
@@ -112,19 +113,19 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("part", nargs="?", choices=("peers", "scale", "rounds"), default="peers")
     parser.add_argument("--quick", action="store_true", help="small sizes, few repeats")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there")
-    given = parser.parse_args(words)
+    options = parser.parse_args(words)
     try:
-        if given.json is not None:
-            check_target(given.json)
+        if options.json is not None:
+            check_target(options.json)
     except UserError as error:
         parser.exit(2, f"python -m benchmarks: {error}\n")
-    measure = {"peers": side_by_side, "scale": at_scale, "rounds": of_rounds}[given.part]
-    found = measure(quick=given.quick)
-    if given.json is not None:
-        with replacing(given.json) as draft:
-            text = json.dumps(found | {"machine": machine()}, indent=2)
+    run_part = run_scale if options.part == "scale" else run_peers
+    results = run_part(quick=options.quick)
+    if options.json is not None:
+        with replacing(options.json) as draft:
+            text = json.dumps({**results, "machine": machine()}, indent=2)
             draft.write_text(f"{text}\n", encoding="utf-8")
-        _say(f"written: {given.json}")
+        _print_lines(f"written: {options.json}")
 
 
 if __name__ == "__main__":

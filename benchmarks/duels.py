@@ -1,5 +1,8 @@
 """Two ways to do the same work, timed in turn: medians of one process, and equal answers.
 
+A file of works makes a ``Duel`` for each; ``time_duels`` times them and returns a ``Row`` for each,
+which ``python -m benchmarks`` shows and writes.
+
 Both ways run once before the clock starts, to compile and to fill caches; then they alternate, and
 who goes first alternates too, so that a slow spell of the machine meets both. Every answer is
 compared: a benchmark of different answers is none. A peer's package is imported where it is timed.
@@ -17,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Way = Callable[[], Array]
+Way = Callable[[], Array]  # does the work once and returns its answer
 
-CLOSE = 1e-6  # between two answers, in any entry
-PACKAGES = {  # by what is imported
+MAX_DIFFERENCE = 1e-6  # between two answers, in any entry
+PACKAGES = {  # that bring a peer, by the name of what is imported
     "bourse": "bourse",
     "pyspiel": "open_spiel",
     "open_spiel": "open_spiel",
@@ -28,7 +31,7 @@ PACKAGES = {  # by what is imported
     "noregret": "noregret",
     "sklearn": "scikit-learn",
 }
-EXTRAS = {"scikit-learn": "learn"}  # that bring a package which `peers` does not
+EXTRAS = {"scikit-learn": "learn"}  # extras that bring a package; the others come with `peers`
 
 
 class DisagreementError(RuntimeError):
@@ -43,8 +46,15 @@ class MissingPeerError(ImportError):
 class Duel:
     """One piece of work and two ways to do it.
 
-    ``size``: what is done in one call, in words; ``ours``, ``theirs`` (callables): without
-    arguments; both return the answer, arrays of one shape.
+    Parameters
+    ----------
+    work, rival : str
+        Names of the work and of the peer, as they stand in the table.
+    size : str
+        What is done in one call, in words.
+    ours, theirs : callable
+        This project's way and the peer's, without arguments. Both return the answer, arrays of one
+        shape.
     """
 
     work: str
@@ -67,7 +77,7 @@ class Row:
 
 
 def peer(module: str) -> Any:
-    """Import a peer's module.
+    """Import and return a peer's module.
 
     MissingPeerError if a peer's package is not installed. Any other failure is raised as it is.
     """
@@ -76,62 +86,97 @@ def peer(module: str) -> Any:
             warnings.simplefilter("ignore")  # the peer's, about its own code
             return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        package = PACKAGES.get((error.name or "").split(".")[0])
+        missing_module = error.name or ""
+        package = PACKAGES.get(missing_module.split(".")[0])
         if package is None:
             raise
         raise MissingPeerError(f"{package} is not installed", name=package) from error
 
 
-def timed(duel: Duel, repeats: int) -> Row:
+def time_duel(duel: Duel, repeats: int) -> Row:
     """Time a duel, ``repeats`` calls of either way, at least 1.
 
     DisagreementError if two answers differ by more than 1e-6, or in shape, or are not finite.
     """
-    ways = duel.ours, duel.theirs
-    spent: tuple[list[float], list[float]] = [], []
-    _compare(duel, duel.ours(), duel.theirs())
+    _check_answers(duel, duel.ours(), duel.theirs())
+    our_seconds: list[float] = []
+    their_seconds: list[float] = []
     for repeat in range(repeats):
-        answers: dict[int, Array] = {}
-        for i in (0, 1) if repeat % 2 == 0 else (1, 0):
-            begun = perf_counter()
-            answers[i] = ways[i]()
-            spent[i].append(perf_counter() - begun)
-        _compare(duel, answers[0], answers[1])
-    ours, theirs = (statistics.median(times) for times in spent)
-    return Row(duel.work, duel.size, duel.rival, ours, theirs, theirs / ours)
+        if repeat % 2 == 0:
+            our_answer = _timed_call(duel.ours, our_seconds)
+            their_answer = _timed_call(duel.theirs, their_seconds)
+        else:
+            their_answer = _timed_call(duel.theirs, their_seconds)
+            our_answer = _timed_call(duel.ours, our_seconds)
+        _check_answers(duel, our_answer, their_answer)
+    our_median = statistics.median(our_seconds)
+    their_median = statistics.median(their_seconds)
+    return Row(
+        duel.work,
+        duel.size,
+        duel.rival,
+        seconds=our_median,
+        rival_seconds=their_median,
+        ratio=their_median / our_median,
+    )
 
 
-def _compare(duel: Duel, *answers: Array) -> None:
-    first, second = map(np.asarray, answers)
-    if first.shape != second.shape:
-        shapes = f"shape {first.shape} here, {second.shape} by {duel.rival}"
+def _timed_call(way: Way, seconds: list[float]) -> Array:
+    """Do the work once; append its seconds to the list and return the answer."""
+    begun = perf_counter()
+    answer = way()
+    seconds.append(perf_counter() - begun)
+    return answer
+
+
+def _check_answers(duel: Duel, ours: Array, theirs: Array) -> None:
+    our_shape = np.shape(ours)
+    their_shape = np.shape(theirs)
+    if our_shape != their_shape:
+        shapes = f"shape {our_shape} here, {their_shape} by {duel.rival}"
         raise DisagreementError(f"{duel.work}: {shapes}")
-    difference = np.abs(first - second).max()
-    if not difference <= CLOSE:  # NaN is a disagreement too
+    difference = np.abs(np.asarray(ours) - np.asarray(theirs)).max()
+    if not difference <= MAX_DIFFERENCE:  # NaN is a disagreement too
         raise DisagreementError(f"{duel.work}: {duel.rival} differs by {difference:.1e}")
 
 
-def measured(
+def time_duels(
     repeats: int,
     works: Sequence[Callable[[], Duel]],
-    progress: Callable[[int], Any] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> tuple[list[Row], list[str]]:
-    """Run duels one after the other.
+    """Prepare and time duels one after the other.
 
-    ``progress``: told how many duels are over. Returns list, list: the rows, and a line for each
-    package that is missing: which works went without it.
+    Parameters
+    ----------
+    repeats : int
+        Calls of either way of each duel.
+    works : sequence of callable
+        Each prepares one duel.
+    progress : callable, optional
+        Told how many duels are over, after each.
+
+    Returns
+    -------
+    list of Row
+        In the order of ``works``, those whose peer is not installed left out.
+    list of str
+        A line for each package that is missing: which works went without it.
     """
     rows: list[Row] = []
-    missing: dict[str, list[str]] = {}
-    for done, work in enumerate(works, start=1):
+    works_without: dict[str, list[str]] = {}  # by the package that is missing
+    for n_over, work in enumerate(works, start=1):
         try:
-            rows.append(timed(work(), repeats))
+            rows.append(time_duel(work(), repeats))
         except MissingPeerError as error:
-            name = str(getattr(work, "func", work).__name__)
-            missing.setdefault(str(error.name), []).append(name)
-        progress(done)
-    return rows, [
-        f"{package} is not installed, skipped: {', '.join(names)}; "
-        f"pip install 'regretless[{EXTRAS.get(package, 'peers')}]' brings it"
-        for package, names in missing.items()
-    ]
+            function = getattr(work, "func", work)  # of a partial
+            works_without.setdefault(str(error.name), []).append(str(function.__name__))
+        progress(n_over)
+    lines = []
+    for package, names in works_without.items():
+        extra = EXTRAS.get(package, "peers")
+        lines.append(
+            f"{package} is not installed, skipped: {', '.join(names)}; "
+            f"pip install 'regretless[{extra}]' brings it"
+        )
+    return rows, lines

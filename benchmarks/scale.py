@@ -29,133 +29,162 @@ from benchmarks.duels import Array, Duel, peer
 from benchmarks.works import round_numpy
 from regretless.forecaster.events.cover import clustered
 from regretless.market.core.randomness import stream
+from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import validated
 from regretless.scenarios.logs.run_directory import RunDirectory
 
-TYPES, BILLION, ROUNDS = 1000, 10**9, 50
+TYPES = 1000  # of agents in a crowd, and representatives of a cover
+BILLION = 10**9
+ROUNDS = 50  # of a crowd, in one call
 ETA = 20.0  # of quantal responses
-PART = 200_000  # rows of a log that are written at once
-SHARED = 500  # losses that the agents of a log have
-SMALLER = 16  # what a quick run has less of
-DONE = np.zeros(1)
+ROWS_AT_ONCE = 200_000  # of a log, in one write
+AGENTS = 1000  # of a log
+SHARED_LOSSES = 500  # that the agents of a log have
+ONE_AGENT = 7  # whose rows are read
+QUICK_DIVISOR = 16  # of the sizes of a quick run
+NO_ANSWER = np.zeros(1)  # of works whose two ways have no common answer
 
 
-def counted_crowd(response: str, market: str) -> Duel:
-    """Compare rounds of a billion agents with those of a thousand, in one world."""
-    worlds = [_crowd(response, market, agents) for agents in (BILLION, TYPES)]
-    size = f"1e9 agents, {response}, {market or 'no market'}, {ROUNDS} rounds"
-    ours, theirs = (partial(_stepped, world) for world in worlds)
-    return Duel("counted crowd", size, f"{TYPES} listed", ours, theirs)
+def counted_crowd(response: str, *, with_prices: bool) -> Duel:
+    """Compare rounds of a billion agents with those of a thousand, in one market."""
+    counted = _crowd(response, with_prices=with_prices, agents=BILLION)
+    listed = _crowd(response, with_prices=with_prices, agents=TYPES)
+    market = "prices" if with_prices else "no market"
+    return Duel(
+        "counted crowd",
+        f"1e9 agents, {response}, {market}, {ROUNDS} rounds",
+        f"{TYPES} listed",
+        ours=partial(_play_rounds, counted),
+        theirs=partial(_play_rounds, listed),
+    )
 
 
-def _crowd(response: str, market: str, agents: int) -> Any:
-    smooth = {"eta": ETA} if response == "quantal" else {}
-    raw: dict[str, Any] = {
+def _crowd(response: str, *, with_prices: bool, agents: int) -> MarketModel:
+    """Build a market of agents of a thousand types; its logs are thrown away."""
+    cohort: dict[str, Any] = {
+        "name": "crowd",
+        "utility": "linear",
+        "response": response,
+        "actions": 8,
+        "count": agents,
+        "types": TYPES,
+        "measures": ["external", "swap", "decision_swap"],
+    }
+    if response == "quantal":
+        cohort["eta"] = ETA
+    scenario: dict[str, Any] = {
         "name": "crowd",
         "rounds": 100_000,
         "adversary": {"kind": "iid", "outcomes": 3},
         "forecaster": {"kind": "running-mean"},
-        "cohort": [
-            {
-                "name": "crowd",
-                "utility": "linear",
-                "response": response,
-                "actions": 8,
-                "count": agents,
-                "types": TYPES,
-                "measures": ["external", "swap", "decision_swap"],
-            }
-            | smooth
-        ],
+        "cohort": [cohort],
     }
-    if market:
-        raw["market"] = {"feedback": "lagged"}
-    model = Scenario(validated(raw, origin=Path())).build(seed=0)
+    if with_prices:
+        scenario["market"] = {"feedback": "lagged"}
+    model = Scenario(validated(scenario, origin=Path())).build(seed=0)
     model.stream_logs_to(lambda _: None)
     return model
 
 
-def _stepped(model: Any) -> Array:
+def _play_rounds(model: MarketModel) -> Array:
     for _ in range(ROUNDS):
         model.step()
-    return DONE
+    return NO_ANSWER
 
 
 def cover(losses: int) -> Duel:
     """Compare representatives of linear losses with the centres of scikit-learn's k-means."""
-    means = peer("sklearn.cluster").MiniBatchKMeans
+    k_means = peer("sklearn.cluster").MiniBatchKMeans
     table = stream(0, "bench", "cover").random((losses, 8, 4), dtype=np.float64) / 4
 
     def ours() -> Array:
         clustered(table[..., 0], table[..., 1:], count=TYPES)
-        return DONE
+        return NO_ANSWER
 
     def theirs() -> Array:
-        means(TYPES, random_state=0, n_init=1).fit(table.reshape(losses, -1))
-        return DONE
+        k_means(TYPES, random_state=0, n_init=1).fit(table.reshape(losses, -1))
+        return NO_ANSWER
 
     return Duel("cover", f"{losses} losses by {TYPES}", "scikit-learn", ours, theirs)
 
 
 def log(rows: int) -> Duel:
     """Compare a run's directory with PyArrow; the answer is the sum of what is read back."""
-    frame = logged(rows)
+    frame = make_log(rows)
 
-    def total(write: Callable[[pd.DataFrame, Path], Path]) -> Array:
+    def sum_of_actions(write: Callable[[pd.DataFrame, Path], Path]) -> Array:
         with tempfile.TemporaryDirectory() as folder:
             file = write(frame, Path(folder))
-            return np.array([pq.read_table(file, columns=["action"])["action"].to_numpy().sum()])
+            actions = pq.read_table(file, columns=["action"])["action"].to_numpy()
+            return np.array([actions.sum()])
 
-    size = f"{rows} rows"
-    return Duel("log", size, "pyarrow", partial(total, written), partial(total, written_plainly))
+    return Duel(
+        "log",
+        f"{rows} rows",
+        "pyarrow",
+        ours=partial(sum_of_actions, write_as_run),
+        theirs=partial(sum_of_actions, write_plainly),
+    )
 
 
 def path(rows: int) -> Duel:
     """Compare how long one agent's rows are read, from a run's directory and as PyArrow wrote."""
-    frame = logged(rows)
-    with tempfile.TemporaryDirectory() as name:
-        files = [write(frame, Path(name)).read_bytes() for write in (written, written_plainly)]
+    frame = make_log(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        run_bytes = write_as_run(frame, Path(folder)).read_bytes()
+        plain_bytes = write_plainly(frame, Path(folder)).read_bytes()
 
-    def read(file: bytes) -> Array:
-        own = pd.read_parquet(io.BytesIO(file), filters=[("agent", "==", 7)])
-        return own["action"].to_numpy(np.float64)
+    def read_one_agent(file: bytes) -> Array:
+        rows_of_agent = pd.read_parquet(io.BytesIO(file), filters=[("agent", "==", ONE_AGENT)])
+        return rows_of_agent["action"].to_numpy(np.float64)
 
-    return Duel("path", f"one agent of {rows} rows", "pyarrow", *(partial(read, f) for f in files))
+    return Duel(
+        "path",
+        f"one agent of {rows} rows",
+        "pyarrow",
+        ours=partial(read_one_agent, run_bytes),
+        theirs=partial(read_one_agent, plain_bytes),
+    )
 
 
-def logged(rows: int, agents: int = 1000) -> pd.DataFrame:
-    """Make a regret log of agents who share 500 losses, in the order of rounds."""
+def make_log(rows: int) -> pd.DataFrame:
+    """Make a regret log of a thousand agents who share 500 losses, in the order of rounds."""
     rng = stream(0, "bench", "log")
-    number, agent = np.divmod(np.arange(rows), agents)
-    shape, place = (number[-1] + 1, SHARED), (number, agent % SHARED)
-    action = rng.integers(8, size=shape)[place]
-    names = ("loss", "external_regret", "swap_regret", "decision_swap_regret")
-    columns = {name: rng.random(shape)[place] for name in names}
-    return pd.DataFrame({"round": number, "agent": agent, "action": action} | columns)
+    round_index, agent = np.divmod(np.arange(rows), AGENTS)
+    loss = agent % SHARED_LOSSES
+    shape = (round_index[-1] + 1, SHARED_LOSSES)
+    columns = {
+        "round": round_index,
+        "agent": agent,
+        "action": rng.integers(8, size=shape)[round_index, loss],
+    }
+    for name in ("loss", "external_regret", "swap_regret", "decision_swap_regret"):
+        columns[name] = rng.random(shape)[round_index, loss]
+    return pd.DataFrame(columns)
 
 
-def parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def chunks_of(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Cut a log into what is written at once."""
-    return (frame.iloc[i : i + PART] for i in range(0, len(frame), PART))
+    return (frame.iloc[i : i + ROWS_AT_ONCE] for i in range(0, len(frame), ROWS_AT_ONCE))
 
 
-def written(frame: pd.DataFrame, folder: Path) -> Path:
-    """Write a log as a run does, part by part and then as a whole; return the file."""
+def write_as_run(frame: pd.DataFrame, folder: Path) -> Path:
+    """Write a log as a run does, chunk by chunk and then as a whole; return the file."""
     directory = RunDirectory(folder / "ours")
     manifest = {"config": {}, "status": "complete", "scenario": "bench"}
     with directory.claimed(resume=False, overwrite=True):
         directory.start(manifest)
-        for part in parts(frame):
-            directory.add_chunk({"regret_log": part})
+        for chunk in chunks_of(frame):
+            directory.add_chunk({"regret_log": chunk})
         directory.finish({}, manifest)
     return folder / "ours" / "regret_log.parquet"
 
 
-def written_plainly(frame: pd.DataFrame, folder: Path) -> Path:
+def write_plainly(frame: pd.DataFrame, folder: Path) -> Path:
     """Write a log by PyArrow, and wait until it is on the disk; return the file."""
     file = folder / "plain.parquet"
-    tables = [pa.Table.from_pandas(part, preserve_index=False) for part in parts(frame)]
+    tables = [pa.Table.from_pandas(chunk, preserve_index=False) for chunk in chunks_of(frame)]
     with pq.ParquetWriter(file, tables[0].schema) as writer:
         for table in tables:
             writer.write_table(table)
@@ -167,11 +196,16 @@ def written_plainly(frame: pd.DataFrame, folder: Path) -> Path:
 
 def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
     """List the works of this file; ``quick`` makes all but the counted crowds small."""
-    less = SMALLER if quick else 1
-    crowds = [(r, m) for m in ("", "prices") for r in ("best-response", "quantal")]
+    divisor = QUICK_DIVISOR if quick else 1
+    log_rows = 10_000_000 // divisor
     return (
-        *(partial(counted_crowd, *own) for own in crowds),
-        *(partial(round_numpy, losses=k // less, functions=34) for k in (1000, 4000)),
-        partial(cover, 1_000_000 // less),
-        *(partial(work, 10_000_000 // less) for work in (log, path)),
+        partial(counted_crowd, "best-response", with_prices=False),
+        partial(counted_crowd, "quantal", with_prices=False),
+        partial(counted_crowd, "best-response", with_prices=True),
+        partial(counted_crowd, "quantal", with_prices=True),
+        partial(round_numpy, losses=1000 // divisor, functions=34),
+        partial(round_numpy, losses=4000 // divisor, functions=34),
+        partial(cover, 1_000_000 // divisor),
+        partial(log, log_rows),
+        partial(path, log_rows),
     )

@@ -16,7 +16,14 @@ from regretless import load
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
 WORKS |= {"order-book", "book-losses"}
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth", "bourse", "python"}
-SMALL = {"FEW": 60, "SOME": 600, "COPIED": 1 << 16, "PLAYED": 20, "GAMES": 1, "LOGGED": 400}
+SMALL = {  # constants of ``works``
+    "QUICK_CROWD": 60,
+    "QUICK_LARGE_CROWD": 600,
+    "COPIED": 1 << 16,
+    "LEARNER_ROUNDS": 20,
+    "GAMES": 1,
+    "LOGGED_ROUNDS": 400,
+}
 
 
 def test_quick_run_writes_rows_and_machine(
@@ -50,7 +57,7 @@ def test_quick_run_writes_rows_and_machine(
 def test_different_answers_are_no_benchmark(theirs: list[float]) -> None:
     duel = Duel("w", "s", "numpy", lambda: np.array([1.0, 2.0]), lambda: np.array(theirs))
     with pytest.raises(DisagreementError, match="numpy"):
-        duels.timed(duel, 1)
+        duels.time_duel(duel, 1)
 
 
 CROWDS = [Crowd(50), Crowd(50, 7), *(CurvedCrowd(40, family) for family in FAMILIES)]
