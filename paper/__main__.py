@@ -11,12 +11,16 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.cli.options import progress_bar
 
-MODULES = {  # which has which tables
+if TYPE_CHECKING:  # a table's module, and matplotlib with it, is imported once it is asked for
+    from paper.harness import Table
+    from paper.study_table import StudyTable
+
+TABLES_OF_MODULE = {  # names of the tables, with a space between
     "tables": "anchoring covers crowding events skill speculator streams unseen",
     "bases": "bases",
     "concentration": "concentration",
@@ -34,11 +38,20 @@ MODULES = {  # which has which tables
     "switch_test": "switch-alarms switch-found",
     "trust": "trust-benign trust-hostile trust-series",
 }
-TABLES = {name: module for module, names in MODULES.items() for name in names.split()}
+TABLES: dict[str, str] = {}  # the module of each table
+for _module, _names in TABLES_OF_MODULE.items():
+    TABLES.update(dict.fromkeys(_names.split(), _module))
+OPTIONS = {  # that a table may take, with what the help says
+    "rounds": "of a run",
+    "seeds": "from 0 on",
+    "first": "number of the first game",
+}
 
 
-def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | None]) -> None:
+def measure(name: str, out: Path, *, jobs: int | None, sizes: dict[str, int | None]) -> None:
     """Measure a table, print it and write it into ``out / name``.
+
+    ``sizes`` are the values of ``OPTIONS``, None for the table's own.
 
     UserError for an unknown name, an option that the table has not, a folder that cannot be
     written.
@@ -47,23 +60,31 @@ def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | No
         raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
     if importlib.util.find_spec("matplotlib") is None:
         raise UserError("figures need matplotlib; pip install '.[paper]' in a checkout brings it")
-    table: Any = importlib.import_module(f"paper.{TABLES[name]}").TABLES[name]
-    given = {option: value for option, value in asked.items() if value is not None}
-    for option in given.keys() - table.options.keys():
-        raise UserError(f"--{option}: the table '{name}' plays no {option}; leave the option out")
+    module = importlib.import_module(f"paper.{TABLES[name]}")
+    table: Table | StudyTable = module.TABLES[name]
+    options: dict[str, Any] = dict(table.options)
+    for option, value in sizes.items():
+        if value is None:
+            continue
+        if option not in options:
+            raise UserError(
+                f"--{option}: the table '{name}' plays no {option}; leave the option out"
+            )
+        options[option] = value
+    folder = out / name
     try:
-        (out / name).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
-    options = table.options | given
     if TABLES[name] == "tables":  # a study goes on where it was
-        options["out"] = out / name
+        options["out"] = folder
     with progress_bar(name, table.cells(options.get("seeds")), quiet=False) as advance:
         measured = table.measure(**options, jobs=jobs, progress=advance)
-    _say(table.text(measured), *(f"written: {path}" for path in table.write(measured, out / name)))
+    _print_lines(table.text(measured))
+    _print_lines(*(f"written: {path}" for path in table.write(measured, folder)))
 
 
-def _say(*lines: str) -> None:
+def _print_lines(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
@@ -78,7 +99,7 @@ class _Parser(ArgumentParser):
     """Says in one line what it cannot read."""
 
     def error(self, message: str) -> NoReturn:
-        """Say it and leave."""
+        """Say it in one line on standard error, and leave with status 2."""
         self.exit(2, f"python -m paper: {message}\n")
 
 
@@ -87,20 +108,16 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = _Parser(prog="python -m paper", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("name", nargs="?", metavar="NAME", help="the table; none lists the names")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="a folder for both")
-    for option, about in {
-        "rounds": "of a run",
-        "seeds": "from 0 on",
-        "first": "number of the first game",
-        "jobs": "processes",
-    }.items():
-        parser.add_argument(f"--{option}", type=_count, metavar="N", help=about)
-    given = parser.parse_args(words)
-    if given.name is None:
-        _say(*sorted(TABLES))
+    for option, description in OPTIONS.items():
+        parser.add_argument(f"--{option}", type=_count, metavar="N", help=description)
+    parser.add_argument("--jobs", type=_count, metavar="N", help="processes")
+    arguments = parser.parse_args(words)
+    if arguments.name is None:
+        _print_lines(*sorted(TABLES))
         return
+    sizes = {option: getattr(arguments, option) for option in OPTIONS}
     try:
-        asked = {"rounds": given.rounds, "seeds": given.seeds, "first": given.first}
-        measure(given.name, given.out, jobs=given.jobs, asked=asked)
+        measure(arguments.name, arguments.out, jobs=arguments.jobs, sizes=sizes)
     except UserError as error:
         parser.error(str(error))
 

@@ -26,14 +26,16 @@ def drawn(table: pd.DataFrame) -> dict[str, Figure]:
     """Draw a panel for each mean."""
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
-        figures.lines(axis, rows, "outcome", "density", by="concentration", style="-")
+        figures.draw_lines(axis, rows, "outcome", "density", by="concentration", style="-")
         axis.set(xlabel="outcome", xlim=(0, 1), ylim=(0, 9.5))
 
     groups = figures.split(table, "mean")
-    figure = figures.panelled(groups, draw, size=(4.5, 3.4), ylabel="density", legend=5)
+    figure = figures.draw_panels(groups, draw, size=(4.5, 3.4), ylabel="density", legend=5)
     return {"concentration.png": figure}
 
 
 TABLES = {
-    "concentration": Table(densities, ["mean", "concentration"], lambda: (0.5, 0.3), beside=drawn)
+    "concentration": Table(
+        densities, ["mean", "concentration"], lambda: (0.5, 0.3), attachments=drawn
+    )
 }

@@ -1,4 +1,8 @@
-"""What all tables share in being drawn and written: panels, lines, dots; files at once."""
+"""How tables of ``python -m paper`` are drawn and written: panels with lines or dots, and files.
+
+A table's module calls ``draw_panels`` with its groups of rows and with a function that fills one
+panel, such as ``draw_lines`` or ``draw_dots``. ``write_files`` writes all at once.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +16,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, NullFormatter
 
-BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-SKY, ORANGE, BLACK, GREY = "#56B4E9", "#E69F00", "#000000", "#999999"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+ORANGE = "#E69F00"
+BLACK = "#000000"
+GREY = "#999999"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE, BLACK, GREY)
-LEAST = 1e-5  # logarithmic axes start here; smaller regrets are drawn on it
+MIN_DRAWN = 1e-5  # where logarithmic axes start; smaller regrets are drawn there
 
 Groups = Sequence[tuple[str, pd.DataFrame]]
 
@@ -25,30 +35,38 @@ def split(table: pd.DataFrame, by: str) -> Groups:
     return [(str(name), rows) for name, rows in table.groupby(by, sort=False)]
 
 
-def panelled(
+def draw_panels(
     groups: Groups,
     draw: Callable[[Axes, pd.DataFrame], None],
     *,
     size: tuple[float, float],
-    across: int = 2,
+    panels_per_row: int = 2,
     ylabel: str = "",
     sharey: bool = True,
     legend: int = 0,
 ) -> Figure:
-    """Let ``draw`` fill a panel for each group.
+    """Let ``draw`` fill a panel for each group, and return the figure.
 
     Parameters
     ----------
+    groups : sequence of (str, DataFrame)
+        Titles of the panels, and the rows that ``draw`` is called with.
+    draw : function of a panel's axes and its rows
     size : pair of float
-        Of a panel, in inches.
-    across : int
-        Panels in a row; two can be read on a telephone, too.
+        Width and height of a panel, in inches.
+    panels_per_row : int
+        Two can be read on a telephone, too.
+    ylabel : str
+        Beside all panels.
+    sharey : bool
+        Whether all panels have the same vertical axis.
     legend : int
         Columns of the legend below, which explains all panels; 0 for none.
     """
-    columns = min(across, len(groups))
+    columns = min(panels_per_row, len(groups))
     rows = math.ceil(len(groups) / columns)
-    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    width, height = size
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=sharey, squeeze=False)
     for axis, (title, frame) in zip(axes.flat, groups, strict=False):
         draw(axis, frame)
@@ -61,35 +79,48 @@ def panelled(
         axis.remove()
     figure.supylabel(ylabel, size=10)
     if legend:
-        explained: dict[str, Any] = {}
+        handle_of_label: dict[str, Any] = {}
         for axis in figure.axes:
-            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-                explained.setdefault(label, handle)
-        handles, labels = list(explained.values()), list(explained)
-        figure.legend(handles, labels, loc="outside lower center", ncols=legend, fontsize=9)
+            handles, labels = axis.get_legend_handles_labels()
+            for handle, label in zip(handles, labels, strict=True):
+                handle_of_label.setdefault(label, handle)
+        figure.legend(
+            list(handle_of_label.values()),
+            list(handle_of_label),
+            loc="outside lower center",
+            ncols=legend,
+            fontsize=9,
+        )
     return figure
 
 
-def lines(axis: Axes, runs: pd.DataFrame, x: str, y: str, *, by: str, style: str = "o-") -> None:
-    """Draw the means over seeds as a line, for each value of ``by``."""
-    for (name, own), colour in zip(runs.groupby(by, sort=False), cycle(COLOURS), strict=False):
-        means = own.groupby(x)[y].mean()
+def draw_lines(
+    axis: Axes, runs: pd.DataFrame, x: str, y: str, *, by: str, style: str = "o-"
+) -> None:
+    """Draw the means of column ``y`` at each ``x`` as a line, for each value of ``by``."""
+    groups = runs.groupby(by, sort=False)
+    for (name, rows), colour in zip(groups, cycle(COLOURS), strict=False):
+        means = rows.groupby(x)[y].mean()
         axis.plot(means.index, means, style, ms=4, color=colour, label=str(name))
 
 
-def columns(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[str] = ()) -> None:
-    """Draw a column of dots, with a bar at their mean, for each value of ``by``, on a log axis."""
+def draw_dots(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[str] = ()) -> None:
+    """Draw a column of dots, with a bar at their mean, for each value of ``by``, on a log axis.
+
+    ``blue`` are the values whose dots are blue; those of others are grey.
+    """
     names = list(runs[by].unique())
-    for place, name in enumerate(names):
-        values = runs.loc[runs[by] == name, y].clip(lower=LEAST).to_numpy(dtype=np.float64)
+    for position, name in enumerate(names):
+        values = runs.loc[runs[by] == name, y].clip(lower=MIN_DRAWN).to_numpy(dtype=np.float64)
         colour = BLUE if name in blue else GREY
-        axis.plot(np.full(len(values), place), values, "o", ms=4, alpha=0.5, color=colour)
-        axis.plot([place - 0.3, place + 0.3], [values.mean()] * 2, lw=2, color=colour)
+        axis.plot(np.full(len(values), position), values, "o", ms=4, alpha=0.5, color=colour)
+        ends = [position - 0.3, position + 0.3]
+        axis.plot(ends, [values.mean(), values.mean()], lw=2, color=colour)
     axis.set(yscale="log")
     axis.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
 
 
-def written(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:
+def write_files(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:
     """Write frames as CSV and figures as PNG into a folder, by name, never half a file."""
     out.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():

@@ -1,4 +1,9 @@
-"""What tables share: instances and seeds shared out, means over seeds printed and written."""
+"""A table of ``python -m paper``: what is measured, shared out over processes, printed and written.
+
+Each module with tables of its own has a dictionary ``TABLES`` from names to objects of ``Table``,
+which ``paper.__main__`` measures, prints and writes. Bundled studies are ``study_table.StudyTable``
+instead, which offers the same methods.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from paper.figures import written
+from paper.figures import write_files
 from regretless.scenarios.executor import collect
 
 Row = dict[str, Any]
@@ -30,13 +35,13 @@ class Table:
         What is measured, a job for each and every seed.
     rounds, seeds : int or None
         By default; None where the table has none.
-    instead : mapping
-        How columns are summed up that are not averaged.
+    aggregations : mapping
+        How columns are summed up that are not averaged, as ``pandas`` names it.
     digits : int
         Decimals that are printed.
     layout : function from the measured table to text
         In place of the lines.
-    beside : function from the measured table to frames and figures, by their files' names
+    attachments : function from the measured table to frames and figures, by their files' names
         Written beside the rows.
     first : int or None
         Number of the first game that is played, for a table of many; None for other tables.
@@ -47,20 +52,20 @@ class Table:
     instances: Callable[[], Sequence[Any]] = lambda: ("",)
     rounds: int | None = None
     seeds: int | None = None
-    instead: Mapping[str, Any] = field(default_factory=dict)
+    aggregations: Mapping[str, Any] = field(default_factory=dict)
     digits: int = 4
     layout: Callable[[pd.DataFrame], str] | None = None
-    beside: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame | Figure]] = lambda _: {}
+    attachments: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame | Figure]] = lambda _: {}
     first: int | None = None
 
     @property
     def options(self) -> dict[str, int]:
-        """How much it plays by default."""
-        known = {"rounds": self.rounds, "seeds": self.seeds, "first": self.first}
-        return {name: value for name, value in known.items() if value is not None}
+        """How much it plays by default: the options of the command that it takes, with values."""
+        defaults = {"rounds": self.rounds, "seeds": self.seeds, "first": self.first}
+        return {name: value for name, value in defaults.items() if value is not None}
 
     def cells(self, seeds: int | None = None) -> int:
-        """Count the jobs."""
+        """Count the jobs: instances times seeds."""
         return len(self.instances()) * (seeds or 1)
 
     def measure(
@@ -73,35 +78,43 @@ class Table:
         progress: Callable[[int], Any] | None = None,
     ) -> pd.DataFrame:
         """Measure every instance with every seed: a row for each line and seed."""
-        plan = list(product(self.instances(), range(seeds)))
-        found = collect(_Job(self, rounds, first), plan, jobs=jobs, progress=progress)
-        return pd.DataFrame([row for rows in found for row in rows])
+        cells = list(product(self.instances(), range(seeds)))
+        measure_cell = _CellMeasurement(self, rounds, first)
+        rows_of_cells = collect(measure_cell, cells, jobs=jobs, progress=progress)
+        return pd.DataFrame([row for rows in rows_of_cells for row in rows])
 
     def summed(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return a line for each of ``by``."""
-        ways = {name: self.instead.get(str(name), "mean") for name in table if name not in self.by}
-        return table.groupby(list(self.by), sort=False, dropna=False).agg(ways)
+        """Sum a measured table up: a line for each combination of the columns ``by``."""
+        columns = [str(column) for column in table if column not in self.by]
+        aggregations = {column: self.aggregations.get(column, "mean") for column in columns}
+        return table.groupby(list(self.by), sort=False, dropna=False).agg(aggregations)
 
     def text(self, table: pd.DataFrame) -> str:
-        """Lay the lines out."""
-        lines = self.layout or (lambda own: self.summed(own).round(self.digits).to_string())
-        return lines(table)
+        """Lay a measured table out as it is printed."""
+        if self.layout is not None:
+            return self.layout(table)
+        return self.summed(table).round(self.digits).to_string()
 
     def write(self, table: pd.DataFrame, out: Path) -> list[Path]:
         """Write the rows as CSV, and what is beside them; return the paths."""
-        return written(out, {f"{out.name}.csv": table, **self.beside(table)})
+        return write_files(out, {f"{out.name}.csv": table, **self.attachments(table)})
 
 
 @dataclass(frozen=True)
-class _Job:
+class _CellMeasurement:
+    """Measures one instance with one seed, in whatever process it is sent to."""
+
     table: Table
     rounds: int | None
     first: int | None = None
 
     def __call__(self, cell: tuple[Any, int]) -> list[Row]:
-        given: dict[str, Any] = {} if self.table.seeds is None else {"seed": cell[1]}
+        instance, seed = cell
+        options: dict[str, Any] = {}
+        if self.table.seeds is not None:
+            options["seed"] = seed
         if self.table.rounds is not None:
-            given["rounds"] = self.rounds
+            options["rounds"] = self.rounds
         if self.first is not None:
-            given["first"] = self.first
-        return list(self.table.rows(cell[0], **given))
+            options["first"] = self.first
+        return list(self.table.rows(instance, **options))

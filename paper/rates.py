@@ -273,15 +273,17 @@ def _warnings(table: pd.DataFrame) -> list[str]:
 
 def rates_figure(table: pd.DataFrame) -> Figure:
     """Draw a panel per stream: a line per family, means over seeds, beside the slope T^(-1/2)."""
-    shown = table.assign(regret=table["linear_regret"].clip(lower=figures.LEAST))
+    shown = table.assign(regret=table["linear_regret"].clip(lower=figures.MIN_DRAWN))
     groups = figures.split(shown, "stream")
     label = "worst agent's regret, linear part"
-    return figures.panelled(groups, _panel, size=(5.3, 3.3), across=1, ylabel=label, legend=3)
+    return figures.draw_panels(
+        groups, _panel, size=(5.3, 3.3), panels_per_row=1, ylabel=label, legend=3
+    )
 
 
 def _panel(axis: Axes, rows: pd.DataFrame) -> None:
     """Draw the lines of a stream, and the slope from the greatest mean at the first T."""
-    figures.lines(axis, rows, "rounds", "regret", by="family")
+    figures.draw_lines(axis, rows, "rounds", "regret", by="family")
     rounds = np.unique(rows["rounds"])
     start = rows[rows["rounds"] == rounds[0]].groupby("family")["regret"].mean().max()
     falling = 1.5 * start * np.sqrt(rounds[0] / rounds)
@@ -299,6 +301,6 @@ TABLES = {
         64_000,
         3,
         layout=text,
-        beside=lambda table: {"slopes.csv": slopes(table), "rates.png": rates_figure(table)},
+        attachments=lambda table: {"slopes.csv": slopes(table), "rates.png": rates_figure(table)},
     )
 }

@@ -232,7 +232,7 @@ TABLES = {
         ["games"],
         rounds=1000,
         seeds=1,
-        instead={"over swap regret": ["min", "median"], "gap": ["max"]},
+        aggregations={"over swap regret": ["min", "median"], "gap": ["max"]},
         digits=17,
     ),
 }

@@ -173,5 +173,7 @@ def stays(_: str, rounds: int, seed: int, first: int = 0) -> Iterator[Row]:
 
 SUMS = {"rows": "sum", "below": "sum", "greatest": "max"}
 TABLES = {
-    "stays": Table(stays, ["bound", "who"], rounds=3000, seeds=1, first=0, instead=SUMS, digits=3)
+    "stays": Table(
+        stays, ["bound", "who"], rounds=3000, seeds=1, first=0, aggregations=SUMS, digits=3
+    )
 }

@@ -8,7 +8,7 @@ directory, so that what was interrupted goes on where it was, and every run has 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from paper.figures import written
+from paper.figures import write_files
 from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import MEASURES, concentration, crowding, exposure
 from regretless.market.model import MarketModel
@@ -28,7 +28,7 @@ from regretless.scenarios.studies.design import Design, read_study
 from regretless.scenarios.studies.directory import StudyDirectory
 
 Row = dict[str, Any]
-Cell = Callable[[pd.DataFrame], str]
+Cell = Callable[[pd.DataFrame], str]  # the text of a cell, from the rows that it stands for
 TO_MODELS = ["regret_to_models", "regret_to_models_bound"]
 
 
@@ -42,8 +42,9 @@ class Run:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What ``manifest.json`` holds."""
-        read: dict[str, Any] = json.loads((self.home / "manifest.json").read_text("utf-8"))
-        return read
+        text = (self.home / "manifest.json").read_text("utf-8")
+        manifest: dict[str, Any] = json.loads(text)
+        return manifest
 
     def table(self, name: str) -> pd.DataFrame:
         """Return one of the run's tables."""
@@ -55,9 +56,22 @@ class Run:
         return self.table("agents")
 
     @cached_property
+    def first_block(self) -> dict[str, Any]:
+        """What the manifest says of the first block of agents who hear one forecaster."""
+        block: dict[str, Any] = self.manifest["blocks"][0]
+        return block
+
+    @property
+    def share_kept(self) -> float:
+        """How often the reference was broadcast as it is; NaN without one."""
+        share: float = self.first_block.get("kept", np.nan)
+        return share
+
+    @cached_property
     def scenario(self) -> Scenario:
         """The scenario that was played."""
-        config = {k: v for k, v in self.manifest["config"].items() if k != "log_every"}
+        config = dict(self.manifest["config"])
+        config.pop("log_every", None)
         return Scenario(validated(config, origin=self.home))
 
     @cached_property
@@ -68,9 +82,14 @@ class Run:
 
 def worst(run: Run) -> Row:
     """Measure the mean loss, and the agent with most swap regret, with its bounds."""
-    agent = run.agents.iloc[int(run.agents["swap_regret"].to_numpy().argmax())]
-    own = {name: agent[name] for name in ("swap_regret", "bound", "bound_from_bias")}
-    return own | {"mean_loss": run.agents["mean_loss"].mean()}
+    agents = run.agents
+    worst_agent = agents.iloc[int(agents["swap_regret"].to_numpy().argmax())]
+    return {
+        "swap_regret": worst_agent["swap_regret"],
+        "bound": worst_agent["bound"],
+        "bound_from_bias": worst_agent["bound_from_bias"],
+        "mean_loss": agents["mean_loss"].mean(),
+    }
 
 
 def certificate(run: Run) -> Row:
@@ -85,23 +104,28 @@ def pace(run: Run) -> Row:
 
 def numbers(run: Run) -> Row:
     """Count the accumulators that the forecaster keeps."""
-    (player,) = run.unplayed.game.blocks[0].forecaster.instances
-    return {"numbers": _size([player.events.state(), player.draws.state()])}
+    (forecaster,) = run.unplayed.game.blocks[0].forecaster.instances
+    return {"numbers": _count_numbers([forecaster.events.state(), forecaster.draws.state()])}
 
 
-def _size(state: Any) -> int:
+def _count_numbers(state: Any) -> int:
     """Count the numbers of a tree of arrays."""
-    if isinstance(state, dict | list):
-        return sum(map(_size, state.values() if isinstance(state, dict) else state))
-    return int(np.size(state)) if isinstance(state, np.ndarray) else 0
+    if isinstance(state, dict):
+        return sum(_count_numbers(part) for part in state.values())
+    if isinstance(state, list):
+        return sum(_count_numbers(part) for part in state)
+    if isinstance(state, np.ndarray):
+        return int(np.size(state))
+    return 0
 
 
 def anchor(run: Run) -> Row:
     """Say which base was anchored at and with which tolerance band, and how often it was kept."""
-    asked, kept = run.scenario.spec.forecaster, run.manifest["blocks"][0].get("kept", np.nan)
-    alone = "none" if asked.kind == "decision-swap" else asked.kind
-    base = alone if asked.reference.kind == "none" else asked.reference.kind
-    return {"base": base, "zone": asked.band, "kept": kept}
+    forecaster = run.scenario.spec.forecaster
+    base = forecaster.reference.kind
+    if base == "none" and forecaster.kind != "decision-swap":
+        base = forecaster.kind  # the base alone
+    return {"base": base, "zone": forecaster.band, "kept": run.share_kept}
 
 
 def played(run: Run) -> Row:
@@ -109,81 +133,117 @@ def played(run: Run) -> Row:
     return {
         "mean_loss": run.agents["mean_loss"].mean(),
         "regret": run.agents["decision_swap_regret"].max(),
-        "kept": run.manifest["blocks"][0].get("kept", np.nan),
+        "kept": run.share_kept,
         **run.agents.reindex(columns=TO_MODELS).max(),
     }
 
 
 def served(run: Run) -> Row:
     """Count the losses that the forecaster protects, and how far the agents' are from them."""
-    (cohort,), game = run.scenario.spec.cohort, run.unplayed.game
-    own = game.cohorts[0].loss
+    (cohort,) = run.scenario.spec.cohort
+    game = run.unplayed.game
+    loss = game.cohorts[0].loss
     if cohort.cover is None:
-        told: Row = {"cover": "none", "play": "own", "representatives": len(own), "radius": 0.0}
+        row: Row = {"cover": "none", "play": "own", "representatives": len(loss), "radius": 0.0}
     else:
-        coefficients = game.blocks[0].basis.coefficients(own)
+        coefficients = game.blocks[0].basis.coefficients(loss)
         cover = covered(cohort.cover, coefficients, run.manifest["rounds"])
-        told = {"cover": cohort.cover.kind, "play": cohort.cover.play}
-        told |= {"representatives": len(cover.offset), "radius": float(cover.radius.max())}
-    agents = run.agents
-    told |= {"swap_regret": agents["swap_regret"].max(), "bound": agents["bound"].max()}
-    return told | {"mean_swap_regret": agents["swap_regret"].mean()}
+        row = {
+            "cover": cohort.cover.kind,
+            "play": cohort.cover.play,
+            "representatives": len(cover.offset),
+            "radius": float(cover.radius.max()),
+        }
+    row["swap_regret"] = run.agents["swap_regret"].max()
+    row["bound"] = run.agents["bound"].max()
+    row["mean_swap_regret"] = run.agents["swap_regret"].mean()
+    return row
 
 
 def crowd(run: Run) -> Row:
     """Average ``crowding.MEASURES`` over the rounds, with loss, regret and bounds."""
-    found = crowding(run.table("rounds"), run.table("forecasts"))
-    (cohort,), agents = run.unplayed.game.cohorts, run.agents
-    together = exposure(cohort.loss)[cohort.row_of].mean(0)
-    return {
-        "guarantee": agents["guarantee"].iloc[0],
-        **{name: found[name].mean() for name in MEASURES},
-        "even": 1 / together.shape[-1],
-        "ceiling": float(concentration(together).max()),
-        "mean_loss": agents["mean_loss"].mean(),
-        **{name: agents[name].max() for name in ("swap_regret", "bound", "bound_from_bias")},
-        "clipped": run.manifest["market"]["clipped_share"],
-    }
+    measures = crowding(run.table("rounds"), run.table("forecasts"))
+    (cohort,) = run.unplayed.game.cohorts
+    agents = run.agents
+    demand_of_actions = exposure(cohort.loss)[cohort.row_of].mean(0)  # if all choose it
+    row: Row = {"guarantee": agents["guarantee"].iloc[0]}
+    for measure in MEASURES:
+        row[measure] = measures[measure].mean()
+    row["even"] = 1 / demand_of_actions.shape[-1]
+    row["ceiling"] = float(concentration(demand_of_actions).max())
+    row["mean_loss"] = agents["mean_loss"].mean()
+    for column in ("swap_regret", "bound", "bound_from_bias"):
+        row[column] = agents[column].max()
+    row["clipped"] = run.manifest["market"]["clipped_share"]
+    return row
 
 
 def groups_of(run: Run) -> list[Row]:
     """Measure each group: how many agents, worst and mean swap regret, the greatest bound."""
-    block, agents = run.manifest["blocks"][0], run.agents
-    promised = agents["guarantee"] != "none"
-    group = agents["cohort"].where(agents["cohort"] == "named", "unseen")
-    group = group.mask((group == "unseen") & promised, "covered")
+    has_guarantee = run.agents["guarantee"] != "none"
+    is_named = run.agents["cohort"] == "named"
+    agents_of_group = {
+        "named": run.agents[is_named],
+        "covered": run.agents[~is_named & has_guarantee],
+        "unseen": run.agents[~is_named & ~has_guarantee],
+    }
     rows = []
-    for name in ("named", "covered", "unseen"):
-        own = agents[group == name]
-        row = {"group": name, "size": block["size"], "lipschitz": block["lipschitz"]}
-        row |= {"agents": len(own), "bound": own["bound"].max() if name != "unseen" else np.nan}
-        rows.append(row | {"worst": own["swap_regret"].max(), "mean": own["swap_regret"].mean()})
+    for group, agents in agents_of_group.items():
+        row = {
+            "group": group,
+            "size": run.first_block["size"],
+            "lipschitz": run.first_block["lipschitz"],
+            "agents": len(agents),
+            "bound": agents["bound"].max() if group != "unseen" else np.nan,
+            "worst": agents["swap_regret"].max(),
+            "mean": agents["swap_regret"].mean(),
+        }
+        rows.append(row)
     return rows
 
 
 def combined(*measures: Callable[[Run], Row]) -> Callable[[Run], list[Row]]:
     """Return the function from a run to one row with all these measures."""
-    return lambda run: [{k: v for measure in measures for k, v in measure(run).items()}]
+
+    def measure_run(run: Run) -> list[Row]:
+        row: Row = {}
+        for measure in measures:
+            row.update(measure(run))
+        return [row]
+
+    return measure_run
 
 
-def mean(column: str, form: str = ".4f", empty: str = "none") -> Cell:
+def mean(column: str, number_format: str = ".4f", empty: str = "none") -> Cell:
     """Return the cell that holds a column's mean; ``empty`` where there is none."""
-    return lambda rows: empty if pd.isna(m := rows[column].mean()) else f"{m:{form}}"
+
+    def cell(rows: pd.DataFrame) -> str:
+        value = rows[column].mean()
+        return empty if pd.isna(value) else format(value, number_format)
+
+    return cell
 
 
 def means(columns: str) -> dict[str, Cell]:
-    """Return a cell of a mean for each of these columns."""
+    """Return a cell of a mean for each of these columns, named with a space between."""
     return {column: mean(column) for column in columns.split()}
 
 
 def errors(columns: str) -> dict[str, Cell]:
     """Return a cell of a mean (standard error) for each of these columns."""
+    return {column: _mean_with_error(column) for column in columns.split()}
 
-    def cell(column: str, rows: pd.DataFrame) -> str:
+
+def _mean_with_error(column: str) -> Cell:
+    mean_cell = mean(column)
+
+    def cell(rows: pd.DataFrame) -> str:
         error = rows[column].std() / len(rows) ** 0.5  # NaN of one run
-        return mean(column)(rows) + ("" if pd.isna(error) else f" ({error:.4f})")
+        if pd.isna(error):
+            return mean_cell(rows)
+        return f"{mean_cell(rows)} ({error:.4f})"
 
-    return {column: partial(cell, column) for column in columns.split()}
+    return cell
 
 
 def median(column: str) -> Cell:
@@ -203,38 +263,72 @@ def spread(column: str) -> Cell:
 
 @dataclass(frozen=True)
 class Layout:
-    """Lines and cells of one printed table."""
+    """Lines and cells of one printed table.
 
-    lines: Sequence[str]  # columns by which lines are told apart
-    cells: Mapping[str, Cell]  # by their heads
-    across: tuple[str, Cell] | None = None  # a column, and what each of its values has, in front
-    only: Callable[[pd.DataFrame], "pd.Series[bool]"] | None = None  # which rows count
-    head: str = ""  # a line above
+    Parameters
+    ----------
+    lines : sequence of str
+        Columns by which lines are told apart.
+    cells : mapping from a cell's head to the cell
+    across : (str, Cell), optional
+        A column, and the cell that each of its values has, in front of ``cells``.
+    counts : function from the table to a truth value for each row, optional
+        Which rows are shown; all by default.
+    head : str
+        A line above.
+    """
+
+    lines: Sequence[str]
+    cells: Mapping[str, Cell]
+    across: tuple[str, Cell] | None = None
+    counts: Callable[[pd.DataFrame], "pd.Series[bool]"] | None = None
+    head: str = ""
 
     def text(self, table: pd.DataFrame) -> str:
         """Lay a table out."""
-        shown = table if self.only is None else table[self.only(table)]
-        found = []
-        for key, rows in shown.groupby(list(self.lines), sort=False, dropna=False):
-            words = [f"{k:g}" if isinstance(k, float) else str(k) for k in key]
-            line = dict(zip(self.lines, words, strict=True))
+        if self.counts is not None:
+            table = table[self.counts(table)]
+        printed_lines = []
+        for keys, rows in table.groupby(list(self.lines), sort=False, dropna=False):
+            words = [f"{key:g}" if isinstance(key, float) else str(key) for key in keys]
+            printed_line = dict(zip(self.lines, words, strict=True))
             if self.across is not None:
                 column, cell = self.across
-                line |= {str(k): cell(part) for k, part in rows.groupby(column, sort=False)}
-            found.append(line | {head: cell(rows) for head, cell in self.cells.items()})
-        return "\n".join([*filter(None, [self.head]), pd.DataFrame(found).to_string(index=False)])
+                for value, rows_of_value in rows.groupby(column, sort=False):
+                    printed_line[str(value)] = cell(rows_of_value)
+            for head, cell in self.cells.items():
+                printed_line[head] = cell(rows)
+            printed_lines.append(printed_line)
+        text = pd.DataFrame(printed_lines).to_string(index=False)
+        return f"{self.head}\n{text}" if self.head else text
 
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table that is a bundled study."""
+    """A table that is a bundled study.
 
-    study: str  # its name, and that of the files that are written
+    Parameters
+    ----------
+    study : str
+        Its name, and that of the files that are written.
+    title : str
+        Printed above, with the rounds and seeds.
+    rows : function from a run to its rows
+        One row, or a few that tell parts of the run apart.
+    layouts : sequence of Layout
+        Printed one below the other.
+    figure : function from the measured table to a figure, optional
+        Where a page shows one.
+    shown : function from the measured table to what the layouts show
+        The table itself by default.
+    """
+
+    study: str
     title: str
-    rows: Callable[[Run], list[Row]]  # of a run: one row, or a few that tell parts of it apart
+    rows: Callable[[Run], list[Row]]
     layouts: Sequence[Layout]
-    figure: Callable[[pd.DataFrame], Figure] | None = None  # where a page shows one
-    told: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table  # what the layouts show
+    figure: Callable[[pd.DataFrame], Figure] | None = None
+    shown: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
 
     def design(self, rounds: int | None = None, seeds: int | None = None) -> Design:
         """Return the study, with other rounds or seeds where they are given."""
@@ -242,7 +336,7 @@ class StudyTable:
 
     @property
     def options(self) -> dict[str, int | None]:
-        """What its file says how much it plays of."""
+        """The options of the command that it takes; their values are what its file says."""
         return {"rounds": None, "seeds": None}
 
     def cells(self, seeds: int | None = None) -> int:
@@ -264,33 +358,35 @@ class StudyTable:
         ``rounds``. UserError if the directory holds something else, or a run failed.
         """
         design = self.design(rounds, seeds)
-        known = StudyDirectory.record_in(out)
-        if known is not None and known["study"] != design.identity():
+        record = StudyDirectory.record_in(out)
+        if record is not None and record["study"] != design.identity():
             reason = f"--out: {out} holds this table with other --rounds or --seeds"
             raise UserError(f"{reason}; give another folder")
         options = Options(out, jobs=jobs, resume=True)
         study = conduct(design, options, progress=progress)
-        if failed := study.record["failed"]:
-            where = out / "failures.parquet"
-            raise UserError(f"{failed} of {len(design)} runs failed, see {where}; start again")
+        failed = study.record["failed"]
+        if failed:
+            failures = out / "failures.parquet"
+            raise UserError(f"{failed} of {len(design)} runs failed, see {failures}; start again")
         keys: list[Row] = study.parameters().to_dict("records")  # type: ignore[assignment]
-        runs = [Run(keys[run], home) for run, home in study.homes().items()]
-        return pd.DataFrame(
-            run.key | {"rounds": run.manifest["rounds"]} | row
-            for run in runs
-            for row in self.rows(run)
-        )
+        rows: list[Row] = []
+        for run_index, home in study.homes().items():
+            run = Run(keys[run_index], home)
+            key = {**run.key, "rounds": run.manifest["rounds"]}
+            rows += [{**key, **row} for row in self.rows(run)]
+        return pd.DataFrame(rows)
 
     def text(self, table: pd.DataFrame) -> str:
         """Lay the table out."""
-        seeds, told = table["seed"].nunique(), self.told(table)
-        title = f"{self.title}, T = {table['rounds'].iloc[0]}: mean over {seeds} seeds"
-        parts = "\n\n".join(layout.text(told) for layout in self.layouts)
-        return f"{title}\n{parts}"
+        rounds = table["rounds"].iloc[0]
+        seeds = table["seed"].nunique()
+        shown = self.shown(table)
+        parts = "\n\n".join(layout.text(shown) for layout in self.layouts)
+        return f"{self.title}, T = {rounds}: mean over {seeds} seeds\n{parts}"
 
     def write(self, table: pd.DataFrame, out: Path) -> list[Path]:
         """Write the rows as CSV, and the figure; return the paths."""
         contents: dict[str, pd.DataFrame | Figure] = {f"{self.study}.csv": table}
         if self.figure is not None:
             contents[f"{self.study}.png"] = self.figure(table)
-        return written(out, contents)
+        return write_files(out, contents)

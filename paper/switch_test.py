@@ -206,6 +206,6 @@ TABLES = {
         ["events", "chances", "limit"],
         lambda: list(product(EVENTS, CHANCES)),
         seeds=40,
-        instead={"median round": "median"},
+        aggregations={"median round": "median"},
     ),
 }

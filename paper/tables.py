@@ -1,8 +1,8 @@
 r"""The tables that are bundled studies: what is measured, printed and drawn of each.
 
-What is played is said in ``scenarios/studies/catalogue``, in a file of the table's name. Bounds
-stand beside the worst agent's regret: ``bound`` the theorem's, ``bound_from_bias`` the one from the
-run's own biases.
+``study_table`` has the measures and cells of which they are made. What is played is said in
+``scenarios/studies/catalogue``, in a file of the table's name. Bounds stand beside the worst
+agent's regret: ``bound`` the theorem's, ``bound_from_bias`` the one from the run's own biases.
 """
 
 from functools import partial
@@ -37,45 +37,46 @@ from paper.study_table import (
 )
 
 REGRET = "worst agent's swap regret"
-TWENTY = "worst of 20 agents' swap regret per round"
+WORST_OF_TWENTY = "worst of 20 agents' swap regret per round"
 BOUNDS = means("bound bound_from_bias")
-COSTS = BOUNDS | means("certificate") | {"milliseconds": median("milliseconds")}
+COSTS = {**BOUNDS, "certificate": mean("certificate"), "milliseconds": median("milliseconds")}
 
 
 # Streams and events: a panel per stream, a column of dots per forecast.
 
 
-def by_stream(table: pd.DataFrame) -> Figure:
+def streams_figure(table: pd.DataFrame) -> Figure:
     """Draw every run's worst agent, in blue where the theorem has a bound for it."""
-    blue = table.loc[table["bound"].notna(), "forecast"].unique()
-    draw = partial(figures.columns, by="forecast", y="swap_regret", blue=list(blue))
-    return figures.panelled(figures.split(table, "stream"), draw, size=(3.2, 3.0), ylabel=REGRET)
+    bounded = table.loc[table["bound"].notna(), "forecast"].unique()
+    draw = partial(figures.draw_dots, by="forecast", y="swap_regret", blue=list(bounded))
+    groups = figures.split(table, "stream")
+    return figures.draw_panels(groups, draw, size=(3.2, 3.0), ylabel=REGRET)
 
 
 STREAMS = StudyTable(
     study="streams",
-    title=TWENTY,
+    title=WORST_OF_TWENTY,
     rows=combined(worst, certificate, pace),
     layouts=(
         Layout(["stream"], {}, across=("forecast", spread("swap_regret"))),
         Layout(
             ["stream", "forecast"],
-            errors("swap_regret mean_loss") | COSTS,
+            {**errors("swap_regret mean_loss"), **COSTS},
             head="means (standard errors), bounds, mean positive certificate, milliseconds a round",
         ),
     ),
-    figure=by_stream,
+    figure=streams_figure,
 )
 
 
 EVENTS = StudyTable(
     study="events",
-    title=f"{TWENTY}; bounds and costs over all streams",
+    title=f"{WORST_OF_TWENTY}; bounds and costs over all streams",
     rows=combined(worst, certificate, pace, numbers),
     layouts=(
         Layout(
             ["events"],
-            COSTS | {"numbers": first("numbers")},
+            {**COSTS, "numbers": first("numbers")},
             across=("stream", mean("swap_regret")),
         ),
         Layout(
@@ -88,53 +89,62 @@ EVENTS = StudyTable(
 
 
 # Anchoring: every anchored cell beside its base and the plain forecaster. On benign streams a cell
-# should have at most FACTOR times the regret of the base alone plus MARGIN, elsewhere of the plain.
+# should have at most REGRET_FACTOR times the regret of the base alone plus REGRET_MARGIN, elsewhere
+# of the plain.
 
 BENIGN = ("iid", "drifting")
-FACTOR, MARGIN = 1.2, 0.002
+REGRET_FACTOR = 1.2
+REGRET_MARGIN = 0.002
 
 
-def curve(table: pd.DataFrame) -> pd.DataFrame:
+def judge_anchoring(table: pd.DataFrame) -> pd.DataFrame:
     """Put the means of every anchored cell beside what it is judged by."""
-    measured = ["swap_regret", "mean_loss", "kept", "bound", "bound_from_bias"]
+    measures = ["swap_regret", "mean_loss", "kept", "bound", "bound_from_bias"]
     groups = table.groupby(["stream", "base", "zone"], sort=False, dropna=False)
-    found = groups[measured].mean().assign(error=groups["swap_regret"].sem()).reset_index()
-    single = found[found["zone"].isna()].set_index(["stream", "base"])["swap_regret"]
-    rows: pd.DataFrame = found[found["zone"].notna()].rename(columns={"swap_regret": "regret"})
+    cells = groups[measures].mean().assign(error=groups["swap_regret"].sem()).reset_index()
+    is_anchored = cells["zone"].notna()
+    single = cells[~is_anchored].set_index(["stream", "base"])["swap_regret"]
+    rows: pd.DataFrame = cells[is_anchored].rename(columns={"swap_regret": "regret"})
     rows["alone"] = [single[cell] for cell in zip(rows["stream"], rows["base"], strict=True)]
     rows["plain"] = [single[stream, "none"] for stream in rows["stream"]]
     judged_by = rows["alone"].where(rows["stream"].isin(BENIGN), rows["plain"])
-    rows["wanted"] = FACTOR * judged_by + MARGIN
+    rows["wanted"] = REGRET_FACTOR * judged_by + REGRET_MARGIN
     rows["met"] = rows["regret"] <= rows["wanted"]
     return rows.reset_index(drop=True)
 
 
 def anchoring_figure(table: pd.DataFrame) -> Figure:
     """Draw every base's curve, the base alone, no base, and what is wanted."""
-    shown = curve(table)
-    names = {"regret": "reference: ", "alone": "alone: ", "wanted": "aim with "}
-    parts = [shown.assign(who=n + shown["base"], value=shown[c]) for c, n in names.items()]
-    parts.append(shown.assign(who="no reference", value=shown["plain"]))
+    rows_of_cells = judge_anchoring(table)
+    base = rows_of_cells["base"]
+    parts = [
+        rows_of_cells.assign(who="reference: " + base, value=rows_of_cells["regret"]),
+        rows_of_cells.assign(who="alone: " + base, value=rows_of_cells["alone"]),
+        rows_of_cells.assign(who="aim with " + base, value=rows_of_cells["wanted"]),
+        rows_of_cells.assign(who="no reference", value=rows_of_cells["plain"]),
+    ]
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
-        figures.lines(axis, rows, "zone", "value", by="who")
+        figures.draw_lines(axis, rows, "zone", "value", by="who")
         axis.set(xlabel="tolerance band z", yscale="log")
 
     groups = figures.split(pd.concat(parts), "stream")
-    return figures.panelled(groups, draw, size=(3.2, 2.8), ylabel=REGRET, legend=2)
+    return figures.draw_panels(groups, draw, size=(3.2, 2.8), ylabel=REGRET, legend=2)
 
 
 ANCHORING = StudyTable(
     study="anchoring",
-    title=TWENTY,
+    title=WORST_OF_TWENTY,
     rows=combined(worst, certificate, pace, anchor),
-    told=curve,
+    shown=judge_anchoring,
     layouts=(
         Layout(
             ["stream", "base", "zone"],
-            means("regret error mean_loss alone plain wanted")
-            | {"met": first("met")}
-            | means("kept bound bound_from_bias"),
+            {
+                **means("regret error mean_loss alone plain wanted"),
+                "met": first("met"),
+                **means("kept bound bound_from_bias"),
+            },
         ),
     ),
     figure=anchoring_figure,
@@ -143,41 +153,46 @@ ANCHORING = StudyTable(
 
 # Skill: plain, models alone, all as one, and ours, in loss and in regret. The best model of a
 # stream is the single one with the least mean loss. On benign streams and real series ours should
-# lose at most LOSS times as much as it does and no more than plain; its worst decision swap regret
-# should be at most FACTOR times the best model's plus REAL_MARGIN. On hostile streams it should
-# lose no more than plain, and regret at most FACTOR times as much plus MARGIN.
+# lose at most LOSS_FACTOR times as much as it does and no more than plain; its worst decision swap
+# regret should be at most REGRET_FACTOR times the best model's plus REAL_REGRET_MARGIN. On hostile
+# streams it should lose no more than plain, and regret at most REGRET_FACTOR times as much plus
+# REGRET_MARGIN.
 
-PLAIN, TOGETHER, OURS = "plain", "aggregate", "ours"  # all others are models alone
+PLAIN = "plain"
+TOGETHER = "aggregate"
+OURS = "ours"  # all other forecasts are models alone
 HOSTILE = ("switching", "cyclic", "adaptive")
-REAL_MARGIN, LOSS = 0.003, 1.005
+REAL_REGRET_MARGIN = 0.003
+LOSS_FACTOR = 1.005
 COLOURS = {PLAIN: figures.BLACK, TOGETHER: figures.GREEN, OURS: figures.BLUE}
 
 
-def judged(table: pd.DataFrame) -> pd.DataFrame:
+def judge_skill(table: pd.DataFrame) -> pd.DataFrame:
     """Put the means over seeds of every forecast beside what they are judged by."""
-    measured = ["mean_loss", "regret", "kept", *TO_MODELS]
-    cells = table.groupby(["stream", "forecast"], sort=False)[measured]
-    streams = cells.mean().reset_index().groupby("stream", sort=False)
-    return pd.concat([_judged(own) for _, own in streams])
+    measures = ["mean_loss", "regret", "kept", *TO_MODELS]
+    means_of_cells = table.groupby(["stream", "forecast"], sort=False)[measures].mean()
+    streams = means_of_cells.reset_index().groupby("stream", sort=False)
+    return pd.concat([_judge_stream(forecasts) for _, forecasts in streams])
 
 
-def _judged(own: pd.DataFrame) -> pd.DataFrame:
-    """Judge the forecasts of one stream."""
-    by_name = own.set_index("forecast")
+def _judge_stream(forecasts: pd.DataFrame) -> pd.DataFrame:
+    """Judge the forecasts of one stream, a row each."""
+    by_name = forecasts.set_index("forecast")
     plain = by_name.loc[PLAIN]
-    name = str(by_name["mean_loss"].drop([PLAIN, TOGETHER, OURS]).idxmin())
-    best = by_name.loc[name]
-    if own["stream"].iloc[0] in HOSTILE:
-        loss, regret = plain["mean_loss"], FACTOR * plain["regret"] + MARGIN
+    best_name = str(by_name["mean_loss"].drop([PLAIN, TOGETHER, OURS]).idxmin())
+    best = by_name.loc[best_name]
+    if forecasts["stream"].iloc[0] in HOSTILE:
+        max_loss = plain["mean_loss"]
+        max_regret = REGRET_FACTOR * plain["regret"] + REGRET_MARGIN
     else:
-        loss = min(LOSS * best["mean_loss"], plain["mean_loss"])
-        regret = FACTOR * best["regret"] + REAL_MARGIN
-    return own.assign(
-        best=name,
-        relative=own["mean_loss"] / best["mean_loss"],
-        most_loss=loss,
-        most_regret=regret,
-        met=(own["mean_loss"] <= loss) & (own["regret"] <= regret),
+        max_loss = min(LOSS_FACTOR * best["mean_loss"], plain["mean_loss"])
+        max_regret = REGRET_FACTOR * best["regret"] + REAL_REGRET_MARGIN
+    return forecasts.assign(
+        best=best_name,
+        relative=forecasts["mean_loss"] / best["mean_loss"],
+        most_loss=max_loss,
+        most_regret=max_regret,
+        met=(forecasts["mean_loss"] <= max_loss) & (forecasts["regret"] <= max_regret),
     )
 
 
@@ -185,21 +200,34 @@ def skill_figure(table: pd.DataFrame) -> Figure:
     """Draw loss against regret, means over seeds, and the forecasts that no other one beats."""
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
-        shown = rows.assign(regret=rows["regret"].clip(lower=figures.LEAST))
-        front = shown.sort_values(["mean_loss", "regret"])
-        ends = [*front["mean_loss"].iloc[[0]], *front["mean_loss"], front["mean_loss"].iloc[-1]]
-        least = [1.0, *front["regret"].cummin(), front["regret"].min()]
-        axis.step(ends, least, "--", where="post", color=figures.GREY, lw=1, label="the front")
-        for row in shown.to_dict("records"):
+        rows = rows.assign(regret=rows["regret"].clip(lower=figures.MIN_DRAWN))
+        by_loss = rows.sort_values(["mean_loss", "regret"])
+        losses = by_loss["mean_loss"].to_list()
+        least_regret = by_loss["regret"].cummin().to_list()  # of all that lose no more
+        axis.step(
+            [losses[0], *losses, losses[-1]],
+            [1.0, *least_regret, least_regret[-1]],
+            "--",
+            where="post",
+            color=figures.GREY,
+            lw=1,
+            label="the front",
+        )
+        for row in rows.to_dict("records"):
             name = row["forecast"] if row["forecast"] in COLOURS else "a model alone"
-            colour = COLOURS.get(name, figures.GREY)
-            at = row["mean_loss"], row["regret"]
-            axis.plot(*at, "o", color=colour, ms=8 if name == OURS else 6, label=name)
-        axis.set(yscale="log", xlabel="mean loss", ylim=(figures.LEAST * 10, 1.0))
+            axis.plot(
+                row["mean_loss"],
+                row["regret"],
+                "o",
+                color=COLOURS.get(name, figures.GREY),
+                ms=8 if name == OURS else 6,
+                label=name,
+            )
+        axis.set(yscale="log", xlabel="mean loss", ylim=(figures.MIN_DRAWN * 10, 1.0))
         axis.xaxis.set_major_locator(MaxNLocator(4))
 
-    return figures.panelled(
-        figures.split(judged(table), "stream"),
+    return figures.draw_panels(
+        figures.split(judge_skill(table), "stream"),
         draw,
         size=(3.2, 2.4),
         ylabel="worst of 20 agents' decision swap regret per round",
@@ -211,18 +239,20 @@ SKILL = StudyTable(
     study="skill",
     title="mean loss and worst decision swap regret of 20 agents",
     rows=combined(played),
-    told=judged,
+    shown=judge_skill,
     layouts=(
         Layout(
             ["stream", "forecast"],
-            means("mean_loss relative regret") | {"kept": mean("kept", ".2f", "")},
+            {**means("mean_loss relative regret"), "kept": mean("kept", ".2f", empty="")},
         ),
         Layout(
             ["stream", "best"],
-            means("mean_loss most_loss regret most_regret")
-            | {"met": first("met")}
-            | means(" ".join(TO_MODELS)),
-            only=lambda table: table["forecast"] == OURS,
+            {
+                **means("mean_loss most_loss regret most_regret"),
+                "met": first("met"),
+                **means(" ".join(TO_MODELS)),
+            },
+            counts=lambda table: table["forecast"] == OURS,
             head="ours, and the most that it should have",
         ),
     ),
@@ -244,7 +274,7 @@ COVERS = StudyTable(
                 "radius": mean("radius"),
                 "worst agent": spread("swap_regret"),
                 "mean agent": mean("mean_swap_regret"),
-                "bound": mean("bound", ".3f", ""),
+                "bound": mean("bound", ".3f", empty=""),
                 "ms": median("milliseconds"),
             },
         ),
@@ -263,8 +293,10 @@ CROWDING = StudyTable(
     layouts=(
         Layout(
             ["market", "listener"],
-            means("even concentration ceiling churn confirmed mean_loss swap_regret bound")
-            | {"guarantee": first("guarantee")},
+            {
+                **means("even concentration ceiling churn confirmed mean_loss swap_regret bound"),
+                "guarantee": first("guarantee"),
+            },
         ),
     ),
 )
@@ -273,19 +305,19 @@ CROWDING = StudyTable(
 # Unseen: `named` losses are protected; `covered` ones are within gamma of a protected loss, whose
 # best response they play; `unseen` ones are further away and promised nothing.
 
-GAMMA = "cohort.others.gamma"
-
-
 UNSEEN = StudyTable(
     study="unseen",
     title="swap regret per round of the worst and of the mean agent, anti-forecast adversary",
     rows=groups_of,
     layouts=(
         Layout(
-            ["population", "size", "lipschitz", GAMMA, "group"],
-            {"agents": mean("agents", ".0f")}
-            | {name: mean(name, empty="") for name in ("worst", "mean")}
-            | {"bound": mean("bound")},
+            ["population", "size", "lipschitz", "cohort.others.gamma", "group"],
+            {
+                "agents": mean("agents", ".0f"),
+                "worst": mean("worst", empty=""),
+                "mean": mean("mean", empty=""),
+                "bound": mean("bound"),
+            },
         ),
     ),
 )
@@ -296,11 +328,11 @@ UNSEEN = StudyTable(
 
 def speculator_figure(table: pd.DataFrame) -> Figure:
     """Draw a bar per forecast: the mean loss of those who follow it, over seeds."""
-    lost = table.groupby("forecast", sort=False)["mean_loss"].mean()[::-1]
+    mean_losses = table.groupby("forecast", sort=False)["mean_loss"].mean()[::-1]
     figure = Figure(figsize=(7.2, 2.6), layout="constrained")
     axis = figure.subplots()
-    own = lost.index == "Decision-Swap"
-    bars = axis.barh(lost.index, lost, color=np.where(own, figures.BLUE, figures.GREY))
+    colours = np.where(mean_losses.index == "Decision-Swap", figures.BLUE, figures.GREY)
+    bars = axis.barh(mean_losses.index, mean_losses, color=colours)
     axis.bar_label(bars, fmt="%.2f", padding=3)
     axis.axvline(0.5, color="#333333", ls=":", lw=1.2)
     axis.set(xlim=(0, 1.08), xlabel="average loss per round (dotted: half of each good)")
@@ -317,5 +349,5 @@ SPECULATOR = StudyTable(
     figure=speculator_figure,
 )
 
-ALL = (STREAMS, EVENTS, ANCHORING, SKILL, COVERS, CROWDING, UNSEEN, SPECULATOR)
-TABLES = {table.study: table for table in ALL}
+STUDY_TABLES = (STREAMS, EVENTS, ANCHORING, SKILL, COVERS, CROWDING, UNSEEN, SPECULATOR)
+TABLES = {table.study: table for table in STUDY_TABLES}
