@@ -1,4 +1,8 @@
-"""How outcomes of nature are spread: the beta density by mean and concentration."""
+"""The table `concentration`: how outcomes of nature are spread.
+
+An outcome that an adversary draws from nature has a beta distribution; the table has its density by
+mean and concentration, and the figure a panel for each mean.
+"""
 
 from collections.abc import Iterator
 
@@ -12,17 +16,23 @@ from paper import figures
 from paper.harness import Row, Table
 
 CONCENTRATIONS = (100, 20, 2, 0.5, 0.05)
+OUTCOMES = np.linspace(0.001, 0.999, 999)
 
 
 def densities(mean: float) -> Iterator[Row]:
     """Return the densities of a mean."""
-    for c in CONCENTRATIONS:
-        for y in np.linspace(0.001, 0.999, 999):
-            density = beta(c * mean, c * (1 - mean)).pdf(y)
-            yield {"mean": mean, "concentration": c, "outcome": y, "density": density}
+    for concentration in CONCENTRATIONS:
+        distribution = beta(concentration * mean, concentration * (1 - mean))
+        for outcome in OUTCOMES:
+            yield {
+                "mean": mean,
+                "concentration": concentration,
+                "outcome": outcome,
+                "density": distribution.pdf(outcome),
+            }
 
 
-def drawn(table: pd.DataFrame) -> dict[str, Figure]:
+def figure_of(table: pd.DataFrame) -> dict[str, Figure]:
     """Draw a panel for each mean."""
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
@@ -36,6 +46,6 @@ def drawn(table: pd.DataFrame) -> dict[str, Figure]:
 
 TABLES = {
     "concentration": Table(
-        densities, ["mean", "concentration"], lambda: (0.5, 0.3), attachments=drawn
+        densities, ["mean", "concentration"], lambda: (0.5, 0.3), attachments=figure_of
     )
 }

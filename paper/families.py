@@ -15,31 +15,54 @@ from regretless.forecaster import bases
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 
-Plan = dict[int, tuple[float, ...]]
-Build = Callable[[list[Any], float], Basis]
+Plan = dict[int, tuple[float, ...]]  # the wanted errors for each number of outcomes d
+Build = Callable[[list[Any], float], Basis]  # from the population and the wanted error
 
 EXACT = (math.nan,)  # the wanted errors of an exact basis
-EVERY = (0.2, 0.1, 0.05, 0.02, 0.01)
+ERRORS = (0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One basis of a family."""
+    """One basis of a family.
 
-    role: str  # "paper", "default" or "alternative"
-    build: Build  # from the population and the wanted error
-    plan: Plan  # the wanted errors for each number of outcomes d
-    raw: bool = False  # lambda is declared for the paper's losses as they stand
-    fitted: bool = False  # the basis's own error is a measured one; its certificate holds
+    Parameters
+    ----------
+    role : str
+        "paper", "default" or "alternative".
+    build : function from the population and the wanted error to the basis
+    plan : dict
+        The wanted errors for each number of outcomes d.
+    raw : bool
+        Whether lambda is declared for the paper's losses as they stand.
+    fitted : bool
+        Whether the basis's own error is a measured one; then its certificate is declared.
+    """
+
+    role: str
+    build: Build
+    plan: Plan
+    raw: bool = False
+    fitted: bool = False
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family of losses."""
+    """A family of losses.
 
-    note: str  # the population in words
-    losses: Callable[[int], list[Loss]]  # the population, from the number of outcomes d
-    paper: Callable[[list[Loss], float], dict[str, float]]  # the paper's formulas, by column
+    Parameters
+    ----------
+    note : str
+        The population in words.
+    losses : function from the number of outcomes d to the population
+    paper : function from the population and the wanted error to the paper's formulas, by column
+    choices : dict
+        The bases that serve it, by name.
+    """
+
+    note: str
+    losses: Callable[[int], list[Loss]]
+    paper: Callable[[list[Loss], float], dict[str, float]]
     choices: dict[str, Choice]
 
 
@@ -50,9 +73,11 @@ def steepest(losses: list[Loss]) -> float:
 
 def inner(losses: list[Any]) -> dict[str, float]:
     """Return what a series for exponentials needs: the function g and the reach of the sums."""
-    reach = max(float(abs(loss.weights).sum(-1).max()) for loss in losses)
-    power, floor = losses[0].power.flat[0], losses[0].floor.flat[0]
-    return {"reach": reach, "power": float(power), "floor": float(floor)}
+    return {
+        "reach": max(float(abs(loss.weights).sum(-1).max()) for loss in losses),
+        "power": float(losses[0].power.flat[0]),
+        "floor": float(losses[0].floor.flat[0]),
+    }
 
 
 def printed_convex(_: list[Loss], error: float) -> dict[str, float]:
@@ -68,7 +93,8 @@ def printed_grid(losses: list[Loss], error: float) -> dict[str, float]:
 
 def printed_powers(losses: list[Any], _: float) -> dict[str, float]:
     """Evaluate p d and O(p^(p + 1) d)."""
-    power, goods = float(losses[0].exponent.max()), losses[0].outcomes
+    power = float(losses[0].exponent.max())
+    goods = losses[0].outcomes
     return {"paper_n": power * goods, "paper_lipschitz_leading": power ** (power + 1) * goods}
 
 
@@ -92,7 +118,8 @@ def printed_exponential(losses: list[Any], error: float) -> dict[str, float]:
 
 def printed_leontief(losses: list[Loss], error: float) -> dict[str, float]:
     """Evaluate both O(.) with c = 1, at the delta whose error 3 L delta is the wanted one."""
-    d, constant = losses[0].outcomes, steepest(losses)
+    d = losses[0].outcomes
+    constant = steepest(losses)
     delta = error / (3 * constant)
     log = math.log(1 / delta)
     size = d**4 * log ** (3 * d + 1) / delta ** ((6 * d + 8) / (d + 2))
@@ -130,34 +157,41 @@ def leontief(*, nearest: bool) -> Build:
 
 
 def reduced(plan: Plan, *, role: str = "default") -> Choice:
-    """Real losses of the population as functions."""
+    """Return the choice of losses of the population as functions."""
     return Choice(role, listed(bases.ReducedBasis), plan, fitted=True)
 
 
 def ramps(plan: Plan, *, floor: float = 0.0) -> Choice:
-    """Interpolation in cumulative form."""
+    """Return the choice of interpolation in cumulative form."""
     return Choice("alternative", listed(bases.RampBasis, floor=floor), plan)
 
 
-ALL = Choice("alternative", lambda losses, _: bases.ExactLossesBasis(losses), {3: EXACT})
+ALL_LOSSES = Choice("alternative", lambda losses, _: bases.ExactLossesBasis(losses), {3: EXACT})
 
 
 def target(power: int, goods: int) -> Family:
-    """L_p losses of one power."""
-    kinds = {
-        "powers": ("paper", lambda *_: bases.PowerBasis.binomial(power, goods)),
-        "Bernstein": ("default", lambda *_: bases.BernsteinBasis(goods, power)),
-    }
+    """Describe L_p losses of one power."""
+    plan: Plan = {goods: EXACT}
+
+    def powers(_: list[Any], __: float) -> Basis:
+        return bases.PowerBasis.binomial(power, goods)
+
+    def bernstein(_: list[Any], __: float) -> Basis:
+        return bases.BernsteinBasis(goods, power)
+
     return Family(
         "targets in the cube, a quarter at corners",
         samples.targets(power),
         printed_powers,
-        {name: Choice(*made, {goods: EXACT}, raw=True) for name, made in kinds.items()},
+        {
+            "powers": Choice("paper", powers, plan, raw=True),
+            "Bernstein": Choice("default", bernstein, plan, raw=True),
+        },
     )
 
 
 def monomial(degree: int, outcomes: tuple[int, ...], errors: tuple[float, ...] = ()) -> Family:
-    """Powers of one sum."""
+    """Describe powers of one sum."""
 
     def multisets(losses: list[Any], _: float) -> Basis:
         goods = losses[0].outcomes
@@ -174,18 +208,20 @@ def monomial(degree: int, outcomes: tuple[int, ...], errors: tuple[float, ...] =
     )
 
 
-CORNERS, CENTRED = grid(centred=False), grid(centred=True)
-TAYLOR, CHEBYSHEV = series(bases.TaylorExponentialBasis), series(bases.ChebyshevExponentialBasis)
+CORNERS = grid(centred=False)
+CENTRED = grid(centred=True)
+TAYLOR = series(bases.TaylorExponentialBasis)
+CHEBYSHEV = series(bases.ChebyshevExponentialBasis)
 OPTIMISED = bases.OptimisedConvexBasis
 CONVEX = Family(
     "mixtures of |y - t| and y with slopes up to 1",
     samples.convex,
     printed_convex,
     {
-        "Gopalan et al.": Choice("paper", convex(bases.ConvexRankBasis), {1: EVERY}),
-        "ReLU grid": Choice("default", convex(bases.ReLUBasis), {1: EVERY}),
-        "optimised": Choice("alternative", convex(OPTIMISED), {1: EVERY[1:]}),
-        "optimised, cap 3": Choice("alternative", convex(OPTIMISED, cap=3.0), {1: EVERY[2:4]}),
+        "Gopalan et al.": Choice("paper", convex(bases.ConvexRankBasis), {1: ERRORS}),
+        "ReLU grid": Choice("default", convex(bases.ReLUBasis), {1: ERRORS}),
+        "optimised": Choice("alternative", convex(OPTIMISED), {1: ERRORS[1:]}),
+        "optimised, cap 3": Choice("alternative", convex(OPTIMISED, cap=3.0), {1: ERRORS[2:4]}),
     },
 )
 LIPSCHITZ = Family(
@@ -193,70 +229,81 @@ LIPSCHITZ = Family(
     samples.lipschitz,
     printed_grid,
     {
-        "grid, corners": Choice("paper", CORNERS, {1: (0.1, 0.01), 2: EVERY[:4], 3: EVERY[:2]}),
-        "grid, centred": Choice("default", CENTRED, {1: (0.1, 0.01), 2: EVERY, 3: EVERY[:3]}),
+        "grid, corners": Choice("paper", CORNERS, {1: (0.1, 0.01), 2: ERRORS[:4], 3: ERRORS[:2]}),
+        "grid, centred": Choice("default", CENTRED, {1: (0.1, 0.01), 2: ERRORS, 3: ERRORS[:3]}),
     },
 )
 EXPONENTIAL = Family(
-    f"Cobb-Douglas, returns up to {samples.REACH:g}, y_min = {samples.LEAST_LOG}",
+    f"Cobb-Douglas, returns up to {samples.MAX_RETURNS:g}, y_min = {samples.Y_MIN_COBB_DOUGLAS}",
     samples.cobb_douglas,
     printed_exponential,
     {
-        "Taylor at 0": Choice("paper", TAYLOR, {1: (0.1,), 3: EVERY, 5: (0.1,)}, raw=True),
-        "Chebyshev": Choice("default", CHEBYSHEV, {1: (0.1,), 3: EVERY, 5: (0.1, 0.01)}),
-        "ramps": ramps({3: (0.2,)}, floor=samples.LEAST_LOG),
-        "reduced": reduced({3: EVERY[:4]}, role="alternative"),
+        "Taylor at 0": Choice("paper", TAYLOR, {1: (0.1,), 3: ERRORS, 5: (0.1,)}, raw=True),
+        "Chebyshev": Choice("default", CHEBYSHEV, {1: (0.1,), 3: ERRORS, 5: (0.1, 0.01)}),
+        "ramps": ramps({3: (0.2,)}, floor=samples.Y_MIN_COBB_DOUGLAS),
+        "reduced": reduced({3: ERRORS[:4]}, role="alternative"),
     },
 )
 INVESTORS = Family(
-    f"CARA, risk aversion up to {samples.AVERSION:g}",
+    f"CARA, risk aversion up to {samples.MAX_AVERSION:g}",
     samples.cara,
     printed_exponential,
     {
-        "Taylor at 0": Choice("paper", TAYLOR, {3: EVERY}, raw=True),
-        "Chebyshev": Choice("default", CHEBYSHEV, {3: EVERY}),
+        "Taylor at 0": Choice("paper", TAYLOR, {3: ERRORS}, raw=True),
+        "Chebyshev": Choice("default", CHEBYSHEV, {3: ERRORS}),
     },
 )
-WIDE = (0.4, *EVERY)
+WIDE_ERRORS = (0.4, *ERRORS)
 LEONTIEF = Family(
-    f"requirements in [1/L, 1] with L = {samples.STEEPEST:g}",
+    f"requirements in [1/L, 1] with L = {samples.MAX_STEEPNESS:g}",
     samples.leontief,
     printed_leontief,
     {
-        "MReLU, as printed": Choice("paper", leontief(nearest=False), {2: WIDE[:3], 3: WIDE[:2]}),
-        "MReLU, nearest": Choice("alternative", leontief(nearest=True), {2: WIDE[:4], 3: WIDE[:2]}),
-        "grid, centred": Choice("alternative", CENTRED, {2: WIDE[:5], 3: WIDE[:3]}),
+        "MReLU, as printed": Choice(
+            "paper", leontief(nearest=False), {2: WIDE_ERRORS[:3], 3: WIDE_ERRORS[:2]}
+        ),
+        "MReLU, nearest": Choice(
+            "alternative", leontief(nearest=True), {2: WIDE_ERRORS[:4], 3: WIDE_ERRORS[:2]}
+        ),
+        "grid, centred": Choice("alternative", CENTRED, {2: WIDE_ERRORS[:5], 3: WIDE_ERRORS[:3]}),
         "ramps": ramps({2: (0.2, 0.05), 3: (0.2,)}),
-        "reduced": reduced({2: EVERY[:4], 3: EVERY[:3]}),
+        "reduced": reduced({2: ERRORS[:4], 3: ERRORS[:3]}),
     },
 )
 SUBSTITUTES = Family(
-    f"rho in [0.2, 0.8], v in [0.5, 1], y_min = {samples.LEAST_GOOD}",
+    f"rho in [0.2, 0.8], v in [0.5, 1], y_min = {samples.Y_MIN}",
     samples.ces,
     printed_grid,
     {
         "grid, corners": Choice("paper", CORNERS, {3: (0.4,)}),
         "grid, centred": Choice("alternative", CENTRED, {3: (0.4, 0.2)}),
-        "ramps": ramps({3: EVERY[:4]}, floor=samples.LEAST_GOOD),
-        "reduced": reduced({3: EVERY[:4]}),
-        "all losses": ALL,
+        "ramps": ramps({3: ERRORS[:4]}, floor=samples.Y_MIN),
+        "reduced": reduced({3: ERRORS[:4]}),
+        "all losses": ALL_LOSSES,
     },
 )
 MIXED = Family(
     f"{samples.MIXED_AGENTS} agents each, {samples.MIXED_ACTIONS} actions: CES (rho in [0.3, 0.9], "
     "v in [0.5, 1]), Cobb-Douglas (returns in [0.5, 1]), Leontief (requirements in [1/L, 1], L in "
-    f"[1, {samples.STEEPEST:g}]); y_min = {samples.LEAST_GOOD}",
+    f"[1, {samples.MAX_STEEPNESS:g}]); y_min = {samples.Y_MIN}",
     samples.mixed,
     printed_grid,
-    {"ramps": ramps({3: (0.2,)}), "reduced": reduced({3: EVERY[1:3]}), "all losses": ALL},
+    {
+        "ramps": ramps({3: (0.2,)}),
+        "reduced": reduced({3: ERRORS[1:3]}),
+        "all losses": ALL_LOSSES,
+    },
 )
 FAMILIES: dict[str, Family] = {
     "convex, 1-Lipschitz": CONVEX,
     "L-Lipschitz": LIPSCHITZ,
-    **{f"L_p, p = {p}": target(p, d) for p, d in ((2, 3), (4, 3), (8, 3), (16, 5))},
-    "monomials, beta = 2": monomial(2, (3, 5)),
-    "monomials, beta = 3": monomial(3, (3,), EVERY[1:4]),
-    "monomials, beta = 4": monomial(4, (3,)),
+    "L_p, p = 2": target(power=2, goods=3),
+    "L_p, p = 4": target(power=4, goods=3),
+    "L_p, p = 8": target(power=8, goods=3),
+    "L_p, p = 16": target(power=16, goods=5),
+    "monomials, beta = 2": monomial(2, outcomes=(3, 5)),
+    "monomials, beta = 3": monomial(3, outcomes=(3,), errors=ERRORS[1:4]),
+    "monomials, beta = 4": monomial(4, outcomes=(3,)),
     "exponential of ln y": EXPONENTIAL,
     "exponential of y": INVESTORS,
     "Leontief": LEONTIEF,

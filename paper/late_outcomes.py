@@ -25,7 +25,7 @@ from regretless.market.core.randomness import stream
 from regretless.scenarios.studies.design import CATALOGUE
 
 COSTS = {"careful": (4.0, 1.0), "even": (1.0, 1.0), "frugal": (1.0, 4.0)}  # underage, overage
-ORDERS = 11
+N_ORDERS = 11  # that a newsvendor may place
 MARGIN = 0.05  # of the range, by which the scale is wider on either side
 STEPS_AHEAD = 7
 
@@ -41,9 +41,8 @@ class Series:
 def bundled(file: str, outcome: str, context: list[str]) -> Series:
     """Read columns of a table of the project."""
     table = pd.read_csv(CATALOGUE.parents[1] / "data" / file)
-    contexts = [
-        dict(zip(context, row, strict=True)) for row in table[context].to_numpy(float).tolist()
-    ]
+    rows = table[context].to_numpy(float).tolist()
+    contexts = [dict(zip(context, row, strict=True)) for row in rows]
     return Series(contexts, table[outcome].to_numpy(float))
 
 
@@ -61,7 +60,7 @@ def passengers() -> Series:
     """Read the monthly passengers of airlines, in thousands, with the month."""
     datasets: Any = import_module("river.datasets")
     rows = list(datasets.AirlinePassengers())
-    contexts = [{"month": float(x["month"].month)} for x, _ in rows]
+    contexts = [{"month": float(features["month"].month)} for features, _ in rows]
     return Series(contexts, np.array([count for _, count in rows], dtype=np.float64))
 
 
@@ -87,19 +86,23 @@ def serve_late(server: OnlineOmnipredictor, rounds: Sequence[Round], delays: Arr
 
     What has not come when the series ends is never told.
     """
-    due: dict[int, list[int]] = {}
-    for t, (context, _) in enumerate(rounds):
-        server.predict_one(context, key=t)
-        due.setdefault(t + int(delays[t]), []).append(t)
-        for past in due.pop(t, []):
-            server.learn_late(past, rounds[past][1])
+    due: dict[int, list[int]] = {}  # rounds whose outcomes come in a round
+    for round_index, (context, _) in enumerate(rounds):
+        server.predict_one(context, key=round_index)
+        arrival = round_index + int(delays[round_index])
+        due.setdefault(arrival, []).append(round_index)
+        for past_round in due.pop(round_index, []):
+            _, outcome = rounds[past_round]
+            server.learn_late(past_round, outcome)
 
 
 def serve_ahead(server: OnlineOmnipredictor, rounds: Sequence[Round]) -> None:
     """Serve a series whose outcomes come at once, and forecast ``STEPS_AHEAD`` steps ahead."""
-    for t, (context, outcome) in enumerate(rounds):
-        if t + STEPS_AHEAD - 1 < len(rounds):
-            server.predict_one(rounds[t + STEPS_AHEAD - 1][0])
+    for round_index, (context, outcome) in enumerate(rounds):
+        foretold = round_index + STEPS_AHEAD - 1
+        if foretold < len(rounds):
+            later_context, _ = rounds[foretold]
+            server.predict_one(later_context)
         server.learn_one(context, outcome)
 
 
@@ -112,7 +115,7 @@ def serve(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
     above_least = values - values.min() + margin  # no order is negative
     highest = float(above_least.max()) + margin
     played = list(zip(series.contexts[:rounds], above_least.tolist(), strict=True))
-    orders = np.linspace(0.0, highest, ORDERS)
+    orders = np.linspace(0.0, highest, N_ORDERS)
     losses = {
         owner: Newsvendor(orders=orders, underage=underage, overage=overage)
         for owner, (underage, overage) in COSTS.items()

@@ -8,13 +8,15 @@ Played are the bundled series and those of ``series``. The size of the head star
 series among which were nine of the latter, so these favour it, if anything. Told are the losses of
 acting on each, relative to that of the best model of the cohort: means, the worst, how many are
 above 1.005, and the differences to the aggregate as it is with their standard errors, by series.
+
+``WeighedByLosses`` is the aggregate with these choices; ``compare`` plays one series for a cohort.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,75 +26,109 @@ from paper.series import market, outcomes, tables
 from regretless.forecaster.models import Aggregate
 from regretless.forecaster.models.aggregate import PANEL, PolynomialWeights, make_panel
 from regretless.market.core.arrays import Array
+from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 DATA = Path(__file__).parents[1] / "scenarios/data"
-START = 0.02  # R_k of the running mean before the first round
-WAYS: dict[str, dict[str, Any]] = {
-    "as it is": {},
-    "head start": {"start": START},
-    "by losses": {"by_losses": 2},
-    "three, by losses": {"by_losses": 3},
-    "by losses, head start": {"by_losses": 2, "start": START},
+HEAD_START = 0.02  # R_k of the running mean before the first round
+
+
+class Way(NamedTuple):
+    """A way to choose among means of the models.
+
+    Attributes
+    ----------
+    candidates : int
+        Means that losses choose from: 2 of the aggregate's own, or 3 with the one that weighs
+        models by losses; 0 for the aggregate as it is.
+    head_start : float
+        R_k of the running mean before the first round.
+    """
+
+    candidates: int = 0
+    head_start: float = 0.0
+
+
+WAYS = {
+    "as it is": Way(),
+    "head start": Way(head_start=HEAD_START),
+    "by losses": Way(candidates=2),
+    "three, by losses": Way(candidates=3),
+    "by losses, head start": Way(candidates=2, head_start=HEAD_START),
 }
 
 
-class Weighed(Aggregate):
+class WeighedByLosses(Aggregate):
     """The aggregate with another choice, told the losses of acting on each candidate."""
 
-    def __init__(self, size: int, *, by_losses: int = 0, start: float = 0.0) -> None:
-        super().__init__(make_panel(PANEL, size), size)
+    def __init__(self, size: int, way: Way) -> None:
+        super().__init__(made(PANEL, size), size)
         for weights in (self._own, self._common):
-            weights._regret[0] = start  # noqa: SLF001 - nobody else needs to set it
-        self.by_losses = by_losses
-        self._heard = PolynomialWeights(len(self.made_of), 1)
-        self._chosen_by_loss = PolynomialWeights(max(by_losses, 1), 1)
+            weights._regret[0] = way.head_start  # noqa: SLF001 - nobody else needs to set it
+        self.n_candidates = way.candidates
+        self._weights_by_losses = PolynomialWeights(len(self.made_of), 1)  # of models
+        self._weights_of_candidates = PolynomialWeights(
+            max(self.n_candidates, 1), 1
+        )  # of candidates
 
     @property
     def candidates(self) -> Array:
-        """The means that it chooses from (C, n); the aggregate's own alone without a choice."""
-        if not self.by_losses:
+        """The means that it chooses from (C, n); none for the aggregate as it is."""
+        if not self.n_candidates:
             return np.empty((0, self.size))
-        shares = self._own.shares, self._common.shares, self._heard.shares
-        return np.array([(one * self._points).sum(0) for one in shares[: self.by_losses]])
+        all_shares = (self._own.shares, self._common.shares, self._weights_by_losses.shares)
+        means = [(shares * self._points).sum(0) for shares in all_shares]
+        return np.array(means[: self.n_candidates])
 
     def _predicted(self, x: object) -> Array:
-        usual = super()._predicted(x)
-        if not self.by_losses:
-            return usual
-        return np.asarray((self._chosen_by_loss.shares * self.candidates).sum(0))
+        prediction = super()._predicted(x)
+        if not self.n_candidates:
+            return prediction
+        return np.asarray((self._weights_of_candidates.shares * self.candidates).sum(0))
 
-    def hear(self, own: float, candidates: Array, models: Array) -> None:
+    def hear(self, loss: float, losses_of_candidates: Array, losses_of_models: Array) -> None:
         """Learn the mean losses of acting on it, on each candidate and on each model."""
-        if self.by_losses:
-            self._chosen_by_loss.add((own - candidates)[:, None])
-            self._heard.add((candidates[-1] - models)[:, None])
+        if self.n_candidates:
+            self._weights_of_candidates.add((loss - losses_of_candidates)[:, np.newaxis])
+            self._weights_by_losses.add(
+                (losses_of_candidates[-1] - losses_of_models)[:, np.newaxis]
+            )
 
 
-def suffered(offset: Array, weights: Array, points: Array, truth: Array) -> Array:
-    """Mean loss (m,) of all listeners who act on points (m, n), with coefficients (K, A, n)."""
-    chosen = (offset + np.einsum("kan,mn->mka", weights, points)).argmin(2)
+def mean_losses(offset: Array, weights: Array, points: Array, truth: Array) -> Array:
+    """Return the mean loss (m,) of all listeners who act on points (m, n).
+
+    Their losses have the coefficients ``offset`` (K, A) and ``weights`` (K, A, n).
+    """
+    expected_losses = offset + np.einsum("kan,mn->mka", weights, points)
+    best_action = expected_losses.argmin(2)
     losses = offset + weights @ truth
-    return np.asarray(losses[np.arange(len(losses)), chosen].mean(1))
+    return np.asarray(losses[np.arange(len(losses)), best_action].mean(1))
 
 
-def played(table: pd.DataFrame, loss: Any, basis: Any, rounds: int) -> dict[str, float]:
+def compare(table: pd.DataFrame, loss: Loss, basis: Basis, rounds: int) -> dict[str, float]:
     """Return the mean loss with each way over that with the best model of the panel."""
-    told = table[outcomes(table)].to_numpy(dtype=float)[:rounds]
-    low, high = told.min(0), told.max(0)
-    truths = basis.transform((told - low) / (high - low))
+    values = table[outcomes(table)].to_numpy(dtype=float)[:rounds]
+    low = values.min(0)
+    high = values.max(0)
+    truths = basis.transform((values - low) / (high - low))
     contexts = table.drop(columns=outcomes(table)).to_dict("records")[:rounds]
-    ratios: dict[str, float] = {}
     offset, weights = basis.coefficients(loss)
-    for way, keys in WAYS.items():
-        one, sums = Weighed(basis.size, **keys), np.zeros(1 + len(PANEL))
-        for x, truth in zip(contexts, truths, strict=True):
-            points = np.concatenate([one.point(x)[None], one.candidates, one.points])
-            lost = suffered(offset, weights, points, truth)
-            own, candidates, models = lost[0], lost[1 : -len(PANEL)], lost[-len(PANEL) :]
-            one.hear(own, candidates, models)
-            one.update(truth)
-            sums += [own, *models]
-        ratios[way] = sums[0] / sums[1:].min()
+    ratios: dict[str, float] = {}
+    for name, way in WAYS.items():
+        aggregate = WeighedByLosses(basis.size, way)
+        total = 0.0
+        total_of_models = np.zeros(len(PANEL))
+        for context, truth in zip(contexts, truths, strict=True):
+            point = aggregate.point(context)[np.newaxis]
+            points = np.concatenate([point, aggregate.candidates, aggregate.points])
+            losses = mean_losses(offset, weights, points, truth)
+            losses_of_models = losses[-len(PANEL) :]
+            aggregate.hear(losses[0], losses[1 : -len(PANEL)], losses_of_models)
+            aggregate.update(truth)
+            total += losses[0]
+            total_of_models += losses_of_models
+        ratios[name] = total / total_of_models.min()
     return ratios
 
 
@@ -103,35 +139,49 @@ BUNDLED = {
 }
 
 
-def known() -> dict[str, pd.DataFrame]:
+def all_series() -> dict[str, pd.DataFrame]:
     """Return all series."""
-    own = {name: pd.read_csv(DATA / f"{name}.csv")[told] for name, told in BUNDLED.items()}
-    return own | tables()
+    bundled = {}
+    for name, columns in BUNDLED.items():
+        bundled[name] = pd.read_csv(DATA / f"{name}.csv")[columns]
+    return bundled | tables()
 
 
 def on_series(name: str, rounds: int) -> Iterator[Row]:
     """Compare all ways for each cohort of a series."""
-    table = known()[name]
+    table = all_series()[name]
     model = market(name, table, rounds=1, seed=1)
     for cohort, block in zip(model.game.cohorts, model.game.blocks, strict=True):
-        found = played(table, cohort.loss, block.basis, rounds)
-        where = "tuned" if name in BUNDLED else "not tuned"
-        yield {"where": where, "series": name, "cohort": cohort.name} | found
+        yield {
+            "where": "tuned" if name in BUNDLED else "not tuned",
+            "series": name,
+            "cohort": cohort.name,
+            **compare(table, cohort.loss, block.basis, rounds),
+        }
 
 
 def layout(table: pd.DataFrame) -> str:
     """Lay the comparison out."""
     parts = [table.to_string(index=False)]
-    for where, own in table.groupby("where", sort=False):
-        series = own.groupby("series")[list(WAYS)].mean()
-        gap = series.sub(series["as it is"], axis=0)
-        told = pd.DataFrame({"mean": own[list(WAYS)].mean(), "worst": own[list(WAYS)].max()})
-        told["above 1.005"] = (own[list(WAYS)] > 1.005).sum()
-        told["difference"], told["error"] = gap.mean(), gap.sem()
-        parts.append(f"\n{where}, {len(own)} cohorts\n{told.round(5).to_string()}")
+    for where, cohorts in table.groupby("where", sort=False):
+        ratios = cohorts[list(WAYS)]
+        mean_by_series = cohorts.groupby("series")[list(WAYS)].mean()
+        difference = mean_by_series.sub(mean_by_series["as it is"], axis=0)
+        summary = pd.DataFrame(
+            {
+                "mean": ratios.mean(),
+                "worst": ratios.max(),
+                "above 1.005": (ratios > 1.005).sum(),
+                "difference": difference.mean(),
+                "error": difference.sem(),
+            }
+        )
+        parts.append(f"\n{where}, {len(cohorts)} cohorts\n{summary.round(5).to_string()}")
     return "\n".join(parts)
 
 
 TABLES = {
-    "listeners": Table(on_series, ["series"], lambda: list(known()), 1000, layout=layout),
+    "listeners": Table(
+        on_series, ["series"], lambda: list(all_series()), rounds=1000, layout=layout
+    ),
 }

@@ -9,7 +9,7 @@ of the best single action there, and the greatest difference over groups and lis
 It is above 0 by noise alone, as the best action is chosen after the fact: so for all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -19,83 +19,110 @@ from numpy.typing import NDArray
 
 from paper import omniprediction_tasks as tasks
 from paper.harness import Row, Table
+from paper.omniprediction_tasks import Actions
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.offline import ContinuousLoss
 from regretless.market.core.arrays import Array
 
-Actions = NDArray[np.intp]
-
 OURS = "omnipredictor"
 PER_LOSS = "a model per loss"
-SMALLEST, SHARE = 20, 0.05  # test rows in a group
+MIN_GROUP = 20  # test rows
+MIN_SHARE = 0.05  # of the test rows, in a group
 ROUNDING = 1e-9  # thousandths: where nobody regrets anything, sums leave as much
 SETTINGS = ("listed", "later", "shifted")
 
 
+Played = Mapping[str, Actions | None]  # a method's actions (m,), by the name of the loss
+
+
 def one_run(instance: tuple[str, int], seed: int) -> Iterator[Row]:
     """Fit everything to one sample; a row per method and setting."""
-    (name, examples), given = instance, tasks.task(*instance, seed)
+    name, examples = instance
+    task = tasks.task(name, examples, seed)
     model = OfflineOmnipredictor(list(tasks.LISTED.values()), theta=tasks.THETA, random_state=seed)
-    model.fit(given.x, given.y)
+    model.fit(task.x, task.y)
 
-    def ours(_: str, loss: ContinuousLoss) -> Actions:
-        return np.asarray(model.act_proba(loss, given.fresh_x).argmax(1))
+    def by_omnipredictor(_: str, loss: ContinuousLoss) -> Actions:
+        return np.asarray(model.act_proba(loss, task.fresh_x).argmax(1))
 
-    methods: dict[str, tasks.Chooses] = {OURS: ours} | tasks.rivals(given)
-    played = {
-        method: {n: choose(n, loss) for n, loss in (tasks.LISTED | tasks.LATER).items()}
-        for method, choose in methods.items()
+    methods: dict[str, tasks.Chooses] = {OURS: by_omnipredictor, **tasks.rivals(task)}
+    losses = {**tasks.LISTED, **tasks.LATER}
+    tables = {loss: tasks.losses(form, task.fresh_y) for loss, form in losses.items()}
+    played: dict[str, Played] = {}
+    for method, choose in methods.items():
+        played[method] = {loss: choose(loss, form) for loss, form in losses.items()}
+    for method, actions in played.items():
+        worst_regret = subgroup(actions, played, tables)
+        for setting, mean_loss in mean_losses(actions, tables, task).items():
+            yield {
+                "table": name,
+                "examples": examples,
+                "seed": seed,
+                "method": method,
+                "setting": setting,
+                "bound": model.certified_on_holdout_ if method == OURS else None,
+                "loss": mean_loss,
+                "subgroup": worst_regret if setting == "listed" else np.nan,
+            }
+
+
+def mean_losses(actions: Played, tables: dict[str, Array], task: tasks.Task) -> dict[str, float]:
+    """Return the mean loss in each setting; NaN where a method has nothing to say.
+
+    ``tables`` (m, 10) have what each action loses on each test row, by the name of the loss.
+    """
+    losses = {}
+    for loss, actions_for_loss in actions.items():
+        if actions_for_loss is None:
+            losses[loss] = np.full(len(task.fresh_y), np.nan)
+        else:
+            losses[loss] = _losses_of(tables[loss], actions_for_loss)
+    listed = np.mean([losses[loss] for loss in tasks.LISTED], axis=0)
+    later = np.mean([losses[loss] for loss in tasks.LATER], axis=0)
+    return {
+        "listed": float(listed.mean()),
+        "later": float(later.mean()),
+        "shifted": float(listed[task.shifted].mean()),
     }
-    tables = {
-        n: tasks.losses(loss, given.fresh_y) for n, loss in (tasks.LISTED | tasks.LATER).items()
-    }
-    cell = {"table": name, "examples": examples, "seed": seed}
-    for method, acts in played.items():
-        worst = subgroup(acts, played, tables)
-        bound = model.certified_on_holdout_ if method == OURS else None
-        for setting, mean in means(acts, tables, given).items():
-            values = {"loss": mean, "subgroup": worst if setting == "listed" else np.nan}
-            yield cell | {"method": method, "setting": setting, "bound": bound} | values
 
 
-def means(
-    acts: dict[str, Actions | None], tables: dict[str, Array], given: tasks.Task
-) -> dict[str, float]:
-    """Mean loss in each setting; NaN where a method has nothing to say."""
-    lost = {
-        n: np.full(len(given.fresh_y), np.nan) if own is None else _lost(tables[n], own)
-        for n, own in acts.items()
-    }
-    listed = np.mean([lost[n] for n in tasks.LISTED], axis=0)
-    later = np.mean([lost[n] for n in tasks.LATER], axis=0)
-    found = (listed.mean(), later.mean(), listed[given.shifted].mean())
-    return dict(zip(SETTINGS, map(float, found), strict=True))
-
-
-def _lost(table: Array, actions: Actions) -> Array:
+def _losses_of(table: Array, actions: Actions) -> Array:
     return np.asarray(table[np.arange(len(table)), actions])
 
 
 def subgroup(
-    acts: dict[str, Any], played: dict[str, dict[str, Any]], tables: dict[str, Array]
+    actions: Mapping[str, Any], played: Mapping[str, Mapping[str, Any]], tables: dict[str, Array]
 ) -> float:
-    """Return the worst regret of a method in a subgroup, over listed losses."""
+    """Return the worst regret of a method in a subgroup, over listed losses.
+
+    Parameters
+    ----------
+    actions : dict of int arrays (m,)
+        What the method does, by the name of the loss.
+    played : dict of such dicts
+        What all methods do, by the name of the method.
+    tables : dict of arrays (m, 10)
+        What each action loses on each test row, by the name of the loss.
+    """
     worst = 0.0
-    for name in tasks.LISTED:
-        table, own = tables[name], acts[name]
-        least = max(SMALLEST, SHARE * len(table))
-        for group in _groups(own, [other[name] for m, other in played.items() if m != OURS]):
-            if group.sum() >= least:
-                regret = _lost(table, own)[group].mean() - table[group].mean(0).min()
+    for loss in tasks.LISTED:
+        table = tables[loss]
+        losses = _losses_of(table, actions[loss])
+        suggested = [other[loss] for method, other in played.items() if method != OURS]
+        min_rows = max(MIN_GROUP, MIN_SHARE * len(table))
+        for group in _groups(actions[loss], suggested):
+            if group.sum() >= min_rows:
+                regret = losses[group].mean() - table[group].mean(0).min()
                 worst = max(worst, float(regret))
     return worst
 
 
-def _groups(own: Actions, suggested: list[Actions]) -> Iterator[NDArray[np.bool_]]:
-    """Yield the rows where a suggestion and an own action come together."""
-    for others in suggested:
-        for a, b in product(range(len(tasks.net())), repeat=2):
-            yield (own == a) & (others == b)
+def _groups(actions: Actions, suggested: list[Actions]) -> Iterator[NDArray[np.bool_]]:
+    """Yield the rows (m,) where a suggestion and an own action come together."""
+    n_actions = len(tasks.net())
+    for suggested_actions in suggested:
+        for action, suggestion in product(range(n_actions), repeat=2):
+            yield (actions == action) & (suggested_actions == suggestion)
 
 
 def against(table: pd.DataFrame, setting: str, value: str) -> pd.DataFrame:
@@ -104,57 +131,65 @@ def against(table: pd.DataFrame, setting: str, value: str) -> pd.DataFrame:
     Ours, then the mean over splits of each rival less ours (positive: we are better), and the
     standard error of the difference from the best rival that is one model for all.
     """
-    part = table[table["setting"] == setting].drop(columns="setting")
+    rows = table[table["setting"] == setting].drop(columns="setting")
     keys = ["table", "examples", "seed"]
-    wide = 1000 * part.pivot_table(values=value, index=keys, columns="method", sort=False)
-    rest = wide.drop(columns=OURS).sub(wide[OURS], axis=0)
-    groups = rest.groupby(level=[0, 1], sort=False)
-    found = groups.mean()
-    best = found.drop(columns=PER_LOSS, errors="ignore").idxmin(axis=1)
+    by_method = 1000 * rows.pivot_table(values=value, index=keys, columns="method", sort=False)
+    excess = by_method.drop(columns=OURS).sub(by_method[OURS], axis=0)
+    groups = excess.groupby(level=[0, 1], sort=False)
+    means = groups.mean()
+    best = means.drop(columns=PER_LOSS, errors="ignore").idxmin(axis=1)
     errors = groups.sem().to_numpy()
-    found["s.e."] = errors[np.arange(len(best)), rest.columns.get_indexer(pd.Index(best))]
-    found.insert(0, OURS, wide[OURS].groupby(level=[0, 1], sort=False).mean())
-    return found
+    column_of_best = excess.columns.get_indexer(pd.Index(best))
+    means["s.e."] = errors[np.arange(len(best)), column_of_best]
+    means.insert(0, OURS, by_method[OURS].groupby(level=[0, 1], sort=False).mean())
+    return means
 
 
 def text(table: pd.DataFrame) -> str:
     """Lay the table out: mean loss by setting, subgroup regret, certificates."""
-    shape, parts = "{:.1f}".format, []
+    one_decimal = "{:.1f}".format
+    unit = f"thousandths, {table['seed'].nunique()} splits"
+    parts = []
     for setting in SETTINGS:
-        splits = f"thousandths, {table['seed'].nunique()} splits"
-        parts += [
-            f"\n{setting}: mean loss of ours, and what others lose more ({splits})",
-            against(table, setting, "loss").to_string(float_format=shape),
-        ]
-    parts += [
-        "\nworst subgroup regret, likewise",
-        against(table, "listed", "subgroup").to_string(float_format=shape),
-        *verdict(table),
-    ]
-    certified = table[table["method"] == OURS].groupby(["table", "examples"], sort=False)["bound"]
-    told = certified.max().dropna().to_string(float_format="{:.4f}".format)
-    return "\n".join([*parts, "\ncertified on holdout, decision swap regret, worst split", told])
+        parts.append(f"\n{setting}: mean loss of ours, and what others lose more ({unit})")
+        parts.append(against(table, setting, "loss").to_string(float_format=one_decimal))
+    parts.append("\nworst subgroup regret, likewise")
+    parts.append(against(table, "listed", "subgroup").to_string(float_format=one_decimal))
+    parts += verdict(table)
+    ours = table[table["method"] == OURS]
+    worst_bound = ours.groupby(["table", "examples"], sort=False)["bound"].max().dropna()
+    parts.append("\ncertified on holdout, decision swap regret, worst split")
+    parts.append(worst_bound.to_string(float_format="{:.4f}".format))
+    return "\n".join(parts)
 
 
 def verdict(table: pd.DataFrame) -> list[str]:
     """Hold ours to the goals: near the best one model for all, half the rivals' regret."""
     listed = against(table, "listed", "loss")
-    rivals_of = listed.drop(columns=[OURS, PER_LOSS, "s.e."]).min(axis=1)
-    near = int((rivals_of >= -listed["s.e."]).sum())
-    groups = against(table, "listed", "subgroup")
-    mean = groups[OURS] + groups.drop(columns=[OURS, "s.e."]).mean(axis=1)
-    half = int((groups[OURS] <= mean / 2 + ROUNDING).sum())
+    excess_of_best = listed.drop(columns=[OURS, PER_LOSS, "s.e."]).min(axis=1)
+    n_near = int((excess_of_best >= -listed["s.e."]).sum())
+    regret = against(table, "listed", "subgroup")
+    mean_of_rivals = regret[OURS] + regret.drop(columns=[OURS, "s.e."]).mean(axis=1)
+    n_half = int((regret[OURS] <= mean_of_rivals / 2 + ROUNDING).sum())
     return [
-        f"\nwithin one standard error of the best one model for all: {near} of {len(listed)}",
-        f"subgroup regret at most half of the rivals' mean: {half} of {len(listed)}",
+        f"\nwithin one standard error of the best one model for all: {n_near} of {len(listed)}",
+        f"subgroup regret at most half of the rivals' mean: {n_half} of {len(listed)}",
     ]
+
+
+def instances() -> list[tuple[str, int]]:
+    """List every table with each number of examples to learn from."""
+    pairs = []
+    for name, sizes in tasks.SIZES.items():
+        pairs += [(name, examples) for examples in sizes]
+    return pairs
 
 
 TABLES = {
     "omniprediction": Table(
         one_run,
         ["table", "examples", "method", "setting"],
-        lambda: [(name, count) for name, counts in tasks.SIZES.items() for count in counts],
+        instances,
         seeds=5,
         layout=text,
     )

@@ -32,20 +32,26 @@ from regretless.market.core.randomness import stream
 from regretless.scenarios.config.files import DATA
 
 THETA = 0.05
-LEVELS = {"squared": 0.5, "absolute": 0.5, "pinball 20 %": 0.2, "pinball 80 %": 0.8}
-LISTED: dict[str, ContinuousLoss] = {"squared": SquaredError()} | {
-    name: Pinball(level) for name, level in LEVELS.items() if name != "squared"
+LISTED: dict[str, ContinuousLoss] = {
+    "squared": SquaredError(),
+    "absolute": Pinball(0.5),
+    "pinball 20 %": Pinball(0.2),
+    "pinball 80 %": Pinball(0.8),
 }
 LATER: dict[str, ContinuousLoss] = {"pinball 35 %": Pinball(0.35), "pinball 95 %": Pinball(0.95)}
-NINE = np.arange(1, 10) / 10
-MOST_TEST = 1500
-SIZES = {"diabetes": (300,), "cancer": (300,), "wine": (120,)} | {
+LEVELS = {"absolute": 0.5, "pinball 20 %": 0.2, "pinball 80 %": 0.8}  # of the listed quantiles
+NINE_LEVELS = np.arange(1, 10) / 10
+MAX_TEST = 1500  # examples
+SIZES = {  # examples to learn from
+    "diabetes": (300,),
+    "cancer": (300,),
+    "wine": (120,),
     "bikes": (300, 1000, 5000),
     "rain": (300, 1000),
     "wind": (300, 1000),
     "friedman": (20_000,),
 }
-COLUMNS = {
+COLUMNS = {  # of bundled tables: the file, the outcome and the features
     "bikes": ("bike-demand.csv", "bikers", ["day", "hour", "workingday", "warmth"]),
     "rain": (
         "seattle-weather.csv",
@@ -88,27 +94,28 @@ def table(name: str) -> tuple[Array, Array]:
         file, outcome, features = COLUMNS[name]
         frame = pd.read_csv(DATA / file)
         return frame[features].to_numpy(np.float64), frame[outcome].to_numpy(np.float64)
-    data = sklearn_part("datasets")
+    datasets = sklearn_part("datasets")
     if name == "diabetes":
-        found = data.load_diabetes()
-        return found.data, found.target
+        diabetes = datasets.load_diabetes()
+        return diabetes.data, diabetes.target
     if name == "wine":
-        whole = data.load_wine().data
-        return whole[:, :-1], whole[:, -1]
+        wine = datasets.load_wine().data
+        return wine[:, :-1], wine[:, -1]
     if name == "friedman":
-        features, mean = data.make_friedman1(SIZES[name][0] + MOST_TEST, random_state=0)
+        features, mean = datasets.make_friedman1(SIZES[name][0] + MAX_TEST, random_state=0)
         noise = stream(0, "reproduce omniprediction", name).standard_normal(len(mean))
         return features, mean + 4 * features[:, 5] * noise
-    whole = data.load_breast_cancer().data
-    return whole[:, [1, 4, 5, 6, 7, 8, 9]], whole[:, 0]
+    cancer = datasets.load_breast_cancer().data
+    return cancer[:, [1, 4, 5, 6, 7, 8, 9]], cancer[:, 0]
 
 
 def task(name: str, examples: int, seed: int) -> Task:
-    """Split one of the seven tables at random."""
+    """Split one of the seven tables at random; ``examples`` are to be learned from."""
     features, outcome = table(name)
     order = stream(seed, "reproduce omniprediction", name).permutation(len(outcome))
     outcome = (outcome - outcome.min()) / np.ptp(outcome)
-    train, test = order[:examples], order[examples : examples + MOST_TEST]
+    train = order[:examples]
+    test = order[examples : examples + MAX_TEST]
     return Task(features[train], outcome[train], features[test], outcome[test])
 
 
@@ -122,51 +129,75 @@ def losses(loss: ContinuousLoss, outcomes: Array) -> Array:
     return np.asarray(loss.on(net()).losses(outcomes[:, None]))
 
 
-Chooses = Callable[[str, ContinuousLoss], "NDArray[np.intp] | None"]
+Actions = NDArray[np.intp]
+Chooses = Callable[[str, ContinuousLoss], "Actions | None"]  # from a loss's name and the loss
 
 
-def rivals(given: Task) -> dict[str, Chooses]:
+def rivals(task: Task) -> dict[str, Chooses]:
     """Learn everything else: by method, what it does (m,) on the test rows for a loss."""
-    boosting = sklearn_part("ensemble").GradientBoostingRegressor
-    size: dict[str, Any] = {"n_estimators": 100, "max_depth": 2, "random_state": 0}
+    weights = forest_weights(task)
+    mean = boosted_mean(task)
+    nine_quantiles = [boosted_quantile(task, level) for level in NINE_LEVELS]
+    forecasts = {"squared": mean}
+    for name, level in LEVELS.items():
+        forecasts[name] = boosted_quantile(task, level)
 
-    def forecast(level: float | None) -> Array:
-        own = {} if level is None else {"loss": "quantile", "alpha": level}
-        fitted = boosting(**size, **own).fit(given.x, given.y)
-        return np.asarray(np.clip(fitted.predict(given.fresh_x), 0, 1))
+    def constant(_: str, loss: ContinuousLoss) -> Actions:
+        best_action = losses(loss, task.y).mean(0).argmin()
+        return np.full(len(task.fresh_y), best_action)
 
-    def nearest(points: Array) -> NDArray[np.intp]:
-        return np.asarray(np.abs(points[:, None] - net().T).argmin(1))
+    def by_mean(_: str, loss: ContinuousLoss) -> Actions:
+        return np.asarray(losses(loss, mean).argmin(1))
 
-    mean, nine = forecast(None), np.stack([forecast(level) for level in NINE])
-    own = {n: mean if n == "squared" else forecast(level) for n, level in LEVELS.items()}
-    weights = forest_weights(given)
-    spread = [losses_of(point) for point in nine]
+    def by_quantiles(_: str, loss: ContinuousLoss) -> Actions:
+        losses_at_quantiles = [losses(loss, quantile) for quantile in nine_quantiles]
+        return np.asarray(np.mean(losses_at_quantiles, 0).argmin(1))
+
+    def by_forest(_: str, loss: ContinuousLoss) -> Actions:
+        return np.asarray((weights @ losses(loss, task.y)).argmin(1))
+
+    def by_own_model(name: str, _: ContinuousLoss) -> Actions | None:
+        if name not in forecasts:
+            return None
+        distances = np.abs(forecasts[name][:, np.newaxis] - net().T)
+        return np.asarray(distances.argmin(1))
+
     return {
-        "constant": lambda _, loss: np.full(
-            len(given.fresh_y), losses(loss, given.y).mean(0).argmin()
-        ),
-        "mean, boosted": lambda _, loss: losses(loss, mean).argmin(1),
-        "quantiles, boosted": lambda _, loss: np.mean([s(loss) for s in spread], 0).argmin(1),
-        "forest weights": lambda _, loss: (weights @ losses(loss, given.y)).argmin(1),
-        "a model per loss": lambda name, _: nearest(own[name]) if name in own else None,
+        "constant": constant,
+        "mean, boosted": by_mean,
+        "quantiles, boosted": by_quantiles,
+        "forest weights": by_forest,
+        "a model per loss": by_own_model,
     }
 
 
-def losses_of(points: Array) -> Callable[[ContinuousLoss], Array]:
-    """Return what a loss is if the outcomes are these points."""
-    return lambda loss: losses(loss, points)
+def boosted_mean(task: Task) -> Array:
+    """Return the means that boosted trees forecast on the test rows (m,)."""
+    return _boosted(task)
 
 
-def forest_weights(given: Task) -> Array:
+def boosted_quantile(task: Task, level: float) -> Array:
+    """Return the quantiles that boosted trees forecast on the test rows (m,)."""
+    return _boosted(task, loss="quantile", alpha=level)
+
+
+def _boosted(task: Task, **loss: Any) -> Array:
+    regressor = sklearn_part("ensemble").GradientBoostingRegressor
+    model = regressor(n_estimators=100, max_depth=2, random_state=0, **loss)
+    model.fit(task.x, task.y)
+    return np.asarray(np.clip(model.predict(task.fresh_x), 0, 1))
+
+
+def forest_weights(task: Task) -> Array:
     """Return the weights (m test, m) of a random forest's leaves (Meinshausen 2006)."""
     forest = sklearn_part("ensemble").RandomForestRegressor(
         200, min_samples_leaf=5, max_features=0.5, random_state=0
     )
-    forest.fit(given.x, given.y)
-    known, asked = forest.apply(given.x), forest.apply(given.fresh_x)
-    weights = np.zeros((len(asked), len(known)))
-    for ours, theirs in zip(known.T, asked.T, strict=True):
-        together = theirs[:, None] == ours
-        weights += together / together.sum(1, keepdims=True)
-    return np.asarray(weights / known.shape[1])
+    forest.fit(task.x, task.y)
+    leaf = forest.apply(task.x)  # of each example (m, trees)
+    leaf_of_test = forest.apply(task.fresh_x)
+    weights = np.zeros((len(leaf_of_test), len(leaf)))
+    for leaf_of_tree, leaf_of_test_of_tree in zip(leaf.T, leaf_of_test.T, strict=True):
+        is_shared = leaf_of_test_of_tree[:, np.newaxis] == leaf_of_tree
+        weights += is_shared / is_shared.sum(1, keepdims=True)
+    return np.asarray(weights / leaf.shape[1])

@@ -21,114 +21,159 @@ from regretless.forecaster.bases.convex import ConvexTable, distances, mirrored_
 from regretless.market.core.arrays import Array
 from regretless.market.numerics.linear_program import Program, fitted, hand_over, new_highs
 
-CAPS, MOST = (1.0, 3.0), 27
-COARSEST, FINEST = 65, 513  # points of the grids
-RESOLVED = 0.7  # cells of the last grid are shorter than this share of the error
-LOOSE, LOOSE_SWEEPS = 3.0, 5  # first with a loose bound on the sums, to find where to start
-SWEEPS, FINE, STALE, GAIN = 40, 257, 6, 0.003  # at most, from FINE points on half; least gain
-ROUNDED = 1 - 2e-7  # so that sums stay below the cap in 32 bits
+CAPS = (1.0, 3.0)  # on the sums of coefficients
+MAX_FUNCTIONS = 27
+COARSEST_GRID = 65  # points
+FINEST_GRID = 513
+MAX_CELL = 0.7  # of the error: cells of the last grid are shorter
+FIRST_CAP = 3.0  # or a greater one: a loose cap in the first sweeps, to find where to start
+FIRST_SWEEPS = 5
+MAX_SWEEPS = 40  # of a grid
+FINE_GRID = 257  # points, from which on there are half as many sweeps
+SWEEPS_WITHOUT_GAIN = 6  # after which a grid is left
+MIN_GAIN = 0.003  # of the error, in so many sweeps
+ROUNDING = 1 - 2e-7  # a factor, so that sums stay below the cap in 32 bits
 
 
 def optimised_table(size: int, cap: float) -> ConvexTable:
     """Alternate the programs on finer and finer grids until these do not matter."""
-    functions = _start(size)
-    for _ in range(LOOSE_SWEEPS):
-        table = _sweep(functions, max(cap, LOOSE))
+    functions = _first_functions(size)
+    for _ in range(FIRST_SWEEPS):
+        table = _sweep(functions, max(cap, FIRST_CAP))
         functions = table.functions
-    functions = _nodes(table.functions @ table.rows[:, 1:].T, size)
+    functions = _functions_at_nodes(table.functions @ table.rows[:, 1:].T, size)
     while True:
-        best = _settled(functions, cap)
-        count = len(functions)
-        if 1 / (count - 1) < RESOLVED * best.error or count >= FINEST:
+        best = _sweep_until_settled(functions, cap)
+        points = len(functions)
+        if 1 / (points - 1) < MAX_CELL * best.error or points >= FINEST_GRID:
             return best
-        coarse, fine = np.linspace(0, 1, count), np.linspace(0, 1, 2 * count - 1)
-        spline = scipy.interpolate.CubicSpline(coarse, best.functions)
-        functions = np.clip(spline(fine), 0.0, 1.0)
+        grid = np.linspace(0, 1, points)
+        finer_grid = np.linspace(0, 1, 2 * points - 1)
+        spline = scipy.interpolate.CubicSpline(grid, best.functions)
+        functions = np.clip(spline(finer_grid), 0.0, 1.0)
 
 
-def _settled(functions: Array, cap: float) -> ConvexTable:
+def _sweep_until_settled(functions: Array, cap: float) -> ConvexTable:
     """Sweep one grid until sweeps gain next to nothing; return the best."""
-    errors: list[float] = []
-    for _ in range(SWEEPS if len(functions) < FINE else SWEEPS // 2):
+    least_errors: list[float] = []  # after each sweep
+    max_sweeps = MAX_SWEEPS if len(functions) < FINE_GRID else MAX_SWEEPS // 2
+    for _ in range(max_sweeps):
         table = _sweep(functions, cap)
         functions = table.functions
-        if not errors or table.error < errors[-1]:
+        if not least_errors or table.error < least_errors[-1]:
             best = table
-        errors.append(best.error)
-        if len(errors) > STALE and errors[-1 - STALE] - errors[-1] < GAIN * errors[-1]:
-            break
+        least_errors.append(best.error)
+        if len(least_errors) > SWEEPS_WITHOUT_GAIN:
+            gain = least_errors[-1 - SWEEPS_WITHOUT_GAIN] - best.error
+            if gain < MIN_GAIN * best.error:
+                break
     return best
 
 
-def _start(size: int) -> Array:
-    """Functions of the approximants by the leading singular functions modulo affine ones."""
-    kernel = distances(COARSEST)
-    affine = np.linalg.qr(np.column_stack([np.ones(COARSEST), kernel[0]]))[0]
-    rest = np.eye(COARSEST) - affine @ affine.T
-    curved = rest @ kernel @ rest
+def _first_functions(size: int) -> Array:
+    """Return functions (G, n) of the approximants by leading singular functions.
+
+    They approximate what |y - t| is beyond an affine function.
+    """
+    kernel = distances(COARSEST_GRID)
+    affine, _ = np.linalg.qr(np.column_stack([np.ones(COARSEST_GRID), kernel[0]]))
+    without_affine = np.eye(COARSEST_GRID) - affine @ affine.T
+    curved = without_affine @ kernel @ without_affine
     left, values, right = np.linalg.svd(curved)
-    kept = (left[:, : size - 1] * values[: size - 1]) @ right[: size - 1]
-    return _nodes(kernel - curved + kept, size)
+    low_rank = (left[:, : size - 1] * values[: size - 1]) @ right[: size - 1]
+    return _functions_at_nodes(kernel - curved + low_rank, size)
 
 
-def _nodes(form: Array, size: int) -> Array:
-    """Make functions (G, n) of y and of the approximants of |y - t| at equally spaced t."""
-    places = np.arange(1, size) / size * (len(form) - 1)
-    chosen = form[:, np.round(places).astype(np.intp)]
-    even = (chosen + chosen[::-1, ::-1]) / 2
-    low, high = even.min(0), even.max(0)
-    return np.column_stack([np.linspace(0, 1, len(form)), (even - low) / (high - low)])
+def _functions_at_nodes(approximants: Array, size: int) -> Array:
+    """Return functions (G, n): y, and the approximants (G, G) of |y - t| at equally spaced t."""
+    nodes = np.arange(1, size) / size * (len(approximants) - 1)
+    at_nodes = approximants[:, np.round(nodes).astype(np.intp)]
+    symmetric = (at_nodes + at_nodes[::-1, ::-1]) / 2
+    low = symmetric.min(0)
+    high = symmetric.max(0)
+    y = np.linspace(0, 1, len(approximants))
+    return np.column_stack([y, (symmetric - low) / (high - low)])
 
 
 def _sweep(functions: Array, cap: float) -> ConvexTable:
-    """Solve for the rows given the functions, then for the functions given the rows."""
-    count, size = functions.shape
-    least = distances(count)
+    """Solve for the rows given the functions (G, n), then for the functions given the rows."""
+    points, size = functions.shape
+    least = distances(points)
     # Next to the diagonal the form is held below e, not h + e: then so is |A_01 + A_10| / 2.
-    most = np.where(least * (count - 1) < 1.5, 0.0, least)
-    half = (count + 1) // 2
-    design = np.column_stack([np.ones(count), functions, -functions])
-    fit = _SupFit(design, np.append(-np.inf, np.zeros(2 * size)), math.inf, cap)
-    parts = np.array([fit(least[t], most[t]) for t in range(half)])
-    rows = np.column_stack([parts[:, 0], parts[:, 1 : size + 1] - parts[:, size + 1 :]])
+    most = np.where(least * (points - 1) < 1.5, 0.0, least)
+    half = (points + 1) // 2
+    rows = _solve_for_rows(functions, least[:half], most[:half], cap)
     slope = rows[-1:, 1:2]  # the middle row is its own reflection
     mirrored = np.concatenate([rows[-1:, :1] + slope, -slope, rows[-1:, :1:-1]], axis=1)
     rows[-1:] = (rows[-1:] + mirrored) / 2
 
-    values, rows_of_all = functions[:half].copy(), mirrored_table(functions[:half], rows).rows
+    values = functions[:half].copy()
+    all_rows = whole(functions[:half], rows).rows
     if size > 1:
-        known = rows_of_all[:, 0] + functions[:, :1] * rows_of_all[:, 1]
-        fit = _SupFit(rows_of_all[:, 2:], np.zeros(size - 1), 1.0)
-        for g in range(half):
-            values[g, 1:] = np.clip(fit(least[g] - known[g], most[g] - known[g]), 0.0, 1.0)
-    return mirrored_table(values, rows)
+        affine_part = all_rows[:, 0] + functions[:, :1] * all_rows[:, 1]
+        fit = _SupFit(all_rows[:, 2:], np.zeros(size - 1), 1.0)
+        for point in range(half):
+            value = fit(least[point] - affine_part[point], most[point] - affine_part[point])
+            values[point, 1:] = np.clip(value, 0.0, 1.0)
+    return whole(values, rows)
+
+
+def _solve_for_rows(functions: Array, least: Array, most: Array, cap: float) -> Array:
+    """Return a constant and coefficients (H, 1 + n) of the functions for each of H rows.
+
+    A coefficient is the difference of two that are not negative, whose sum has the ``cap``.
+    """
+    points, size = functions.shape
+    design = np.column_stack([np.ones(points), functions, -functions])
+    lower = np.append(-np.inf, np.zeros(2 * size))
+    fit = _SupFit(design, lower, math.inf, cap)
+    solutions = np.array([fit(least[t], most[t]) for t in range(len(least))])
+    positive_parts = solutions[:, 1 : size + 1]
+    negative_parts = solutions[:, size + 1 :]
+    return np.column_stack([solutions[:, 0], positive_parts - negative_parts])
 
 
 class _SupFit:
     """Find x with ``least - e <= design @ x <= most + e`` for the smallest e, again and again.
 
     Only the right-hand sides change, so that HiGHS starts from its last solution.
+
+    Parameters
+    ----------
+    design : array (G, m)
+    lower : array (m,)
+        Least values of x.
+    upper : float
+        Their greatest value.
+    cap : float
+        On the sum of all of x but the first.
     """
 
     def __init__(self, design: Array, lower: Array, upper: float, cap: float = math.inf) -> None:
         self._solver = new_highs()
-        count, width = len(design), design.shape[1] + 1
-        slack, summed = np.ones((count, 1)), np.ones((1, width))
-        summed[0, [0, -1]] = 0.0  # all but the constant and e
+        points = len(design)
+        variables = design.shape[1] + 1  # x and e
+        error = np.ones((points, 1))
+        is_summed = np.ones((1, variables))
+        is_summed[0, [0, -1]] = 0.0  # all but the constant and e
         program = Program(
-            cost=np.append(np.zeros(width - 1), 1.0),
-            matrix=np.concatenate([np.block([[design, -slack], [design, slack]]), summed]),
-            row_upper=np.append(np.full(2 * count, np.inf), cap),
+            cost=np.append(np.zeros(variables - 1), 1.0),
+            matrix=np.concatenate([np.block([[design, -error], [design, error]]), is_summed]),
+            row_upper=np.append(np.full(2 * points, np.inf), cap),
             lower=np.append(lower, 0.0),
-            upper=np.append(np.full(width - 1, upper), np.inf),
+            upper=np.append(np.full(variables - 1, upper), np.inf),
         )
         hand_over(self._solver, program)
-        self._rows = np.arange(2 * count, dtype=np.int32)
+        self._rows = np.arange(2 * points, dtype=np.int32)
 
     def __call__(self, least: Array, most: Array) -> Array:
-        free = np.full(len(least), np.inf)
-        ends = np.append(-free, least), np.append(most, free)
-        self._solver.changeRowsBounds(len(self._rows), self._rows, *ends)  # type: ignore[attr-defined]
+        """Return x (m,), for bounds (G,)."""
+        unbounded = np.full(len(least), np.inf)
+        row_lower = np.append(-unbounded, least)
+        row_upper = np.append(most, unbounded)
+        self._solver.changeRowsBounds(  # type: ignore[attr-defined]
+            len(self._rows), self._rows, row_lower, row_upper
+        )
         return fitted(self._solver)[:-1]
 
 
@@ -146,16 +191,18 @@ def stretched(table: ConvexTable) -> ConvexTable:
 def main(file: Path) -> None:
     """Write the tables, each of fewer functions than any better one under its cap or a lower."""
     halves: list[Array] = []
-    best = dict.fromkeys(CAPS, math.inf)
-    for size, cap in itertools.product(range(1, MOST + 1), CAPS):
+    least_error = dict.fromkeys(CAPS, math.inf)  # by cap
+    for size, cap in itertools.product(range(1, MAX_FUNCTIONS + 1), CAPS):
         table = stretched(optimised_table(size, cap))
-        if table.error < min(error for known, error in best.items() if known <= cap):
-            best[cap] = table.error
+        errors_to_beat = [least_error[other] for other in CAPS if other <= cap]
+        if table.error < min(errors_to_beat):
+            least_error[cap] = table.error
             half = (len(table.rows) + 1) // 2
-            rows = table.rows[:half] * np.append(1.0, np.full(size, ROUNDED))
-            halves += [table.functions[:half].astype(np.float32), rows.astype(np.float32)]
-    named: dict[str, Any] = {f"{k:03}": half for k, half in enumerate(halves)}
-    np.savez_compressed(file, **named)
+            rows = table.rows[:half] * np.append(1.0, np.full(size, ROUNDING))
+            halves.append(table.functions[:half].astype(np.float32))
+            halves.append(rows.astype(np.float32))
+    arrays: dict[str, Any] = {f"{number:03}": half for number, half in enumerate(halves)}
+    np.savez_compressed(file, **arrays)
 
 
 if __name__ == "__main__":

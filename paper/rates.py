@@ -34,7 +34,7 @@ theorem bounds the level at every T, and the bound itself falls more slowly (``b
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count, product, takewhile
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -56,12 +56,15 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import validated
 from regretless.scenarios.studies.analysis.measures import interval
 
-FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds
-AGENTS, ACTIONS = 20, 5
+FIRST_HORIZON = 1000  # rounds
+MAX_ROUNDS = 64_000
+MAX_ROUNDS_OF_COSTLY = 16_000
+AGENTS = 20
+ACTIONS = 5
 ROUNDING = 1e-9
-THEORY = -1 / 2
-NOISE = 1e-4
-FEWEST = 3  # points under a slope
+THEORY = -1 / 2  # exponent of T
+NOISE = 1e-4  # regrets below are left out of slopes
+MIN_POINTS = 3  # under a slope
 STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
     "adaptive": {"kind": "anti-forecast", "strength": 0.5},
@@ -70,28 +73,70 @@ STREAMS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Family:
-    """A family of losses."""
+    """A family of losses.
+
+    Parameters
+    ----------
+    utility : str
+        Of the cohort, as a scenario file names it.
+    outcomes : int
+        d.
+    paper_exponent : float
+        Of T in the paper's corollary, at this d.
+    max_rounds : int
+        Of a run.
+    parameters : dict
+        Of the utility.
+    basis : str or dict
+        As a scenario file has it.
+    """
 
     utility: str
-    outcomes: int  # d
-    paper: float  # the exponent of T in the paper's corollary, at this d
-    longest: int = LONGEST  # rounds of a run
+    outcomes: int
+    paper_exponent: float
+    max_rounds: int = MAX_ROUNDS
     parameters: dict[str, Any] = field(default_factory=dict)
-    basis: Any = "auto"
+    basis: str | dict[str, Any] = "auto"
 
 
-LOGARITHMIC = -1 / (np.log(3) + 2)
-PRICES = {"underage": [1.0, 4.0], "overage": [0.5, 2.0]}
-GRID = {"kind": "lipschitz-grid", "error": 0.1}
+EXPONENTIAL_EXPONENT = -1 / (np.log(3) + 2)
 FAMILIES: dict[str, Family] = {
-    "linear": Family("linear", 3, -1 / 2),
-    "separable powers": Family("ces", 3, -1 / 2, LONGEST, {"rho": {"choices": [0.5, 1.0, 2.0]}}),
-    "monomials, beta = 2": Family("mean-variance", 3, -1 / 2),
-    "exponential of ln y": Family("cobb-douglas", 3, LOGARITHMIC),
-    "exponential of y": Family("cara", 3, LOGARITHMIC, COSTLY, {"risk_aversion": [1.0, 4.0]}),
-    "Leontief": Family("leontief", 3, -(3 + 2) / (18 * 3 + 24), COSTLY),
-    "convex, d = 1": Family("newsvendor", 1, -3 / 8, LONGEST, PRICES),
-    "Lipschitz, d = 2": Family("lp-target", 2, -1 / (2 + 2), COSTLY, {"p": 3.0}, GRID),
+    "linear": Family("linear", outcomes=3, paper_exponent=-1 / 2),
+    "separable powers": Family(
+        "ces",
+        outcomes=3,
+        paper_exponent=-1 / 2,
+        parameters={"rho": {"choices": [0.5, 1.0, 2.0]}},
+    ),
+    "monomials, beta = 2": Family("mean-variance", outcomes=3, paper_exponent=-1 / 2),
+    "exponential of ln y": Family("cobb-douglas", outcomes=3, paper_exponent=EXPONENTIAL_EXPONENT),
+    "exponential of y": Family(
+        "cara",
+        outcomes=3,
+        paper_exponent=EXPONENTIAL_EXPONENT,
+        max_rounds=MAX_ROUNDS_OF_COSTLY,
+        parameters={"risk_aversion": [1.0, 4.0]},
+    ),
+    "Leontief": Family(
+        "leontief",
+        outcomes=3,
+        paper_exponent=-(3 + 2) / (18 * 3 + 24),
+        max_rounds=MAX_ROUNDS_OF_COSTLY,
+    ),
+    "convex, d = 1": Family(
+        "newsvendor",
+        outcomes=1,
+        paper_exponent=-3 / 8,
+        parameters={"underage": [1.0, 4.0], "overage": [0.5, 2.0]},
+    ),
+    "Lipschitz, d = 2": Family(
+        "lp-target",
+        outcomes=2,
+        paper_exponent=-1 / (2 + 2),
+        max_rounds=MAX_ROUNDS_OF_COSTLY,
+        parameters={"p": 3.0},
+        basis={"kind": "lipschitz-grid", "error": 0.1},
+    ),
 }
 
 
@@ -101,16 +146,21 @@ class LinearPart:
     def __init__(self, model: MarketModel) -> None:
         cohort = model.game.cohorts[0]
         assert isinstance(cohort, RespondingCohort)  # noqa: S101 - scripted agents have no coefficients
-        self._model, self._basis = model, model.game.blocks[0].basis
-        self._offset, self._weights = (table[cohort.row_of] for table in cohort.coefficients)
+        offset, weights = cohort.coefficients
+        self._model = model
+        self._basis = model.game.blocks[0].basis
+        self._offset = offset[cohort.row_of]
+        self._weights = weights[cohort.row_of]
         self._ledger = Ledger(*self._offset.shape, measures=["decision_swap"])
 
     def add(self) -> None:
         """Add the round that was played last."""
-        image = self._basis.transform(self._model.game.history.last()[0])
+        outcome = self._model.game.history.last()[0]
+        linear_losses = self._offset + self._weights @ self._basis.transform(outcome)
         actions = self._model.last_actions(0)
-        play = Decision(one_hot(actions, self._offset.shape[1]), actions)
-        self._ledger.add(play, self._offset + self._weights @ image, np.empty(0, dtype=np.intp))
+        decision = Decision(one_hot(actions, self._offset.shape[1]), actions)
+        no_suggestions = np.empty(0, dtype=np.intp)
+        self._ledger.add(decision, linear_losses, no_suggestions)
 
     def worst(self) -> float:
         """Return the greatest decision swap regret per round."""
@@ -121,87 +171,118 @@ class LinearPart:
 
 def scenario(family: str, stream: str, *, rounds: int, seed: int) -> Scenario:
     """Return the scenario of one run."""
-    chosen = FAMILIES[family]
-    cohort = {"name": "agents", "count": AGENTS, "actions": ACTIONS, "utility": chosen.utility}
-    cohort |= {"parameters": chosen.parameters, "basis": chosen.basis}
-    raw = {
+    losses = FAMILIES[family]
+    cohort = {
+        "name": "agents",
+        "count": AGENTS,
+        "actions": ACTIONS,
+        "utility": losses.utility,
+        "parameters": losses.parameters,
+        "basis": losses.basis,
+        "measures": ["swap", "decision_swap"],
+    }
+    keys = {
         "name": f"{family} {stream}",
         "rounds": rounds,
         "seed": seed,
-        "adversary": STREAMS[stream] | {"outcomes": chosen.outcomes},
-        "cohort": [cohort | {"measures": ["swap", "decision_swap"]}],
+        "adversary": {**STREAMS[stream], "outcomes": losses.outcomes},
+        "cohort": [cohort],
     }
-    return Scenario(validated(raw, origin=Path()))
+    return Scenario(validated(keys, origin=Path()))
 
 
 def horizons(rounds: int, first: int) -> list[int]:
     """List every T: doublings of ``first`` below ``rounds``, and ``rounds``."""
-    doublings = (first << times for times in count())
-    return [*takewhile(lambda horizon: horizon < rounds, doublings), rounds]
+    all_horizons = []
+    horizon = first
+    while horizon < rounds:
+        all_horizons.append(horizon)
+        horizon *= 2
+    return [*all_horizons, rounds]
 
 
 def one_run(
-    instance: tuple[str, str], rounds: int, seed: int, *, first: int = FIRST
+    instance: tuple[str, str], rounds: int, seed: int, *, first: int = FIRST_HORIZON
 ) -> Iterator[Row]:
     """Play a family and stream; a row per T from ``first`` on. A costly family plays less."""
     family, stream = instance
-    rounds = min(rounds, FAMILIES[family].longest)
+    rounds = min(rounds, FAMILIES[family].max_rounds)
     model = scenario(family, stream, rounds=rounds, seed=seed).build(log_every=rounds)
     model.stream_logs_to(lambda _: None)
-    linear = LinearPart(model)
-    cell = {"family": family, "stream": stream, "seed": seed}
-    loss, block = model.game.cohorts[0].loss, model.game.blocks[0]
-    cell["floor"] = 2 * float(block.basis.certified_error(loss))
+    linear_part = LinearPart(model)
+    basis = model.game.blocks[0].basis
+    floor = 2 * float(basis.certified_error(model.game.cohorts[0].loss))
     started = perf_counter()
     for horizon in horizons(rounds, first):
-        model.run(horizon, progress=linear.add)
-        elapsed = perf_counter() - started
-        measured = {"linear_regret": linear.worst(), "milliseconds": 1e3 * elapsed / horizon}
-        yield cell | {"rounds": horizon} | worst_agent(model) | measured
+        model.run(horizon, progress=linear_part.add)
+        seconds = perf_counter() - started
+        yield {
+            "family": family,
+            "stream": stream,
+            "seed": seed,
+            "floor": floor,
+            "rounds": horizon,
+            **worst_agent(model),
+            "linear_regret": linear_part.worst(),
+            "milliseconds": 1e3 * seconds / horizon,
+        }
 
 
 def worst_agent(model: MarketModel) -> dict[str, Any]:
     """Return regret and bounds of the agent with most regret, and who is above a bound."""
     agents = model.agents_frame()
-    regret, bounds = agents["decision_swap_regret"], agents[["bound", "bound_from_bias"]]
+    regret = agents["decision_swap_regret"]
+    least_bound = agents[["bound", "bound_from_bias"]].min(axis=1)
     worst = agents.iloc[int(regret.to_numpy().argmax())]
+    forecaster = model.game.blocks[0].forecaster
     return {
-        **{name: worst[name] for name in ("decision_swap_regret", *bounds)},
-        "above": int((regret > bounds.min(axis=1) + ROUNDING).sum()),
-        "certificate_sum": getattr(
-            model.game.blocks[0].forecaster, "certificate_sum", float("nan")
-        ),
+        "decision_swap_regret": worst["decision_swap_regret"],
+        "bound": worst["bound"],
+        "bound_from_bias": worst["bound_from_bias"],
+        "above": int((regret > least_bound + ROUNDING).sum()),
+        "certificate_sum": getattr(forecaster, "certificate_sum", math.nan),
     }
 
 
 def slope(horizons: ArrayLike, regrets: ArrayLike) -> float:
-    """Fit ln regret on ln T by least squares; NaN with fewer than ``FEWEST`` above ``NOISE``."""
-    rounds, values = np.asarray(horizons, dtype=np.float64), np.asarray(regrets, dtype=np.float64)
-    kept = values >= NOISE
-    if kept.sum() < FEWEST:
+    """Fit ln regret on ln T by least squares; NaN with too few regrets above ``NOISE``."""
+    rounds = np.asarray(horizons, dtype=np.float64)
+    values = np.asarray(regrets, dtype=np.float64)
+    is_fitted = values >= NOISE
+    if is_fitted.sum() < MIN_POINTS:
         return math.nan
-    return float(np.polyfit(np.log(rounds[kept]), np.log(values[kept]), 1)[0])
+    coefficients = np.polyfit(np.log(rounds[is_fitted]), np.log(values[is_fitted]), deg=1)
+    return float(coefficients[0])
 
 
 def slopes(table: pd.DataFrame) -> pd.DataFrame:
     """Fit every family and stream: the regret, its linear part, the bound less the floor."""
     rows = []
     for (family, stream), cell in table.groupby(["family", "stream"], sort=False):
-        linear = _fitted(cell, cell["linear_regret"])
-        row = {"family": family, "stream": stream} | _fitted(cell, cell["decision_swap_regret"])
-        row |= {f"linear_{key}": value for key, value in linear.items()}
-        row["bound_slope"] = _fitted(cell, cell["bound"] - cell["floor"])["slope"]
-        row |= {"theory": THEORY, "paper": FAMILIES[str(family)].paper}
-        row |= {"no_worse": linear["low"] <= THEORY, "verdict": verdict(linear)}
-        rows.append(row)
+        linear = _fit_seeds(cell, cell["linear_regret"])
+        bound = _fit_seeds(cell, cell["bound"] - cell["floor"])
+        rows.append(
+            {
+                "family": family,
+                "stream": stream,
+                **_fit_seeds(cell, cell["decision_swap_regret"]),
+                **{f"linear_{key}": value for key, value in linear.items()},
+                "bound_slope": bound["slope"],
+                "theory": THEORY,
+                "paper": FAMILIES[str(family)].paper_exponent,
+                "no_worse": linear["low"] <= THEORY,
+                "verdict": verdict(linear),
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def _fitted(cell: pd.DataFrame, values: "pd.Series[float]") -> dict[str, float]:
+def _fit_seeds(cell: pd.DataFrame, values: "pd.Series[float]") -> dict[str, float]:
     """Fit one measure of a family and stream, seed by seed."""
-    seeds = pd.DataFrame({"rounds": cell["rounds"], "value": values}).groupby(cell["seed"])
-    found = np.array([slope(rows["rounds"], rows["value"]) for _, rows in seeds])
-    mean, low, high = interval(found[np.isfinite(found)])
+    points = pd.DataFrame({"rounds": cell["rounds"], "value": values})
+    seeds = points.groupby(cell["seed"])
+    slope_of_seeds = np.array([slope(rows["rounds"], rows["value"]) for _, rows in seeds])
+    mean, low, high = interval(slope_of_seeds[np.isfinite(slope_of_seeds)])
     return {"slope": mean, "low": low, "high": high, "left_out": int((values < NOISE).sum())}
 
 
@@ -224,18 +305,18 @@ def text(table: pd.DataFrame) -> str:
     cells = ["family", "stream"]
     last = table[table["rounds"] == table.groupby(cells)["rounds"].transform("max")]
     groups = last.groupby(cells, sort=False)
-    worst = groups["decision_swap_regret"].agg(["mean", "min", "max"])
+    worst = groups["decision_swap_regret"].agg(["mean", "min", "max"]).itertuples(index=False)
     means = groups.mean(numeric_only=True)
-    shown = {
+    printed = {
         "T": means["rounds"].map("{:.0f}".format),
-        "worst agent": [f"{m:.4f} ({a:.4f}-{b:.4f})" for m, a, b in worst.itertuples(index=False)],
+        "worst agent": [f"{mean:.4f} ({least:.4f}-{most:.4f})" for mean, least, most in worst],
         "from bias": means["bound_from_bias"].map("{:.4f}".format),
         "bound": means["bound"].map("{:.2f}".format),
         "2 delta": means["floor"].map("{:.3f}".format),
     }
-    frame = pd.DataFrame(shown, index=means.index).reset_index()
-    frame["slope"] = [_slope(row, "") for row in fits.to_dict("records")]
-    frame["linear part"] = [_slope(row, "linear_") for row in fits.to_dict("records")]
+    frame = pd.DataFrame(printed, index=means.index).reset_index()
+    frame["slope"] = [_slope_text(row, "") for row in fits.to_dict("records")]
+    frame["linear part"] = [_slope_text(row, "linear_") for row in fits.to_dict("records")]
     frame["bound's"] = fits["bound_slope"].map("{:.2f}".format)
     frame["paper"] = fits["paper"].map("{:.2f}".format)
     frame["-1/2?"] = fits["verdict"]
@@ -246,42 +327,50 @@ def text(table: pd.DataFrame) -> str:
     return "\n".join([title, frame.to_string(index=False), *_warnings(table)])
 
 
-def _slope(row: Mapping[Any, Any], prefix: str) -> str:
-    """Write a slope with its interval and a star for each measure with points left out."""
-    value, low, high = (row[f"{prefix}{key}"] for key in ("slope", "low", "high"))
+def _slope_text(row: Mapping[Any, Any], prefix: str) -> str:
+    """Write a slope with its interval, and a star where points are left out."""
+    value = row[f"{prefix}slope"]
+    low = row[f"{prefix}low"]
+    high = row[f"{prefix}high"]
     if math.isnan(value):
         return "-"
     star = "*" if row[f"{prefix}left_out"] else ""
-    return f"{value:.2f}{star}" + ("" if math.isnan(low) else f" ({low:.2f}, {high:.2f})")
+    if math.isnan(low):
+        return f"{value:.2f}{star}"
+    return f"{value:.2f}{star} ({low:.2f}, {high:.2f})"
 
 
 def _warnings(table: pd.DataFrame) -> list[str]:
     """Say what is noise and what is above a bound."""
     lines = []
-    tiny = int((table[["decision_swap_regret", "linear_regret"]] < NOISE).any(axis=1).sum())
-    if tiny:
-        lines.append(f"* {tiny} of {len(table)} rows are below {NOISE:g}, noise, and not fitted")
-    vacuous = int((table["bound"] > 1).sum())
-    if vacuous:
+    is_noise = (table[["decision_swap_regret", "linear_regret"]] < NOISE).any(axis=1)
+    n_noise = int(is_noise.sum())
+    if n_noise:
+        lines.append(f"* {n_noise} of {len(table)} rows are below {NOISE:g}, noise, and not fitted")
+    n_vacuous = int((table["bound"] > 1).sum())
+    if n_vacuous:
         lines.append(
-            f"{vacuous} of {len(table)} bounds are above 1 and say nothing: losses are not"
+            f"{n_vacuous} of {len(table)} bounds are above 1 and say nothing: losses are not"
         )
-    above = int(table["above"].sum())
-    lines.append(f"agents above a bound, over all rows: {above}")
+    n_above = int(table["above"].sum())
+    lines.append(f"agents above a bound, over all rows: {n_above}")
     return lines
 
 
 def rates_figure(table: pd.DataFrame) -> Figure:
     """Draw a panel per stream: a line per family, means over seeds, beside the slope T^(-1/2)."""
-    shown = table.assign(regret=table["linear_regret"].clip(lower=figures.MIN_DRAWN))
-    groups = figures.split(shown, "stream")
-    label = "worst agent's regret, linear part"
+    table = table.assign(regret=table["linear_regret"].clip(lower=figures.MIN_DRAWN))
     return figures.draw_panels(
-        groups, _panel, size=(5.3, 3.3), panels_per_row=1, ylabel=label, legend=3
+        figures.split(table, "stream"),
+        _draw_stream,
+        size=(5.3, 3.3),
+        panels_per_row=1,
+        ylabel="worst agent's regret, linear part",
+        legend=3,
     )
 
 
-def _panel(axis: Axes, rows: pd.DataFrame) -> None:
+def _draw_stream(axis: Axes, rows: pd.DataFrame) -> None:
     """Draw the lines of a stream, and the slope from the greatest mean at the first T."""
     figures.draw_lines(axis, rows, "rounds", "regret", by="family")
     rounds = np.unique(rows["rounds"])
@@ -289,7 +378,8 @@ def _panel(axis: Axes, rows: pd.DataFrame) -> None:
     falling = 1.5 * start * np.sqrt(rounds[0] / rounds)
     axis.plot(rounds, falling, color="#333333", lw=1.2, ls=":", label="slope -1/2")
     axis.set(xscale="log", yscale="log", xlabel="rounds, T")
-    axis.set_xticks(rounds[::-2], [f"{T:g}" for T in rounds[::-2]])
+    ticks = rounds[::-2]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
 
 
@@ -298,8 +388,8 @@ TABLES = {
         one_run,
         ["family", "stream", "rounds"],
         lambda: list(product(FAMILIES, STREAMS)),
-        64_000,
-        3,
+        rounds=MAX_ROUNDS,
+        seeds=3,
         layout=text,
         attachments=lambda table: {"slopes.csv": slopes(table), "rates.png": rates_figure(table)},
     )

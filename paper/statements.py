@@ -19,18 +19,17 @@ bound from variation of such a stay, and mean loss.
 over swap regret, and how far it is from the surplus of the payoff that the dual names.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from paper.harness import Row, Table
-from paper.listed import Crowd, random_losses
-from paper.trust import ACTIONS, ATTACKS, SIZE, TRUSTED
+from paper.listed import Crowd, Nature
+from paper.trust import ATTACKED, ATTACKS, CORNERS, SIZE, random_crowd
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import Intervals
@@ -41,10 +40,12 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.commitment import leader_surplus, swap_regret_of
 from regretless.market.exploitability.of_joint import worst_leader
+from regretless.market.records import Mixture
 
 ROUNDING = 1e-9
-PERIOD = WINDOW = 500  # rounds
-CORNERS = np.array(list(product([0.0, 1.0], repeat=SIZE)))
+PERIOD = 500  # rounds until what switches does so
+WINDOW = 500  # rounds
+STEP_OF_WINDOWS = WINDOW // 10  # rounds between the ends of two windows
 
 
 class Exact(Box):
@@ -52,69 +53,84 @@ class Exact(Box):
 
     def __init__(self, late: float) -> None:
         super().__init__(SIZE)
-        self.late, self.time = late, 0
+        self.late = late
+        self.time = 0
 
-    def solve(self, rows: Any, signed_weights: Array, *, tolerance: float, **told: Any) -> Any:
+    def solve(self, rows: Any, table: Array, *, tolerance: float, **options: Any) -> Any:
         """Solve it."""
         self.time += 1
-        limit = min(tolerance, self.late / self.time)
-        return super().solve(rows, signed_weights, tolerance=limit, **told)
+        tolerance = min(tolerance, self.late / self.time)
+        return super().solve(rows, table, tolerance=tolerance, **options)
 
 
-def crowd_of(seed: int) -> tuple[Crowd, ProtectedLosses]:
-    """Draw the agents."""
-    shape = np.empty((TRUSTED, ACTIONS, SIZE))
-    crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
+def listed_crowd(seed: int) -> tuple[Crowd, ProtectedLosses]:
+    """Draw the agents, whose losses are all protected."""
+    crowd = random_crowd(seed)
     return crowd, ProtectedLosses(crowd.offset, crowd.weights)
 
 
-def answer(name: str, seed: int) -> Callable[[int, Crowd, Any], Array]:
+def nature_of(name: str, seed: int) -> Nature:
     """Return what chooses s(y)."""
     if name in ATTACKS:
-        return lambda _, crowd, mixture: ATTACKS[name](crowd, mixture, CORNERS)
+        attack = ATTACKS[name]
+        return lambda _, crowd, mixture: attack(crowd, mixture, CORNERS)
     rng = stream(seed, "statements", name)
     means = rng.random((2, SIZE))
-    length = PERIOD if name == "switching" else np.inf
-    return lambda t, *_: (rng.random(SIZE) < means[int(t // length) % 2]).astype(float)
+
+    def draw(round_index: int, _crowd: Crowd, _mixture: Mixture) -> Array:
+        is_second = name == "switching" and round_index // PERIOD % 2 == 1
+        return np.asarray(rng.random(SIZE) < means[int(is_second)], dtype=np.float64)
+
+    return draw
 
 
-def play(player: Any, crowd: Crowd, chooses: Any, rounds: int) -> Iterator[tuple[int, float]]:
-    """Play; yield after every round how many there were, and processor time so far."""
-    spent = 0.0
-    for t in range(rounds):
+def play(forecaster: Any, crowd: Crowd, nature: Nature, rounds: int) -> Iterator[tuple[int, float]]:
+    """Play; yield after every round how many there were, and seconds of processor time so far."""
+    seconds = 0.0
+    for round_index in range(rounds):
         start = process_time()
-        mixture = player.mixture()
-        spent += process_time() - start
-        truth = chooses(t, crowd, mixture)
+        mixture = forecaster.mixture()
+        seconds += process_time() - start
+        truth = nature(round_index, crowd, mixture)
         crowd.add(crowd.strategies(mixture), truth)
         start = process_time()
-        player.update(truth)
-        spent += process_time() - start
-        yield t + 1, spent
+        forecaster.update(truth)
+        seconds += process_time() - start
+        yield round_index + 1, seconds
+
+
+def play_all(forecaster: Any, crowd: Crowd, nature: Nature, rounds: int) -> float:
+    """Play all rounds; return seconds of processor time."""
+    seconds = 0.0
+    for _, seconds_so_far in play(forecaster, crowd, nature, rounds):
+        seconds = seconds_so_far
+    return seconds
 
 
 def solved(instance: tuple[str, float], rounds: int, seed: int) -> Iterator[Row]:
     """Play an attack, with games solved to ``late`` / t."""
-    (attack, late), (crowd, listed) = instance, crowd_of(seed)
+    attack, late = instance
+    crowd, listed = listed_crowd(seed)
     events = Assignments([listed])
-    player = UnbiasedPrediction(events, Exact(late))
-    *_, (_, spent) = play(player, crowd, answer(attack, seed), rounds)
-    exact = player.known_bound().with_inputs(certificate_sum=0.0)
-    sums = crowd.regret()
+    forecaster = UnbiasedPrediction(events, Exact(late))
+    seconds = play_all(forecaster, crowd, nature_of(attack, seed), rounds)
+    without_certificates = forecaster.known_bound().with_inputs(certificate_sum=0.0)
+    regret = crowd.regret()
+    regret_of_one_action = crowd.sums[regret.argmax()].max()
     yield {
         "attack": attack,
         "tolerance": f"{late:g} / t",
-        "S": player.certificate_sum,
-        "regret": sums.max() / rounds,
-        "variation": player.from_variation(listed).max() / rounds,
-        "if S = 0": events.from_variation(exact, listed).max() / rounds,
-        "of one action": crowd.sums[sums.argmax()].max() / sums.max(),
+        "S": forecaster.certificate_sum,
+        "regret": regret.max() / rounds,
+        "variation": forecaster.from_variation(listed).max() / rounds,
+        "if S = 0": events.from_variation(without_certificates, listed).max() / rounds,
+        "of one action": regret_of_one_action / regret.max(),
         "loss": crowd.cost.mean() / rounds,
-        "ms": 1e3 * spent / rounds,
+        "ms": 1e3 * seconds / rounds,
     }
 
 
-WAYS: dict[str, Callable[[ProtectedLosses], Any]] = {
+WEIGHTS: dict[str, Callable[[ProtectedLosses], Any]] = {
     "weights alone": lambda listed: GainEvents([listed]),
     "with assignments": lambda listed: Assignments([listed]),
 }
@@ -123,108 +139,141 @@ OPPONENTS = ("against the mean", "iid", "switching", "hunter of the worst")
 
 def assigned(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
     """Play an opponent with a kind of weights."""
-    (opponent, way), (crowd, listed) = instance, crowd_of(seed)
-    player = UnbiasedPrediction(WAYS[way](listed))
-    deque(play(player, crowd, answer(opponent, seed), rounds), 0)
-    row: Row = {"opponent": opponent, "weights": way, "regret": crowd.regret().max() / rounds}
-    row["variation"] = player.from_variation(listed).max() / rounds
-    row["bound"] = player.beforehand(rounds).a_priori(listed.weights).max()
-    yield row | {"loss": crowd.cost.mean() / rounds}
+    opponent, weights = instance
+    crowd, listed = listed_crowd(seed)
+    forecaster = UnbiasedPrediction(WEIGHTS[weights](listed))
+    play_all(forecaster, crowd, nature_of(opponent, seed), rounds)
+    yield {
+        "opponent": opponent,
+        "weights": weights,
+        "regret": crowd.regret().max() / rounds,
+        "variation": forecaster.from_variation(listed).max() / rounds,
+        "bound": forecaster.beforehand(rounds).a_priori(listed.weights).max(),
+        "loss": crowd.cost.mean() / rounds,
+    }
 
 
 def delayed(late: int, rounds: int, seed: int) -> Iterator[Row]:
     """Play outcomes that are far from the mean prediction and known late."""
-    crowd, listed = crowd_of(seed)
-    player = Delayed(lambda: UnbiasedPrediction(VectorEvents([listed])), late)
-    deque(play(player, crowd, answer("against the mean", seed), rounds), 0)
-    row = {"rounds late": late, "regret": crowd.regret().max() / rounds}
-    yield row | {"loss": crowd.cost.mean() / rounds}
+    crowd, listed = listed_crowd(seed)
+    forecaster = Delayed(lambda: UnbiasedPrediction(VectorEvents([listed])), late)
+    play_all(forecaster, crowd, nature_of("against the mean", seed), rounds)
+    yield {
+        "rounds late": late,
+        "regret": crowd.regret().max() / rounds,
+        "loss": crowd.cost.mean() / rounds,
+    }
 
 
 def windows(instance: tuple[str, bool], rounds: int, seed: int) -> Iterator[Row]:
     """Measure the worst window."""
-    (opponent, short), (crowd, listed) = instance, crowd_of(seed)
-    make = partial(VectorEvents, [listed])
-    player = UnbiasedPrediction(Intervals(make, rounds=rounds) if short else make())
-    sums = [crowd.sums.copy()]
-    for t, _ in play(player, crowd, answer(opponent, seed), rounds):
-        if t % (WINDOW // 10) == 0:
+    opponent, has_intervals = instance
+    crowd, listed = listed_crowd(seed)
+    make_events = partial(VectorEvents, [listed])
+    events = Intervals(make_events, rounds=rounds) if has_intervals else make_events()
+    forecaster = UnbiasedPrediction(events)
+    sums = [crowd.sums.copy()]  # after every step of the windows
+    for n_played, _ in play(forecaster, crowd, nature_of(opponent, seed), rounds):
+        if n_played % STEP_OF_WINDOWS == 0:
             sums.append(crowd.sums.copy())
-    stretches = np.array(sums[10:]) - np.array(sums[:-10])
-    worst = stretches.max(3).sum(2).max() / WINDOW
-    row = {"opponent": opponent, "intervals": short, "worst window": worst}
-    row["regret"] = crowd.regret().max() / rounds
-    yield row | {"loss": crowd.cost.mean() / rounds}
+    steps = WINDOW // STEP_OF_WINDOWS
+    sums_of_windows = np.array(sums[steps:]) - np.array(sums[:-steps])
+    worst_regret = sums_of_windows.max(3).sum(2).max()
+    yield {
+        "opponent": opponent,
+        "intervals": has_intervals,
+        "worst window": worst_regret / WINDOW,
+        "regret": crowd.regret().max() / rounds,
+        "loss": crowd.cost.mean() / rounds,
+    }
+
+
+class Stay(NamedTuple):
+    """The rounds in which agents are there, from 0 on: ``first`` is one of them, ``end`` none."""
+
+    first: int
+    end: int
 
 
 def stays(_: str, rounds: int, seed: int) -> Iterator[Row]:
     """Compare the regret of stays with its bound."""
-    half, quarter = rounds // 2, rounds // 4
-    ends = {
-        "all rounds": (0, rounds),
-        "second half": (half, rounds),
-        "middle half": (quarter, 3 * quarter),
+    half = rounds // 2
+    quarter = rounds // 4
+    stay_of_name = {
+        "all rounds": Stay(0, rounds),
+        "second half": Stay(half, rounds),
+        "middle half": Stay(quarter, 3 * quarter),
     }
-    crowd, listed = crowd_of(seed)
-    player = UnbiasedPrediction(VectorEvents([listed]))
-    every_loss = np.arange(TRUSTED)
-    records = {
-        name: player.follow(
+    crowd, listed = listed_crowd(seed)
+    forecaster = UnbiasedPrediction(VectorEvents([listed]))
+    every_loss = np.arange(ATTACKED)
+    records = {}
+    for name, stay in stay_of_name.items():
+        records[name] = forecaster.follow(
             listed,
             every_loss,
-            entered=np.full(TRUSTED, start),
-            left=np.full(TRUSTED, end),
+            entered=np.full(ATTACKED, stay.first),
+            left=np.full(ATTACKED, stay.end),
         )
-        for name, (start, end) in ends.items()
-    }
-    sums, costs = {0: crowd.sums.copy()}, {0: 0.0}
-    for t, __ in play(player, crowd, answer("against the mean", seed), rounds):
-        if any(t in pair for pair in ends.values()):
-            sums[t], costs[t] = crowd.sums.copy(), crowd.cost.mean()
-    for name, (start, end) in ends.items():
-        regret = (sums[end] - sums[start]).max(2).sum(1).max()
-        bound = float(player.over_stays(records[name]).max())
-        row = {"regret": regret, "variation": bound}
-        row["loss"] = costs[end] - costs[start]
-        yield {"there": name} | {key: value / (end - start) for key, value in row.items()}
+    ends = set[int]()  # rounds after which the sums are needed
+    for stay in stay_of_name.values():
+        ends |= {stay.first, stay.end}
+    sums = {0: crowd.sums.copy()}  # by the number of rounds played
+    mean_costs = {0: 0.0}
+    for n_played, _seconds in play(forecaster, crowd, nature_of("against the mean", seed), rounds):
+        if n_played in ends:
+            sums[n_played] = crowd.sums.copy()
+            mean_costs[n_played] = crowd.cost.mean()
+    for name, stay in stay_of_name.items():
+        length = stay.end - stay.first
+        regret = (sums[stay.end] - sums[stay.first]).max(2).sum(1).max()
+        bound = float(forecaster.over_stays(records[name]).max())
+        yield {
+            "there": name,
+            "regret": regret / length,
+            "variation": bound / length,
+            "loss": (mean_costs[stay.end] - mean_costs[stay.first]) / length,
+        }
 
 
 def distances(_: str, rounds: int, seed: int) -> Iterator[Row]:
-    """Draw as many games, and what was played in each."""
+    """Draw as many games as ``rounds``, and what was played in each."""
     rng = stream(seed, "statements", "distance")
-    for __ in range(rounds):
+    for _game in range(rounds):
         shape = tuple(rng.integers(2, 5, 2))
         loss = rng.random(shape)
         joint = rng.dirichlet(np.full(loss.size, 0.5)).reshape(shape)
-        found, regret = worst_leader(joint, loss), swap_regret_of(joint, loss)
-        gap = abs(found.value - leader_surplus(joint, found.payoff, loss))
-        if regret > ROUNDING:
-            yield {"games": "random", "over swap regret": found.value / regret, "gap": gap}
+        worst = worst_leader(joint, loss)
+        swap_regret = swap_regret_of(joint, loss)
+        gap = abs(worst.value - leader_surplus(joint, worst.payoff, loss))
+        if swap_regret > ROUNDING:
+            ratio = worst.value / swap_regret
+            yield {"games": "random", "over swap regret": ratio, "gap": gap}
 
 
 TABLES = {
     "certificates": Table(
         solved,
         ["attack", "tolerance"],
-        lambda: list(
-            product(
-                ("hunter of the worst", "against the mean"), (LATE_TOLERANCE, LATE_TOLERANCE / 3)
-            )
-        ),
-        20_000,
-        2,
-        {"regret": ["mean", "sem"], "loss": ["mean", "sem"]},
+        lambda: list(product(("hunter of the worst", "against the mean"), (LATE, LATE / 3))),
+        rounds=20_000,
+        seeds=2,
+        aggregations={"regret": ["mean", "sem"], "loss": ["mean", "sem"]},
     ),
     "assignments": Table(
-        assigned, ["opponent", "weights"], lambda: list(product(OPPONENTS, WAYS)), 2000, 2
+        assigned,
+        ["opponent", "weights"],
+        lambda: list(product(OPPONENTS, WEIGHTS)),
+        rounds=2000,
+        seeds=2,
     ),
-    "delay": Table(delayed, ["rounds late"], lambda: (0, 10, 100), 4000, 1),
+    "delay": Table(delayed, ["rounds late"], lambda: (0, 10, 100), rounds=4000, seeds=1),
     "intervals": Table(
         windows,
         ["opponent", "intervals"],
         lambda: list(product(("switching", "against the mean"), (False, True))),
-        4000,
-        3,
+        rounds=4000,
+        seeds=3,
     ),
     "entry": Table(stays, ["there"], rounds=2000, seeds=3),
     "distance": Table(

@@ -13,7 +13,7 @@ long table can be played in parts.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,9 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import validated
 
-FEWEST, MOST = 8, 200  # rounds of a game
-USUAL = 25.0  # the scale of their exponential distribution
+MIN_ROUNDS = 8  # of a game
+MAX_ROUNDS = 200
+SCALE_OF_ROUNDS = 25.0  # of their exponential distribution
 ROUNDING = 1e-9  # of regrets and bounds per round
 BOUNDS = {  # the columns that bound a regret, and that regret
     "bound": "decision_swap_regret",
@@ -41,7 +42,7 @@ REFERENCES = ("none", "constant", "constant", "running-mean", "last-value")
 
 def random_game(rng: np.random.Generator) -> dict[str, Any]:
     """Draw a scenario, as a file would have it."""
-    rounds = int(np.clip(rng.exponential(USUAL), FEWEST, MOST))
+    rounds = int(np.clip(rng.exponential(SCALE_OF_ROUNDS), MIN_ROUNDS, MAX_ROUNDS))
     events = str(rng.choice(["losses", "losses", "coordinates", "everyone"]))
     outcomes = 1 if events == "everyone" else int(rng.integers(1, 5))
     game = {
@@ -101,8 +102,9 @@ def random_cohort(rng: np.random.Generator, name: str, outcomes: int) -> dict[st
         "measures": ["swap", "decision_swap"],
     }
     if rng.random() < 3 / 4:  # each action has an outcome of its own, if there are enough
-        own_outcome = np.eye(outcomes)[rng.integers(outcomes, size=actions)]
-        cohort["parameters"] = {"weights": (own_outcome * rng.random((actions, 1))).tolist()}
+        outcome_of_action = np.eye(outcomes)[rng.integers(outcomes, size=actions)]
+        weights = outcome_of_action * rng.random((actions, 1))
+        cohort["parameters"] = {"weights": weights.tolist()}
         cohort["count"] = 1
     response = str(rng.choice(["best-response", "best-response", "private", "quantal"]))
     if response != "best-response":
@@ -126,30 +128,42 @@ def random_stay(rng: np.random.Generator, rounds: int) -> dict[str, Any]:
     return stay
 
 
-def compared(model: MarketModel) -> Iterator[tuple[str, str, float, float]]:
-    """Yield bound and kind of stay by name, a regret and its bound, of all that is printed."""
+class Comparison(NamedTuple):
+    """A regret beside a bound that is printed for it, both per round."""
+
+    bound_name: str
+    stay: str  # when the agent was there, in words
+    regret: float
+    bound: float
+
+
+def comparisons(model: MarketModel) -> Iterator[Comparison]:
+    """Yield all regrets that have a bound, of the agents and of the windows."""
     agents = model.agents_frame()
     stay_of = {}
     for agent in agents.to_dict("records"):
         stay_of[agent["agent"]] = stay_of_agent(agent, model.played)
+        stay = stay_of[agent["agent"]]
         for bound, measure in BOUNDS.items():
             if bound in agent and pd.notna(agent[bound]) and pd.notna(agent[measure]):
-                yield bound, stay_of[agent["agent"]], agent[measure], agent[bound]
+                yield Comparison(bound, stay, regret=agent[measure], bound=agent[bound])
     windows = model.windows_frame()
     if "bound" in windows:
         for window in windows.dropna(subset=["bound"]).to_dict("records"):
             stay = stay_of[window["agent"]]
-            yield WINDOW, stay, window["decision_swap_regret"], window["bound"]
+            regret = window["decision_swap_regret"]
+            yield Comparison(WINDOW, stay, regret=regret, bound=window["bound"])
 
 
 def stay_of_agent(agent: Mapping[Any, Any], played: int) -> str:
     """Say in words when an agent was there."""
-    entered, left = agent.get("entered", 0), agent.get("left", played)
+    entered = agent.get("entered", 0)
     if pd.isna(entered):
         return "not yet"
+    has_left = agent.get("left", played) < played
     if entered > 0:
-        return "enters and leaves" if left < played else "enters"
-    return "leaves" if left < played else "stays"
+        return "enters and leaves" if has_left else "enters"
+    return "leaves" if has_left else "stays"
 
 
 def play(game: dict[str, Any], look: int) -> Iterator[Row]:
@@ -157,16 +171,21 @@ def play(game: dict[str, Any], look: int) -> Iterator[Row]:
     model = Scenario(validated(game, origin=Path())).build(log_every=game["rounds"])
     for rounds in (look, game["rounds"]):
         model.run(rounds)  # until so many have been played
-        for bound, stay, regret, most in compared(model):
-            ratio = max(regret - ROUNDING, 0.0) / max(most, ROUNDING)
-            row = {"bound": bound, "who": stay, "rows": 1, "below": int(ratio > 1)}
-            yield row | {"greatest": ratio}
+        for comparison in comparisons(model):
+            ratio = max(comparison.regret - ROUNDING, 0.0) / max(comparison.bound, ROUNDING)
+            yield {
+                "bound": comparison.bound_name,
+                "who": comparison.stay,
+                "rows": 1,
+                "below": int(ratio > 1),
+                "greatest": ratio,
+            }
 
 
 def stays(_: str, rounds: int, seed: int, first: int = 0) -> Iterator[Row]:
     """Play as many games, from number ``first`` on; a game depends on its seed and number alone."""
-    for i in range(first, first + rounds):
-        rng = stream(seed, "stays", str(i))
+    for number in range(first, first + rounds):
+        rng = stream(seed, "stays", str(number))
         game = random_game(rng)
         yield from play(game, look=int(rng.integers(1, game["rounds"])))
 

@@ -12,7 +12,7 @@ reference that is never trusted: the difference is the most that a return of tru
 Twelve or twenty agents with five actions each listen, fifty to a series.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
@@ -31,8 +31,8 @@ from regretless.forecaster import (
     UnbiasedPrediction,
 )
 from regretless.forecaster.events.loss_events import Assignments
-from regretless.forecaster.models import Aggregate, ExponentialSmoothing
-from regretless.forecaster.models.aggregate import PANEL, make_panel
+from regretless.forecaster.models import Aggregate, ExponentialSmoothing, Model
+from regretless.forecaster.models.aggregate import PANEL, made
 from regretless.forecaster.switch_test import (
     BET_SHARES,
     FALSE_ALARMS,
@@ -42,29 +42,33 @@ from regretless.forecaster.switch_test import (
 from regretless.forecaster.unbiased import ROUNDING
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
+from regretless.market.model import MarketModel
+from regretless.market.records import Mixture
 from regretless.scenarios.studies.design import CATALOGUE
 
-AGENTS, ACTIONS, SIZE = 20, 5, 3
+AGENTS = 20
+ACTIONS = 5
+SIZE = 3  # numbers that are predicted, n
 KINDS_OF_TEST = 2  # single regrets, and their sums over actions
 
 
 def outcomes_of(kind: str, rounds: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return outcomes (T, n) and their means."""
-    steps = np.arange(rounds)[:, None]
+    """Return outcomes (T, n) and their means (T, n)."""
+    round_index = np.arange(rounds)[:, np.newaxis]
     match kind:
         case "drift":
-            means = 0.5 + 0.4 * np.sin(steps / 400 + np.arange(SIZE))
+            means = 0.5 + 0.4 * np.sin(round_index / 400 + np.arange(SIZE))
         case "season":
-            means = 0.5 + 0.3 * np.sin(2 * np.pi * steps / 24 + np.arange(SIZE))
+            means = 0.5 + 0.3 * np.sin(2 * np.pi * round_index / 24 + np.arange(SIZE))
         case _:
             means = np.tile(rng.uniform(0.1, 0.9, SIZE), (rounds, 1))
-    width = 1.0 if kind in ("coins", "learned") else 20.0
-    if width == 1.0:
+    if kind in ("coins", "learned"):
         return (rng.random((rounds, SIZE)) < means).astype(float), means
-    return rng.beta(width * means, width * (1 - means)), means
+    concentration = 20.0
+    return rng.beta(concentration * means, concentration * (1 - means)), means
 
 
-KINDS: dict[str, Any] = {  # the reference; None knows the mean
+REFERENCES: dict[str, Callable[[], Model] | None] = {  # by kind of run; None knows the mean
     "coins": None,
     "constant": None,
     "drift": None,
@@ -74,39 +78,53 @@ KINDS: dict[str, Any] = {  # the reference; None knows the mean
 }
 
 
-def said(make: Any, seen: Array, means: Array) -> Array:
+def predictions_of(make: Callable[[], Model] | None, outcomes: Array, means: Array) -> Array:
     """Return what a reference predicts in every round (T, n)."""
     if make is None:
         return means
-    model, points = make(), []
-    for truth in seen:
+    model = make()
+    points = []
+    for outcome in outcomes:
         points.append(model.predict().statistics)
-        model.update(truth)
+        model.update(outcome)
     return np.array(points)
 
 
-def found(steps: Array, surprise: Array, *, kinds: int) -> bool:
-    """Whether increments (T, ...) of R, and surprises s / m (T,), ever make the test fail.
+def is_rejected(gains: Array, surprise: Array, *, kinds: int) -> bool:
+    """Whether the test ever fails, from all rounds at once.
 
-    Alpha is shared among so many ``kinds`` of test.
+    Parameters
+    ----------
+    gains : array (T, ...)
+        Increments of R, of all that is tested.
+    surprise : array (T,)
+        s / m of every round.
+    kinds : int
+        Of test, which share alpha.
     """
-    trust = SwitchTest(kinds * int(np.prod(steps.shape[1:])))
-    regret, squares = steps.cumsum(0), (steps**2).cumsum(0)
-    wealth = np.logaddexp.reduce(
-        np.log1p(np.outer(np.minimum(surprise, GREATEST_SURPRISE), BET_SHARES)).cumsum(0), axis=1
-    )
-    surprising = wealth > np.log(len(BET_SHARES) / FALSE_ALARMS)
-    axes = tuple(range(1, steps.ndim))
-    doubtful = (regret > trust.hint(squares)).any(axes)
-    return trust.rejects(regret, squares) or bool((surprising & doubtful).any())
+    test = SwitchTest(kinds * int(np.prod(gains.shape[1:])))
+    regret = gains.cumsum(0)
+    squares = (gains**2).cumsum(0)
+    bets = np.log1p(np.outer(np.minimum(surprise, GREATEST_SURPRISE), BET_SHARES))
+    log_wealth = np.logaddexp.reduce(bets.cumsum(0), axis=1)
+    is_surprising = log_wealth > np.log(len(BET_SHARES) / FALSE_ALARMS)
+    axes = tuple(range(1, gains.ndim))
+    is_doubtful = (regret > test.hint(squares)).any(axes)
+    return test.rejects(regret, squares) or bool((is_surprising & is_doubtful).any())
 
 
-def summed(steps: Array) -> bool:
-    """Whether the greatest regrets of actions (T, K, A, A) ever add up to too much."""
-    regret, squares = steps.cumsum(0), (steps**2).cumsum(0)
-    best = regret.argmax(3)[..., None]
-    total, spread = (np.take_along_axis(own, best, 3).sum((2, 3)) for own in (regret, squares))
-    return SwitchTest(KINDS_OF_TEST * AGENTS * ACTIONS**ACTIONS).rejects(total, spread)
+def is_rejected_in_sum(gains: Array) -> bool:
+    """Whether the greatest regrets of actions ever add up to too much.
+
+    ``gains`` (T, K, A, A) are the increments of every regret.
+    """
+    regret = gains.cumsum(0)
+    squares = (gains**2).cumsum(0)
+    best_action = regret.argmax(3)[..., np.newaxis]
+    total_regret = np.take_along_axis(regret, best_action, 3).sum((2, 3))
+    total_squares = np.take_along_axis(squares, best_action, 3).sum((2, 3))
+    test = SwitchTest(KINDS_OF_TEST * AGENTS * ACTIONS**ACTIONS)
+    return test.rejects(total_regret, total_squares)
 
 
 def benign(kind: str, rounds: int, seed: int) -> Iterator[Row]:
@@ -116,23 +134,42 @@ def benign(kind: str, rounds: int, seed: int) -> Iterator[Row]:
     actions that are best responses to the reference.
     """
     rng = stream(seed, "benchmarks", kind)
-    seen, means = outcomes_of(kind.partition(",")[0], rounds, rng)
+    outcomes, means = outcomes_of(kind.partition(",")[0], rounds, rng)
     weights = -rng.dirichlet(np.ones(SIZE), (AGENTS, ACTIONS))
-    points = said(KINDS[kind], seen, means)
-    chosen = np.eye(ACTIONS)[np.einsum("kan,tn->tka", weights, points).argmin(2)]
-    came = np.einsum("kan,tn->tka", weights, seen)
-    gaps = (chosen * came).sum(2)[:, :, None, None] - came[:, :, None]
-    scale = np.abs(weights[:, :, None] - weights[:, None]).sum(3).max((1, 2))
-    regrets = chosen[..., None] * gaps / scale[:, None, None]
-    slopes = np.einsum("tka,kan->tn", chosen, weights)
-    cost = (slopes * (seen - points)).sum(1)
-    most = (slopes * points).sum(1) - np.minimum(slopes, 0.0).sum(1)
-    surprise = np.divide(cost, most, out=np.zeros(rounds), where=most > ROUNDING)
-    biases = chosen[..., None] * (points - seen)[:, None, None]
-    known = found(regrets, surprise, kinds=KINDS_OF_TEST) or summed(regrets)
-    signed = np.stack([biases, -biases], 1)
-    for events, lost in (("losses", known), ("coordinates", found(signed, surprise, kinds=1))):
-        yield {"events": events, "runs": 1, "given up": int(lost), "kinds": kind if lost else ""}
+    points = predictions_of(REFERENCES[kind], outcomes, means)
+    best_action = np.einsum("kan,tn->tka", weights, points).argmin(2)
+    is_played = np.eye(ACTIONS)[best_action]  # (T, K, A)
+    losses = np.einsum("kan,tn->tka", weights, outcomes)
+    played_loss = (is_played * losses).sum(2)
+    excess = played_loss[:, :, np.newaxis, np.newaxis] - losses[:, :, np.newaxis]
+    scale = np.abs(weights[:, :, np.newaxis] - weights[:, np.newaxis]).sum(3).max((1, 2))
+    regrets = is_played[..., np.newaxis] * excess / scale[:, np.newaxis, np.newaxis]
+    biases = is_played[..., np.newaxis] * (points - outcomes)[:, np.newaxis, np.newaxis]
+    both_signs = np.stack([biases, -biases], 1)
+    surprise = _surprise(np.einsum("tka,kan->tn", is_played, weights), points, outcomes)
+    given_up = {
+        "losses": is_rejected(regrets, surprise, kinds=KINDS_OF_TEST)
+        or is_rejected_in_sum(regrets),
+        "coordinates": is_rejected(both_signs, surprise, kinds=1),
+    }
+    for events, is_given_up in given_up.items():
+        yield {
+            "events": events,
+            "runs": 1,
+            "given up": int(is_given_up),
+            "kinds": kind if is_given_up else "",
+        }
+
+
+def _surprise(slopes: Array, points: Array, outcomes: Array) -> Array:
+    """Return s / m of every round (T,): the losses' excess over the most that it could be.
+
+    ``slopes`` (T, n) are the weights of the actions played, added up over agents.
+    """
+    excess = (slopes * (outcomes - points)).sum(1)
+    greatest = (slopes * points).sum(1) - np.minimum(slopes, 0.0).sum(1)
+    no_surprise = np.zeros(len(points))
+    return np.asarray(np.divide(excess, greatest, out=no_surprise, where=greatest > ROUNDING))
 
 
 class Alarms(Table):
@@ -140,20 +177,22 @@ class Alarms(Table):
 
     def summed(self, table: pd.DataFrame) -> pd.DataFrame:
         """Count, with the upper limit of the share."""
-        told = table.groupby("events", sort=False)
-        lines = told.agg({"runs": "sum", "given up": "sum"})
-        lost, runs = lines["given up"], lines["runs"]
-        lines["upper limit"] = beta.ppf(0.95, lost + 1, runs - lost)
-        lines["kinds"] = told["kinds"].agg(lambda kinds: "; ".join(sorted({*kinds} - {""})))
+        groups = table.groupby("events", sort=False)
+        lines = groups.agg({"runs": "sum", "given up": "sum"})
+        alarms = lines["given up"]
+        runs = lines["runs"]
+        lines["upper limit"] = beta.ppf(0.95, alarms + 1, runs - alarms)
+        lines["kinds"] = groups["kinds"].agg(lambda kinds: "; ".join(sorted({*kinds} - {""})))
         return lines
 
 
-def judged(model: Any) -> dict[str, Any]:
+def scores(model: MarketModel) -> Row:
     """Return when each block gave its reference up, worst regret and mean loss."""
     agents = model.agents_frame()
-    told = [block.forecaster.reference.disproved_at for block in model.game.blocks]
+    forecasters: list[Any] = [block.forecaster for block in model.game.blocks]
+    given_up = [forecaster.reference.disproved_at for forecaster in forecasters]
     return {
-        "given up": str(told),
+        "given up": str(given_up),
         "regret": agents["decision_swap_regret"].max(),
         "loss": agents["mean_loss"].mean(),
         "bound": agents["bound"].max(),
@@ -161,10 +200,10 @@ def judged(model: Any) -> dict[str, Any]:
     }
 
 
-def greedy(crowd: Crowd, mixture: Any, support: Array) -> Array:
-    """Return what costs everybody most."""
+def greedy(crowd: Crowd, mixture: Mixture, support: Array) -> Array:
+    """Return what costs everybody most, of the support (m, n)."""
     strategy = crowd.strategies(mixture)
-    costs = [(strategy * (crowd.offset + crowd.weights @ s)).sum() for s in support]
+    costs = [(strategy * (crowd.offset + crowd.weights @ truth)).sum() for truth in support]
     return np.asarray(support[int(np.argmax(costs))])
 
 
@@ -173,15 +212,23 @@ ATTACKS = {
     "greedy on all losses": greedy,
     "against the mean": against_mean,
 }
-TRUSTED = 12  # agents who are attacked
+CORNERS = np.array(list(product([0.0, 1.0], repeat=SIZE)))  # what an attack chooses from
+ATTACKED = 12  # agents
+
+
+def random_crowd(seed: int) -> Crowd:
+    """Draw the losses of the agents who are attacked."""
+    shape = np.empty((ATTACKED, ACTIONS, SIZE))
+    offset, weights = random_losses(shape, np.random.default_rng(seed), count=ATTACKED)
+    return Crowd(offset, weights)
 
 
 class Unsurprised(Reference):
     """Is given up by its regret alone."""
 
-    def judge(self, **told: Any) -> None:
+    def judge(self, **evidence: Any) -> None:
         """Judge it as if no loss surprised."""
-        super().judge(**told | {"surprise": 0.0})
+        super().judge(**{**evidence, "surprise": 0.0})
 
 
 class Banded(Reference):
@@ -195,27 +242,25 @@ TESTS = {"default": Reference, "by regret alone": Unsurprised, "always a band": 
 
 def attacked(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
     """Play an attack on agents who hear the aggregate of the panel, with a test of it."""
-    name, test = instance
-    shape = np.empty((TRUSTED, ACTIONS, SIZE))
-    crowd = Crowd(*random_losses(shape, np.random.default_rng(seed), count=TRUSTED))
-    model = Aggregate(make_panel(PANEL, SIZE), SIZE)
+    attack, test = instance
+    crowd = random_crowd(seed)
+    model = Aggregate(made(PANEL, SIZE), SIZE)
     listed = ProtectedLosses(crowd.offset, crowd.weights)
     events = Assignments([listed], models=len(model.made_of))
     reference = TESTS[test](model)
-    player = UnbiasedPrediction(events, reference=reference)
-    support = np.array(list(product([0.0, 1.0], repeat=SIZE)))
+    forecaster = UnbiasedPrediction(events, reference=reference)
     for _ in range(rounds):
-        mixture = player.mixture()
-        truth = ATTACKS[name](crowd, mixture, support)
+        mixture = forecaster.mixture()
+        truth = ATTACKS[attack](crowd, mixture, CORNERS)
         crowd.add(crowd.strategies(mixture), truth)
-        player.update(truth)
+        forecaster.update(truth)
     yield {
-        "attack": name,
+        "attack": attack,
         "test": test,
         "found": reference.disproved_at,
         "regret": crowd.regret().max() / rounds,
         "loss": crowd.cost.mean() / rounds,
-        "variation": player.from_variation(listed).max() / rounds,
+        "variation": forecaster.from_variation(listed).max() / rounds,
     }
 
 
@@ -227,31 +272,31 @@ def on_series(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row
     """Play a series with the default for data, or with a reference that is never trusted."""
     name, trusted = instance
     if name in BUNDLED:
-        keys = BUNDLED[name] | TRUSTED_OR_NOT[trusted] | {"rounds": rounds}
+        keys = {**BUNDLED[name], **TRUSTED_OR_NOT[trusted], "rounds": rounds}
         model = load(str(CATALOGUE / "scenarios/listeners.toml"), **keys).build(seed=seed)
     else:
         keys = TRUSTED_OR_NOT[trusted]
         model = market(name, tables()[name], rounds=rounds, seed=seed, keys=keys)
     model.run()
-    yield {"series": name, "reference": trusted} | judged(model)
+    yield {"series": name, "reference": trusted, **scores(model)}
 
 
 TABLES = {
-    "trust-benign": Alarms(benign, ["events"], lambda: list(KINDS), 5000, 50),
+    "trust-benign": Alarms(benign, ["events"], lambda: list(REFERENCES), rounds=5000, seeds=50),
     "trust-hostile": Table(
         attacked,
         ["attack", "test"],
         lambda: list(product(ATTACKS, TESTS)),
-        2000,
-        20,
-        {"regret": ["mean", "sem"], "loss": ["mean", "sem"]},
+        rounds=2000,
+        seeds=20,
+        aggregations={"regret": ["mean", "sem"], "loss": ["mean", "sem"]},
     ),
     "trust-series": Table(
         on_series,
         ["series", "reference"],
         lambda: list(product([*BUNDLED, *tables()], TRUSTED_OR_NOT)),
-        2000,
-        1,
-        {"given up": ", ".join},
+        rounds=2000,
+        seeds=1,
+        aggregations={"given up": ", ".join},
     ),
 }
