@@ -3,54 +3,88 @@
 Ten shops stock up before they know demand, which is uniform; a unit short costs three times as much
 as one left over, so that the best level is 0.75. They forecast from demand, or from sales alone:
 a shop that is sold out does not see the demand that it missed.
+
+    python examples/censoring.py figures
+
+prints what shops of either kind stock in the second half of the rounds, what they earn, and their
+regret at what they saw. The numbers are in figures/censoring.csv, the stock by round in
+figures/censoring.png.
 """
 
 from __future__ import annotations
 
 import pandas as pd
-from shown import COLOURS, averages, finish, said, sheet
+from helpers.estimates import estimate_means, find_estimate
+from helpers.output import COLOURS, new_figure, publish
 
-from regretless import load
+from regretless import MarketModel, load
 
-ROUNDS, SEEDS, BEST = 300, range(12), 0.75
+ROUNDS = 300
+SEEDS = range(12)
+BEST_LEVEL = 0.75
+SMOOTHED_OVER = 20  # rounds, in the figure
 
 
-def season(seen: str, seed: int) -> tuple[pd.DataFrame, float, float]:
-    """Return the rounds, the worst regret at what was seen, and what a shop earned in a round."""
-    model = load("shops", rounds=ROUNDS, **{"market.seen": seen}).build(seed=seed)
+def play(seen: str, seed: int) -> MarketModel:
+    """Play the shops' market, where they see "demand" or "sales"."""
+    settings = {"market.seen": seen}
+    model = load("shops", rounds=ROUNDS, **settings).build(seed=seed)
     model.run()
+    return model
+
+
+def earned_per_round(model: MarketModel) -> float:
+    """Return what a shop has earned per round, on average over shops."""
     cash = model.accounts_frame().groupby("round")["cash"].mean()
-    earned = (cash.iloc[-1] - cash.iloc[0]) / (ROUNDS - 1)
-    return model.rounds_frame(), float(model.agents_frame()["swap_regret"].max()), float(earned)
+    return float(cash.iloc[-1] - cash.iloc[0]) / (ROUNDS - 1)
 
 
-levels, rows = [], []
+levels = []
+rows = []
 for seen in ("demand", "sales"):
     for seed in SEEDS:
-        log, regret, earned = season(seen, seed)
-        levels.append(log[["round", "level_0"]].assign(seen=seen))
-        late = log["level_0"].iloc[ROUNDS // 2 :].mean()
-        rows.append({"seen": seen, "seed": seed, "level": late, "regret": regret, "earned": earned})
+        model = play(seen, seed)
+        rounds = model.rounds_frame()
+        levels.append(rounds[["round", "level_0"]].assign(seen=seen))
+        rows.append(
+            {
+                "seen": seen,
+                "seed": seed,
+                "level": rounds["level_0"].iloc[ROUNDS // 2 :].mean(),
+                "regret": model.agents_frame()["swap_regret"].max(),
+                "earned": earned_per_round(model),
+            }
+        )
 runs = pd.DataFrame(rows)
-level, regret, earned = (
-    averages(runs, ["seen"], name).set_index("seen") for name in ("level", "regret", "earned")
+means = pd.concat(
+    estimate_means(runs, ["seen"], measure).assign(measure=measure)
+    for measure in ("level", "regret", "earned")
 )
+means = means[["measure", "seen", "mean", "low", "high"]]
+
+level_by_sales = find_estimate(means, measure="level", seen="sales")
+level_by_demand = find_estimate(means, measure="level", seen="demand")
+earned_by_sales = find_estimate(means, measure="earned", seen="sales")
+earned_by_demand = find_estimate(means, measure="earned", seen="demand")
+regret_by_sales = find_estimate(means, measure="regret", seen="sales")
+regret_by_demand = find_estimate(means, measure="regret", seen="demand")
 answer = (
-    f"Shops that see sales only stock {said(level.loc['sales'])} of the range, where {BEST} is "
-    f"best, and earn {said(earned.loc['sales'])} per round; shops that see demand "
-    f"{said(level.loc['demand'])} and {said(earned.loc['demand'])}. Regret on what they saw does "
-    f"not show the harm: at worst {said(regret.loc['sales'], 4)} with sales, "
-    f"{said(regret.loc['demand'], 4)} with demand."
+    f"Shops that see sales only stock {level_by_sales:.3f} of the range, where {BEST_LEVEL} is "
+    f"best, and earn {earned_by_sales:.3f} per round; shops that see demand "
+    f"{level_by_demand:.3f} and {earned_by_demand:.3f}. Regret on what they saw does not show the "
+    f"harm: at worst {regret_by_sales:.4f} with sales, {regret_by_demand:.4f} with demand."
 )
-figure, axes = sheet(
-    "Stock of shops that see demand, and of shops that see sales", "stock, share of the range"
+
+figure, axes = new_figure(
+    "Stock of shops that see demand, and of shops that see sales",
+    measured="stock, share of the range",
 )
-for colour, (seen, log) in zip(COLOURS, pd.concat(levels).groupby("seen"), strict=False):
-    smooth = log.groupby("round")["level_0"].mean().rolling(20, min_periods=1).mean()
-    axes.plot(smooth, color=colour, label=f"sees {seen}")
-axes.axhline(BEST, color="black", linewidth=0.8, linestyle=":", label="best")
+for colour, (what, level) in zip(COLOURS, pd.concat(levels).groupby("seen"), strict=False):
+    mean_level = level.groupby("round")["level_0"].mean()
+    smooth_level = mean_level.rolling(SMOOTHED_OVER, min_periods=1).mean()
+    axes.plot(smooth_level, color=colour, label=f"sees {what}")
+axes.axhline(BEST_LEVEL, color="black", linewidth=0.8, linestyle=":", label="best")
 axes.set_xlabel("round (mean of the last 20 rounds)")
 axes.set_ylim(0, 1)
 axes.legend(frameon=False)
-table = pd.concat({"level": level, "regret": regret, "earned": earned}, names=["measure"])
-finish("censoring", table.reset_index(), figure, answer)
+publish("censoring", answer=answer, table=means, figure=figure)

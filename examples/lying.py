@@ -3,6 +3,11 @@
 Beside ten honest agents five report the opposite of their tastes, or others and act on them, in a
 market where what is crowded yields less a round later. Each run has a twin with the same seed in
 which all tell the truth, and the gain is the difference in loss.
+
+    python examples/lying.py figures
+
+prints how many of the two false reports gain significantly, and the larger gain. The gains of liars
+and of the others are in figures/lying.csv and figures/lying.png.
 """
 
 from __future__ import annotations
@@ -10,53 +15,66 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+from helpers.estimates import Estimate, estimate_means
+from helpers.output import draw_bars, new_figure, publish
 from scipy import stats
-from shown import averages, bars, finish, said, sheet
 
 from regretless import load, scenarios
 
 MARKET = Path(scenarios.__file__).parent / "studies/catalogue/scenarios/reports.toml"
-ROUNDS, SEEDS, LIARS = 300, range(5), 5
-OPPOSITE = [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
-TURNED = [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
-LIES = {
-    "the opposite, acts on the truth": {"reports": {"weights": OPPOSITE}},
-    "the baskets in turn, acts on it": {"reports": {"weights": TURNED}, "acts_on": "report"},
+ROUNDS = 300
+SEEDS = range(5)
+LIARS = 5
+HONEST = 10
+SIGNIFICANCE = 0.05  # of both reports together (Bonferroni)
+OPPOSITE = [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]  # weights of three tastes
+IN_TURN = [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
+TRUTH: dict[str, object] = {}
+LIES: dict[str, dict[str, object]] = {
+    "the opposite, acts on the truth": {"cohort.liars.reports": {"weights": OPPOSITE}},
+    "the baskets in turn, acts on it": {
+        "cohort.liars.reports": {"weights": IN_TURN},
+        "cohort.liars.acts_on": "report",
+    },
 }
 
 
-def losses(seed: int, lie: dict[str, object]) -> pd.Series:
-    """Mean loss of liars and of outsiders."""
-    keys = {"cohort.liars.count": LIARS} | {f"cohort.liars.{key}": lie[key] for key in lie}
-    model = load(str(MARKET), rounds=ROUNDS, **keys).build(seed=seed)
+def mean_losses(report: dict[str, object], seed: int) -> pd.Series:
+    """Play the market; return the mean loss by cohort, of liars and of the others."""
+    settings = {"cohort.liars.count": LIARS, **report}
+    model = load(str(MARKET), rounds=ROUNDS, **settings).build(seed=seed)
     model.run()
     return model.agents_frame().groupby("cohort")["mean_loss"].mean()
 
 
-rows = []
+runs = []
 for seed in SEEDS:
-    honest = losses(seed, {})
-    for name, lie in LIES.items():
-        gain = honest - losses(seed, lie)
-        rows += [{"lie": name, "who": who, "gain": gained} for who, gained in gain.items()]
-runs = pd.DataFrame(rows)
-means = averages(runs, ["lie", "who"], "gain")
-own = means[means["who"] == "liars"]
-chance = [  # that no gain is there and one as large is seen
-    stats.ttest_1samp(gains["gain"], 0.0, alternative="greater").pvalue
-    for _, gains in runs[runs["who"] == "liars"].groupby("lie", sort=False)
-]
-pays = sum(value < 0.05 / len(chance) for value in chance)  # as many are tried
-best = own.loc[own["mean"].idxmax()]
+    honest_losses = mean_losses(TRUTH, seed)
+    for name, report in LIES.items():
+        gains = honest_losses - mean_losses(report, seed)
+        for cohort, gain in gains.items():
+            runs.append({"lie": name, "who": cohort, "gain": gain})
+table_of_runs = pd.DataFrame(runs)
+means = estimate_means(table_of_runs, ["lie", "who"], "gain")
+
+runs_of_liars = table_of_runs[table_of_runs["who"] == "liars"]
+significant = 0
+for _, gains in runs_of_liars.groupby("lie", sort=False)["gain"]:
+    test = stats.ttest_1samp(gains, 0.0, alternative="greater")
+    significant += int(test.pvalue < SIGNIFICANCE / len(LIES))
+means_of_liars = means[means["who"] == "liars"]
+best = means_of_liars.nlargest(1, "mean").iloc[0]
+largest_gain = Estimate(best["mean"], best["low"], best["high"])
 answer = (
-    f"{'Sometimes' if pays else 'Not here'}: {pays} of {len(own)} false reports by {LIARS} of "
-    f"{LIARS + 10} agents gain significantly (5 % for both together). The larger gain, of "
-    f"'{best['lie']}', is {said(best, 4)} per round."
+    f"{'Sometimes' if significant else 'Not here'}: {significant} of {len(LIES)} false reports by "
+    f"{LIARS} of {LIARS + HONEST} agents gain significantly (5 % for both together). The larger "
+    f"gain, of '{best['lie']}', is {largest_gain:.4f} per round."
 )
-figure, axes = sheet(
-    "Gain from a false report, paired with the true one", "gain in average loss per round"
+
+figure, axes = new_figure(
+    "Gain from a false report, paired with the true one", measured="gain in average loss per round"
 )
-bars(axes, means, "lie", "who")
+draw_bars(axes, means, place="who", colour="lie")
 axes.axhline(0, color="black", linewidth=0.8)
 axes.legend(frameon=False)
-finish("lying", means, figure, answer)
+publish("lying", answer=answer, table=means, figure=figure)

@@ -4,34 +4,53 @@ A seller who cannot tell three types of buyer apart opens offer after offer, fre
 the full price for ever after (Braverman, Mao, Schneider and Weinberg 2018). The best posted price
 earns 0.25. Buyers are learners, one per type, without external or without swap regret; or they
 follow one forecast that is made for all types, or a forecast for each type (the control).
+
+    python examples/one_forecast.py figures
+
+prints the seller's revenue per round, and how much buyers would gain by playing as another type
+does (mimic regret). Their swap regrets are in figures/one_forecast.csv, too, the revenues in
+figures/one_forecast.png.
 """
 
 from __future__ import annotations
 
 import pandas as pd
-from shown import COLOURS, finish, sheet
+from helpers.output import COLOURS, new_figure, publish
 
 from paper.exploitation.instances import staggered
 
-ROUNDS, POSTED = 1000, 0.25
-WHO = {
-    "Hedge": "a learner each,\nno external regret",
-    "swap regret matching": "a learner each,\nno swap regret",
-    "followers of the forecast": "one forecast\nfor all",
-    "followers, a forecast each": "a forecast\neach",
+ROUNDS = 1000
+POSTED_PRICE_REVENUE = 0.25
+HEDGE = "Hedge"
+SWAP_LEARNERS = "swap regret matching"
+ONE_FORECAST = "followers of the forecast"
+FORECAST_EACH = "followers, a forecast each"
+LABELS = {
+    HEDGE: "a learner each,\nno external regret",
+    SWAP_LEARNERS: "a learner each,\nno swap regret",
+    ONE_FORECAST: "one forecast\nfor all",
+    FORECAST_EACH: "a forecast\neach",
 }
-table = pd.DataFrame([row for who in WHO for row in staggered(ROUNDS, who)])
-of = table.pivot_table(index="agents", columns="quantity", values="measured").loc[list(WHO)]
-swap, ours, apart = (of.loc[who] for who in list(WHO)[1:])
+
+rows = []
+for buyers in LABELS:
+    rows += staggered(ROUNDS, buyers)
+table = pd.DataFrame(rows)
+measures = table.pivot_table(index="agents", columns="quantity", values="measured")
+revenue = measures["revenue"]
+mimic_regret = measures["mimic regret"]
 answer = (
-    f"A forecast does, shared or not: the seller earns {ours['revenue']:.3f} per round from "
-    f"followers of one forecast, {apart['revenue']:.3f} with a forecast for each type, and "
-    f"{swap['revenue']:.3f} from learners without swap regret (posted price: {POSTED}), whose "
-    f"mimic regret is {swap['mimic regret']:.3f}; that of followers is "
-    f"{ours['mimic regret']:.4f} and {apart['mimic regret']:.4f}."
+    f"A forecast does, shared or not: the seller earns {revenue[ONE_FORECAST]:.3f} per round from "
+    f"followers of one forecast, {revenue[FORECAST_EACH]:.3f} with a forecast for each type, and "
+    f"{revenue[SWAP_LEARNERS]:.3f} from learners without swap regret (posted price: "
+    f"{POSTED_PRICE_REVENUE}), whose mimic regret is {mimic_regret[SWAP_LEARNERS]:.3f}; that of "
+    f"followers is {mimic_regret[ONE_FORECAST]:.4f} and {mimic_regret[FORECAST_EACH]:.4f}."
 )
-figure, axes = sheet("A seller's revenue from four kinds of buyers", "revenue per round")
-axes.bar(list(WHO.values()), of["revenue"], 0.6, color=COLOURS[: len(WHO)])
-axes.axhline(POSTED, color="black", linewidth=0.8, linestyle=":")
-axes.text(3.4, POSTED + 0.005, "best posted price", ha="right")
-finish("one_forecast", table, figure, answer)
+
+figure, axes = new_figure(
+    "A seller's revenue from four kinds of buyers", measured="revenue per round"
+)
+axes.bar(list(LABELS.values()), revenue[list(LABELS)], 0.6, color=COLOURS[: len(LABELS)])
+axes.axhline(POSTED_PRICE_REVENUE, color="black", linewidth=0.8, linestyle=":")
+axes.text(3.4, POSTED_PRICE_REVENUE + 0.005, "best posted price", ha="right")
+publish("one_forecast", answer=answer, table=table, figure=figure)
