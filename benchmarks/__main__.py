@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks import scale, works
+from benchmarks import rounds, scale, works
 from benchmarks.duels import PACKAGES, Duel, time_duels
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
@@ -54,6 +54,24 @@ def run_scale(*, quick: bool) -> dict[str, Any]:
     return {"scale": rows, "published": published}
 
 
+def run_rounds(*, quick: bool) -> dict[str, Any]:
+    """Play every bundled scenario; show the time of a round, and what it is spent on.
+
+    Returns what ``--json`` writes: ``rounds``.
+    """
+    names = rounds.names()
+    rounds_of_span = rounds.QUICK_ROUNDS if quick else rounds.ROUNDS
+    rows = []
+    with progress_bar("rounds", len(names), quiet=False) as advance:
+        for done, name in enumerate(names, start=1):
+            rows.append(rounds.row(name, rounds_of_span))
+            advance(done)
+    rows.sort(key=lambda row: -row["milliseconds"])
+    title = "Milliseconds of one processor per round, and the share of each part"
+    _print_lines(title, _table_text(rows))
+    return {"rounds": rows}
+
+
 def _run_duels(
     title: str, repeats: int, duels: Sequence[Callable[[], Duel]]
 ) -> list[dict[str, Any]]:
@@ -62,9 +80,12 @@ def _run_duels(
         rows, skipped = time_duels(repeats, duels, advance)
     sys.stderr.write("".join(f"{line}\n" for line in skipped))
     records = [asdict(row) for row in rows]
-    table = pd.DataFrame(records).to_string(index=False, float_format="{:.3g}".format)
-    _print_lines("Side by side, median of one call in seconds", table)
+    _print_lines("Side by side, median of one call in seconds", _table_text(records))
     return records
+
+
+def _table_text(rows: list[dict[str, Any]]) -> str:
+    return pd.DataFrame(rows).to_string(index=False, float_format="{:.3g}".format)
 
 
 def _print_lines(*lines: str) -> None:
@@ -119,7 +140,7 @@ def main(words: Sequence[str] | None = None) -> None:
             check_target(options.json)
     except UserError as error:
         parser.exit(2, f"python -m benchmarks: {error}\n")
-    run_part = run_scale if options.part == "scale" else run_peers
+    run_part = {"peers": run_peers, "scale": run_scale, "rounds": run_rounds}[options.part]
     results = run_part(quick=options.quick)
     if options.json is not None:
         with replacing(options.json) as draft:

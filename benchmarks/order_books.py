@@ -84,11 +84,11 @@ class OrderStream:
         first_good = np.zeros(self.traders, dtype=np.int64)
         no_shift = np.zeros(1, dtype=np.int64)
         for units, ticks, arrivals in zip(self.units, self.ticks, self.arrivals, strict=True):
-            state[rules.accounts + matching.TURN :: rules.wide] = 0
+            state[rules.accounts_begin + matching.LOTS_TRADED :: rules.account_width] = 0
             orders = np.stack([units, ticks, first_good], axis=1)
             trades = np.zeros((2 * self.traders, 6), np.int64)
             counts = np.zeros(2, np.int64)
-            sent = matching.Sent(acts, orders, arrivals, first_actions, no_shift)
+            sent = matching.Submissions(acts, orders, arrivals, first_actions, no_shift)
             matching.play(state, rules, matching.Tape(trades, counts), sent, no_shift)
             trades_of_rounds.append(trades[: counts[0]])
         _, buyer, seller, half_ticks, lots, _ = np.concatenate(trades_of_rounds).T
@@ -161,9 +161,9 @@ class BookRound:
         orders = np.stack([self.units, self.ticks, first_good], axis=-1).reshape(-1, 3)
         no_shift = np.zeros(1, np.int64)
         acts = one_order_actions(traders, actions)
-        sent = matching.Sent(acts, orders, self.arrivals, self.actions, no_shift)
+        sent = matching.Submissions(acts, orders, self.arrivals, self.actions, no_shift)
         changes = np.zeros((traders, actions, 2), np.int64)
-        matching.again(state, rules, sent, no_shift, changes)
+        matching.write_alternatives(state, rules, sent, no_shift, changes)
         return changes / [2.0, 1.0]  # cash was counted in half ticks
 
     def plain(self) -> Array:
@@ -191,21 +191,29 @@ class BookRound:
 def empty_book(traders: int) -> tuple[matching.Rules, matching.IntArray]:
     """Return the rules and the state of traders with plenty of everything, and no orders."""
     places, state = matching.empty(traders, 1, 1, TOP_TICK)
-    rules = matching.Rules(half=1, maker=0, taker=0, slots=1, batch=False, number=0, **places)
-    accounts = state[rules.accounts :].reshape(traders, -1)
+    rules = matching.Rules(
+        half_tick_cash=1,
+        maker_fee=0,
+        taker_fee=0,
+        slots_per_agent=1,
+        is_batch=False,
+        round_index=0,
+        **places,
+    )
+    accounts = state[rules.accounts_begin :].reshape(traders, -1)
     accounts[:, [matching.CASH, matching.FIRST_HOLDING]] = PLENTY // 2
-    accounts[:, [matching.MOST, matching.HOLD]] = PLENTY
+    accounts[:, [matching.MAX_LOTS, matching.MAX_HOLDING]] = PLENTY
     return rules, state
 
 
 def one_order_actions(traders: int, actions: int) -> matching.IntArray:
-    """Return actions of one resting order each (N, K, 5), as ``matching.Sent`` has them."""
-    acts = np.zeros((traders, actions, matching.ENTRIES), dtype=np.int64)
+    """Return actions of one resting order each (N, K, 5), as ``matching.Submissions`` has them."""
+    acts = np.zeros((traders, actions, matching.ACTION_WIDTH), dtype=np.int64)
     order = np.arange(traders * actions).reshape(traders, actions)
     acts[..., matching.BEGIN] = order
     acts[..., matching.END] = order + 1
-    acts[..., matching.RESTS] = 1
-    acts[..., matching.SAME] = np.arange(actions)
+    acts[..., matching.RESTS_ON_BOOK] = 1
+    acts[..., matching.FIRST_EQUAL] = np.arange(actions)
     return acts
 
 

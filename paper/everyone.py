@@ -133,7 +133,7 @@ FORECASTERS: dict[str, Callable[[int], Any]] = {  # made for a number of rounds
     "one threshold": lambda _: DecisionSwap([threshold(0.5)]),
     "20 thresholds": lambda _: DecisionSwap(THRESHOLDS),
     "20, gains": lambda _: UnbiasedPrediction(
-        Assignments(grouped(coefficients_of(THRESHOLDS), ()))
+        Assignments(protected_groups(coefficients_of(THRESHOLDS), ()))
     ),
     "running mean": lambda _: RunningMean(1),
 }
@@ -282,18 +282,18 @@ def rows_of_horizons(outcomes: str, rounds: int, seed: int) -> Iterator[Row]:
             yield row
 
 
-def make_panel() -> Aggregate:
+def panel_mean() -> Aggregate:
     """Return the mean of the panel's models."""
     return Aggregate(make_panel(PANEL, 1), 1)
 
 
 def with_panel(rounds: int) -> UniversalDecisionSwap:
     """Return a forecaster that protects every task, with the panel as its reference."""
-    return UniversalDecisionSwap(rounds, reference=make_panel(), band=BAND, give_up=1.0)
+    return UniversalDecisionSwap(rounds, reference=panel_mean(), band=BAND, give_up=1.0)
 
 
 SERIES_FORECASTERS: dict[str, Callable[[int], Any]] = {  # made for a number of rounds
-    "the panel alone": lambda _: make_panel(),
+    "the panel alone": lambda _: panel_mean(),
     "every task, with it": with_panel,
     "every task": UniversalDecisionSwap,
 }

@@ -62,7 +62,7 @@ class WeighedByLosses(Aggregate):
     """The aggregate with another choice, told the losses of acting on each candidate."""
 
     def __init__(self, size: int, way: Way) -> None:
-        super().__init__(made(PANEL, size), size)
+        super().__init__(make_panel(PANEL, size), size)
         for weights in (self._own, self._common):
             weights._regret[0] = way.head_start  # noqa: SLF001 - nobody else needs to set it
         self.n_candidates = way.candidates

@@ -108,14 +108,14 @@ def _sweep(functions: Array, cap: float) -> ConvexTable:
     rows[-1:] = (rows[-1:] + mirrored) / 2
 
     values = functions[:half].copy()
-    all_rows = whole(functions[:half], rows).rows
+    all_rows = mirrored_table(functions[:half], rows).rows
     if size > 1:
         affine_part = all_rows[:, 0] + functions[:, :1] * all_rows[:, 1]
         fit = _SupFit(all_rows[:, 2:], np.zeros(size - 1), 1.0)
         for point in range(half):
             value = fit(least[point] - affine_part[point], most[point] - affine_part[point])
             values[point, 1:] = np.clip(value, 0.0, 1.0)
-    return whole(values, rows)
+    return mirrored_table(values, rows)
 
 
 def _solve_for_rows(functions: Array, least: Array, most: Array, cap: float) -> Array:

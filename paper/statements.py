@@ -56,11 +56,11 @@ class Exact(Box):
         self.late = late
         self.time = 0
 
-    def solve(self, rows: Any, table: Array, *, tolerance: float, **options: Any) -> Any:
+    def solve(self, rows: Any, signed_weights: Array, *, tolerance: float, **options: Any) -> Any:
         """Solve it."""
         self.time += 1
         tolerance = min(tolerance, self.late / self.time)
-        return super().solve(rows, table, tolerance=tolerance, **options)
+        return super().solve(rows, signed_weights, tolerance=tolerance, **options)
 
 
 def listed_crowd(seed: int) -> tuple[Crowd, ProtectedLosses]:
@@ -255,7 +255,11 @@ TABLES = {
     "certificates": Table(
         solved,
         ["attack", "tolerance"],
-        lambda: list(product(("hunter of the worst", "against the mean"), (LATE, LATE / 3))),
+        lambda: list(
+            product(
+                ("hunter of the worst", "against the mean"), (LATE_TOLERANCE, LATE_TOLERANCE / 3)
+            )
+        ),
         rounds=20_000,
         seeds=2,
         aggregations={"regret": ["mean", "sem"], "loss": ["mean", "sem"]},

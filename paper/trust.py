@@ -32,7 +32,7 @@ from regretless.forecaster import (
 )
 from regretless.forecaster.events.loss_events import Assignments
 from regretless.forecaster.models import Aggregate, ExponentialSmoothing, Model
-from regretless.forecaster.models.aggregate import PANEL, made
+from regretless.forecaster.models.aggregate import PANEL, make_panel
 from regretless.forecaster.switch_test import (
     BET_SHARES,
     FALSE_ALARMS,
@@ -244,7 +244,7 @@ def attacked(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]
     """Play an attack on agents who hear the aggregate of the panel, with a test of it."""
     attack, test = instance
     crowd = random_crowd(seed)
-    model = Aggregate(made(PANEL, SIZE), SIZE)
+    model = Aggregate(make_panel(PANEL, SIZE), SIZE)
     listed = ProtectedLosses(crowd.offset, crowd.weights)
     events = Assignments([listed], models=len(model.made_of))
     reference = TESTS[test](model)
