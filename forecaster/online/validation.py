@@ -159,7 +159,9 @@ def outcome_vector(y: Any, names: Sequence[str]) -> Array | None:
             if name not in names:
                 raise UserError(f"no outcome {brief(name)}; {closest(str(name), names)}")
         values = [y.get(name) for name in names]
-    elif isinstance(y, list | tuple | np.ndarray | pd.Series):
+    elif isinstance(y, np.ndarray):
+        values = list(np.atleast_1d(y))  # an array of no dimension is one number
+    elif isinstance(y, list | tuple | pd.Series):
         values = list(y)
     else:
         values = [y] * len(names) if is_missing(y) else [y]

@@ -138,6 +138,16 @@ def test_what_is_no_loss_has_no_action(name: Any) -> None:
             ask(name)
 
 
+def test_an_array_of_no_dimension_is_one_number() -> None:
+    """As NumPy returns it from a sum or a mean."""
+    server = shop_server()
+    other = shop_server()
+    server.learn_one({"weekday": 1}, np.array(100.0))
+    other.learn_one({"weekday": 1}, 100.0)
+    loss = server.predict_one({"weekday": 2}).loss("shop")
+    np.testing.assert_array_equal(loss, other.predict_one({"weekday": 2}).loss("shop"))
+
+
 def test_a_refused_late_outcome_leaves_its_forecast_open() -> None:
     server = shop_server()
     server.predict_one({"weekday": 1}, key="monday")

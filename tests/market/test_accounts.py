@@ -242,9 +242,9 @@ def test_the_bound_pays_twice_for_each_round_in_which_something_slept() -> None:
     guarantee = model.guarantees[0]
     rounds_with_sleep = np.sum(~log.affordable.all(2), axis=0)
     assert rounds_with_sleep.min() > 0
-    assert (budget.scarce == rounds_with_sleep).all()
+    assert (budget.limited_rounds == rounds_with_sleep).all()
     without_sleep = replace(guarantee, bound=lambda: np.zeros(TOLL_PAYERS))
-    payment_for_sleep = budget.promised(without_sleep).bound()
+    payment_for_sleep = budget.with_limited_rounds(without_sleep).bound()
     assert payment_for_sleep == pytest.approx(2 * rounds_with_sleep / ROUNDS)
     assert (guarantee.bound() > payment_for_sleep).all()
 
@@ -267,7 +267,7 @@ def test_a_distribution_of_play_is_that_given_what_is_affordable() -> None:
     actions = []
     for _ in range(4000):
         decision = Decision(strategy, rng.choice(3, 1, p=strategy[0]))
-        actions.append(budget.limited(decision, affordable, None).actions[0])
+        actions.append(budget.restrict(decision, affordable, None).actions[0])
     assert np.mean(actions) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
 
 

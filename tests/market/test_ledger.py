@@ -87,7 +87,7 @@ def test_a_regret_of_four_rounds_is_what_it_is_by_hand(measure: str, regret: flo
 
 def assert_log_refused(measure: str, message: str, **parts: ArrayLike) -> None:
     """Check that a log of three rounds and two actions with these parts is refused."""
-    log = {"losses": [[0, 1], [1, 0], [0.5, 0.5]], "actions": [0, 1, 1], "policies": [[0, 0, 1]]}
+    log = {"losses": [[0, 1], [1, 0], [0.5, 0.5]], "play": [0, 1, 1], "policies": [[0, 0, 1]]}
     with pytest.raises(ValueError, match=message):
         measure_log(measure, **log | parts)
 
@@ -128,7 +128,7 @@ def test_losses_that_are_no_table_of_numbers_are_refused(
 def test_actions_that_nobody_can_have_played_are_refused(
     measure: str, actions: ArrayLike, message: str
 ) -> None:
-    assert_log_refused(measure, message, actions=actions)
+    assert_log_refused(measure, message, play=actions)
 
 
 @pytest.mark.parametrize("measure", MEASURES_OF_POLICIES)

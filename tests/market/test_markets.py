@@ -91,7 +91,7 @@ def test_what_is_settled_before_is_foreseen(name: str, monkeypatch: pytest.Monke
     ) -> OutcomeDistribution:
         distribution = commit(context, history, announced)
         fundamentals_of_round.append(distribution.points)
-        foreseen_in_round.append(market.foreseen(distribution.points))
+        foreseen_in_round.append(market.next_outcomes(distribution.points))
         return distribution
 
     monkeypatch.setattr(adversary, "commit", commit_and_ask)

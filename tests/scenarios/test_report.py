@@ -205,7 +205,7 @@ def write_older_verdict(run_folder: Path) -> None:
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "of an older version; run it again": write_older_verdict,
-    "agents.* cannot be read": lambda folder: (folder / "agents.parquet").write_bytes(b"PAR1"),
+    "cannot be read: .*agents": lambda folder: (folder / "agents.parquet").write_bytes(b"PAR1"),
     "no agents table": lambda folder: (folder / "agents.parquet").unlink(),
     "manifest.* cannot be read": lambda folder: (folder / "manifest.json").write_text("{"),
     "cannot be read": lambda folder: (folder / "manifest.json").write_text("[]"),
