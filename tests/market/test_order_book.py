@@ -365,13 +365,15 @@ class Beside:
         for agent, (loss, row) in enumerate(self.agents):
             cash, goods = account(market, agent)
             most_held = int(market._hold_limits[agent]) * lot
-            owners.append(Owner(cash, goods, float(loss.most[row]), most_held))
-        maker_fee, taker_fee = (fee * market.lots / 2**22 for fee in market._fees)
+            owners.append(Owner(cash, goods, float(loss.max_units[row]), most_held))
+        maker_fee, taker_fee = (
+            fee * market.lots / 2**22 for fee in (market._maker_fee, market._taker_fee)
+        )
         self.book = PlainBook(
             owners=owners,
             maker_fee=maker_fee,
             taker_fee=taker_fee,
-            is_batch=market._batch,
+            is_batch=market._is_batch,
             tick=1 / market.ticks,
             lot=lot,
             last_prices=[0.5] * market.goods,
@@ -405,10 +407,10 @@ class Beside:
                     limit=min(max(limit, 0.0), 1.0),
                     units=abs(units),
                     entered=round_index,
-                    kept=bool(loss.rests[row, action]),
+                    kept=bool(loss.rests_on_book[row, action]),
                 )
                 orders.append(order)
-            return Message(orders, keeps=bool(loss.keeps[row, action]))
+            return Message(orders, keeps=bool(loss.keeps_open_orders[row, action]))
 
         return message_of
 
@@ -436,7 +438,7 @@ class Beside:
         fundamental = last_round.filter(like="fundamental").to_numpy(float)
         shift_of_good = []
         for value in fundamental:
-            ticks_of_news = round((value - 0.5) * market.ticks) * market._news
+            ticks_of_news = round((value - 0.5) * market.ticks) * market._centre_follows_news
             shift_of_good.append(ticks_of_news / market.ticks)
         arrivals = market.arrivals.tolist()
         cohorts = range(len(self.model.game.cohorts))
@@ -444,7 +446,7 @@ class Beside:
 
         gains: list[list[float]] = []
         for agent, (loss, row) in enumerate(self.agents):
-            worth = loss.worth[row, 0] + loss.common[row] * fundamental
+            worth = loss.private_value[row, 0] + loss.common_weight[row] * fundamental
             gains.append([])
             for action in range(loss.actions if actions[agent] >= 0 else 0):
                 changed_actions = actions.copy()
@@ -760,7 +762,7 @@ def test_followers_choose_price_and_side_by_the_forecast() -> None:
         forecast = model.forecasts_frame().iloc[-1].filter(regex="^p").to_numpy(float)
         for agent, action in enumerate(model.last_actions(0)):
             units = float(loss.units[agent, action, 0])
-            edge = loss.worth[agent, 0, 0] - forecast[0]
+            edge = loss.private_value[agent, 0, 0] - forecast[0]
             assert units * edge >= 0 or abs(edge) < tick
             sides.add(units)
             if units:
