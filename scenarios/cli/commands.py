@@ -175,13 +175,15 @@ def train(
     import_modules(imports or [])
     if algorithm is None or budget is None:
         raise UserError(NEEDED)
-    from regretless.scenarios.training.results import TrainingDirectory, text
-    from regretless.scenarios.training.train import Order, prepared
+    from regretless.scenarios.training.results import TrainingDirectory, format_table
+    from regretless.scenarios.training.train import TrainingOptions, prepare_trainings
     from regretless.scenarios.training.train import train as train_attackers
 
     chosen = shared.loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed})
-    order = Order(algorithm, budget, phases, looking, cohort, jobs, tuple(imports or []))
-    runs = budget * len(prepared(chosen, order))
+    options = TrainingOptions(
+        algorithm, budget, phases, looking, cohort, jobs, tuple(imports or [])
+    )
+    runs = budget * len(prepare_trainings(chosen, options))
     given = {"resume": resume, "overwrite": overwrite}
     name = f"{chosen.spec.name}-{algorithm}"
     target = out or shared.free_directory(name, TrainingDirectory, **given, quiet=quiet)
@@ -189,9 +191,11 @@ def train(
         shared.compilation_announced(quiet=quiet),
         shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance,
     ):
-        table = train_attackers(chosen, order, target, **given, progress=advance, warn=shared.warn)
+        table = train_attackers(
+            chosen, options, target, **given, progress=advance, warn=shared.warn
+        )
     if not quiet:
-        typer.echo(text(table))
+        typer.echo(format_table(table))
         typer.echo(f"Plans to run, curve and table: {target}")
 
 

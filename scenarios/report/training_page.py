@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import drawn, figure
 from regretless.scenarios.report.page import charts, legible, page
-from regretless.scenarios.training.results import CURVE, SAYS_NOTHING, TABLE, file_of, says_nothing
+from regretless.scenarios.training.results import CURVE, TABLE, VACUOUS_CAP, file_of, says_nothing
 
 WINDOW = 32  # runs of the mean in the curve
 HEAD = ["cohort", "commitment value", "surplus", "95 % interval", "cap of the attackers tried"]
@@ -69,7 +69,7 @@ def sentence(row: dict[Any, Any]) -> str:
     if np.isnan(row["certified"]):
         cap = "no theorem limits it"
     elif says_nothing(row):
-        cap = SAYS_NOTHING.format(row["most"])
+        cap = VACUOUS_CAP.format(row["most"])
     return f"{found} (95 % interval {_number(row['low'])} to {_number(row['high'])}); {cap}."
 
 

@@ -34,16 +34,28 @@ from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.executor import Executor
 from regretless.scenarios.imports import import_modules
 
-DIGITS = 6  # of a weight in a file
+WEIGHT_DIGITS = 6  # decimal places of a plan's weights in a file
 
 
 @dataclass(frozen=True)
 class Attack:
     """A cohort to attack.
 
-    ``config`` is the scenario as JSON, with an adversary of the kind ``plan``, ``rehearsed`` the
-    same without those who do not matter to the cohort, ``shape`` that of a plan: phases, rows,
-    outcomes of the support.
+    Attributes
+    ----------
+    cohort : str
+        The name of the cohort.
+    config : str
+        The scenario as JSON, with an adversary of the kind ``plan``.
+    rehearsed : str
+        The same without the cohorts that do not matter to the one under attack.
+    shape : tuple of int
+        The shape (P, S, m) of a plan: P phases of the run; S actions that the followers may have
+        played last, or 1 if the leader does not look; m outcomes of the support.
+    imports : tuple of str
+        Modules that a worker imports before it plays.
+    warnings : tuple of str
+        The scenario's warnings.
     """
 
     cohort: str
@@ -54,15 +66,15 @@ class Attack:
     warnings: tuple[str, ...]
 
     def model(self, seed: int, plan: Array | None = None) -> MarketModel:
-        """Build what is rehearsed, with a plan (P, S, m)."""
+        """Build the model of a rehearsal; its leader follows ``plan`` (P, S, m), if given."""
         model = _scenario(self.rehearsed, self.imports).build(seed=seed)
         leader: Any = model.game.adversary.innermost
         if plan is not None:
             leader.distributions = plan
         return model
 
-    def place(self, model: MarketModel) -> int:
-        """Return the cohort's place among those of a model."""
+    def cohort_index(self, model: MarketModel) -> int:
+        """Return the index of the attacked cohort among the cohorts of a model."""
         return [cohort.name for cohort in model.game.cohorts].index(self.cohort)
 
     def file(self, plan: Array) -> dict[str, Any]:
@@ -72,13 +84,13 @@ class Attack:
         return raw
 
 
-def written(plan: Array) -> Array:
-    """Return a plan as a file has it, with rounded weights."""
-    rounded = np.round(plan, DIGITS)
+def round_plan(plan: Array) -> Array:
+    """Return a plan with the rounded weights that a file has."""
+    rounded = np.round(plan, WEIGHT_DIGITS)
     return np.asarray(rounded / rounded.sum(-1, keepdims=True))
 
 
-def attacks(
+def prepare_attacks(
     scenario: Scenario,
     *,
     phases: int,
@@ -86,67 +98,113 @@ def attacks(
     cohort: str | None,
     imports: tuple[str, ...] = (),
 ) -> list[Attack]:
-    """Return an attack on every cohort, or on one; ``looking`` at what followers played last.
+    """Return an attack on every cohort, or on the one that is named.
 
-    UserError if no plan could go by the scenario's adversary, or there is no such cohort.
+    ``looking``: whether a plan may depend on what the followers played last. UserError if the
+    scenario's adversary cannot be replaced by a plan, or if there is no such cohort.
     """
     model = scenario.build()
     if model.game.has_personal_losses:
         why = "agents have losses of their own, against which no value of commitment is known"
         raise UserError(f"train: in this [market] {why}; take another market")
-    names = [one.name for one in model.game.cohorts]
+    names = [member.name for member in model.game.cohorts]
     if cohort is not None and cohort not in names:
         raise UserError(f"--cohort '{cohort}': {closest(cohort, names)}")
-    raw = resolved(scenario.spec) | {"adversary": _seat(scenario, model)}
-    raw.pop("description", None)
-    if "game" in raw and Path(raw["game"]["file"]).parent == DATA / "games":  # a bundled one
-        raw["game"]["file"] = Path(raw["game"]["file"]).name
-    support = len(raw["adversary"]["distributions"][0])
-    found = []
-    for one in [own for own in model.game.cohorts if cohort in {None, own.name}]:
-        shape = phases, one.loss.actions if looking else 1, support
-        own = raw | {"adversary": raw["adversary"] | {"cohort": one.name}}
-        near = own
-        if model.game.market is None and model.game.network is None:
-            heard = [c for c in model.game.cohorts if c is one or (c.listens and one.listens)]
-            matter = {c.name for c in heard}
-            near = own | {"cohort": [c for c in own["cohort"] if c["name"] in matter]}
-        files = json.dumps(own), json.dumps(near)
-        found.append(Attack(one.name, *files, shape, imports, model.warnings))
-    return found
+    configuration = resolved(scenario.spec)
+    configuration["adversary"] = _plan_table(scenario, model)
+    configuration.pop("description", None)
+    if "game" in configuration:
+        game_file = Path(configuration["game"]["file"])
+        if game_file.parent == DATA / "games":  # a bundled game is found by its name alone
+            configuration["game"]["file"] = game_file.name
+    support_size = len(configuration["adversary"]["distributions"][0])
+    attacks = []
+    for target in model.game.cohorts:
+        if cohort not in {None, target.name}:
+            continue
+        adversary = configuration["adversary"] | {"cohort": target.name}
+        attacked = configuration | {"adversary": adversary}
+        attacks.append(
+            Attack(
+                cohort=target.name,
+                config=json.dumps(attacked),
+                rehearsed=json.dumps(_without_bystanders(attacked, target, model)),
+                shape=(phases, target.loss.actions if looking else 1, support_size),
+                imports=imports,
+                warnings=model.warnings,
+            )
+        )
+    return attacks
+
+
+def _without_bystanders(
+    configuration: dict[str, Any], target: Cohort, model: MarketModel
+) -> dict[str, Any]:
+    """Return a scenario without the cohorts that cannot change what the target plays.
+
+    Only with a market or a network everybody matters. Otherwise a cohort that hears the forecast
+    is reached by those who hear it too, because the forecast protects them all.
+    """
+    if model.game.market is not None or model.game.network is not None:
+        return configuration
+    relevant_names = {target.name}
+    if target.listens:
+        relevant_names |= {cohort.name for cohort in model.game.cohorts if cohort.listens}
+    cohorts = [table for table in configuration["cohort"] if table["name"] in relevant_names]
+    return configuration | {"cohort": cohorts}
 
 
 @lru_cache(maxsize=4)
 def _scenario(config: str, imports: tuple[str, ...]) -> Scenario:
-    import_modules(list(imports))  # for a worker
+    import_modules(list(imports))  # a worker process has not imported them yet
     return Scenario(validated(json.loads(config), origin=Path()))
 
 
-def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
-    """Return the table of an adversary that goes by a plan, in the place of the scenario's own."""
+def _plan_table(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
+    """Return the table of an adversary that follows a plan, with the motive of the scenario's own.
+
+    UserError if the scenario has no adversary, or one whose payoff a plan cannot have.
+    """
     leader: Any = model.game.adversary
-    payoff, support = leader.payoff, leader.support
+    payoff = leader.payoff
+    support = leader.support
     if scenario.spec.adversary is None:
-        cure = "give a scenario with an [adversary], such as bait"
-        raise UserError(f"train: outcomes are replayed from data; {cure}")
+        hint = "give a scenario with an [adversary], such as bait"
+        raise UserError(f"train: outcomes are replayed from data; {hint}")
     if payoff is None or support is None:
-        given = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
-        raise UserError(f'train: the adversary has no payoff; give one that has, --set "{given}"')
-    if (motive := payoff.keys()) is None:
+        example = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
+        raise UserError(f'train: the adversary has no payoff; give one that has, --set "{example}"')
+    motive = payoff.keys()
+    if motive is None:
         kind = type(payoff).__name__
         raise UserError(f"train: a plan's payoff is linear or the followers' loss; drop {kind}")
-    own = scenario.spec.adversary.model_dump(exclude_none=True)
-    table = {key: own[key] for key in ("outcomes", "outcome_names") if key in own}
-    plan = {"distributions": [[1.0] * len(support)], "support": np.asarray(support).tolist()}
-    return table | {"kind": "plan"} | plan | dict(motive)
+    specification = scenario.spec.adversary.model_dump(exclude_none=True)
+    table: dict[str, Any] = {}
+    for key in ("outcomes", "outcome_names"):
+        if key in specification:
+            table[key] = specification[key]
+    table["kind"] = "plan"
+    table["distributions"] = [[1.0] * len(support)]
+    table["support"] = np.asarray(support).tolist()
+    return table | dict(motive)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a plan came to in one run, in the mean over the cohort's agents.
+    """What a plan took in one run, per round, as means over the agents of the cohort.
 
-    ``surplus`` is above the commitment ``value``, ``cap`` its bound by the run's swap regret,
-    ``certified`` that of any attacker before a run (NaN without a theorem), ``most`` by payoffs.
+    Attributes
+    ----------
+    surplus : float
+        The payoff above ``value``.
+    value : float
+        The most that the leader gets by commitment.
+    cap : float
+        The bound on the surplus that follows from the swap regret of this run.
+    certified : float
+        The bound for every attacker that a theorem gives before a run; NaN without a theorem.
+    most : float
+        The greatest surplus that payoffs allow.
     """
 
     surplus: float
@@ -157,99 +215,136 @@ class Score:
 
 
 class Rehearsals:
-    """Plays plans against a cohort, by workers where runs are played one by one.
+    """Plays plans against a cohort; workers play them where they are played one by one.
 
-    ``together``: whether only outcomes reach the cohort, and its learner's rows have nothing in
-    common.
+    ``together`` says whether all runs are rows of one learner. They are if nothing but outcomes
+    reaches the cohort, and the rows of its learner do not depend on each other.
     """
 
     def __init__(self, attack: Attack, workers: Executor) -> None:
-        self.attack, self._workers = attack, workers
+        self.attack = attack
+        self._workers = workers
         game = attack.model(0).game
-        seat = replace(game.seats[0], comparison=NOT_COMPARED)  # which nobody hears of
-        alone = seat == Seat(seat.cohort) and game.market is None and game.network is None
-        self.together = len(game.cohorts) == 1 and seat.cohort.rows_apart and alone
+        seat = replace(game.seats[0], comparison=NOT_COMPARED)  # comparisons reach nobody
+        has_plain_seat = seat == Seat(seat.cohort)
+        is_alone = len(game.cohorts) == 1 and game.market is None and game.network is None
+        self.together = is_alone and has_plain_seat and seat.cohort.rows_apart
 
     def paid(self, plans: Array, seed: int) -> Array:
-        """Return what the leader is paid per round by each plan (E, P, S, m) at one seed (E,)."""
+        """Return what the leader is paid per round by each plan, (E,), for plans (E, P, S, m)."""
         if not self.together:
             parts = np.array_split(plans, min(self._workers.capacity, len(plans)))
-            return np.concatenate(self._workers.map(partial(_paid, self.attack, seed), parts))
+            play_part = partial(_mean_payoffs, self.attack, seed)
+            return np.concatenate(self._workers.map(play_part, parts))
         model = self.attack.model(seed)
         cohort = model.game.cohorts[0]
         leader: Any = model.game.adversary
-        values = leader.payoff.values(cohort.loss, leader.support)
-        paid = np.einsum("ekam,mka,k->e", _joints(model, plans), values, cohort.counts)
-        return np.asarray(paid / cohort.counts.sum())
+        payoffs = leader.payoff.values(cohort.loss, leader.support)
+        joints = _joint_distributions(model, plans)
+        total_payoffs = np.einsum("ekam,mka,k->e", joints, payoffs, cohort.counts)
+        return np.asarray(total_payoffs / cohort.counts.sum())
 
     def scores(self, plan: Array, seeds: Sequence[int]) -> list[Score]:
-        """Return what one plan comes to at several seeds."""
+        """Return the score of one plan (P, S, m) for each seed."""
         if not self.together:
             return self._workers.map(partial(_score, self.attack, plan), list(seeds))
-        found = []
-        for model in map(self.attack.model, seeds):
-            cohort, leader = model.game.cohorts[0], model.game.adversary
-            joint, support = _joints(model, plan[None])[0], np.asarray(leader.support)
-            taken = leader_figures(leader.payoff, cohort.loss, joint, support)
-            found.append(_mean(taken, cohort.counts, _proved(cohort, model.rounds)))
-        return found
+        scores = []
+        for seed in seeds:
+            model = self.attack.model(seed)
+            cohort = model.game.cohorts[0]
+            leader: Any = model.game.adversary
+            joint = _joint_distributions(model, plan[None])[0]
+            support = np.asarray(leader.support)
+            figures = leader_figures(leader.payoff, cohort.loss, joint, support)
+            bound = _proved_swap_regret(cohort, model.rounds)
+            scores.append(_mean_score(figures, cohort.counts, bound))
+        return scores
 
 
-def _joints(model: MarketModel, plans: Array) -> Array:
-    """Play plans (E, P, S, m) against the learners of a model; joint distributions (E, K, A, m)."""
+def _joint_distributions(model: MarketModel, plans: Array) -> Array:
+    """Play plans against the learners of a model, all runs side by side.
+
+    Parameters
+    ----------
+    model : MarketModel
+        One cohort of K rows with A actions. It is not modified.
+    plans : array (E, P, S, m)
+        Distributions over the m outcomes of the support, by phase and by what was played last.
+
+    Returns
+    -------
+    array (E, K, A, m)
+        How often each action met each outcome, as a share of the rounds.
+    """
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
-    count, phases, rows, _ = plans.shape
-    tables, own = cohort.loss.losses(leader.support), np.arange(count)
-    joints = np.zeros((count, *tables.shape[1:], len(tables)))
-    learner, shape = copy.deepcopy(cohort.learner), joints.shape[:3]
-    learner.start(count * shape[1], shape[2], horizon=model.rounds)
-    state = np.zeros(count, dtype=np.intp)
-    thrown = model.game.outcome_stream.random(model.rounds)
-    draws = [copy.deepcopy(cohort.rng) for _ in own] if learner.bandit else []
-    actions = np.zeros(count * shape[1], dtype=np.intp)
+    n_plans, n_phases, n_looks, _ = plans.shape
+    losses_at_support = cohort.loss.losses(leader.support)  # (m, K, A)
+    n_outcomes, n_rows, n_actions = losses_at_support.shape
+    joints = np.zeros((n_plans, n_rows, n_actions, n_outcomes))
+    plan_indices = np.arange(n_plans)
+    learner = copy.deepcopy(cohort.learner)
+    learner.start(n_plans * n_rows, n_actions, horizon=model.rounds)
+    last_actions = np.zeros(n_plans, dtype=np.intp)  # what most agents of a run played last
+    outcome_draws = model.game.outcome_stream.random(model.rounds)
+    # Every run draws its actions from the same stream, as it would if it were played alone.
+    action_streams = [copy.deepcopy(cohort.rng) for _ in plan_indices] if learner.bandit else []
+    actions = np.zeros(n_plans * n_rows, dtype=np.intp)
     for t in range(model.rounds):
-        distribution = learner.play()
-        distributions = plans[own, t * phases // model.rounds, state]
-        outcome = draw_rows(distributions, np.full(count, thrown[t]))
+        strategies = learner.play()
+        phase = t * n_phases // model.rounds
+        distributions = plans[plan_indices, phase, last_actions]
+        outcomes = draw_rows(distributions, np.full(n_plans, outcome_draws[t]))
         if learner.bandit:
-            shares = np.concatenate([rng.random(shape[1]) for rng in draws])
-            actions = draw_rows(distribution, shares)
-            distribution = one_hot(actions, shape[2])
-        joints[own, :, :, outcome] += distribution.reshape(shape)
-        learner.learn(tables[outcome].reshape(distribution.shape), actions)
-        if rows > 1:
-            state = distribution.reshape(shape)[:, cohort.row_of].mean(1).argmax(1)
+            action_draws = np.concatenate([rng.random(n_rows) for rng in action_streams])
+            actions = draw_rows(strategies, action_draws)
+            strategies = one_hot(actions, n_actions)
+        strategies_by_plan = strategies.reshape(n_plans, n_rows, n_actions)
+        joints[plan_indices, :, :, outcomes] += strategies_by_plan
+        learner.learn(losses_at_support[outcomes].reshape(strategies.shape), actions)
+        if n_looks > 1:
+            mean_strategies = strategies_by_plan[:, cohort.row_of].mean(1)
+            last_actions = mean_strategies.argmax(1)
     return joints / model.rounds
 
 
-def _paid(attack: Attack, seed: int, plans: Array) -> Array:
-    runs = (_played(attack, seed, plan) for plan in plans)
-    return np.array([tracker.mean_leader_payoff(attack.place(model)) for model, tracker in runs])
+def _mean_payoffs(attack: Attack, seed: int, plans: Array) -> Array:
+    """Play plans (E, P, S, m) one by one; return what each is paid per round, (E,)."""
+    payoffs = []
+    for plan in plans:
+        model, tracker = _play(attack, seed, plan)
+        payoffs.append(tracker.mean_leader_payoff(attack.cohort_index(model)))
+    return np.array(payoffs)
 
 
 def _score(attack: Attack, plan: Array, seed: int) -> Score:
-    model, tracker = _played(attack, seed, plan)
-    place = attack.place(model)
-    cohort, promise = model.game.cohorts[place], model.guarantees[place]
-    bound: Any = _proved(cohort, model.rounds)
-    asked = {own["name"]: own for own in json.loads(attack.config)["cohort"]}[attack.cohort]
-    if promise.beforehand is not None and asked["constants"]:  # then its regret is the more
-        bound = promise.beforehand(model.rounds)
-        bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
-    if model.game.market is not None or tracker.extent(place).quantisation_error:
+    """Play a plan once by the game's own round; return its score."""
+    model, tracker = _play(attack, seed, plan)
+    index = attack.cohort_index(model)
+    cohort = model.game.cohorts[index]
+    guarantee = model.guarantees[index]
+    bound: Any = _proved_swap_regret(cohort, model.rounds)
+    tables = {table["name"]: table for table in json.loads(attack.config)["cohort"]}
+    compares_with_constants = tables[attack.cohort]["constants"]
+    # With constants among the policies the swap regret is at most the regret that is promised.
+    if guarantee.beforehand is not None and compares_with_constants:
+        bound = guarantee.beforehand(model.rounds)
+        if guarantee.covers is not None:
+            bound = np.where(guarantee.covers, bound, np.nan)
+    outcomes_are_moved = model.game.market is not None
+    if outcomes_are_moved or tracker.extent(index).quantisation_error:
         bound = np.nan  # the outcomes that others would have met are not known
-    rows, found = tracker.leader_figures_of(place)
-    bound = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
-    return _mean(found, cohort.counts[rows], bound)
+    rows, figures = tracker.leader_figures_of(index)
+    bound_per_row = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
+    return _mean_score(figures, cohort.counts[rows], bound_per_row)
 
 
-def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracker]:
-    """Play one run, in which what is taken from the cohort is followed."""
+def _play(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracker]:
+    """Play one run; return the model, and a tracker of what was taken from the cohort."""
     model = attack.model(seed, plan)
     game = model.game
-    followed = [cohort.name == attack.cohort for cohort in game.cohorts]
-    tracker = Tracker(game.cohorts, game.adversary, followed, seed=seed, market=game.market)
+    is_tracked = [cohort.name == attack.cohort for cohort in game.cohorts]
+    tracker = Tracker(game.cohorts, game.adversary, is_tracked, seed=seed, market=game.market)
     for _ in range(model.rounds):
         played = play_round(game)
         model.passed(played)
@@ -257,14 +352,27 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
     return model, tracker
 
 
-def _proved(cohort: Cohort, rounds: int) -> float:
-    """Return what a cohort's own rule proves of its swap regret; NaN if nothing."""
+def _proved_swap_regret(cohort: Cohort, rounds: int) -> float:
+    """Return the bound on swap regret that a cohort's own rule proves; NaN if it proves none."""
     bound = cohort.proved_swap(rounds)
     return float("nan") if bound is None else float(bound)
 
 
-def _mean(found: dict[str, Array], counts: Array, bound: Array | float) -> Score:
-    """Take the means over agents of what was taken from rows, ``counts`` agents in each."""
-    found["certified"] = np.minimum(found["kappa"] * bound, found["most"])  # NaN without a bound
-    names = "leader_surplus", "value", "surplus_cap", "certified", "most"
-    return Score(*(float(found[name] @ counts / counts.sum()) for name in names))
+def _mean_score(figures: dict[str, Array], counts: Array, bound: Array | float) -> Score:
+    """Return the means over agents of figures per row; ``counts`` agents stand in each row.
+
+    ``bound`` is one on swap regret. The certified surplus is ``kappa`` times as much, and never
+    above the greatest that payoffs allow; it is NaN without a bound.
+    """
+    certified = np.minimum(figures["kappa"] * bound, figures["most"])
+
+    def mean_over_agents(figure: Array) -> float:
+        return float(figure @ counts / counts.sum())
+
+    return Score(
+        surplus=mean_over_agents(figures["leader_surplus"]),
+        value=mean_over_agents(figures["value"]),
+        cap=mean_over_agents(figures["surplus_cap"]),
+        certified=mean_over_agents(certified),
+        most=mean_over_agents(figures["most"]),
+    )

@@ -4,7 +4,8 @@ An episode is a run of the scenario, at a seed that comes of the one that ``rese
 others play as the scenario says. Both need the extra ``rl``.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,14 +17,14 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import earned, observed, per_agent
-from regretless.market.game.protocols import numbered
+from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Round
 from regretless.scenarios import load
 from regretless.scenarios.assembly.branches import deviate
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.training.attack import attacks
+from regretless.scenarios.training.attack import prepare_attacks
 
 try:
     import gymnasium
@@ -33,12 +34,12 @@ except ModuleNotFoundError as error:
     needed = "LeaderEnv and FollowersEnv need the extra rl"
     raise UserError(f"{needed}; python -m pip install gymnasium pettingzoo") from error
 
-SHARP = 5.0  # scores in [-1, 1] become distributions in proportion to exp(5 score)
+SCORE_FACTOR = 5.0  # a score in [-1, 1] becomes a probability in proportion to exp(5 score)
 SEEDS = 2**31
-Seen = NDArray[np.float32]
+Observation = NDArray[np.float32]
 
 
-class LeaderEnv(gymnasium.Env[Seen, Any]):
+class LeaderEnv(gymnasium.Env[Observation, Any]):
     """The seat of the leader: in every round an action is a distribution over its outcomes.
 
     Observed before it: the share of rounds played; the mean label of the forecast's mixture, where
@@ -71,50 +72,72 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
         pure: bool = False,
         **settings: Any,
     ) -> None:
-        found = attacks(_loaded(scenario, settings), phases=1, looking=False, cohort=cohort)[0]
-        self._attack = found if cohort is not None else replace(found, rehearsed=found.config)
-        self._cohort, self.pure, outcomes = cohort, pure, found.shape[2]
-        box = spaces.Box(-1.0, 1.0, (outcomes,), np.float32)
-        self.action_space = spaces.Discrete(outcomes) if pure else box
+        loaded = _load_scenario(scenario, settings)
+        attack = prepare_attacks(loaded, phases=1, looking=False, cohort=cohort)[0]
+        if cohort is None:  # every cohort pays, so that none may be left out of the runs
+            attack = replace(attack, rehearsed=attack.config)
+        self._attack = attack
+        self._cohort = cohort
+        self.pure = pure
+        n_outcomes = attack.shape[2]
+        if pure:
+            self.action_space = spaces.Discrete(n_outcomes)
+        else:
+            self.action_space = spaces.Box(-1.0, 1.0, (n_outcomes,), np.float32)
         self._begin(0)
-        self.observation_space = spaces.Box(0.0, 1.0, self._seen().shape, np.float32)
+        self.observation_space = spaces.Box(0.0, 1.0, self._observe().shape, np.float32)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Seen, dict[str, Any]]:
+    ) -> tuple[Observation, dict[str, Any]]:
         """Begin a run, and return what is observed."""
         super().reset(seed=seed)
         self._begin(int(self.np_random.integers(SEEDS)))
-        return self._seen(), {}
+        return self._observe(), {}
 
-    def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Commit to a distribution and play the round; with the last one the run is over."""
-        scores = SHARP * np.asarray(action, dtype=np.float64)
-        distribution = np.eye(len(self._leader.support))[action] if self.pure else softmax(scores)
-        self._leader.distributions = distribution[None, None]
+        if self.pure:
+            distribution = np.eye(len(self._leader.support))[action]
+        else:
+            scores = np.asarray(action, dtype=np.float64)
+            distribution = softmax(SCORE_FACTOR * scores)
+        self._leader.distributions = distribution[None, None]  # one phase, one row
         played = self._run.finish()
         cohorts = self._run.model.game.cohorts
-        paid, agents = earned(self._leader.payoff, cohorts, played)
-        place = None if self._cohort is None else self._attack.place(self._run.model)
-        reward = per_agent(paid, agents) if place is None else float(paid[place])
-        self._shares = list(observed(cohorts, played).play.values())
+        payoffs, agents = earned(self._leader.payoff, cohorts, played)
+        if self._cohort is None:
+            reward = per_agent(payoffs, agents)
+        else:
+            reward = float(payoffs[self._attack.cohort_index(self._run.model)])
+        self._action_shares = list(observed(cohorts, played).play.values())
         self._run.begin()
-        return self._seen(), reward, self._run.over, False, {"outcome": played.outcome}
+        return self._observe(), reward, self._run.is_over, False, {"outcome": played.outcome}
 
     def _begin(self, seed: int) -> None:
-        self._run = _Run(self._attack.model(seed), draws=False)
+        self._run = _PausedRun(self._attack.model(seed), pauses_after_draw=False)
         game = self._run.model.game
         self._leader: Any = game.adversary.innermost
-        self._shares = [np.zeros(cohort.loss.actions) for cohort in game.cohorts]
+        self._action_shares = [np.zeros(cohort.loss.actions) for cohort in game.cohorts]
 
-    def _seen(self) -> Seen:
+    def _observe(self) -> Observation:
         mixtures = self._run.offered.mixtures
-        labelled = any(mixture.labels is not None for mixture in mixtures)
-        forecast = [AdversaryView(mixtures).mean_label] if labelled else []
-        return self._run.seen(*forecast, *self._shares)
+        parts = list(self._action_shares)
+        if any(mixture.labels is not None for mixture in mixtures):
+            parts.insert(0, AdversaryView(mixtures).mean_label)
+        return self._run.observation(*parts)
 
 
-class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
+@dataclass(frozen=True)
+class _FollowerSeat:
+    """Where an agent sits: its number in the model, its cohort's index, its index in the cohort."""
+
+    number: int
+    cohort_index: int
+    index_in_cohort: int
+
+
+class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
     """The seats of agents who hear the forecast: in every round each chooses one of its actions.
 
     Observed before it: the share of rounds played, the last outcome, and the prediction that was
@@ -141,117 +164,156 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
     def __init__(
         self, scenario: str | Scenario, *, cohort: str | None = None, **settings: Any
     ) -> None:
-        self._scenario = _loaded(scenario, settings)
+        self._scenario = _load_scenario(scenario, settings)
         self._rng = stream(self._scenario.spec.seed, "environment")
-        self._chosen: dict[str, int] = {}
-        self._seats: dict[str, tuple[int, int, int]] = {}  # number, cohort's place, own place in it
         cohorts = self._scenario.build(apart=True).game.cohorts
-        for place, (first, own) in enumerate(numbered(cohorts)):
-            for agent in range(len(own.row_of)) if own.listens else ():
-                if cohort in {None, own.name}:
-                    self._seats[f"agent_{first + agent}"] = first + agent, place, agent
+        self._seats = _follower_seats(cohorts, cohort)
         if not self._seats:
-            whom = "no cohort follows the forecast"
-            whom = whom if cohort is None else f"'{cohort}' does not follow it"
-            raise UserError(f"FollowersEnv: {whom}; name a cohort that responds to it")
-        self.possible_agents, self.agents = list(self._seats), list[str]()
+            reason = "no cohort follows the forecast"
+            if cohort is not None:
+                reason = f"'{cohort}' does not follow it"
+            raise UserError(f"FollowersEnv: {reason}; name a cohort that responds to it")
+        self.possible_agents = list(self._seats)
+        self.agents: list[str] = []
+        self._chosen_actions: dict[str, int] = {}
         self._begin(0)
-        self._sees = {n: spaces.Box(0.0, 1.0, o.shape, np.float32) for n, o in self._seen().items()}
-        actions = [own.loss.actions for own in cohorts]
-        self._acts = {n: spaces.Discrete(actions[at]) for n, (_, at, _) in self._seats.items()}
+        self._observation_spaces = {
+            name: spaces.Box(0.0, 1.0, observation.shape, np.float32)
+            for name, observation in self._observe().items()
+        }
+        self._action_spaces = {
+            name: spaces.Discrete(cohorts[seat.cohort_index].loss.actions)
+            for name, seat in self._seats.items()
+        }
 
     def observation_space(self, agent: str) -> spaces.Box:
         """Return what an agent observes."""
-        return self._sees[agent]
+        return self._observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Discrete[Any]:
         """Return what an agent chooses among."""
-        return self._acts[agent]
+        return self._action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Seen], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Begin a run, and return what everybody observes."""
         if seed is not None:
             self._rng = stream(seed, "environment")
         self._begin(int(self._rng.integers(SEEDS)))
         self.agents = list(self.possible_agents)
-        return self._seen(), {name: {} for name in self.agents}
+        return self._observe(), {name: {} for name in self.agents}
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Let everybody act and play the round; with the last one the run is over."""
-        self._chosen |= {name: int(action) for name, action in actions.items()}
-        played, present = self._run.finish(), self.agents
+        for name, action in actions.items():
+            self._chosen_actions[name] = int(action)
+        present = self.agents
+        played = self._run.finish()
         rewards = {name: self._reward(name, played) for name in present}
         self._run.begin()
-        seen, over = self._seen(), self._run.over
-        self.agents = [] if over else present
-        ends, no = dict.fromkeys(present, over), dict.fromkeys(present, False)
-        return {n: seen[n] for n in present}, rewards, ends, no, {n: {} for n in present}
+        everybody_observes = self._observe()
+        observations = {name: everybody_observes[name] for name in present}
+        is_over = self._run.is_over
+        if is_over:
+            self.agents = []
+        terminations = dict.fromkeys(present, is_over)
+        truncations = dict.fromkeys(present, False)
+        infos: dict[str, dict[str, Any]] = {name: {} for name in present}
+        return observations, rewards, terminations, truncations, infos
 
     def _reward(self, name: str, played: Round) -> float:
-        _, place, agent = self._seats[name]
-        decision, losses = played.decisions[place], played.losses[place]
-        if decision is None or losses is None or (action := decision.actions[agent]) < 0:
+        seat = self._seats[name]
+        decision = played.decisions[seat.cohort_index]
+        losses = played.losses[seat.cohort_index]
+        if decision is None or losses is None:  # nobody of the cohort was there
             return 0.0
-        return -float(losses[self._run.model.game.cohorts[place].row_of[agent], action])
+        action = decision.actions[seat.index_in_cohort]
+        if action < 0:  # this agent was not
+            return 0.0
+        cohort = self._run.model.game.cohorts[seat.cohort_index]
+        return -float(losses[cohort.row_of[seat.index_in_cohort], action])
 
     def _begin(self, seed: int) -> None:
         model = self._scenario.build(seed=seed, apart=True)
-        self._chosen |= dict.fromkeys(self._seats, 0)
-        seats = self._seats.items()
-        deviate(model, {number: partial(self._action, name) for name, (number, _, _) in seats})
-        self._run = _Run(model, draws=True)
+        self._chosen_actions.update(dict.fromkeys(self._seats, 0))
+        responses = {
+            seat.number: partial(self._chosen_action, name) for name, seat in self._seats.items()
+        }
+        deviate(model, responses)
+        self._run = _PausedRun(model, pauses_after_draw=True)
 
-    def _action(self, name: str, _: object) -> int:
-        return self._chosen[name]
+    def _chosen_action(self, name: str, _: object) -> int:
+        return self._chosen_actions[name]
 
-    def _seen(self) -> dict[str, Seen]:
-        cohorts, drawn = self._run.model.game.cohorts, self._run.drawn
-        forecasts = [] if drawn is None else [drawn.forecasts[own.block] for own in cohorts]
-        heard = [self._run.seen(forecast.statistics) for forecast in forecasts]
-        return {name: heard[place] for name, (_, place, _) in self._seats.items()}
+    def _observe(self) -> dict[str, Observation]:
+        drawn = self._run.drawn
+        observations = []
+        if drawn is not None:
+            for cohort in self._run.model.game.cohorts:
+                forecast = drawn.forecasts[cohort.block]
+                observations.append(self._run.observation(forecast.statistics))
+        return {name: observations[seat.cohort_index] for name, seat in self._seats.items()}
 
 
-class _Run:
-    """A run that stops in every round for those who are asked from outside.
+def _follower_seats(cohorts: Sequence[Cohort], name: str | None) -> dict[str, _FollowerSeat]:
+    """Return the seats of agents who hear the forecast, of one cohort or all, by agent's name."""
+    seats = {}
+    for cohort_index, (first_number, cohort) in enumerate(numbered(cohorts)):
+        if not cohort.listens or name not in {None, cohort.name}:
+            continue
+        for index in range(len(cohort.row_of)):
+            number = first_number + index
+            seats[f"agent_{number}"] = _FollowerSeat(number, cohort_index, index)
+    return seats
 
-    It stops before the adversary commits, or with ``draws`` before the agents decide.
+
+class _PausedRun:
+    """A run that waits in every round for those who are asked from outside.
+
+    It waits before the adversary commits; with ``pauses_after_draw``, before the agents decide.
     """
 
     drawn: Round | None = None
 
-    def __init__(self, model: MarketModel, *, draws: bool) -> None:
-        self.model, self._draws = model, draws
+    def __init__(self, model: MarketModel, *, pauses_after_draw: bool) -> None:
+        self.model = model
+        self._pauses_after_draw = pauses_after_draw
         self.begin()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether all rounds are played."""
         return self.model.played >= self.model.rounds
 
     def begin(self) -> None:
         """Begin the next round, if there is one."""
-        if not self.over:
-            self.offered = offer(self.model.game)
-            self.drawn = commit_and_draw(self.model.game, self.offered) if self._draws else None
+        if self.is_over:
+            return
+        self.offered = offer(self.model.game)
+        self.drawn = None
+        if self._pauses_after_draw:
+            self.drawn = commit_and_draw(self.model.game, self.offered)
 
     def finish(self) -> Round:
         """Play the round to its end; UserError if the run is over."""
-        if self.over:
+        if self.is_over:
             raise UserError("the run is over; reset() begins another one")
         game = self.model.game
-        played = finish(game, decide(game, self.drawn or commit_and_draw(game, self.offered)))
+        drawn = self.drawn
+        if drawn is None:
+            drawn = commit_and_draw(game, self.offered)
+        played = finish(game, decide(game, drawn))
         self.model.passed(played)
         return played
 
-    def seen(self, *parts: Array) -> Seen:
-        """Return the share of rounds played, the last outcome, and further parts."""
+    def observation(self, *parts: Array) -> Observation:
+        """Return the share of rounds played, the last outcome, and further parts, in one row."""
         history = self.model.game.history
-        last = history.last()[0] if history.rounds else history.mean
-        played = np.array([self.model.played / self.model.rounds])
-        return np.concatenate([played, last, *parts]).astype(np.float32)
+        last_outcome = history.last()[0] if history.rounds else history.mean
+        share_played = np.array([self.model.played / self.model.rounds])
+        return np.concatenate([share_played, last_outcome, *parts]).astype(np.float32)
 
 
-def _loaded(scenario: str | Scenario, settings: dict[str, Any]) -> Scenario:
+def _load_scenario(scenario: str | Scenario, settings: dict[str, Any]) -> Scenario:
     return load(scenario, **settings) if isinstance(scenario, str) else scenario

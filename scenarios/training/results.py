@@ -25,9 +25,9 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.ownership import AGAIN, RecordedDirectory
 
 CHECKPOINT, TABLE, CURVE = "training.npz", "attackers.csv", "curve.csv"
-ROUNDING = 1e-9  # of means, and of numbers in files
+ROUNDING_ERROR = 1e-9  # of means, and of numbers in files
 COLUMNS = ["cohort", "value", "surplus", "low", "high", "cap", "certified", "gap", "most"]
-PRINTED = {"cap": "cap, tried", "certified": "cap, any"}
+PRINTED_NAMES = {"cap": "cap, tried", "certified": "cap, any"}
 NOTE = (
     "value: the most that the leader gets by commitment\n"
     "surplus: payoff of the leader per round and agent minus that value, in runs\n"
@@ -36,74 +36,81 @@ NOTE = (
     "cap, any: upper bound for every attacker, by the theorem before the run\n"
     "gap: cap, any minus surplus; most: the largest surplus that payoffs allow"
 )
-SAYS_NOTHING = "cap, any is above the largest surplus that payoffs allow, {:.3f}"
+VACUOUS_CAP = "cap, any is above the largest surplus that payoffs allow, {:.3f}"
 
 
 def file_of(cohort: str) -> str:
     """Return the name of the file with the best plan against a cohort, different for each."""
-    plain = re.sub(r"[^\w-]+", "-", cohort)
-    if plain != cohort:
-        plain += "-" + blake2b(cohort.encode(), digest_size=3).hexdigest()
-    return f"attack-{plain}.toml"
+    safe_name = re.sub(r"[^\w-]+", "-", cohort)
+    if safe_name != cohort:
+        safe_name += "-" + blake2b(cohort.encode(), digest_size=3).hexdigest()
+    return f"attack-{safe_name}.toml"
 
 
-def text(table: pd.DataFrame) -> str:
-    """Write the table out; a cap without a theorem is ``none``, one that says nothing is named."""
-    shown = table.rename(columns=PRINTED).round(3)
-    lines = shown.to_string(index=False, na_rep="none", float_format="{:.3f}".format)
-    empty = [
-        f"{row['cohort']}: {SAYS_NOTHING.format(row['most'])}."
+def format_table(table: pd.DataFrame) -> str:
+    """Return the table as text, with what its columns mean.
+
+    A cap without a theorem is printed as ``none``. A line names each cap that says nothing.
+    """
+    rounded = table.rename(columns=PRINTED_NAMES).round(3)
+    table_text = rounded.to_string(index=False, na_rep="none", float_format="{:.3f}".format)
+    vacuous_caps = [
+        f"{row['cohort']}: {VACUOUS_CAP.format(row['most'])}."
         for row in table.to_dict("records")
         if says_nothing(row)
     ]
-    return "\n".join([lines, NOTE, *empty])
+    return "\n".join([table_text, NOTE, *vacuous_caps])
 
 
 def says_nothing(row: Mapping[Any, Any]) -> bool:
     """Whether a certified cap is above what payoffs allow; False without a theorem."""
-    return bool(row["certified"] >= row["most"] - ROUNDING)
+    return bool(row["certified"] >= row["most"] - ROUNDING_ERROR)
 
 
 class TrainingDirectory(RecordedDirectory):
-    """Where a training goes; ``about`` is what is trained, and how."""
+    """The folder of a training; ``description`` says what is trained, and how."""
 
     KIND = "training"
     RECORD = "training.json"
     RECORD_KEYS: ClassVar = {"training": dict, "files": list}
     FILE_NAMES = re.compile(rf"{re.escape(CHECKPOINT)}|{TABLE}|{CURVE}|attack-[\w-]+\.toml")
 
-    def __init__(self, path: Path, about: dict[str, Any], cohorts: Iterable[str]) -> None:
+    def __init__(self, path: Path, description: dict[str, Any], cohorts: Iterable[str]) -> None:
         super().__init__(path, {CHECKPOINT, TABLE, CURVE, *map(file_of, cohorts)})
-        self._about = about
+        self._description = description
 
     def check_inside(self, record: dict[str, Any], *, resume: bool) -> None:
-        """Raise UserError if ``resume`` has nothing to go on with, or something else."""
+        """Raise UserError if a complete or another training lies where one is to be resumed."""
         if resume and record["status"] == "complete":
             raise UserError(f"--resume: the training in {self.path} is complete; nothing to resume")
         if resume:
-            self.check_same(record, "training", self._about)
+            self.check_same(record, "training", self._description)
 
     def start(self) -> None:
         """Make room for a new training: an earlier one's files give way."""
-        before = self.listed(self.record_in(self.path))
-        self._record("interrupted", before)  # first: from now on it is known whose they are
-        self.remove_files(before)
+        earlier_files = self.listed(self.record_in(self.path))
+        # The record comes first: from now on it is known whose files these are.
+        self._record("interrupted", earlier_files)
+        self.remove_files(earlier_files)
         self._record("interrupted", {CHECKPOINT})
 
-    def save(self, found: Sequence[Checkpointable]) -> None:
-        """Keep the state of the search."""
-        state = {str(place): one.state() for place, one in enumerate(found)}
+    def save(self, trainings: Sequence[Checkpointable]) -> None:
+        """Write the state of all searches."""
+        state = {str(index): training.state() for index, training in enumerate(trainings)}
         checkpoint.save(self.path / CHECKPOINT, state)
 
-    def restore(self, found: Sequence[Checkpointable]) -> bool:
-        """Let the search go on from what was kept; False if nothing was, UserError if damaged."""
+    def restore(self, trainings: Sequence[Checkpointable]) -> bool:
+        """Restore the saved state of all searches.
+
+        Returns False if no state was saved. UserError if the file is damaged.
+        """
         if not (self.path / CHECKPOINT).is_file():
             return False
         try:
             state = checkpoint.load(self.path / CHECKPOINT)
-            for place, one in enumerate(found):
-                checkpoint.check_like(state[str(place)], one.state())
-                one.restore(state[str(place)])
+            for index, training in enumerate(trainings):
+                checkpoint.check_like(state[str(index)], training.state())
+                training.restore(state[str(index)])
         except checkpoint.DAMAGED as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
             where = f"--resume: {self.path / CHECKPOINT} is damaged: {reason}"
@@ -121,11 +128,17 @@ class TrainingDirectory(RecordedDirectory):
         self._record("complete", set(results))
 
     def abandon(self) -> None:
-        """Leave nothing of a training that came to grief, unless it can go on."""
+        """Remove the record of a training that failed before any state was saved."""
         if not (self.path / CHECKPOINT).exists():
-            with suppress(OSError):  # what cannot be written cannot be removed either
+            with suppress(OSError):  # a folder that cannot be written stays as it is
                 (self.path / self.RECORD).unlink(missing_ok=True)
 
     def _record(self, status: str, files: set[str]) -> None:
-        about = {"training": self._about, "versions": {"regretless": version("regretless")}}
-        self.write_record(about | {"status": status, "files": sorted(files)})
+        self.write_record(
+            {
+                "training": self._description,
+                "versions": {"regretless": version("regretless")},
+                "status": status,
+                "files": sorted(files),
+            }
+        )

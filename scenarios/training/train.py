@@ -1,14 +1,16 @@
 """Training: a search tries plans against a cohort, run after run, and its best one is judged.
 
-Searches are in ``agents.adversaries.learned``.
+``regretless train`` calls ``train``. The searches are in ``agents.adversaries.learned``; what a run
+with a plan comes to is in ``attack``; the files are in ``results``.
 
-All plans of a generation meet one seed, another generation another. The best plan is judged in
-``JUDGED`` runs with seeds that no training run has. What was found is a lower bound on what an
-attacker can take from the cohort; a theorem on its swap regret, where one applies, gives an upper
-one (``market.exploitability.commitment``).
+All plans of one generation of the search play with the same seed, and every generation has a seed
+of its own. The best plan is then judged in ``JUDGING_RUNS`` runs, with seeds that no training run
+can have. What was found is a lower bound on what an attacker can take from the cohort. A theorem on
+the cohort's swap regret, where one applies, gives an upper bound
+(``market.exploitability.commitment``).
 
-The state of the search is kept in the output directory every few seconds, so that training resumes,
-to the same bytes.
+The state of the search is written into the output directory every few seconds, so that training
+resumes after an interruption and gives the same bytes.
 """
 
 import json
@@ -31,7 +33,7 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import Executor, mapper
 from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.studies.analysis.measures import interval
-from regretless.scenarios.training.attack import Attack, Rehearsals, attacks, written
+from regretless.scenarios.training.attack import Attack, Rehearsals, prepare_attacks, round_plan
 from regretless.scenarios.training.results import (
     COLUMNS,
     CURVE,
@@ -40,14 +42,32 @@ from regretless.scenarios.training.results import (
     file_of,
 )
 
-JUDGED = 20  # runs
-HALF = 2**31  # seeds below are trained on, those above judge
-PAUSE = 2.0  # seconds between two checkpoints
+JUDGING_RUNS = 20
+FIRST_JUDGING_SEED = 2**31  # training runs have the seeds below it
+CHECKPOINT_INTERVAL_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Order:
-    """The options of ``regretless train``; ``budget`` counts runs per cohort."""
+class TrainingOptions:
+    """The options of ``regretless train``.
+
+    Attributes
+    ----------
+    algorithm : str
+        A name in ``SEARCHES``.
+    budget : int
+        How many runs may be played against each cohort.
+    phases : int
+        Into how many equal parts of the run a plan divides it.
+    looking : bool
+        Whether a plan may depend on what the followers played last.
+    cohort : str, optional
+        The cohort to attack; all of them one after another by default.
+    jobs : int, optional
+        How many worker processes play runs.
+    imports : tuple of str
+        Modules that workers import first, for agents of the user's own.
+    """
 
     algorithm: str
     budget: int
@@ -59,47 +79,67 @@ class Order:
 
 
 class Training(Checkpointable):
-    """What was tried against one cohort so far: seeds (n,) and what plans were paid (n, G)."""
+    """The search for the best plan against one cohort, and everything that it tried.
+
+    ``seeds`` has shape (n,) for n generations, ``paid`` shape (n, G): what the leader was paid per
+    round by each of the G plans of a generation.
+    """
 
     REMEMBERED = ("search", "seeds", "paid")
 
     def __init__(self, attack: Attack, search: Search) -> None:
-        self.attack, self.search = attack, search
-        self.seeds, self.paid = np.zeros(0, dtype=np.int64), np.zeros((0, search.generation))
+        self.attack = attack
+        self.search = search
+        self.seeds = np.zeros(0, dtype=np.int64)
+        self.paid = np.zeros((0, search.generation))
 
-    def step(self, rehearsals: Rehearsals, seed: int) -> None:
-        """Try a generation, at a seed of its own that comes of the root seed, and learn."""
-        own = stream(seed, "train", self.attack.cohort, str(len(self.seeds))).integers(HALF)
-        paid = rehearsals.paid(self.search.propose(), int(own))
+    def step(self, rehearsals: Rehearsals, root_seed: int) -> None:
+        """Play one generation of plans with a new seed, and let the search learn from it."""
+        generation = str(len(self.seeds))
+        seed = stream(root_seed, "train", self.attack.cohort, generation).integers(
+            FIRST_JUDGING_SEED
+        )
+        paid = rehearsals.paid(self.search.propose(), int(seed))
         self.search.feedback(paid)
-        self.seeds, self.paid = np.append(self.seeds, own), np.vstack([self.paid, paid])
+        self.seeds = np.append(self.seeds, seed)
+        self.paid = np.vstack([self.paid, paid])
 
     @property
     def plan(self) -> Array:
-        """The best plan (P, S, m), as its file has it."""
-        return written(self.search.best())
+        """The best plan so far, (P, S, m), with the rounded weights of its file."""
+        return round_plan(self.search.best())
 
-    def judged(self, workers: Executor, seed: int) -> dict[str, Any]:
-        """Return a row of the table: means over runs of the best plan at other seeds."""
-        seeds = HALF + stream(seed, "judge", self.attack.cohort).integers(HALF, size=JUDGED)
+    def judge(self, workers: Executor, root_seed: int) -> dict[str, Any]:
+        """Play the best plan with new seeds; return its row of the table ``attackers.csv``."""
+        offsets = stream(root_seed, "judge", self.attack.cohort).integers(
+            FIRST_JUDGING_SEED, size=JUDGING_RUNS
+        )
+        seeds = FIRST_JUDGING_SEED + offsets
         rehearsals = Rehearsals(self.attack, workers)
         scores = pd.DataFrame(rehearsals.scores(self.plan, seeds.tolist()))
-        found = scores.mean().to_dict() | {"cohort": self.attack.cohort}
-        found["surplus"], found["low"], found["high"] = interval(scores["surplus"].to_numpy())
-        found["gap"] = found["certified"] - found["surplus"]
-        return {name: found[name] for name in COLUMNS}
+        row: dict[Any, Any] = scores.mean().to_dict()
+        row["cohort"] = self.attack.cohort
+        row["surplus"], row["low"], row["high"] = interval(scores["surplus"].to_numpy())
+        row["gap"] = row["certified"] - row["surplus"]
+        return {name: row[name] for name in COLUMNS}
 
     def curve(self) -> pd.DataFrame:
         """Return a row per run: generation, run, seed, and what the leader was paid per round."""
-        (count, size), runs = self.paid.shape, np.arange(self.paid.size)
-        found: dict[str, Any] = {"generation": np.repeat(np.arange(count), size), "run": runs}
-        found |= {"seed": np.repeat(self.seeds, size), "paid": self.paid.ravel()}
-        return pd.DataFrame({"cohort": self.attack.cohort} | found)
+        generations, plans_per_generation = self.paid.shape
+        return pd.DataFrame(
+            {
+                "cohort": self.attack.cohort,
+                "generation": np.repeat(np.arange(generations), plans_per_generation),
+                "run": np.arange(self.paid.size),
+                "seed": np.repeat(self.seeds, plans_per_generation),
+                "paid": self.paid.ravel(),
+            }
+        )
 
 
 def train(
     scenario: Scenario,
-    order: Order,
+    options: TrainingOptions,
     out: Path,
     *,
     resume: bool = False,
@@ -109,68 +149,132 @@ def train(
 ) -> pd.DataFrame:
     """Train attackers of a scenario's cohorts, and write what they learned.
 
-    ``progress`` is called with the number of runs played, ``warn`` with each of the scenario's
-    warnings. Returns frame: a row per cohort (``results.COLUMNS``). UserError if nobody can be
-    trained, or the folder cannot be used; KeyboardInterrupt after the state has been written.
+    Parameters
+    ----------
+    scenario : Scenario
+        Its adversary has a payoff.
+    options : TrainingOptions
+        The algorithm, how long it may search, and against whom.
+    out : Path
+        The folder that the files of ``results`` are written into.
+    resume, overwrite : bool
+        What to do with an earlier training in that folder: go on with it, or replace it.
+    progress : callable
+        It is called with the number of runs played so far.
+    warn : callable
+        It is called with each of the scenario's warnings.
+
+    Returns
+    -------
+    DataFrame
+        A row per cohort, with the columns ``results.COLUMNS``.
+
+    Raises
+    ------
+    UserError
+        If nobody can be trained, or the folder cannot be used.
+    KeyboardInterrupt
+        After the state of the search has been written.
     """
-    found, seed, given = prepared(scenario, order), scenario.spec.seed, asdict(order)
-    about = {"config": json.loads(found[0].attack.config), **given, "jobs": None}
-    directory = TrainingDirectory(out, about, [one.attack.cohort for one in found])
-    claimed = directory.claimed(resume=resume, overwrite=overwrite)
-    with claimed as goes_on, mapper(order.jobs, warn) as workers:
-        for line in found[0].attack.warnings:
-            warn(line)
-        if not (goes_on and directory.restore(found)):
+    root_seed = scenario.spec.seed
+    trainings = prepare_trainings(scenario, options)
+    configuration = json.loads(trainings[0].attack.config)
+    # The number of workers changes nothing, so that a resumed training may have another one.
+    description = {"config": configuration, **asdict(options), "jobs": None}
+    cohort_names = [training.attack.cohort for training in trainings]
+    directory = TrainingDirectory(out, description, cohort_names)
+    with (
+        directory.claimed(resume=resume, overwrite=overwrite) as is_resumed,
+        mapper(options.jobs, warn) as workers,
+    ):
+        for warning in trainings[0].attack.warnings:
+            warn(warning)
+        is_restored = is_resumed and directory.restore(trainings)
+        if not is_restored:
             directory.start()
-        saved = time.monotonic()
         try:
-            with interrupts_between_rounds() as stopped:
-                for place, one in enumerate(found):
-                    rehearsals = Rehearsals(one.attack, workers)
-                    while one.paid.size + one.search.generation <= order.budget:
-                        one.step(rehearsals, seed)
-                        progress(place * order.budget + one.paid.size)
-                        if stopped.is_set() or time.monotonic() - saved > PAUSE:
-                            directory.save(found)
-                            saved = time.monotonic()
-                        if stopped.is_set():
-                            raise KeyboardInterrupt  # noqa: TRY301 - as Ctrl-C itself
-            directory.save(found)
-            table = pd.DataFrame([one.judged(workers, seed) for one in found])
-            results = {
-                file_of(one.attack.cohort): tomli_w.dumps(one.attack.file(one.plan))
-                for one in found
-            }
-            curves = pd.concat([one.curve() for one in found], ignore_index=True)
-            for name, rows in ((CURVE, curves), (TABLE, table)):
-                results[name] = rows.to_csv(index=False, lineterminator="\n")
-            directory.finish(results)
+            _search(trainings, directory, options.budget, workers, root_seed, progress)
+            table = pd.DataFrame([training.judge(workers, root_seed) for training in trainings])
+            directory.finish(_result_files(trainings, table))
         except BaseException:
             directory.abandon()
             raise
     return table
 
 
-def prepared(scenario: Scenario, order: Order) -> list[Training]:
-    """Return what is to be trained; UserError if the order or the scenario does not fit."""
-    if order.algorithm not in SEARCHES:
-        cure = closest(order.algorithm, SEARCHES)
-        raise UserError(f"--algorithm '{order.algorithm}' is unknown; {cure}")
-    search: Any = SEARCHES[order.algorithm]
-    if order.budget < search.generation:
-        least = f"{order.algorithm} tries {search.generation} plans at a time"
-        raise UserError(f"--budget {order.budget}: {least}; give at least {search.generation} runs")
-    if order.phases > scenario.spec.rounds:
-        raise UserError(f"--phases {order.phases}: there are {scenario.spec.rounds} rounds")
-    found = []
-    asked: dict[str, Any] = {"phases": order.phases, "looking": order.looking}
-    for one in attacks(scenario, **asked, cohort=order.cohort, imports=order.imports):
-        model = one.model(scenario.spec.seed)
-        leader: Any = model.game.adversary
-        values = leader.payoff.values(model.game.cohorts[one.place(model)].loss, leader.support)
-        paid = float(values.min()), float(values.max())
-        if model.game.market is not None:
-            paid = leader.payoff.range()
-        rng = stream(scenario.spec.seed, "search", one.cohort)
-        found.append(Training(one, search(one.shape, rng, payoff_range=paid)))
-    return found
+def _search(
+    trainings: list[Training],
+    directory: TrainingDirectory,
+    budget: int,
+    workers: Executor,
+    root_seed: int,
+    progress: Callable[[int], Any],
+) -> None:
+    """Play generation after generation, cohort after cohort, and keep the state on disk."""
+    last_saved = time.monotonic()
+    with interrupts_between_rounds() as interrupted:
+        for index, training in enumerate(trainings):
+            rehearsals = Rehearsals(training.attack, workers)
+            while training.paid.size + training.search.generation <= budget:
+                training.step(rehearsals, root_seed)
+                progress(index * budget + training.paid.size)
+                is_due = time.monotonic() - last_saved > CHECKPOINT_INTERVAL_SECONDS
+                if interrupted.is_set() or is_due:
+                    directory.save(trainings)
+                    last_saved = time.monotonic()
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+    directory.save(trainings)
+
+
+def _result_files(trainings: list[Training], table: pd.DataFrame) -> dict[str, str]:
+    """Return the text of every file of results, by its name."""
+    contents = {}
+    for training in trainings:
+        scenario_with_plan = training.attack.file(training.plan)
+        contents[file_of(training.attack.cohort)] = tomli_w.dumps(scenario_with_plan)
+    curves = pd.concat([training.curve() for training in trainings], ignore_index=True)
+    contents[CURVE] = curves.to_csv(index=False, lineterminator="\n")
+    contents[TABLE] = table.to_csv(index=False, lineterminator="\n")
+    return contents
+
+
+def prepare_trainings(scenario: Scenario, options: TrainingOptions) -> list[Training]:
+    """Return a training per cohort to attack; UserError if options and scenario do not fit."""
+    if options.algorithm not in SEARCHES:
+        hint = closest(options.algorithm, SEARCHES)
+        raise UserError(f"--algorithm '{options.algorithm}' is unknown; {hint}")
+    search_class: Any = SEARCHES[options.algorithm]
+    generation = search_class.generation
+    if options.budget < generation:
+        reason = f"{options.algorithm} tries {generation} plans at a time"
+        raise UserError(f"--budget {options.budget}: {reason}; give at least {generation} runs")
+    if options.phases > scenario.spec.rounds:
+        raise UserError(f"--phases {options.phases}: there are {scenario.spec.rounds} rounds")
+    attacks = prepare_attacks(
+        scenario,
+        phases=options.phases,
+        looking=options.looking,
+        cohort=options.cohort,
+        imports=options.imports,
+    )
+    trainings = []
+    for attack in attacks:
+        rng = stream(scenario.spec.seed, "search", attack.cohort)
+        payoff_range = _payoff_range(attack, scenario.spec.seed)
+        trainings.append(
+            Training(attack, search_class(attack.shape, rng, payoff_range=payoff_range))
+        )
+    return trainings
+
+
+def _payoff_range(attack: Attack, seed: int) -> tuple[float, float]:
+    """Return the least and the greatest payoff that the leader can have in a round."""
+    model = attack.model(seed)
+    leader: Any = model.game.adversary
+    if model.game.market is not None:
+        least, greatest = leader.payoff.range()
+        return least, greatest
+    cohort = model.game.cohorts[attack.cohort_index(model)]
+    payoffs = leader.payoff.values(cohort.loss, leader.support)
+    return float(payoffs.min()), float(payoffs.max())

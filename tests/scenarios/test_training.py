@@ -25,9 +25,9 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor import mapper
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.training import train as training
-from regretless.scenarios.training.attack import Rehearsals, attacks, written
+from regretless.scenarios.training.attack import Rehearsals, prepare_attacks, round_plan
 from regretless.scenarios.training.results import file_of
-from regretless.scenarios.training.train import Order, train
+from regretless.scenarios.training.train import TrainingOptions, train
 
 ROUNDS = 40
 LEARNERS = built_in_names(register.learner)
@@ -56,14 +56,14 @@ def random_plan(seed: int, shape: tuple[int, int, int]) -> Any:
     """Return a plan of an attack as files write it."""
     phases_and_sights = shape[:2]
     concentration = np.full(shape[2], 0.3)
-    return written(np.random.default_rng(seed).dirichlet(concentration, phases_and_sights))
+    return round_plan(np.random.default_rng(seed).dirichlet(concentration, phases_and_sights))
 
 
 def play_plan(attack: Any, plan: Any, seed: int) -> tuple[float, Any]:
     """Play a plan's file, with logs; return what was paid and the cohort's mean row."""
     model = play_to_end(read_scenario(attack.file(plan)), seed=seed)
     has_several = len(model.game.cohorts) > 1
-    column = f"leader_payoff_{attack.place(model)}" if has_several else "leader_payoff"
+    column = f"leader_payoff_{attack.cohort_index(model)}" if has_several else "leader_payoff"
     members = model.agents_frame().query(f"cohort == '{attack.cohort}'")
     return model.rounds_frame()[column].mean(), members.select_dtypes("number").mean()
 
@@ -80,7 +80,7 @@ def learners_and_looks() -> list[tuple[str, bool]]:
 def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, looking: bool) -> None:  # noqa: FBT001
     seed = 7
     scenario = deng_scenario(name, "hedge")
-    attack = attacks(scenario, phases=3, looking=looking, cohort="them 0")[0]
+    attack = prepare_attacks(scenario, phases=3, looking=looking, cohort="them 0")[0]
     with mapper(1) as workers:
         rehearsals = Rehearsals(attack, workers)
         assert rehearsals.together
@@ -101,7 +101,7 @@ def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, looking: bool
 def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     seed = 5
     scenario = deng_scenario("best-response", "hedge")
-    attack = attacks(scenario, phases=2, looking=True, cohort="them 0")[0]
+    attack = prepare_attacks(scenario, phases=2, looking=True, cohort="them 0")[0]
     assert len(read_scenario(json.loads(attack.rehearsed)).spec.cohort) == 1
     plan = random_plan(3, attack.shape)
     with mapper(1) as workers:
@@ -121,7 +121,7 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
 def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path) -> None:
     """Up then down takes 3/4 of Hedge in the limit; 90 % of that are found within 800 runs."""
     scenario = deng_scenario("hedge", rounds=2000, seed=11)
-    row = train(scenario, Order(algorithm, 800, jobs=1), tmp_path / "out").iloc[0]
+    row = train(scenario, TrainingOptions(algorithm, 800, jobs=1), tmp_path / "out").iloc[0]
     assert row["surplus"] >= 0.9 * 0.75
     assert row["low"] <= row["surplus"] <= row["high"]
     assert row["surplus"] <= row["cap"]
@@ -132,7 +132,9 @@ def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path)
 def finished_training(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, Path]:
     """Return the table of a training against two cohorts, and its folder."""
     folder = tmp_path_factory.mktemp("training") / "out"
-    return train(deng_scenario("hedge", "tree-swap"), Order("cma", 64, jobs=1), folder), folder
+    return train(
+        deng_scenario("hedge", "tree-swap"), TrainingOptions("cma", 64, jobs=1), folder
+    ), folder
 
 
 def test_a_training_tries_its_budget_for_each_cohort_and_leaves_no_state(
@@ -142,7 +144,7 @@ def test_a_training_tries_its_budget_for_each_cohort_and_leaves_no_state(
     assert list(table["cohort"]) == ["them 0", "them 1"]
     curve = pd.read_csv(folder / "curve.csv")
     assert curve.groupby("cohort").size().to_dict() == {"them 0": 64, "them 1": 64}
-    assert curve["seed"].max() < training.HALF  # others are left to judge with
+    assert curve["seed"].max() < training.FIRST_JUDGING_SEED  # others are left to judge with
     assert not (folder / "training.npz").exists()
 
 
@@ -150,10 +152,12 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(
     finished_training: tuple[pd.DataFrame, Path],
 ) -> None:
     table, folder = finished_training
-    judged = stream(1, "judge", "them 1").integers(training.HALF, size=training.JUDGED)
+    judged = stream(1, "judge", "them 1").integers(
+        training.FIRST_JUDGING_SEED, size=training.JUDGING_RUNS
+    )
     attacker = load(str(folder / file_of("them 1")))
     surpluses = []
-    for seed in (training.HALF + judged)[:3].tolist():
+    for seed in (training.FIRST_JUDGING_SEED + judged)[:3].tolist():
         agents = play_to_end(attacker, seed=seed).agents_frame()
         surpluses.append(agents.query("cohort == 'them 1'")["leader_surplus"].mean())
     assert min(surpluses) <= table["high"][1]
@@ -177,14 +181,16 @@ def test_workers_change_nothing(working_folder: Path) -> None:
     Path("wary.py").write_text(WARY, encoding="utf-8")
     import_modules(["wary"])
     scenario = deng_scenario("test-wary", rounds=10)
-    order = Order("cma", 16, phases=2, imports=("wary",))
-    table = train(scenario, replace(order, jobs=1), working_folder / "one")
-    table_of_two = train(scenario, replace(order, jobs=2), working_folder / "two")
+    options = TrainingOptions("cma", 16, phases=2, imports=("wary",))
+    table = train(scenario, replace(options, jobs=1), working_folder / "one")
+    table_of_two = train(scenario, replace(options, jobs=2), working_folder / "two")
     assert table_of_two.equals(table)
     assert Path("two/curve.csv").read_bytes() == Path("one/curve.csv").read_bytes()
 
 
-def train_until_interrupted(scenario: Scenario, order: Order, out: Path, at: int) -> None:
+def train_until_interrupted(
+    scenario: Scenario, options: TrainingOptions, out: Path, at: int
+) -> None:
     """Train, and interrupt after so many rehearsals."""
 
     def interrupt(count: int) -> None:
@@ -192,7 +198,7 @@ def train_until_interrupted(scenario: Scenario, order: Order, out: Path, at: int
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(scenario, order, out, progress=interrupt)
+        train(scenario, options, out, progress=interrupt)
 
 
 @pytest.mark.parametrize("algorithm", ["cma", "exp3"])
@@ -201,13 +207,13 @@ def test_interrupted_training_resumes_to_the_same_bytes(
 ) -> None:
     budget = 96
     scenario = deng_scenario("hedge", "exp3")
-    order = Order(algorithm, budget, phases=2, jobs=1)
-    undisturbed = train(scenario, order, tmp_path / "whole")
-    monkeypatch.setattr(training, "PAUSE", 0.0)
-    train_until_interrupted(scenario, order, tmp_path / "cut", at=128)  # in the second cohort
+    options = TrainingOptions(algorithm, budget, phases=2, jobs=1)
+    undisturbed = train(scenario, options, tmp_path / "whole")
+    monkeypatch.setattr(training, "CHECKPOINT_INTERVAL_SECONDS", 0.0)
+    train_until_interrupted(scenario, options, tmp_path / "cut", at=128)  # in the second cohort
     assert not (tmp_path / "cut" / "attackers.csv").exists()
     counts: list[int] = []
-    resumed = train(scenario, order, tmp_path / "cut", resume=True, progress=counts.append)
+    resumed = train(scenario, options, tmp_path / "cut", resume=True, progress=counts.append)
     assert min(counts) > budget  # the first cohort is not trained again
     assert resumed.equals(undisturbed)
     for name in ("curve.csv", "attackers.csv", file_of("them 0"), file_of("them 1")):
@@ -276,27 +282,27 @@ def test_a_training_replaces_no_file_of_somebody_else(name: str, refusal_of: Ref
         assert file_bytes() == {f"out/{name}": b"mine"}
 
 
-ORDER = Order("cma", 64, jobs=1)
+OPTIONS = TrainingOptions("cma", 64, jobs=1)
 
 
 def test_a_training_that_is_interrupted_before_it_pauses_keeps_nothing(tmp_path: Path) -> None:
-    train_until_interrupted(deng_scenario("hedge", rounds=10), ORDER, tmp_path / "out", at=48)
+    train_until_interrupted(deng_scenario("hedge", rounds=10), OPTIONS, tmp_path / "out", at=48)
     assert not list((tmp_path / "out").glob("*"))
 
 
 @pytest.fixture
 def interrupted_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Scenario, Path]:
     """Return a scenario, and the folder of an interrupted training of it."""
-    monkeypatch.setattr(training, "PAUSE", 0.0)
+    monkeypatch.setattr(training, "CHECKPOINT_INTERVAL_SECONDS", 0.0)
     scenario = deng_scenario("hedge", rounds=10)
-    train_until_interrupted(scenario, ORDER, tmp_path / "out", at=48)
+    train_until_interrupted(scenario, OPTIONS, tmp_path / "out", at=48)
     return scenario, tmp_path / "out"
 
 
 def test_another_training_is_not_resumed(interrupted_training: tuple[Scenario, Path]) -> None:
     scenario, folder = interrupted_training
     with pytest.raises(UserError, match=r"holds another training; give another --out or start"):
-        train(scenario, Order("exp3", 64, jobs=1), folder, resume=True)
+        train(scenario, TrainingOptions("exp3", 64, jobs=1), folder, resume=True)
 
 
 def cut_payoffs(state_file: Path) -> None:
@@ -318,8 +324,8 @@ def test_a_training_with_a_damaged_state_says_so_and_starts_again(
     scenario, folder = interrupted_training
     damage(folder / "training.npz")
     with pytest.raises(UserError, match=r"start again with --over"):
-        train(scenario, ORDER, folder, resume=True)
-    train(scenario, ORDER, folder, overwrite=True)
+        train(scenario, OPTIONS, folder, resume=True)
+    train(scenario, OPTIONS, folder, overwrite=True)
 
 
 def test_a_leader_with_a_payoff_of_one_s_own_is_refused() -> None:
@@ -330,7 +336,7 @@ def test_a_leader_with_a_payoff_of_one_s_own_is_refused() -> None:
     coalition = {"kind": "coalition", "outcomes": 3, "members": members}
     scenario = load("crowding", market=None, adversary=coalition)
     with pytest.raises(UserError, match="drop JointPayoff"):
-        attacks(scenario, phases=2, looking=False, cohort=None)
+        prepare_attacks(scenario, phases=2, looking=False, cohort=None)
 
 
 @pytest.mark.parametrize("keys", [{}, {"pure": True}, {"cohort": "followers"}])
