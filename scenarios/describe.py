@@ -30,7 +30,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios import table_files
-from regretless.scenarios.config.files import CONTROL, DATA
+from regretless.scenarios.config.files import CONTROL_CHARACTER, DATA
 from regretless.scenarios.table_files import TRUTHS, spelled
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
@@ -116,7 +116,7 @@ def described(file: Path) -> Description:
     form = replace(form, gaps=True)
     names, columns = [str(name) for name in frame], list[Column]()
     for place, name in enumerate(names, 1):
-        if not name.strip() or CONTROL.search(name):
+        if not name.strip() or CONTROL_CHARACTER.search(name):
             columns.append(Column(f"(column {place})", "unknown", note=NAMELESS))
         elif names.count(name) > 1:
             columns.append(Column(f"{name} (column {place})", "unknown", note=TWICE))

@@ -9,11 +9,12 @@ from regretless.market.core.errors import UserError
 
 
 def import_for_good(module: str) -> None:
-    """Import one of our modules, with all that it needs, out of the garbage collector's sight.
+    """Import one of our modules, and all that it needs, with the garbage collector switched off.
 
-    They stay to the end, yet it would walk through all of them while they load, during the first
-    round and at the end: a fifth of a short run's time. To be called before anything else is
-    loaded, since it also keeps what is there by then; where the module is there, nothing is done.
+    Imported modules stay to the end of the process. The collector would walk through all of them
+    while they load, during the first round and at the end, which takes a fifth of a short run's
+    time. Call this before anything else is loaded, since what is loaded by then is exempt from
+    collection too. If the module has been imported already, nothing is done.
     """
     if module in sys.modules:
         return
@@ -28,9 +29,9 @@ def import_for_good(module: str) -> None:
 def import_modules(names: list[str]) -> None:
     """Import a user's modules from the current directory or the path, so that they register.
 
-    The current directory comes first only while they are imported. Afterwards it is the last on the
-    path: what they import later is found, and no file there takes the place of a library that this
-    project imports later, or that a worker imports, which inherits the path.
+    The current directory is the first on the path only while they are imported. Afterwards it is
+    the last: what they import later is found, and no file there takes the place of a library that
+    this project imports later, or that a worker imports, which inherits the path.
     """
     if not names:
         return
@@ -60,10 +61,16 @@ def _import_each(names: list[str], project: str) -> None:
         except (UserError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            told = f"--import {name} failed: {type(error).__name__}: {error}; mend the module"
-            if isinstance(error, ModuleNotFoundError):
-                own = error.name in {module, module.partition(".")[0]}
-                needed = f"{module} needs it: install it or mend the import"
-                cure = "run from the folder of the file" if own else needed
-                told = f"--import {name}: {error}; {cure}"
-            raise UserError(told) from error
+            raise UserError(_failure_line(name, module, error)) from error
+
+
+def _failure_line(name: str, module: str, error: BaseException) -> str:
+    """Return the error line for a module that could not be imported."""
+    if not isinstance(error, ModuleNotFoundError):
+        return f"--import {name} failed: {type(error).__name__}: {error}; mend the module"
+    is_the_module_itself = error.name in {module, module.partition(".")[0]}
+    if is_the_module_itself:
+        hint = "run from the folder of the file"
+    else:
+        hint = f"{module} needs it: install it or mend the import"
+    return f"--import {name}: {error}; {hint}"

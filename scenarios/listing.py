@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Mapping
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.config.files import HERE, catalogue, read
+from regretless.scenarios.config.files import PACKAGE, catalogue, read
 
-SHORT = HERE / "listing.toml"  # a line for each bundled scenario and study
+SHORT = PACKAGE / "listing.toml"  # a line for each bundled scenario and study
 GROUPED = ("scenarios", "studies")
-STUDIES = HERE / "studies" / "catalogue"
+STUDIES = PACKAGE / "studies" / "catalogue"
 LEAST_ROOM = 20  # columns for a meaning beside its name
 REGISTRIES = {  # by kind, the registry in ``market.register``, which loads NumPy
     "utilities": "utility",

@@ -25,33 +25,41 @@ def schema(file: str) -> Json:
     """Return the schema of "scenario" or "study" files; UserError if there is no such kind."""
     if file not in FILES:
         raise UserError(f"unknown schema '{file}'; {closest(file, FILES)}")
-    whole: Json = _plain(FILES[file].model_json_schema())
-    tables = whole.get("$defs", {}) | {FILES[file].__name__: whole}
-    for place, also in _also().items():
-        table, key = place.split(".")
-        if table in tables:
-            keys = tables[table]["properties"]
-            meaning = {"description": keys[key].pop("description")}
-            keys[key] = meaning | {"anyOf": [*also, keys[key]]}
-    if file == "scenario":  # names by which a branch of a union is chosen, where it has several
-        rules = [name for name in register.response.names() if name not in COHORTS]
-        learners, agents = register.learner.names(), register.agent.names()
-        answers = sorted(name for registry in register.ANSWERS for name in registry.names())
-        for branch, key, own, known in (
-            ("RuleSpec", "response", rules, answers),
-            ("LearnerSpec", "response", learners, answers),
-            ("AgentSpec", "response", agents, answers),
-            ("BaselineSpec", "kind", register.forecaster.names(), list(KINDS)),
-        ):  # a name that is not known may be of any of these branches
-            others = [name for name in known if name not in own]
-            name = tables[branch]["properties"][key]
-            name |= {"anyOf": [{"enum": own}, {"type": "string", "not": {"enum": others}}]}
-            del name["type"], name["minLength"]
-    return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | whole
+    file_schema: Json = _simplify(FILES[file].model_json_schema())
+    table_schemas = file_schema.get("$defs", {}) | {FILES[file].__name__: file_schema}
+    for table_and_key, forms in _further_forms().items():
+        table, key = table_and_key.split(".")
+        if table in table_schemas:
+            properties = table_schemas[table]["properties"]
+            meaning = {"description": properties[key].pop("description")}
+            properties[key] = meaning | {"anyOf": [*forms, properties[key]]}
+    if file == "scenario":
+        _tell_branches_apart(table_schemas)
+    return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | file_schema
 
 
-def _also() -> dict[str, list[Json]]:
-    """List what a key may be beside its type: names to propose, and shorter forms of a table.
+def _tell_branches_apart(table_schemas: dict[str, Json]) -> None:
+    """Let each branch of a union accept its own names, and names that no branch knows.
+
+    The schemas are changed in place. A name of the user's own may be of any of these branches.
+    """
+    rules = [name for name in register.response.names() if name not in COHORTS]
+    responses = sorted(name for registry in register.ANSWERS for name in registry.names())
+    for branch, key, branch_names, known_names in (
+        ("RuleSpec", "response", rules, responses),
+        ("LearnerSpec", "response", register.learner.names(), responses),
+        ("AgentSpec", "response", register.agent.names(), responses),
+        ("BaselineSpec", "kind", register.forecaster.names(), list(KINDS)),
+    ):
+        other_names = [name for name in known_names if name not in branch_names]
+        any_other_text = {"type": "string", "not": {"enum": other_names}}
+        key_schema = table_schemas[branch]["properties"][key]
+        key_schema["anyOf"] = [{"enum": branch_names}, any_other_text]
+        del key_schema["type"], key_schema["minLength"]
+
+
+def _further_forms() -> dict[str, list[Json]]:
+    """Return what a key may be beside its type: names to propose, and shorter forms of a table.
 
     A name of the user's own is possible everywhere, so that names are proposed and not demanded.
     """
@@ -59,15 +67,18 @@ def _also() -> dict[str, list[Json]]:
     bases = {"enum": ["auto", *register.basis.names()]}
     baselines = register.forecaster.names()
     models = {"type": "array", "items": {"anyOf": [{"enum": ["panel", *baselines]}, {}]}}
-    named = {"type": "array", "items": text}
+    list_of_names = {"type": "array", "items": text}
     cohort = {
-        "actions": [named],
+        "actions": [list_of_names],
         "basis": [bases, text],
         "utility": [{"enum": register.utility.names()}],
     }
-    cohorts = [kind.__name__ for kind in COHORTS.values()]
-    return {f"{kind}.{key}": forms for kind in cohorts for key, forms in cohort.items()} | {
-        "AdversarySpec.outcomes": [named],
+    cohort_forms = {}
+    for branch in COHORTS.values():
+        for key, forms in cohort.items():
+            cohort_forms[f"{branch.__name__}.{key}"] = forms
+    return cohort_forms | {
+        "AdversarySpec.outcomes": [list_of_names],
         "AdversarySpec.kind": [{"enum": register.adversary.names()}],
         "ReferenceSpec.kind": [{"enum": ["none", *baselines]}],
         "MarketSpec.kind": [{"enum": register.market.names()}],
@@ -81,21 +92,25 @@ def _also() -> dict[str, list[Json]]:
     }
 
 
-def _plain(node: Any) -> Any:
-    """Drop titles, which repeat the keys, and null, which TOML does not have; unwrap meanings."""
+def _simplify(node: Any) -> Any:
+    """Return a part of a schema without titles, which repeat the keys, and null, which TOML lacks.
+
+    Descriptions become one line each.
+    """
     if isinstance(node, list):
-        return [_plain(entry) for entry in node if entry != {"type": "null"}]
+        return [_simplify(entry) for entry in node if entry != {"type": "null"}]
     if not isinstance(node, dict):
         return node
-    found = {key: _plain(entry) for key, entry in node.items() if entry is not None}
-    if isinstance(found.get("title"), str):
-        del found["title"]
-    if isinstance(found.get("description"), str):
-        found["description"] = " ".join(found["description"].split())
-        for key in found.get("properties", {}).values():  # by which the table is told apart
-            key.setdefault("description", found["description"])
-    if "oneOf" in found:  # a response that is not known may be of several kinds
-        found["anyOf"] = found.pop("oneOf")
-    if len(found.get("anyOf", ())) == 1:
-        found |= found.pop("anyOf")[0]
-    return found
+    simple = {key: _simplify(entry) for key, entry in node.items() if entry is not None}
+    if isinstance(simple.get("title"), str):
+        del simple["title"]
+    if isinstance(simple.get("description"), str):
+        simple["description"] = " ".join(simple["description"].split())
+        # A key without a meaning of its own, such as ``kind``, tells tables apart.
+        for key_schema in simple.get("properties", {}).values():
+            key_schema.setdefault("description", simple["description"])
+    if "oneOf" in simple:  # a response that is not known may be of several kinds
+        simple["anyOf"] = simple.pop("oneOf")
+    if len(simple.get("anyOf", ())) == 1:
+        simple |= simple.pop("anyOf")[0]
+    return simple

@@ -10,7 +10,7 @@ from regretless.market.exploitability import tracker
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.tables import (
-    MOST,
+    MAX_COUNT,
     ByName,
     Count,
     Counted,
@@ -117,7 +117,7 @@ class CohortSpec(Strict, Counted, Variant):
     """Parameters that its agents report in place of their own: the forecaster protects those."""
     acts_on: Literal["truth", "report"] = "truth"
     """Which of them its agents respond with; they are charged by the truth."""
-    count: Annotated[int, Field(ge=0, le=MOST)] = 1
+    count: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1
     """How many agents there are; a cohort of none is left out."""
     types: Count | None = None
     """How many different losses they share; without it each has its own."""
@@ -141,7 +141,7 @@ class CohortSpec(Strict, Counted, Variant):
     """In which functions of the outcome the forecast is made for it."""
     cover: AnyCoverSpec | None = None
     """Serving the agents through few representatives."""
-    actions: Annotated[int, Field(ge=2, le=MOST)]
+    actions: Annotated[int, Field(ge=2, le=MAX_COUNT)]
     """How many actions each agent has, or a list of their names."""
     action_names: list[Label] | None = None
     """What the actions are called; actions = ["wheat", "maize"] sets both."""
@@ -191,10 +191,10 @@ class CohortSpec(Strict, Counted, Variant):
         return response
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "CohortSpec":
+    def _check_keys_together(self) -> "CohortSpec":
         if self.exits is not None and self.exits <= self.enters:
-            there = f"exits = {self.exits} is not after enters = {self.enters}"
-            raise ValueError(f"{there}; let them leave later")
+            fault = f"exits = {self.exits} is not after enters = {self.enters}"
+            raise ValueError(f"{fault}; let them leave later")
         if self.types is not None and 0 < self.count < self.types:
             raise ValueError("there are more types than agents; lower types")
         if not self.constants and not self.policies:
@@ -214,11 +214,11 @@ class CohortSpec(Strict, Counted, Variant):
             raise ValueError(f'cover.play = "representative": {reasons.COVERED}; use "own"')
         acts_on_another = bool(self.reports) and self.acts_on == "truth"
         if cover.play == "representative" and acts_on_another:
-            why = "a representative stands for what is reported, and agents act on the truth"
-            raise ValueError(f'cover.play = "representative": {why}; set acts_on = "report"')
+            reason = "a representative stands for what is reported, and agents act on the truth"
+            raise ValueError(f'cover.play = "representative": {reason}; set acts_on = "report"')
         if cover.play is None:
-            by_proxy = self.reads_basis and not acts_on_another
-            cover.play = "representative" if by_proxy else "own"
+            can_play_representative = self.reads_basis and not acts_on_another
+            cover.play = "representative" if can_play_representative else "own"
 
 
 class BestResponseSpec(CohortSpec, kind="best-response"):
@@ -272,15 +272,19 @@ class AgentSpec(CohortSpec, kind="agent"):
     response: Name
 
 
-def _answers(cohort: Any) -> str:
-    given = vars(cohort) if isinstance(cohort, CohortSpec) else cohort
-    if not isinstance(given, dict):
-        return "best-response"  # whose model says what is wrong with it
-    response = str(given.get("response", "best-response"))
+def _choose_branch(cohort: Any) -> str:
+    """Return the tag of the model that reads a [[cohort]] table."""
+    values = vars(cohort) if isinstance(cohort, CohortSpec) else cohort
+    if not isinstance(values, dict):
+        return "best-response"  # its model says what is wrong with the value
+    response = str(values.get("response", "best-response"))
     if response in ("best-response", "quantal", "ensemble", "private"):
         return response
-    kinds = {"learner": register.learner, "agent": register.agent}
-    return next((kind for kind, own in kinds.items() if response in own), "rule")
+    if response in register.learner:
+        return "learner"
+    if response in register.agent:
+        return "agent"
+    return "rule"
 
 
 AnyCohortSpec = Annotated[
@@ -291,5 +295,5 @@ AnyCohortSpec = Annotated[
     | Annotated[RuleSpec, Tag("rule")]
     | Annotated[LearnerSpec, Tag("learner")]
     | Annotated[AgentSpec, Tag("agent")],
-    Discriminator(_answers),
+    Discriminator(_choose_branch),
 ]

@@ -2,8 +2,8 @@
 
 A file is data (TOML): reading it imports and evaluates nothing. Numbers are finite and fit into 64
 bits; text has no control characters, which names would carry into folders, tables and terminals;
-tables are nested as people nest them. What has another name since version 0.2.0 is told the new
-one, as ``docs/renamed.md`` tells readers.
+tables are nested as people nest them. A key that was renamed since version 0.2.0 is refused with
+its new name; ``docs/renamed.md`` lists them for readers.
 """
 
 import re
@@ -17,59 +17,64 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
 
-HERE = Path(__file__).resolve().parent.parent
-TABLES = {".csv", ".parquet"}
-CATALOGUE, DATA = HERE / "catalogue", HERE / "data"
+PACKAGE = Path(__file__).resolve().parent.parent
+CATALOGUE = PACKAGE / "catalogue"
+DATA = PACKAGE / "data"
+TABLE_SUFFIXES = {".csv", ".parquet"}
 
 
 def catalogue() -> dict[str, Path]:
-    """Named scenarios and their files."""
+    """Return the files of the bundled scenarios by name."""
     return {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
 
 
 def find(name: str) -> Path:
-    """Path of a named scenario or of a user's file; UserError if there is none."""
-    known = catalogue()
-    if name in known:
-        return known[name]
+    """Return the path of a bundled scenario or of a user's file; UserError if there is none."""
+    bundled = catalogue()
+    if name in bundled:
+        return bundled[name]
     path = expanded(name)
     try:
-        there, file = path.exists(), path.is_file()
-        unended = path.with_name(f"{path.name}.toml").is_file() if path.name else False
-    except OSError as error:  # too long for a name, or in a folder that is closed to us
-        raise UserError(f"scenario {shown(name)}: {error.strerror}; check the path") from error
-    if path.suffix != ".toml" and not there:
-        other = f"give a path to a .toml file, or {closest(name, known)}"
-        cure = f"for the file write {name}.toml" if unended else other
-        raise UserError(f"unknown scenario '{name}'; {cure}")
-    if not file:
-        what = "is no file" if there else "does not exist"
-        raise UserError(f"scenario file '{name}' {what}; check the path")
-    if path.suffix in TABLES:
-        cure = f"regretless describe {name} --out {path.with_suffix('.toml').name}"
-        raise UserError(f"{name} is a table; {cure} writes a scenario for it")
+        exists = path.exists()
+        is_file = path.is_file()
+        has_toml_twin = bool(path.name) and path.with_name(f"{path.name}.toml").is_file()
+    except OSError as error:  # too long for a name, or in a folder that may not be read
+        reason = f"{error.strerror}; check the path"
+        raise UserError(f"scenario {format_value(name)}: {reason}") from error
+    if path.suffix != ".toml" and not exists:
+        hint = f"give a path to a .toml file, or {closest(name, bundled)}"
+        if has_toml_twin:
+            hint = f"for the file write {name}.toml"
+        raise UserError(f"unknown scenario '{name}'; {hint}")
+    if not is_file:
+        fault = "is no file" if exists else "does not exist"
+        raise UserError(f"scenario file '{name}' {fault}; check the path")
+    if path.suffix in TABLE_SUFFIXES:
+        command = f"regretless describe {name} --out {path.with_suffix('.toml').name}"
+        raise UserError(f"{name} is a table; {command} writes a scenario for it")
     return path
 
 
 def read(path: Path) -> dict[str, Any]:
     """Parse a scenario file; UserError if it is not TOML."""
     try:
-        return _parsed(path.read_text(encoding="utf-8-sig"), str(path))  # Windows' mark is left out
+        text = path.read_text(encoding="utf-8-sig")  # without the mark that Windows puts first
+        return _parse_toml(text, where=str(path))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
 
 
-def _parsed(text: str, where: str) -> dict[str, Any]:
-    """Parse TOML; UserError where Python gives up on what is valid."""
+def _parse_toml(text: str, *, where: str) -> dict[str, Any]:
+    """Parse TOML; UserError, which names ``where``, if it is valid but more than Python reads."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError as error:
         raise UserError(f"{where}: nested too deep; write it flatter") from error
-    except ValueError as error:  # of thousands of digits
+    except ValueError as error:  # a number of thousands of digits
         raise UserError(f"{where}: a number beyond 64 bits; give a smaller one") from error
 
 
@@ -85,7 +90,7 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
         try:
             value: Any = text.strip()
             with suppress(tomllib.TOMLDecodeError):
-                value = _parsed(f"value = {value}", f"{value[:40]}...")["value"]
+                value = _parse_toml(f"value = {value}", where=f"{value[:40]}...")["value"]
             assign(raw, key.strip(), value)
         except UserError as error:
             raise UserError(f"--set {error}") from error
@@ -95,81 +100,106 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
 def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     """Put a value under a dotted key of a parsed scenario, which is changed in place.
 
-    Its description, which is made of the file as it stands, is taken out, and so are the keys of a
-    forecaster that mean nothing for a new kind. UserError if the key has no place in the file.
+    The scenario's description speaks of the file as it stands, so that it is removed. Where the
+    forecaster becomes another kind, the keys that mean nothing to that kind are removed too.
+    UserError if the file has no table for the key.
     """
-    *path, last = key.split(".")
+    *table_keys, last_key = key.split(".")
     raw.pop("description", None)
     table: Any = raw
-    for step in path:
+    for table_key in table_keys:
         if isinstance(table, list):
             table = {str(entry.get("name")): entry for entry in table if isinstance(entry, dict)}
-            if step not in table:
-                raise UserError(f"{key}: there is no '{step}'; {closest(step, table)}")
-        table = table.setdefault(step, {})
+            if table_key not in table:
+                raise UserError(f"{key}: there is no '{table_key}'; {closest(table_key, table)}")
+        table = table.setdefault(table_key, {})
         if not isinstance(table, dict | list):
-            raise UserError(f"{key}: '{step}' is a value, not a table; shorten the key")
+            raise UserError(f"{key}: '{table_key}' is a value, not a table; shorten the key")
     if isinstance(table, list):
         raise UserError(f"{key}: name the entry and the key, e.g. cohort.growers.count")
-    table[last] = value
-    if key == "forecaster.kind" and value not in reasons.OURS:  # which keeps the keys that it knows
-        for unknown in reasons.BASELINE:
-            table.pop(unknown, None)
+    table[last_key] = value
+    becomes_a_model = key == "forecaster.kind" and value not in reasons.OURS
+    if becomes_a_model:
+        for meaningless_key in reasons.BASELINE:
+            table.pop(meaningless_key, None)
 
 
-LARGEST = 2**63 - 1
-SMALLEST = 1e-100  # but for 0, and its inverse the largest: squares and sums are finite
-DEEPEST = 50  # tables and lists within one another
-PROSE = {"description", "source"}  # keys whose text may have several lines
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-SHOWN = 80  # characters of a value in an error line
+LARGEST_INTEGER = 2**63 - 1
+# The smallest size of a number but for 0; its inverse is the largest. Squares and sums are finite.
+SMALLEST_SIZE = 1e-100
+LARGEST_SIZE = 1 / SMALLEST_SIZE
+MAX_DEPTH = 50  # tables and lists within one another
+PROSE_KEYS = {"description", "source"}  # their text may have several lines
+CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+MAX_VALUE_CHARACTERS = 80  # of a value in an error line
 
 
-def check_values(value: Any, place: str = "", depth: int = 0) -> None:
-    """Raise UserError at the first value that no key can have, or name that is another one now.
+def check_values(value: Any, key: str = "", depth: int = 0) -> None:
+    """Raise UserError at the first value that no key can have, or the first name of old.
 
-    ``place``: its key, dotted, cohorts by name; ``depth``: how many tables and lists it lies in.
+    Parameters
+    ----------
+    value : object
+        A parsed file, or a part of it.
+    key : str
+        The dotted key of that part, with cohorts by name.
+    depth : int
+        How many tables and lists the part lies in.
     """
-    if depth > DEEPEST:
-        raise UserError(f"{place[:SHOWN]}: nested more than {DEEPEST} deep; write it flatter")
+    if depth > MAX_DEPTH:
+        beginning = key[:MAX_VALUE_CHARACTERS]
+        raise UserError(f"{beginning}: nested more than {MAX_DEPTH} deep; write it flatter")
     if isinstance(value, dict):
-        for key, entry in value.items():
-            own = f"{place}.{key}" if place else str(key)
-            _check_key(own, key, entry)
-            check_values(entry, own, depth + 1)
+        for inner_key, entry in value.items():
+            dotted_key = f"{key}.{inner_key}" if key else str(inner_key)
+            _check_key(dotted_key, inner_key, entry)
+            check_values(entry, dotted_key, depth + 1)
     elif isinstance(value, list):
         for entry in value:
             name = entry.get("name", "") if isinstance(entry, dict) else ""
-            check_values(entry, f"{place}.{name}" if name else place, depth + 1)
-    elif isinstance(value, str):
-        if CONTROL.search(re.sub(r"[\t\r\n]", "", value) if place in PROSE else value):
-            raise UserError(f"{place} = {shown(value)}: a control character; drop it")
-    elif isinstance(value, float) and value and not SMALLEST <= abs(value) <= 1 / SMALLEST:
-        wanted = f"give a finite number, 0 or between {SMALLEST:g} and {1 / SMALLEST:g} in size"
-        raise UserError(f"{place} = {value}: {wanted}")
-    elif isinstance(value, int) and abs(value) > LARGEST:
-        raise UserError(f"{place} = {shown(value)}: beyond 64 bits; give a smaller number")
+            check_values(entry, f"{key}.{name}" if name else key, depth + 1)
+    else:
+        _check_plain_value(value, key)
 
 
-def _check_key(place: str, key: object, entry: object) -> None:
-    """Raise UserError for a key, or a name as its value, that is called otherwise now."""
-    if CONTROL.search(str(key)):
-        raise UserError(f"key {shown(key)}: a control character; drop it")
-    dotted = re.sub(r"^cohort\.[^.]+\.", "cohort.", place)
-    if dotted in KEYS:
-        raise UserError(f"{place} is called '{KEYS[dotted]}' now; rename the key")
-    if isinstance(entry, str) and (new := VALUES.get(dotted, {}).get(entry)):
-        raise UserError(f"{place} = '{entry}' is called '{new}' now; rename it")
+def _check_plain_value(value: object, key: str) -> None:
+    """Raise UserError for a text with a control character, or a number beyond 64 bits."""
+    if isinstance(value, str):
+        text = re.sub(r"[\t\r\n]", "", value) if key in PROSE_KEYS else value
+        if CONTROL_CHARACTER.search(text):
+            raise UserError(f"{key} = {format_value(value)}: a control character; drop it")
+    elif isinstance(value, float):
+        if value and not SMALLEST_SIZE <= abs(value) <= LARGEST_SIZE:
+            sizes = f"between {SMALLEST_SIZE:g} and {LARGEST_SIZE:g} in size"
+            raise UserError(f"{key} = {value}: give a finite number, 0 or {sizes}")
+    elif isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise UserError(f"{key} = {format_value(value)}: beyond 64 bits; give a smaller number")
 
 
-def shown(value: Any) -> str:
-    """Write a value for an error line, shortened in its middle."""
-    text = str(value).lower() if isinstance(value, bool) else repr(value)  # as a file has it
-    half = SHOWN // 2
-    return text if len(text) <= SHOWN else f"{text[:half]}...{text[-half:]}"
+def _check_key(dotted_key: str, key: object, value: object) -> None:
+    """Raise UserError for a key, or a name as its value, that has another name now."""
+    if CONTROL_CHARACTER.search(str(key)):
+        raise UserError(f"key {format_value(key)}: a control character; drop it")
+    key_of_any_cohort = re.sub(r"^cohort\.[^.]+\.", "cohort.", dotted_key)
+    if key_of_any_cohort in RENAMED_KEYS:
+        new_key = RENAMED_KEYS[key_of_any_cohort]
+        raise UserError(f"{dotted_key} is called '{new_key}' now; rename the key")
+    renamed_values = RENAMED_VALUES.get(key_of_any_cohort, {})
+    if isinstance(value, str) and value in renamed_values:
+        new_value = renamed_values[value]
+        raise UserError(f"{dotted_key} = '{value}' is called '{new_value}' now; rename it")
 
 
-KEYS = {  # the dotted old key, and the last part of the new one
+def format_value(value: Any) -> str:
+    """Return a value as an error line shows it: as a file has it, shortened in its middle."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return text
+    half = MAX_VALUE_CHARACTERS // 2
+    return f"{text[:half]}...{text[-half:]}"
+
+
+RENAMED_KEYS = {  # the dotted old key, and the last part of the new one
     "adversary.laws": "distributions",
     "claim": "description",
     "cohort.counted": "multiplicity",
@@ -181,7 +211,7 @@ KEYS = {  # the dotted old key, and the last part of the new one
     "forecaster.dead_zone": "band",
     "forecaster.trust": "give_up",
 }
-VALUES = {  # of a dotted key: old values and new ones
+RENAMED_VALUES = {  # of a dotted key: old values and new ones
     "adversary.kind": {
         "breaker": "anti-forecast",
         "cem": "cma",

@@ -71,62 +71,83 @@ class ForecasterSpec(Variant):
 
     @field_validator("models", mode="before")
     @classmethod
-    def _named(cls, models: Any) -> Any:
-        models = [models] if isinstance(models, str) else models
+    def _name_models(cls, models: Any) -> Any:
+        """Turn a name, or a list of names and tables, into tables by name."""
+        if isinstance(models, str):
+            models = [models]
         if not isinstance(models, list):
             return models
-        tables: list[tuple[str, Any]] = []
+        named_tables: dict[str, Any] = {}
         for entry in models:
             if entry == "panel":
-                tables += [(name, dict(table)) for name, table in PANEL.items()]
+                entry_tables = {name: dict(table) for name, table in PANEL.items()}
             elif isinstance(entry, str):
-                tables.append((entry, {"kind": entry}))
+                entry_tables = {entry: {"kind": entry}}
             elif isinstance(entry, dict) and "kind" in entry:
                 table = dict(entry)
-                tables.append((str(table.pop("name", table["kind"])), table))
+                name = str(table.pop("name", table["kind"]))
+                entry_tables = {name: table}
             else:
-                cure = "write a name, or { kind = ..., rate = ... }"
-                raise ValueError(f"{entry!r} is no model; {cure}")
-        for place, (name, _) in enumerate(tables):
-            if name in dict(tables[:place]):
-                raise ValueError(f"two models are called '{name}'; give one another name = ...")
-        return dict(tables)
+                hint = "write a name, or { kind = ..., rate = ... }"
+                raise ValueError(f"{entry!r} is no model; {hint}")
+            for name, table in entry_tables.items():
+                if name in named_tables:
+                    raise ValueError(f"two models are called '{name}'; give one another name = ...")
+                named_tables[name] = table
+        return named_tables
 
     @model_validator(mode="after")
-    def _goes_together(self) -> "ForecasterSpec":
+    def _complete(self) -> "ForecasterSpec":
         self._choose_reference()
         return self
 
     def _choose_reference(self) -> None:
-        """Let the reference be one of the models, or their aggregate."""
-        kind, parameters = self.reference.kind, self.reference.parameters
-        if self.models and AGGREGATE in self.models:
+        """Let the reference be one of the models, or their aggregate.
+
+        A reference that is no model yet becomes one, so that nobody regrets not following it.
+        """
+        if not self.models:
+            return
+        if AGGREGATE in self.models:
             raise ValueError(f"models: '{AGGREGATE}' is the name of their mean; give another name")
-        if self.models and kind == "none":
+        kind = self.reference.kind
+        parameters = self.reference.parameters
+        is_listed = kind in self.models and not parameters
+        if kind == "none":
             self.reference = ReferenceSpec(kind=AGGREGATE)
-        elif self.models and kind != AGGREGATE and (kind not in self.models or parameters):
+        elif kind != AGGREGATE and not is_listed:
             name = "reference" if kind in self.models else kind
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.reference = ReferenceSpec(kind=name)
 
     def settle(self, forecasts: Iterable[str] | None) -> None:
-        """Fill in what depends on the rest of the file.
+        """Fill in the models and events that depend on the rest of the file.
 
-        The models, where it names none: the panel and the ``forecasts`` in the data. ValueError
-        where a key speaks of a reference that there is not.
+        Parameters
+        ----------
+        forecasts : iterable of str, optional
+            Forecasts in the data file; None if the scenario has no data. With data the panel and
+            these are the models, where the file names none.
+
+        Raises
+        ------
+        ValueError
+            If a key speaks of a reference and there is none.
         """
-        plain = self.kind == "decision-swap"
-        if self.models is None and plain and forecasts is not None:
+        is_decision_swap = self.kind == "decision-swap"
+        if self.models is None and is_decision_swap and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}
             self._choose_reference()
         if self.events is None:
-            self.events = "losses" if plain and self.models else "coordinates"
+            self.events = "losses" if is_decision_swap and self.models else "coordinates"
+        if self.reference.kind != "none":
+            return
         for key in ("band", "give_up"):
-            given = vars(self)[key]
-            if given is not None and self.reference.kind == "none":
-                cure = 'needs a reference; add reference = "running-mean"'
-                raise ValueError(f"forecaster.{key} = {given}: {cure}")
+            value = vars(self)[key]
+            if value is not None:
+                hint = 'needs a reference; add reference = "running-mean"'
+                raise ValueError(f"forecaster.{key} = {value}: {hint}")
 
 
 class DecisionSwapSpec(ForecasterSpec, Strict):
@@ -156,9 +177,10 @@ class BaselineSpec(ForecasterSpec, Open):
     parameters = Open.parameters
 
 
-def _kind(table: Any) -> str:
-    given = table if isinstance(table, dict) else getattr(table, "__dict__", {})
-    kind = given.get("kind", "decision-swap")
+def _choose_branch(table: Any) -> str:
+    """Return the tag of the model that reads a [forecaster] table."""
+    values = table if isinstance(table, dict) else getattr(table, "__dict__", {})
+    kind = values.get("kind", "decision-swap")
     return kind if kind in reasons.OURS else "baseline"
 
 
@@ -166,5 +188,5 @@ AnyForecasterSpec = Annotated[
     Annotated[DecisionSwapSpec, Tag("decision-swap")]
     | Annotated[CalibrationSpec, Tag("calibration")]
     | Annotated[BaselineSpec, Tag("baseline")],
-    Discriminator(_kind),
+    Discriminator(_choose_branch),
 ]

@@ -14,7 +14,7 @@ from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import AnyCohortSpec
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.forecaster import AnyForecasterSpec, DecisionSwapSpec
-from regretless.scenarios.config.tables import LONGEST, Count, Label, Name, Open, Strict
+from regretless.scenarios.config.tables import MAX_NAME_CHARACTERS, Count, Label, Name, Open, Strict
 from regretless.scenarios.config.world import (
     AdversarySpec,
     AnyMarketSpec,
@@ -37,7 +37,7 @@ class WindowsSpec(Strict):
     """Length of each, with starts; without it one lasts until the next starts."""
 
     @model_validator(mode="after")
-    def _keys_fit(self) -> "WindowsSpec":
+    def _check_keys_together(self) -> "WindowsSpec":
         if (self.every is None) == (self.starts is None):
             raise ValueError("give exactly one of every and starts")
         if self.length is not None and self.starts is None:
@@ -53,8 +53,8 @@ class WindowsSpec(Strict):
         """Return first and last round of every window; the last one ends with the run."""
         starts = list(range(0, rounds, self.every)) if self.every else list(self.starts or ())
         if starts[-1] >= rounds:
-            there = f"{starts[-1]} is not among {rounds} rounds, 0 to {rounds - 1}"
-            raise ValueError(f"windows.starts: {there}; start earlier or play more rounds")
+            fault = f"{starts[-1]} is not among {rounds} rounds, 0 to {rounds - 1}"
+            raise ValueError(f"windows.starts: {fault}; start earlier or play more rounds")
         ends = [*starts[1:], rounds]
         if self.length:
             ends = [min(start + self.length, rounds) for start in starts]
@@ -71,7 +71,7 @@ class PolicySpec(Open):
 class ScenarioSpec(Strict):
     """A whole scenario."""
 
-    name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$", max_length=LONGEST)]
+    name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$", max_length=MAX_NAME_CHARACTERS)]
     """What the run and its folder are called."""
     description: str = ""
     """What the scenario shows, in a sentence."""
@@ -108,7 +108,7 @@ class ScenarioSpec(Strict):
 
     @field_validator("cohort", mode="before")
     @classmethod
-    def _listed(cls, cohorts: Any) -> Any:
+    def _require_list(cls, cohorts: Any) -> Any:
         if not isinstance(cohorts, dict):
             return cohorts
         raise ValueError("one table; write [[cohort]], with two brackets, above each cohort")
@@ -126,7 +126,7 @@ class ScenarioSpec(Strict):
         return self.data or self.adversary
 
     @model_validator(mode="after")
-    def _consistent(self) -> "ScenarioSpec":
+    def _check_tables_together(self) -> "ScenarioSpec":
         if self.data is None and self.adversary is None:
             raise ValueError("nothing chooses the outcomes; add a table [data] or [adversary]")
         if self.data is not None and self.adversary is not None:

@@ -23,23 +23,23 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-LONGEST = 100  # characters of a name that the file gives
+MAX_NAME_CHARACTERS = 100  # of a name that the file gives
 Name = Annotated[str, Field(min_length=1)]
-Label = Annotated[str, Field(min_length=1, max_length=LONGEST)]
-MOST = 10**12  # of anything that is counted: below what the sizes of arrays overflow at
-Count = Annotated[int, Field(ge=1, le=MOST)]
+Label = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+MAX_COUNT = 10**12  # of anything that is counted; sizes of arrays do not overflow below it
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 Rate = Annotated[float, Field(gt=0, le=1)]
 
 
-def _differ(ends: list[float]) -> list[float]:
-    if ends[0] == ends[1]:
+def _require_different_ends(interval: list[float]) -> list[float]:
+    if interval[0] == interval[1]:
         raise ValueError("the ends are equal; give two different numbers")
-    return ends
+    return interval
 
 
-Range = Annotated[list[float], Field(min_length=2, max_length=2), AfterValidator(_differ)]
-
-
+Range = Annotated[
+    list[float], Field(min_length=2, max_length=2), AfterValidator(_require_different_ends)
+]
 ByName = BeforeValidator(  # for a table that may be given by its kind alone
     lambda table: {"kind": table} if isinstance(table, str) else table
 )
@@ -70,7 +70,7 @@ def meaning_of(table: type[BaseModel], key: str) -> str | None:
     described = table.model_fields[key].description
     if described is not None:
         return described
-    owner = next(own for own in table.__mro__ if key in vars(own).get("__annotations__", {}))
+    owner = next(base for base in table.__mro__ if key in vars(base).get("__annotations__", {}))
     return _written_meanings(owner).get(key)
 
 
@@ -83,15 +83,15 @@ class Table(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Say of every key what it means."""
-        found = handler(core)
-        properties = handler.resolve_ref_schema(found).get("properties", {})
+        """Return the schema with the meaning of every key as its description."""
+        schema = handler(core)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
         for key, field in cls.model_fields.items():
             meaning = meaning_of(cls, key)
             name = field.alias or key
             if meaning is not None and name in properties:
                 properties[name].setdefault("description", meaning)
-        return found
+        return schema
 
 
 class Strict(Table, extra="forbid"):
@@ -105,8 +105,10 @@ class Counted(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _names_counted(cls, raw: Any) -> Any:
-        names = raw.get(key := cls.COUNTS) if isinstance(raw, dict) else None
+    def _count_names(cls, raw: Any) -> Any:
+        """Replace a list of names by their number, and put the names under a key of their own."""
+        key = cls.COUNTS
+        names = raw.get(key) if isinstance(raw, dict) else None
         if not isinstance(names, list):
             return raw
         if not all(isinstance(name, str) for name in names):
@@ -114,12 +116,16 @@ class Counted(Table):
         return raw | {key: len(names), f"{key[:-1]}_names": names}
 
     @model_validator(mode="after")
-    def _named_once(self) -> Self:
-        key, named = self.COUNTS, f"{self.COUNTS[:-1]}_names"
-        number, names = vars(self)[key], vars(self)[named]
-        if names is not None and number is None:
-            raise ValueError(f"{named} = {names}: {key} is missing; write {key} = {names}")
-        if names is not None and (len(names) != number or len(set(names)) < len(names)):
+    def _check_names(self) -> Self:
+        key = self.COUNTS
+        names_key = f"{key[:-1]}_names"
+        number = vars(self)[key]
+        names = vars(self)[names_key]
+        if names is None:
+            return self
+        if number is None:
+            raise ValueError(f"{names_key} = {names}: {key} is missing; write {key} = {names}")
+        if len(names) != number or len(set(names)) < len(names):
             raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
         return self
 
@@ -145,25 +151,26 @@ class Variant(Table):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _means_something(cls, value: Any, info: ValidationInfo) -> Any:
+    def _refuse_barred_key(cls, value: Any, info: ValidationInfo) -> Any:
         key = info.field_name or ""
-        usual = cls.model_fields[key].get_default(call_default_factory=True)
-        if key in cls.BARRED and value != usual:  # which a resolved file may repeat
+        default = cls.model_fields[key].get_default(call_default_factory=True)
+        # A resolved file may repeat the default.
+        if key in cls.BARRED and value != default:
             raise ValueError(cls.BARRED[key])
         return value
 
     @model_serializer(mode="wrap")
-    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_barred_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: value for key, value in handler(self).items() if key not in self.BARRED}
 
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Leave out the keys without a meaning, and forbid them where others are parameters."""
-        found = super().__get_pydantic_json_schema__(core, handler)
-        table = handler.resolve_ref_schema(found)
+        """Return a schema without the barred keys, which forbids them among parameters too."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        table = handler.resolve_ref_schema(schema)
         table["properties"] = {key: table["properties"][key] for key in cls.known()}
         if table.get("additionalProperties"):
             table["propertyNames"] = {"not": {"enum": list(cls.BARRED)}}
-        return found
+        return schema

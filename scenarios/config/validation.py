@@ -1,10 +1,12 @@
-"""From what a scenario file says to a specification that holds, or one line that says why not.
+"""Checks a parsed scenario file: a specification comes out, or one line that says what is wrong.
 
-Every complaint is one line with the key, the value and the cure. A cohort is counted, with a row
-for every type and how many agents it has, that says ``multiplicity = true``, and one of more than
-``MANY`` agents with types, unless it says ``false``. It cannot be where agents of equal losses
-differ in anything else: when they come, what they own, remember or are told. Then its agents are
-listed, as long as there is memory for them.
+Every such line names the key, the value and the cure.
+
+The agents of a cohort are either **listed**, a row for each, or **counted**, a row for each type
+with the number of its agents. A cohort with ``multiplicity = true`` is counted, and so is one of
+more than ``MULTIPLICITY_THRESHOLD`` agents with types, unless it says ``false``. Agents cannot be
+counted where those of equal losses differ in anything else: when they enter, what they own,
+remember or are told. They are listed then, as long as there is memory for them.
 """
 
 import os
@@ -20,12 +22,12 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import COHORTS, CohortSpec
-from regretless.scenarios.config.files import DATA, check_values, shown
+from regretless.scenarios.config.files import DATA, check_values, format_value
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Variant
 from regretless.scenarios.config.world import EdgeListSpec, gives_own_losses
 
-SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
+TYPE_FAULTS = {  # by pydantic's name of the fault: what a value is not, and the cure
     "dict_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
     "model_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
     "model_attributes_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
@@ -41,9 +43,10 @@ SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
 
 
 def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
-    """Check a parsed scenario file.
+    """Return the specification that a parsed scenario file describes.
 
-    ``origin``: the folder of the file, from which a data file's path counts.
+    ``origin`` is the folder of the file, from which paths of data files count. UserError at the
+    first fault.
     """
     check_values(raw)
     if "scenario" in raw:
@@ -51,30 +54,47 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
-        first, *others = faults = error.errors()
-        if first["type"] == "missing" and others:  # perhaps it is there, misspelt
-            beside = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
-            first = next((fault for fault in beside if fault["type"] == "extra_forbidden"), first)
-        raise UserError(fault_line(first, *_place(first["loc"], raw), "scenario")) from error
+        fault = _most_telling(error.errors())
+        key, known_keys = _locate(fault["loc"], raw)
+        raise UserError(fault_line(fault, key, known_keys, "scenario")) from error
     if spec.data is not None:
-        spec.data.file = _found("data", spec.data.file, origin, DATA)
+        spec.data.file = _find_file("data", spec.data.file, origin, DATA)
     if spec.game is not None:
-        spec.game.file = _found("game", spec.game.file, origin, DATA / "games")
+        spec.game.file = _find_file("game", spec.game.file, origin, DATA / "games")
     if isinstance(spec.network, EdgeListSpec):
-        spec.network.file = _found("network", spec.network.file, origin)
+        spec.network.file = _find_file("network", spec.network.file, origin)
     return spec
 
 
-def _found(key: str, file: str, *folders: Path) -> str:
-    """Path of a file in the first folder that holds it."""
-    what = "does not exist"
-    file = str(expanded(file, f"{key}.file"))
+def _most_telling(faults: Sequence[Any]) -> Any:
+    """Return the fault to report: the first, but rather a misspelt key than a missing one."""
+    first = faults[0]
+    if first["type"] != "missing":
+        return first
+    for fault in faults:
+        is_in_the_same_table = fault["loc"][:-1] == first["loc"][:-1]
+        if is_in_the_same_table and fault["type"] == "extra_forbidden":
+            return fault
+    return first
+
+
+def _find_file(key: str, name: str, *folders: Path) -> str:
+    """Return the path of a file in the first of several folders that holds it.
+
+    A file of the first folder, the scenario's own, is given by its absolute path. UserError if no
+    folder has it.
+    """
+    origin = folders[0]
+    name = str(expanded(name, f"{key}.file"))
+    fault = "does not exist"
     with suppress(OSError):  # too long for a name
         for folder in folders:
-            if (folder / file).is_file():
-                return str((folder / file).resolve() if folder is folders[0] else folder / file)
-        what = "is a folder" if (folders[0] / file).is_dir() else what
-    raise UserError(f"{key}.file {shown(file)} {what}; give a path from the scenario file")
+            path = folder / name
+            if path.is_file():
+                return str(path.resolve()) if folder is origin else str(path)
+        if (origin / name).is_dir():
+            fault = "is a folder"
+    raise UserError(f"{key}.file {format_value(name)} {fault}; give a path from the scenario file")
 
 
 def resolved(spec: ScenarioSpec) -> dict[str, Any]:
@@ -82,98 +102,121 @@ def resolved(spec: ScenarioSpec) -> dict[str, Any]:
     return spec.model_dump(exclude_none=True)
 
 
-def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
-    """Write one of pydantic's faults as a line: the key, the reason and the cure.
+def fault_line(fault: Any, key: str, known_keys: list[str], file: str) -> str:
+    """Return one of pydantic's faults as a line: the key, the reason and the cure.
 
-    ``known`` are the keys of the table that it is in, ``file`` is "scenario" or "study".
+    ``known_keys`` are those of the table that the fault is in, ``file`` is "scenario" or "study".
     """
-    if fault["type"].startswith("union_tag"):  # of a table whose kind is unknown or not given
-        kind = fault["ctx"]["discriminator"].strip("'")
+    fault_type = fault["type"]
+    if fault_type.startswith("union_tag"):  # the kind of a table is unknown or not given
+        discriminator = fault["ctx"]["discriminator"].strip("'")
         if not isinstance(fault["input"], dict):
-            fault = fault | {"type": "model_type"}
-        elif kind not in fault["input"]:
-            key = f"{key}.{kind}"
-            fault = fault | {"type": "missing"}
+            fault_type = "model_type"
+        elif discriminator not in fault["input"]:
+            key = f"{key}.{discriminator}"
+            fault_type = "missing"
         else:
-            known = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
-            given = fault["input"][kind]
-            return f"{key}.{kind} = {shown(given)}: unknown; {closest(str(given), known)}"
-    if fault["type"] == "extra_forbidden":
-        return f"unknown key '{key}'; {closest(str(fault['loc'][-1]), known)}"
-    if fault["type"] == "missing":
+            known_kinds = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
+            kind = fault["input"][discriminator]
+            hint = closest(str(kind), known_kinds)
+            return f"{key}.{discriminator} = {format_value(kind)}: unknown; {hint}"
+    if fault_type == "extra_forbidden":
+        return f"unknown key '{key}'; {closest(str(fault['loc'][-1]), known_keys)}"
+    if fault_type == "missing":
         return f"key '{key}' is missing; add it to the {file} file"
     reason = fault["msg"].removeprefix("Value error, ")
     reason = reason[0].lower() + reason[1:]
-    if fault["type"] == "value_error":
+    if fault_type == "value_error":
         return f"{key}: {reason}" if key else reason
-    given = f"{key} = {shown(fault.get('input'))}"
-    if fault["type"] not in SHAPES and reason.startswith("input should be "):
-        return f"{given}: must be {reason.removeprefix('input should be ')}"
-    reason, cure = SHAPES.get(fault["type"], (reason, "change the value"))
-    return f"{given}: {reason}; {cure.format(**fault.get('ctx', {}))}"
+    assignment = f"{key} = {format_value(fault.get('input'))}"
+    if fault_type in TYPE_FAULTS:
+        reason, hint = TYPE_FAULTS[fault_type]
+        return f"{assignment}: {reason}; {hint.format(**fault.get('ctx', {}))}"
+    if reason.startswith("input should be "):
+        return f"{assignment}: must be {reason.removeprefix('input should be ')}"
+    return f"{assignment}: {reason}; change the value"
 
 
-def _tables(spec: type[BaseModel]) -> dict[str, type[BaseModel]]:
-    """List the models of all tables by their keys, or by the words that tell branches apart."""
-    found: dict[str, type[BaseModel]] = {}
+def _models_by_key(spec: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """Return the model of every table below a specification.
+
+    A table is found by its key, and a branch of a union by the words that choose it too.
+    """
+    models: dict[str, type[BaseModel]] = {}
     for key, field in spec.model_fields.items():
-        for own in _models(field.annotation):
-            told = own.model_fields.get("graph", own.model_fields.get("kind"))
-            words = get_args(told.annotation) if told is not None else ()
-            found = _tables(own) | {key: own} | found | dict.fromkeys(words, own)
-    return found
-
-
-def _models(hint: Any) -> list[type[BaseModel]]:
-    if isinstance(hint, type) and issubclass(hint, BaseModel):
-        return [hint]
-    models: list[type[BaseModel]] = []
-    for inside in get_args(hint):
-        models += _models(inside)
+        for model in _models_in(field.annotation):
+            discriminator = model.model_fields.get("graph", model.model_fields.get("kind"))
+            choosing_words = () if discriminator is None else get_args(discriminator.annotation)
+            inner_models = _models_by_key(model)
+            # What was found first stays, but for the words that choose this very model.
+            models = inner_models | {key: model} | models
+            models.update(dict.fromkeys(choosing_words, model))
     return models
 
 
-def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
-    """Spell a location with cohorts by name, and list the keys of the table of its last key."""
-    tables = _tables(ScenarioSpec) | COHORTS
-    spelled: list[str] = []
-    own: type[BaseModel] = ScenarioSpec
-    for place, step in enumerate(location):
-        raw = dict(enumerate(raw)) if isinstance(raw, list) else raw
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the pydantic models that a type annotation mentions, in order."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    models: list[type[BaseModel]] = []
+    for argument in get_args(annotation):
+        models += _models_in(argument)
+    return models
+
+
+def _locate(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
+    """Return the dotted key of a fault's location, and the keys that its table may have.
+
+    In the dotted key cohorts and other entries of lists stand by their names, not by their index.
+    """
+    models_by_key = _models_by_key(ScenarioSpec) | COHORTS
+    spelled_steps: list[str] = []
+    model: type[BaseModel] = ScenarioSpec
+    last_index = len(location) - 1
+    for index, step in enumerate(location):
+        if isinstance(raw, list):
+            raw = dict(enumerate(raw))
         if not isinstance(raw, dict):
-            break  # what follows names a branch of a union
-        if step in raw or step in own.model_fields:  # else it does, too
+            break  # the steps that follow name a branch of a union
+        is_key = step in raw or step in model.model_fields  # else it names a branch of a union, too
+        if is_key:
             raw = raw.get(step)
-            named = raw.get("name") if isinstance(raw, dict) and isinstance(step, int) else None
-            spelled.append(str(named or step))
-        own = tables.get(str(step), own) if place < len(location) - 1 else own
-    known = own.known() if issubclass(own, Variant) else list(own.model_fields)
-    return ".".join(spelled), known
+            is_list_entry = isinstance(raw, dict) and isinstance(step, int)
+            name = raw.get("name") if is_list_entry else None
+            spelled_steps.append(str(name or step))
+        if index < last_index:
+            model = models_by_key.get(str(step), model)
+    known_keys = model.known() if issubclass(model, Variant) else list(model.model_fields)
+    return ".".join(spelled_steps), known_keys
 
 
 def check_cohorts(cohorts: Sequence[CohortSpec], *, rounds: int) -> None:
-    """Raise UserError at the first cohort whose keys do not go together, or with the others'.
+    """Raise UserError at the first cohort whose keys contradict each other or another cohort.
 
     ``cohorts`` are those that have agents, ``rounds`` is the length of the run.
     """
     has_listeners = any(not cohort.enters and not cohort.learns for cohort in cohorts)
     for cohort in cohorts:
-        where = f"cohort.{cohort.name}"
+        key = f"cohort.{cohort.name}"
         if cohort.enters >= rounds:
-            there = f"the rounds are 0 to {rounds - 1}; enter earlier"
-            raise UserError(f"{where}.enters = {cohort.enters}: {there}")
+            reason = f"the rounds are 0 to {rounds - 1}; enter earlier"
+            raise UserError(f"{key}.enters = {cohort.enters}: {reason}")
         if cohort.learns and cohort.basis.given and (has_listeners or cohort.enters):
-            raise UserError(f"{where}.basis: learners hear no forecast; drop it")
-        last = cohort.exits or rounds
-        is_anybody_left = any(other.enters <= last < (other.exits or rounds) for other in cohorts)
-        if last < rounds and not is_anybody_left:
-            raise UserError(f"{where}.exits = {last}: no cohort is left in that round; keep one")
+            raise UserError(f"{key}.basis: learners hear no forecast; drop it")
+        exit_round = cohort.exits or rounds
+        is_anybody_left = any(
+            other.enters <= exit_round < (other.exits or rounds) for other in cohorts
+        )
+        if exit_round < rounds and not is_anybody_left:
+            raise UserError(
+                f"{key}.exits = {exit_round}: no cohort is left in that round; keep one"
+            )
     if all(cohort.enters for cohort in cohorts):
-        why = "the forecast is made for it"
-        raise UserError(f"all cohorts join late; leave enters out of one, {why}")
+        reason = "the forecast is made for it"
+        raise UserError(f"all cohorts join late; leave enters out of one, {reason}")
 
 
-MANY = 1_000_000  # agents; a cohort of more is counted by type where it can be
+MULTIPLICITY_THRESHOLD = 1_000_000  # agents; a cohort of more is counted by type where it can be
 BYTES_PER_LISTED_AGENT = 300  # at the very least; 500 were measured
 
 
@@ -189,7 +232,7 @@ def settle_counts(cohorts: Sequence[CohortSpec], spec: ScenarioSpec) -> list[Coh
         if cohort.multiplicity and cohort.types is None:
             raise UserError(f"cohort.{cohort.name}.multiplicity: {obstacle}")
         if cohort.multiplicity is None:
-            is_counted = cohort.count > MANY and not obstacle
+            is_counted = cohort.count > MULTIPLICITY_THRESHOLD and not obstacle
         else:
             is_counted = cohort.multiplicity and not obstacle
         if not is_counted:
@@ -211,10 +254,12 @@ def _check_list_fits(cohort: CohortSpec, obstacle: str) -> None:
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     needed_bytes = BYTES_PER_LISTED_AGENT * cohort.count
     if needed_bytes > memory_bytes:
-        short = f"a list of agents takes {needed_bytes / 1e9:,.0f} GB and more, which are not there"
-        why = obstacle or "multiplicity is false; leave that out"
-        told = f"{short}, and they are not counted, since {why}"
-        raise UserError(f"cohort.{cohort.name}.count = {cohort.count}: {told}")
+        shortage = f"a list of agents takes {needed_bytes / 1e9:,.0f} GB and more"
+        reason = obstacle or "multiplicity is false; leave that out"
+        raise UserError(
+            f"cohort.{cohort.name}.count = {cohort.count}: {shortage}, which are not there,"
+            f" and they are not counted, since {reason}"
+        )
 
 
 def listed_in_full(spec: ScenarioSpec) -> Iterator[str]:
@@ -237,9 +282,11 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
             yield f"{key} {reasons.APART}; drop it"
     if spec.network is not None:
         yield f"[network] {reasons.HOPS}; drop it"
-    if spec.market is not None and (kind := spec.market.kind) in register.market:
+    if spec.market is not None and spec.market.kind in register.market:
+        kind = spec.market.kind
         if gives_own_losses(spec.market):
             yield f"in market '{kind}' each agent has losses of its own; drop multiplicity"
-        made = vars(register.market[kind])
-        if made and not made.get("supports_multiplicity", False):
+        # A maker that is a plain function has no attributes, and says nothing about it.
+        attributes = vars(register.market[kind])
+        if attributes and not attributes.get("supports_multiplicity", False):
             yield f"market '{kind}' {reasons.SINGLY}; choose another, or fewer agents"

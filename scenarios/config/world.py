@@ -19,7 +19,7 @@ class SpaceSpec(Strict):
 
     @field_validator("vertices")
     @classmethod
-    def _alike(cls, vertices: list[list[float]]) -> list[list[float]]:
+    def _check_lengths(cls, vertices: list[list[float]]) -> list[list[float]]:
         if len({len(vertex) for vertex in vertices}) != 1:
             raise ValueError("the vertices differ in length; give each one number per outcome")
         return vertices
@@ -42,7 +42,7 @@ class AdversarySpec(Counted, Open):
     COUNTS: ClassVar = "outcomes"
 
     @model_validator(mode="after")
-    def _of_named(self) -> "AdversarySpec":
+    def _check_names_known(self) -> "AdversarySpec":
         for key, table in (("scale", self.scale), ("units", self.units)):
             for name in table:
                 if name not in (self.outcome_names or []):
@@ -91,15 +91,15 @@ def gives_own_losses(spec: PricesSpec | MarketSpec | None) -> bool:
     return isinstance(maker, type) and issubclass(maker, Market) and maker.has_personal_losses
 
 
-def _branch(table: Any) -> str:
-    """Tell which of the two a table is: it is prices that follow demand if it has no kind."""
-    named = isinstance(table, MarketSpec) or (isinstance(table, dict) and "kind" in table)
-    return "named" if named else "prices"
+def _choose_branch(table: Any) -> str:
+    """Return the tag of the model that reads a [market] table: prices, if it has no kind."""
+    has_kind = isinstance(table, MarketSpec) or (isinstance(table, dict) and "kind" in table)
+    return "named" if has_kind else "prices"
 
 
 AnyMarketSpec = Annotated[
     Annotated[PricesSpec, Tag("prices")] | Annotated[MarketSpec, Tag("named")],
-    Discriminator(_branch),
+    Discriminator(_choose_branch),
 ]
 
 
@@ -112,14 +112,15 @@ class NetworkSpec(Strict):
 
     @field_validator("subscribers")
     @classmethod
-    def _who(cls, given: Any) -> Any:
-        agents = given if isinstance(given, list) else [given]
-        counts = all(type(one) is int and one >= 1 for one in agents)
-        share = isinstance(given, float) and 0 < given <= 1
-        if not share and not (counts and 0 < len(agents) == len(set(agents))):
-            wanted = "a share such as 0.1, a count such as 5, or a list of agents such as [1, 7]"
-            raise ValueError(f"{given!r}: give {wanted}")
-        return given
+    def _check_subscribers(cls, subscribers: Any) -> Any:
+        is_share = isinstance(subscribers, float) and 0 < subscribers <= 1
+        numbers = subscribers if isinstance(subscribers, list) else [subscribers]
+        are_positive = all(type(number) is int and number >= 1 for number in numbers)
+        are_distinct = are_positive and 0 < len(numbers) == len(set(numbers))
+        if not is_share and not are_distinct:
+            forms = "a share such as 0.1, a count such as 5, or a list of agents such as [1, 7]"
+            raise ValueError(f"{subscribers!r}: give {forms}")
+        return subscribers
 
 
 class SmallWorldSpec(NetworkSpec):

@@ -45,7 +45,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.config.files import catalogue, shown
+from regretless.scenarios.config.files import catalogue, format_value
 from regretless.scenarios.config.validation import resolved
 from regretless.scenarios.live.connections import TimedProtocol
 from regretless.scenarios.live.session import SPEEDS, TURN, Session
@@ -117,7 +117,7 @@ def _save(session: Session, asked: Question) -> None:
     saving = session.saving
     ways = {"file": saving.file, "run": saving.run, "study": saving.study}
     if asked.way not in ways:
-        raise UserError(f"save {shown(asked.way)}: choose one of {', '.join(ways)}")
+        raise UserError(f"save {format_value(asked.way)}: choose one of {', '.join(ways)}")
     ways[asked.way](session.source, asked.name)
 
 
@@ -387,7 +387,7 @@ class Live:
         session = self.find(asked.session)
         if path == "do":
             if asked.action not in ACTIONS:
-                reason = f"action {shown(asked.action)}: choose one of {', '.join(ACTIONS)}"
+                reason = f"action {format_value(asked.action)}: choose one of {', '.join(ACTIONS)}"
                 raise Refused(HTTPStatus.BAD_REQUEST, reason)
             ACTIONS[asked.action](session, asked)
         return answer(session, asked.figures, asked.agent, asked.builds)

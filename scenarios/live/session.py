@@ -36,7 +36,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Context, History
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.assembly.world import make_adversary
-from regretless.scenarios.config.files import catalogue, shown
+from regretless.scenarios.config.files import catalogue, format_value
 from regretless.scenarios.config.forecaster import KINDS
 from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.config.world import AdversarySpec
@@ -146,7 +146,9 @@ class Session:
     def load(self, name: str) -> None:
         """Play another scenario of the catalogue, or the one it began with, from round 0 on."""
         if name not in self._offered:
-            raise UserError(f"unknown scenario {shown(name)}; {closest(name, self._offered)}")
+            raise UserError(
+                f"unknown scenario {format_value(name)}; {closest(name, self._offered)}"
+            )
         with self.lock:
             self.restart(Source.of(name))
             self.pause()
@@ -154,10 +156,12 @@ class Session:
     def set(self, name: str, value: float | None) -> None:
         """Give a numeric key, or the seed, another value, and begin again."""
         if value is None:
-            raise UserError(f"{shown(name)}: no value; give a number")
+            raise UserError(f"{format_value(name)}: no value; give a number")
         with self.lock:
             if name not in {"seed", *(key.name for key in self.keys)}:
-                raise UserError(f"{shown(name)} = {value!r}: no numeric key of this scenario")
+                raise UserError(
+                    f"{format_value(name)} = {value!r}: no numeric key of this scenario"
+                )
             number = int(value) if float(value).is_integer() else value
             self.restart(self.source.changed(name, number))
 
@@ -179,7 +183,7 @@ class Session:
                     chosen = _adversary(self.scenario, name, before.outcomes)
                     players = {role: Dated(chosen, first)}
             else:
-                raise UserError(f"replace {shown(role)}: choose forecaster or adversary")
+                raise UserError(f"replace {format_value(role)}: choose forecaster or adversary")
             self.model.replace(**players)
             self.replaced.append((self.model.played, f"{role}: {name}"))
             self.named[role] = name

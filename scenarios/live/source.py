@@ -28,7 +28,7 @@ from regretless.market import register
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, find, override, read, shown
+from regretless.scenarios.config.files import assign, find, format_value, override, read
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Variant, meaning_of
 from regretless.scenarios.config.validation import validated
@@ -83,7 +83,9 @@ class Saving:
     def file(self, source: Source, name: str) -> Path:
         """Write a scenario file; UserError if the name is no name or the file is there."""
         if not NAME.fullmatch(name):
-            raise UserError(f"save as {shown(name)}: give letters, digits, - and _, and no path")
+            raise UserError(
+                f"save as {format_value(name)}: give letters, digits, - and _, and no path"
+            )
         path = self._free(name)
         self._write(path, source.portable(self.folder) | {"name": name})
         self._said = f"Saved: {path}"

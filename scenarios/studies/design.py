@@ -22,7 +22,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.market.logs.final_tables import AGENT_COLUMNS
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.files import assign, check_values, read, shown
+from regretless.scenarios.config.files import assign, check_values, format_value, read
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -93,7 +93,7 @@ class StudySpec(Strict):
         whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
         if not whole or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
             wanted = "give how many, at least 1, or a list of different seeds"
-            raise ValueError(f"{shown(seeds)}: {wanted}")
+            raise ValueError(f"{format_value(seeds)}: {wanted}")
         return seeds
 
     @model_validator(mode="after")
@@ -257,7 +257,9 @@ class Design:
 
     def complaint(self, run: int, reason: str) -> UserError:
         """Return the error that says which setting of the study has a fault."""
-        keys = ", ".join(f"{key} = {shown(value)}" for key, value in self._of(run)[0].items())
+        keys = ", ".join(
+            f"{key} = {format_value(value)}" for key, value in self._of(run)[0].items()
+        )
         return UserError(f"study '{self.name}'{', ' if keys else ''}{keys}: {reason}")
 
     def identity(self) -> dict[str, Any]:
@@ -316,7 +318,7 @@ def _check_axis(key: str, values: Any) -> None:
         wanted = (
             "a list of values, or a table of keys for each label, and a key with dots in quotes"
         )
-        raise ValueError(f"grid.{key} = {shown(values)}: give {wanted}")
+        raise ValueError(f"grid.{key} = {format_value(values)}: give {wanted}")
     if not labels:
         _refuse_repeats(f"grid.{key}", values)
         _refuse_taken(f"grid.{key}", key)
@@ -332,4 +334,6 @@ def _refuse_taken(where: str, key: str) -> None:
 def _refuse_repeats(key: str, values: list[Any]) -> None:
     for place, value in enumerate(values):
         if value in values[:place]:
-            raise ValueError(f"{key} repeats {shown(value)}; drop it, seeds give repetitions")
+            raise ValueError(
+                f"{key} repeats {format_value(value)}; drop it, seeds give repetitions"
+            )

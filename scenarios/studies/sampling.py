@@ -38,7 +38,7 @@ from scipy.stats import qmc
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.alternatives import EVERYBODY
-from regretless.scenarios.config.files import shown
+from regretless.scenarios.config.files import format_value
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.studies.analysis.measures import (
@@ -136,7 +136,9 @@ class SampleSpec(Strict):
             if numbers and len(span) == 2:
                 spans[key] = {"low": span[0], "high": span[1]}
             elif not isinstance(span, dict):
-                raise ValueError(f"{key} = {shown(span)}: give [low, high], or low, high and log")
+                raise ValueError(
+                    f"{key} = {format_value(span)}: give [low, high], or low, high and log"
+                )
         return spans or keys
 
     @model_validator(mode="after")

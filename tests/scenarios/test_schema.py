@@ -10,7 +10,14 @@ from command_results import RunCommand
 from jsonschema import Draft202012Validator
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.config.files import CATALOGUE, KEYS, VALUES, check_values, override, read
+from regretless.scenarios.config.files import (
+    CATALOGUE,
+    RENAMED_KEYS,
+    RENAMED_VALUES,
+    check_values,
+    override,
+    read,
+)
 from regretless.scenarios.config.validation import validated
 from regretless.scenarios.schema import FILES, schema
 from regretless.scenarios.studies import design
@@ -154,7 +161,7 @@ def test_the_meaning_of_a_key_is_the_line_below_it() -> None:
 # Names of before: a file is refused that uses one, with the new one, which the page names too.
 
 PAGE = Path(__file__).parents[2] / "docs" / "renamed.md"
-OLD_VALUES = [(key, old, new) for key in VALUES for old, new in VALUES[key].items()]
+OLD_VALUES = [(key, old, new) for key in RENAMED_VALUES for old, new in RENAMED_VALUES[key].items()]
 
 
 def file_with(dotted_key: str, value: Any) -> dict[str, Any]:
@@ -163,7 +170,7 @@ def file_with(dotted_key: str, value: Any) -> dict[str, Any]:
     return override({"cohort": [{"name": "own"}]}, [f"{key}={value!r}"])
 
 
-@pytest.mark.parametrize(("key", "new"), KEYS.items())
+@pytest.mark.parametrize(("key", "new"), RENAMED_KEYS.items())
 def test_an_old_key_is_refused_with_its_new_name(key: str, new: str) -> None:
     table, _, name = key.rpartition(".")
     with pytest.raises(UserError, match=f"{name} is called '{new}' now"):
@@ -179,7 +186,7 @@ def test_an_old_value_is_refused_with_its_new_name(key: str, old: str, new: str)
 
 
 def test_the_page_names_every_old_name_with_its_new_one() -> None:
-    pairs = [(old.rpartition(".")[2], new) for old, new in KEYS.items()]
+    pairs = [(old.rpartition(".")[2], new) for old, new in RENAMED_KEYS.items()]
     pairs += [(old, new) for _, old, new in OLD_VALUES]
     rows = [line.split("|")[1:3] for line in PAGE.read_text().splitlines() if "|" in line]
     for old, new in pairs:
