@@ -1,8 +1,9 @@
 """What a study file says, and the runs that it stands for.
 
-A **setting** is one choice of all that varies: of a full product of keys, in which a label may
-stand for several, of a list of rows, or of a sample from ranges. A run is a setting and a seed, all
-seeds of the first setting first. Runs with equal seeds share their random streams, whatever the
+A **setting** is one choice of everything that varies. The settings of a study are the full product
+of keys with their values, in which a label may stand for several keys, or a list of rows, or a
+sample from ranges. A run is a setting and a seed. Runs are numbered with all seeds of the first
+setting first. Runs with equal seeds share their random streams, whatever the
 setting (common random numbers: Glasserman and Yao, Management Science 38, 1992); only the points of
 a Latin hypercube have seeds of their own.
 """
@@ -10,6 +11,7 @@ a Latin hypercube have seeds of their own.
 import itertools
 import json
 import math
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,11 +36,16 @@ from regretless.scenarios.studies.sampling import SampleSpec, check_targets
 
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
-# Columns of a study's tables and of what is merged with them.
-TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "setting", "first", "last", "branch", "against"}
-TAKEN |= set(AGENT_COLUMNS)
-MOST_RUNS = 1_000_000
-LABEL_NAMES = "labels need a name without dots that no table's column has"
+# Columns of a study's tables and of what is merged with them: no key or label may have their names.
+TABLE_COLUMNS = {
+    *COHORTS,
+    *EFFECTS,
+    *VALUE,
+    *AGENT_COLUMNS,
+    *("seed", "setting", "first", "last", "branch", "against"),
+}
+MAX_RUNS = 1_000_000
+LABELS_NEED_ANOTHER_NAME = "labels need a name without dots that no table's column has"
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
 Margin = Annotated[float, Field(gt=0)]
@@ -87,64 +94,87 @@ class StudySpec(Strict):
 
     @field_validator("seeds", mode="before")
     @classmethod
-    def _seeds(cls, seeds: Any) -> Any:
+    def _list_seeds(cls, seeds: Any) -> Any:
+        """Turn a number of seeds into a list; check a list."""
         if type(seeds) is int and seeds > 0:
-            return list(range(min(seeds, MOST_RUNS + 1)))  # of too many no list is made
-        whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
-        if not whole or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
-            wanted = "give how many, at least 1, or a list of different seeds"
-            raise ValueError(f"{format_value(seeds)}: {wanted}")
+            # A number that is far too large is refused later, and its list is never made.
+            return list(range(min(seeds, MAX_RUNS + 1)))
+        are_integers = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
+        if not are_integers or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
+            hint = "give how many, at least 1, or a list of different seeds"
+            raise ValueError(f"{format_value(seeds)}: {hint}")
         return seeds
 
     @model_validator(mode="after")
-    def _one_design(self) -> "StudySpec":
+    def _check_design(self) -> "StudySpec":
         if bool(self.grid) + bool(self.rows) + bool(self.sample) > 1:
             raise ValueError("give one of [grid], [[list]] and [sample]")
         for key, values in self.grid.items():
             _check_axis(key, values)
-        runs = len(self.seeds) * math.prod(map(len, self.grid.values())) * max(len(self.rows), 1)
-        if runs * (1 if self.sample is None else len(self.sample)) > MOST_RUNS:
-            raise ValueError(f"more than {MOST_RUNS} runs; give fewer values, or fewer seeds")
-        _refuse_repeats("list", self.rows)
-        sampled = [] if self.sample is None else list(self.sample.keys)
-        for key in sampled:
-            _refuse_taken(f"sample.keys.{key}", key)
-        for number, row in enumerate(self.rows):
-            for key in row:
-                _refuse_taken(f"list row {number}: {key}", key)
-            if odd := set(row) ^ set(self.rows[0]):
-                lack = f"not every row has '{min(odd)}'"
-                raise ValueError(f"list row {number}: {lack}; give it to all")
-        levels = {key: [row[key] for row in self.rows] for row in self.rows[:1] for key in row}
-        controls_of(self.control, levels or {key: list(own) for key, own in self.grid.items()})
-        self._check_keys(sampled)
+        self._check_number_of_runs()
+        self._check_rows()
+        sampled_keys = [] if self.sample is None else list(self.sample.keys)
+        for key in sampled_keys:
+            _refuse_table_column(f"sample.keys.{key}", key)
+        self._check_control()
+        self._check_keys(sampled_keys)
         return self
 
-    def _check_keys(self, sampled: list[str]) -> None:
+    def _check_number_of_runs(self) -> None:
+        # The settings are counted before any list of them is made.
+        grid_settings = math.prod(len(values) for values in self.grid.values())
+        row_settings = max(len(self.rows), 1)
+        sample_settings = 1 if self.sample is None else len(self.sample)
+        runs = len(self.seeds) * grid_settings * row_settings * sample_settings
+        if runs > MAX_RUNS:
+            raise ValueError(f"more than {MAX_RUNS} runs; give fewer values, or fewer seeds")
+
+    def _check_rows(self) -> None:
+        """Refuse rows that are equal, that have different keys, or a key that no row may have."""
+        _refuse_repeats("list", self.rows)
+        for number, row in enumerate(self.rows):
+            for key in row:
+                _refuse_table_column(f"list row {number}: {key}", key)
+            unshared_keys = set(row) ^ set(self.rows[0])
+            if unshared_keys:
+                fault = f"not every row has '{min(unshared_keys)}'"
+                raise ValueError(f"list row {number}: {fault}; give it to all")
+
+    def _check_control(self) -> None:
+        levels: dict[str, list[Any]] = {key: list(values) for key, values in self.grid.items()}
+        if self.rows:
+            levels = {key: [row[key] for row in self.rows] for key in self.rows[0]}
+        controls_of(self.control, levels)
+
+    def _check_keys(self, sampled_keys: list[str]) -> None:
         """Refuse a key that two parts of the file give, or that no study may give."""
         rounds = {} if self.rounds is None else {"rounds": self.rounds}
-        axes = [[rounds], [self.fixed], [dict.fromkeys(sampled)], self.rows]
-        for key, own in self.grid.items():
-            axes.append(list(own.values()) if isinstance(own, dict) else [{key: v} for v in own])
-        given: set[str] = set()
-        for axis in axes:
-            keys = {key for table in axis for key in table}
-            if keys & given:
-                raise ValueError(f"key '{min(keys & given)}' is given twice; drop one of them")
-            given |= keys
-            for key, value in (pair for table in axis for pair in table.items()):
-                if key == "seed":
-                    raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
-                if "." not in key and isinstance(value, dict):
-                    cure = f'write a dotted key in quotes, as in "{key}.NAME"'
-                    raise ValueError(f"{key} is a table; {cure}")
+        parts = [[rounds], [self.fixed], [dict.fromkeys(sampled_keys)], self.rows]
+        for name, values in self.grid.items():
+            has_labels = isinstance(values, dict)
+            parts.append(list(values.values()) if has_labels else [{name: v} for v in values])
+        keys_of_earlier_parts: set[str] = set()
+        for tables in parts:
+            keys = {key for table in tables for key in table}
+            repeated_keys = keys & keys_of_earlier_parts
+            if repeated_keys:
+                raise ValueError(f"key '{min(repeated_keys)}' is given twice; drop one of them")
+            keys_of_earlier_parts |= keys
+            for table in tables:
+                for key, value in table.items():
+                    _check_key(key, value)
 
     def settings(self) -> list[Setting]:
-        """Every choice of what varies, a label by its name; the last entry runs fastest."""
+        """Return every choice of what varies, with labels by their names.
+
+        Of a grid the values of the last key change fastest.
+        """
         if self.sample is not None:
             return self.sample.settings()
-        product = itertools.product(*self.grid.values())  # of a table its labels
-        return self.rows or [dict(zip(self.grid, values, strict=True)) for values in product]
+        if self.rows:
+            return self.rows
+        combinations = itertools.product(*self.grid.values())  # of a table of labels the labels
+        return [dict(zip(self.grid, values, strict=True)) for values in combinations]
 
     def keys_of(self, setting: Setting) -> Setting:
         """Return what a setting puts into the scenario, with the keys that a label stands for."""
@@ -159,8 +189,24 @@ class StudySpec(Strict):
 class Task:
     """One run, as plain values that travel to a worker.
 
-    ``raw`` is the scenario file with the run's keys in it, ``origin`` the folder from which a data
-    file's path counts, ``folder`` where the logs go; None to send them back.
+    Attributes
+    ----------
+    run : int
+        The number of the run in the study.
+    raw : dict
+        The parsed scenario file, with the run's keys in it.
+    origin : str
+        The folder from which the path of a data file counts.
+    log_every : int
+        Rounds between two entries of the regret log.
+    imports : tuple of str
+        Modules that the worker imports first.
+    folder : str, optional
+        Where the logs are written; None to send them back.
+    leave_out : tuple of str
+        Tables that are not kept.
+    branch : BranchSpec, optional
+        What would have happened otherwise.
     """
 
     run: int
@@ -200,47 +246,71 @@ class Design:
 
         None changes nothing. UserError if the study sets the rounds of its runs itself.
         """
-        own = (self.spec.fixed, *map(self.spec.keys_of, self.settings))
-        if rounds is not None and any("rounds" in keys for keys in own):
+        settings = [self.spec.fixed, *(self.spec.keys_of(setting) for setting in self.settings)]
+        if rounds is not None and any("rounds" in keys for keys in settings):
             raise UserError(f"--rounds {rounds}: the study sets 'rounds' itself; drop the option")
-        changed: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
-        changed |= {} if seeds is None else {"seeds": list(range(seeds))}
-        changed |= {"description": ""} if changed else {}
-        return replace(self, spec=self.spec.model_copy(update=changed))
+        changes: dict[str, Any] = {}
+        if rounds is not None:
+            changes["rounds"] = rounds
+        if seeds is not None:
+            changes["seeds"] = list(range(seeds))
+        if changes:
+            changes["description"] = ""
+        return replace(self, spec=self.spec.model_copy(update=changes))
 
-    def _of(self, run: int) -> tuple[Setting, dict[str, int]]:
-        setting, place = divmod(run, len(self.spec.seeds))
-        seed, sample = self.spec.seeds[place], self.spec.sample
+    def _setting_and_seed(self, run: int) -> tuple[Setting, int]:
+        setting_index, seed_index = divmod(run, len(self.spec.seeds))
+        seed = self.spec.seeds[seed_index]
+        sample = self.spec.sample
         if sample is not None and sample.own_seeds:
-            seed += setting * (max(self.spec.seeds) + 1)
-        return self.settings[setting], {"seed": seed}
+            seed += setting_index * (max(self.spec.seeds) + 1)
+        return self.settings[setting_index], seed
 
     def parameters(self) -> list[Setting]:
         """Return the keys and the seed of every run, in the runs' order."""
-        return [setting | seed for setting, seed in map(self._of, range(len(self)))]
+        parameters = []
+        for run in range(len(self)):
+            setting, seed = self._setting_and_seed(run)
+            parameters.append(setting | {"seed": seed})
+        return parameters
 
     def task(self, run: int, imports: tuple[str, ...] = (), folder: str | None = None) -> Task:
-        """Return a run, ready to be sent to a worker; UserError if a key has no place."""
-        spec, raw, (setting, seed) = self.spec, deepcopy(self.base), self._of(run)
-        rounds = {} if spec.rounds is None else {"rounds": spec.rounds}
-        for key, value in (spec.fixed | rounds | spec.keys_of(setting) | seed).items():
+        """Return a run, ready to be sent to a worker; UserError if the scenario lacks a key."""
+        spec = self.spec
+        setting, seed = self._setting_and_seed(run)
+        values = dict(spec.fixed)
+        if spec.rounds is not None:
+            values["rounds"] = spec.rounds
+        values |= spec.keys_of(setting)
+        values["seed"] = seed
+        raw = deepcopy(self.base)
+        for key, value in values.items():
             assign(raw, key, deepcopy(value))
-        origin, left_out = str(self.origin.resolve()), tuple(spec.leave_out)
-        return Task(run, raw, origin, spec.log_every, imports, folder, left_out, spec.branch)
+        return Task(
+            run=run,
+            raw=raw,
+            origin=str(self.origin.resolve()),
+            log_every=spec.log_every,
+            imports=imports,
+            folder=folder,
+            leave_out=tuple(spec.leave_out),
+            branch=spec.branch,
+        )
 
     def settings_to_check(self, imports: tuple[str, ...]) -> list[Task]:
         """Return the first run of every setting; UserError names one that does not validate."""
         tasks = []
         for run in range(0, len(self), len(self.spec.seeds)):
             try:
-                tasks.append(self.task(run, imports))
-                scenario = tasks[-1].scenario()
+                task = self.task(run, imports)
+                scenario = task.scenario()
                 check_margin(self.spec.margin, scenario.spec.measures)
                 self._check_labels(scenario.spec)
                 if self.spec.sample is not None:
                     check_targets(self.spec.sample, scenario.spec)
             except UserError as error:
                 raise self.complaint(run, str(error)) from error
+            tasks.append(task)
         return tasks
 
     def _check_labels(self, scenario: ScenarioSpec) -> None:
@@ -253,31 +323,35 @@ class Design:
             columns |= set(cohort.parameters)
         for name, values in self.spec.grid.items():
             if isinstance(values, dict) and name in columns:
-                raise UserError(f"grid.{name}: {LABEL_NAMES}")
+                raise UserError(f"grid.{name}: {LABELS_NEED_ANOTHER_NAME}")
 
     def complaint(self, run: int, reason: str) -> UserError:
         """Return the error that says which setting of the study has a fault."""
-        keys = ", ".join(
-            f"{key} = {format_value(value)}" for key, value in self._of(run)[0].items()
-        )
-        return UserError(f"study '{self.name}'{', ' if keys else ''}{keys}: {reason}")
+        setting, _ = self._setting_and_seed(run)
+        words = [f"study '{self.name}'"]
+        words += [f"{key} = {format_value(value)}" for key, value in setting.items()]
+        return UserError(f"{', '.join(words)}: {reason}")
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes two studies the same, as JSON gives it back."""
-        whole = {"file": self.spec.model_dump(by_alias=True, exclude_none=True), "base": self.base}
-        known: dict[str, Any] = json.loads(json.dumps(whole, default=str))
-        return known
+        """Return the study file and the base scenario as JSON gives them back.
+
+        Two studies are the same if these are equal.
+        """
+        file = self.spec.model_dump(by_alias=True, exclude_none=True)
+        text = json.dumps({"file": file, "base": self.base}, default=str)
+        identity: dict[str, Any] = json.loads(text)
+        return identity
 
 
 def read_study(name: str) -> Design:
-    """Read a study file, a bundled one by its name; UserError if it may not be what it is."""
+    """Read a study file, a bundled one by its name; UserError if it has a fault."""
     bundled = {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
     path = bundled.get(name) or expanded(name)
-    if not path.is_file() and path.suffix == ".toml":
-        raise UserError(f"study file '{name}' does not exist; check the path")
     if not path.is_file():
-        cure = f"{closest(name, bundled)} or a path to a .toml file"
-        raise UserError(f"unknown study '{name}'; {cure}")
+        if path.suffix == ".toml":
+            raise UserError(f"study file '{name}' does not exist; check the path")
+        hint = f"{closest(name, bundled)} or a path to a .toml file"
+        raise UserError(f"unknown study '{name}'; {hint}")
     raw = read(path)
     if "scenario" not in raw and "cohort" in raw:
         raise UserError(f"{path.name} is a scenario; regretless run FILE plays it once")
@@ -287,53 +361,86 @@ def read_study(name: str) -> Design:
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
     except ValidationError as error:
-        own = error.errors()
-        alike = [fault for fault in own if fault["loc"][:1] == own[0]["loc"][:1]]
-        first = max(alike, key=lambda fault: len(fault["loc"]))  # the innermost of a union
-        known = [field.alias or name for name, field in StudySpec.model_fields.items()]
-        line = fault_line(first, _place(first["loc"], raw), known, "study")
+        fault = _innermost_of_first(error.errors())
+        key = _spell(fault["loc"], raw)
+        known_keys = [field.alias or name for name, field in StudySpec.model_fields.items()]
+        line = fault_line(fault, key, known_keys, "study")
         raise UserError(f"{path.name}: {line}") from error
-    beside = path.parent / expanded(spec.scenario, "scenario")  # an absolute path stays itself
-    scenario = find_scenario(spec.scenario) if spec.scenario in named_scenarios() else beside
-    if not scenario.is_file():
-        cure = f"{closest(spec.scenario, named_scenarios())} or a path from the study file"
-        raise UserError(f"{path.name}: scenario '{spec.scenario}' does not exist; {cure}")
+    scenario = _find_base_scenario(spec.scenario, path)
     return Design(path.stem, spec, read(scenario), scenario.parent)
 
 
-def _place(location: tuple[int | str, ...], raw: Any) -> str:
-    """Spell a location without the branches of unions, which no file names."""
-    spelled = []
+def _find_base_scenario(name: str, study: Path) -> Path:
+    """Return the file of a study's scenario: a bundled one, or a path from the study file."""
+    bundled = named_scenarios()
+    if name in bundled:
+        return find_scenario(name)
+    path = study.parent / expanded(name, "scenario")  # an absolute path stays as it is
+    if not path.is_file():
+        hint = f"{closest(name, bundled)} or a path from the study file"
+        raise UserError(f"{study.name}: scenario '{name}' does not exist; {hint}")
+    return path
+
+
+def _innermost_of_first(faults: Sequence[Any]) -> Any:
+    """Return the fault to report: of those of the first faulty key the one that lies deepest.
+
+    Pydantic lists a fault for every branch of a union.
+    """
+    first_key = faults[0]["loc"][:1]
+    faults_of_key = [fault for fault in faults if fault["loc"][:1] == first_key]
+    return max(faults_of_key, key=lambda fault: len(fault["loc"]))
+
+
+def _spell(location: tuple[int | str, ...], raw: Any) -> str:
+    """Return a location as a dotted key, without the branches of unions, which no file names."""
+    spelled_steps = []
     for step in location:
-        raw = dict(enumerate(raw)) if isinstance(raw, list) else raw
+        if isinstance(raw, list):
+            raw = dict(enumerate(raw))
         if isinstance(raw, dict) and (step in raw or step == location[-1]):
-            spelled.append(str(step))
+            spelled_steps.append(str(step))
             raw = raw.get(step)
-    return ".".join(spelled)
+    return ".".join(spelled_steps)
 
 
-def _check_axis(key: str, values: Any) -> None:
-    labels = isinstance(values, dict) and all(isinstance(keys, dict) for keys in values.values())
-    if not values or not (labels or isinstance(values, list)):
-        wanted = (
-            "a list of values, or a table of keys for each label, and a key with dots in quotes"
-        )
-        raise ValueError(f"grid.{key} = {format_value(values)}: give {wanted}")
-    if not labels:
-        _refuse_repeats(f"grid.{key}", values)
-        _refuse_taken(f"grid.{key}", key)
-    elif key in TAKEN or "." in key or key.endswith(OF_MARKET):
-        raise ValueError(f"grid.{key}: {LABEL_NAMES}")
+def _check_axis(name: str, values: Any) -> None:
+    """Raise ValueError if an entry of [grid] is neither a list of values nor a table of labels."""
+    has_labels = isinstance(values, dict) and all(
+        isinstance(keys, dict) for keys in values.values()
+    )
+    if not values or not (has_labels or isinstance(values, list)):
+        forms = "a list of values, or a table of keys for each label, and a key with dots in quotes"
+        raise ValueError(f"grid.{name} = {format_value(values)}: give {forms}")
+    if not has_labels:
+        _refuse_repeats(f"grid.{name}", values)
+        _refuse_table_column(f"grid.{name}", name)
+    elif name in TABLE_COLUMNS or "." in name or name.endswith(OF_MARKET):
+        raise ValueError(f"grid.{name}: {LABELS_NEED_ANOTHER_NAME}")
 
 
-def _refuse_taken(where: str, key: str) -> None:
-    if key in TAKEN - {"seed"}:  # of which is said what to write instead
-        raise ValueError(f"{where}: a column of a study's tables; vary keys in it, as {key}.NAME")
+def _check_key(key: str, value: Any) -> None:
+    """Raise ValueError for the seed, which a study gives, and for a table in place of a value."""
+    if key == "seed":
+        raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
+    if "." not in key and isinstance(value, dict):
+        hint = f'write a dotted key in quotes, as in "{key}.NAME"'
+        raise ValueError(f"{key} is a table; {hint}")
+
+
+def _refuse_table_column(description: str, key: str) -> None:
+    """Raise ValueError for a key that is called like a column of the study's tables.
+
+    The seed is left to ``_check_key``, which says what to write instead.
+    """
+    if key in TABLE_COLUMNS - {"seed"}:
+        hint = f"vary keys in it, as {key}.NAME"
+        raise ValueError(f"{description}: a column of a study's tables; {hint}")
 
 
 def _refuse_repeats(key: str, values: list[Any]) -> None:
-    for place, value in enumerate(values):
-        if value in values[:place]:
-            raise ValueError(
-                f"{key} repeats {format_value(value)}; drop it, seeds give repetitions"
-            )
+    """Raise ValueError if a value is listed twice; values may be tables, which have no hash."""
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            repeated = format_value(value)
+            raise ValueError(f"{key} repeats {repeated}; drop it, seeds give repetitions")
