@@ -274,20 +274,17 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     ) -> Played:
         """Return how the losses' owners played, in expectation and as drawn, and the biases.
 
-        While a reference is trusted the realised losses are in it, too: gains then are regrets.
         ``statistics`` is s(y) (n,).
         """
         rows = self.events.rows
-        realised_losses = None
-        if self.trusting:
-            realised_losses = rows.offset + rows.times(statistics)
+        trusted = self.trusting
         expected = played_of(rows, solution.points, solution.mass, statistics)
-        expected = expected._replace(realised_losses=realised_losses)
+        expected = expected._replace(trusted=trusted)
         if len(solution.mass) == 1:
             return expected._replace(as_drawn=expected)
         if self.events.charges_drawn and drawn_atom is not None:
             broadcast = played_of(rows, solution.points[[drawn_atom]], np.ones(1), statistics)
-            broadcast = broadcast._replace(realised_losses=realised_losses)
+            broadcast = broadcast._replace(trusted=trusted)
             return expected._replace(as_drawn=broadcast)
         return expected
 
@@ -374,6 +371,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         By ``events`` that are ``others``, of losses that are not listed.
         """
         return (events or self.events).from_variation(self.known_bound(events), group)
+
+    def to_models(self, group: ProtectedLosses) -> Array | None:
+        """Bound the sum of expected regret of a group's losses to each model so far (K, M)."""
+        return self.events.to_models(self.known_bound(), group)
 
     def follow(
         self,

@@ -11,9 +11,10 @@ bias is below its rule's bound with 1/q times the experts.
 
 **Regret.** With slopes r(a) and the variations C_e of cells
 
-    T x regret <= sum_a max_c |r(a) - r(c)| sum over a's cells of beta_e(C_e),
+    T x regret <= sum_a max_c [ |r(a) - r(c)| sum over a's cells of beta_e(C_e) - M(a, c) ],
 
-for any task, known to nobody beforehand (docs/theory.md, 13), and twice that for who enters late.
+M the margins promised while a was played (docs/theory.md, 13 and 17), for any task, known to nobody
+beforehand.
 
 **The game in one number.** Predictions lie in the finest cells, one in each. With h(p) as in
 ``minimax.game``, a prediction gains h(p) (p - s) on s(y) = s. If h >= 0 at the first of them, it
@@ -117,7 +118,7 @@ class CellEvents(VectorEvents):
             cell_of_point = (points[:, 0] * n_cells).astype(int)
             occupancy = np.bincount(cell_of_point, mass, n_cells).astype(float)
             bias = np.bincount(cell_of_point, bias_of_points, n_cells).astype(float)
-            add_round(view.arrays, bias[:, None], occupancy, self.rule.squared)
+            add_round(view.arrays, bias[:, None], occupancy, statistics, self.rule.squared)
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":
         return CellBound(self.rule, inputs, hull=hull, scales=self.scales, cells=self.experts)
@@ -126,31 +127,39 @@ class CellEvents(VectorEvents):
     def others(self) -> EventSet:
         return self
 
-    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
-        """Bound the sum of expected swap regret of any losses (K,), cell by cell."""
+    def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return (r(c) - r(a)) B, B the sum of the biases of the cells at which a is played."""
+        biases = np.concatenate([view.gain[:, 0] for view in self.views])
+        return self._by_actions(biases, group, losses) * _slope_gaps(group, losses)
+
+    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
+        """Bound it by |r(c) - r(a)| times the sum of what the cells' biases are at most."""
         biases_of_scales = []
         for sums in self.views:
             bound_of_scale = bound.with_inputs(prior=sums.prior)
             biases_of_scales.append(bound_of_scale.bias_at(sums.variation[:, 0]))
-        greatest_biases = np.concatenate(biases_of_scales)  # of all cells
-        regrets = []
-        for cells, gaps in cells_of_actions(group, self.scales):
-            regrets.append(gaps @ greatest_biases[cells])
-        return np.array(regrets)
+        greatest_biases = np.concatenate(biases_of_scales)
+        absolute_gaps = np.abs(_slope_gaps(group, losses))
+        return self._by_actions(greatest_biases, group, losses) * absolute_gaps
 
-    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
-        """Return minus what all cells may have cost, gap by bias, as one gain (k, 1, 1)."""
-        biases = np.concatenate([view.gain[:, 0] for view in self.views])
-        cells_and_gaps = cells_of_actions(group, self.scales)
-        costs = []
-        for k in losses:
-            cells, gaps = cells_and_gaps[k]
-            costs.append(gaps @ np.abs(biases[cells]))
-        return -np.reshape(np.array(costs, dtype=np.float64), (-1, 1, 1))
+    def margins(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return the sums of l(c, p) - l(a, p) over predictions at which a was played (k, A, A)."""
+        occupancies = np.concatenate([view.occupancy for view in self.views])
+        predictions = np.concatenate([view.predicted[:, 0] for view in self.views])
+        offset = group.offset[losses]
+        of_offsets = self._by_actions(occupancies, group, losses) * _gaps(offset)
+        slope_gaps = _slope_gaps(group, losses)
+        return of_offsets + self._by_actions(predictions, group, losses) * slope_gaps
 
-    def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
-        """Bound what all cells of a loss gain, cell by cell, as one gain (k, 1, 1)."""
-        return self.from_variation(bound, group)[losses, None, None]
+    def _by_actions(self, of_cells: Array, group: ProtectedLosses, losses: Indices) -> Array:
+        """Add up what is known of all cells by the action that a loss's owner plays (k, A, 1)."""
+        cells_and_actions = cells_of_actions(group, self.scales)
+        n_actions = group.offset.shape[1]
+        sums = np.zeros((len(losses), n_actions, 1))
+        for place, k in enumerate(losses):
+            cells, actions = cells_and_actions[k]
+            sums[place, :, 0] = np.bincount(actions, of_cells[cells], minlength=n_actions)
+        return sums
 
     def table(self) -> Iterator[Event]:
         return iter(())
@@ -187,29 +196,37 @@ class CellBound(CoordinateBound):
 
 
 @lru_cache(maxsize=256)
-def cells_of_actions(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Array]]:
+def cells_of_actions(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Indices]]:
     """Return for every loss the fewest cells on each of which its owner plays one action (m,).
 
-    And, of each cell, the greatest gap between the slope of that action and of others (m,).
+    And, of each cell, that action (m,).
     """
     finest = 2**scales
-    cells_and_gaps = []
+    cells_and_actions = []
     predictions = (np.arange(finest)[:, None] + INSIDE) / finest
     for k in range(len(group.offset)):
         single_loss = ProtectedLosses(group.offset[[k]], group.weights[[k]])
         best_actions = LossTable([single_loss]).best_responses(predictions)[0]
-        slope = single_loss.weights[0, :, 0]
-        gap_of_action = np.abs(slope[:, None] - slope).max(1)
         changes = np.flatnonzero(np.diff(best_actions)) + 1
         edges = [0, *changes.tolist(), finest]  # between two of them one action is the best
         cells = []
-        gaps_of_cells = []
+        actions_of_cells = []
         for first, end in pairwise(edges):
             for cell in _cells_of_interval(first + finest, end + finest):
                 cells.append(cell)
-                gaps_of_cells.append(gap_of_action[best_actions[first]])
-        cells_and_gaps.append((np.array(cells), np.array(gaps_of_cells)))
-    return cells_and_gaps
+                actions_of_cells.append(best_actions[first])
+        cells_and_actions.append((np.array(cells), np.array(actions_of_cells)))
+    return cells_and_actions
+
+
+def _slope_gaps(group: ProtectedLosses, losses: Indices) -> Array:
+    """Return r(c) - r(a) of k of a group's losses by played action and comparator (k, A, A)."""
+    return _gaps(group.weights[losses, :, 0])
+
+
+def _gaps(of_actions: Array) -> Array:
+    """Return the values (k, A) of comparators less those of played actions (k, A, A)."""
+    return np.asarray(of_actions[:, None, :] - of_actions[:, :, None])
 
 
 def _cells_of_interval(left: int, right: int) -> Iterator[int]:

@@ -34,7 +34,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "rates": "rates",
     "series": "series",
     "stays": "stays",
-    "statements": "assignments certificates delay distance entry intervals",
+    "statements": "assignments certificates delay distance entry intervals margins",
     "switch_test": "switch-alarms switch-found",
     "trust": "trust-benign trust-hostile trust-series",
 }

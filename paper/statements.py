@@ -7,6 +7,9 @@ regret that one action has, mean loss, time.
 ``assignments``: gains' weights alone, and with a potential over assignments beside them: bounds
 from variation and a priori, regret, mean loss.
 
+``margins``: the bound from variation with and without what predictions promised, of the worst and
+the median agent, beside regret and mean loss.
+
 ``delay``: regret and mean loss where outcomes arrive d rounds late.
 
 ``intervals``: the worst regret over windows of 500 rounds, and mean loss, with and without events
@@ -33,10 +36,10 @@ from paper.trust import ATTACKED, ATTACKS, CORNERS, SIZE, random_crowd
 from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.events.base import Intervals
-from regretless.forecaster.events.loss_events import Assignments
+from regretless.forecaster.events.loss_events import Assignments, GainsOfRound
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import LATE_TOLERANCE
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.commitment import leader_surplus, swap_regret_of
 from regretless.market.exploitability.of_joint import worst_leader
@@ -149,6 +152,51 @@ def assigned(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]
         "regret": crowd.regret().max() / rounds,
         "variation": forecaster.from_variation(listed).max() / rounds,
         "bound": forecaster.beforehand(rounds).a_priori(listed.weights).max(),
+        "loss": crowd.cost.mean() / rounds,
+    }
+
+
+class GainsWithoutMargins(Assignments):
+    """Counts no margin: what bounds gains bounds regret."""
+
+    def gains_of_round(self, active: Any, played: Any) -> list[GainsOfRound]:
+        """Return the gains, with margins of 0."""
+        rounds = super().gains_of_round(active, played)
+        return [GainsOfRound(gain, np.zeros_like(gain)) for gain, _margin in rounds]
+
+
+class CoordinatesWithoutMargins(VectorEvents):
+    """Counts no margin."""
+
+    def margins(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return 0."""
+        return np.zeros_like(self.gained(group, losses))
+
+
+EVENTS_WITH_MARGINS: dict[tuple[str, str], Callable[[list[ProtectedLosses]], Any]] = {
+    ("losses", "without"): GainsWithoutMargins,
+    ("losses", "with"): Assignments,
+    ("coordinates", "without"): CoordinatesWithoutMargins,
+    ("coordinates", "with"): VectorEvents,
+}
+
+
+def with_margins(instance: tuple[str, tuple[str, str]], rounds: int, seed: int) -> Iterator[Row]:
+    """Play an opponent with a kind of events, whose bound counts margins or does not."""
+    opponent, (events, margins) = instance
+    crowd, listed = listed_crowd(seed)
+    forecaster = UnbiasedPrediction(EVENTS_WITH_MARGINS[events, margins]([listed]))
+    play_all(forecaster, crowd, nature_of(opponent, seed), rounds)
+    bounds = forecaster.from_variation(listed) / rounds
+    regret = crowd.regret() / rounds
+    yield {
+        "events": events,
+        "opponent": opponent,
+        "margins": margins,
+        "worst bound": bounds.max(),
+        "median bound": np.median(bounds),
+        "worst regret": regret.max(),
+        "median regret": np.median(regret),
         "loss": crowd.cost.mean() / rounds,
     }
 
@@ -269,6 +317,13 @@ TABLES = {
         ["opponent", "weights"],
         lambda: list(product(OPPONENTS, WEIGHTS)),
         rounds=2000,
+        seeds=2,
+    ),
+    "margins": Table(
+        with_margins,
+        ["events", "opponent", "margins"],
+        lambda: list(product(OPPONENTS, EVENTS_WITH_MARGINS)),
+        rounds=1000,
         seeds=2,
     ),
     "delay": Table(delayed, ["rounds late"], lambda: (0, 10, 100), rounds=4000, seeds=1),

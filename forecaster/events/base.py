@@ -36,6 +36,8 @@ from regretless.market.core.delegated import Delegated
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Event
 
+ROUNDING = 1e-9  # of a sum of gains and margins over all rounds
+
 
 class EventSums(NamedTuple):
     """Running sums of experts, or views of those that can happen in a round.
@@ -49,19 +51,20 @@ class EventSums(NamedTuple):
     variation: Array  # the same, C as the rule wants it
     squares: Array  # the same, V
     occupancy: Array  # (..., R)
+    predicted: Array  # (..., R, n) predictions, times the chance of the event; (R, 0) for gains
     prior: float = 1.0  # of each expert, beside 1 for others
     both_signs: bool = True  # whether a gain of either sign is an expert
     against_models: Array | float = 0.0  # 1 where the models' band is added to the others'
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """Gains, variations, squares and occupancies."""
-        return self.gain, self.variation, self.squares, self.occupancy
+    def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Gains, variations, squares, occupancies and sums of predictions."""
+        return self.gain, self.variation, self.squares, self.occupancy, self.predicted
 
     def at(self, *index: int) -> "EventSums":
         """Return the views at an index of the first axes."""
-        gain, variation, squares, occupancy = (array[index] for array in self.arrays)
-        return EventSums(self.rows, gain, variation, squares, occupancy, self.prior)
+        gain, variation, squares, occupancy, predicted = (array[index] for array in self.arrays)
+        return EventSums(self.rows, gain, variation, squares, occupancy, predicted, self.prior)
 
     def gain_in_band(self, band: Band) -> Array:
         """Return what the weights see of all gains, but for the common band."""
@@ -204,13 +207,14 @@ class EventSet(Checkpointable, ABC):
         """
         return CoordinateBound(self.rule, inputs, hull=hull)
 
-    @abstractmethod
     def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
+        every_loss = np.arange(len(group.weights))
+        return self.over_stay(bound, group, every_loss, at_entry=np.zeros((1, 1, 1)))
 
     @abstractmethod
-    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
-        """Return what actions have gained over comparators so far, or less (k, A, C).
+    def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return what actions have gained over comparators so far (k, A, C).
 
         Of k of a group's losses by their places in it, in units of the loss; 0 for an action over
         itself.
@@ -220,18 +224,43 @@ class EventSet(Checkpointable, ABC):
     def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound the same from above by the theorem (k, A, C); while trusted, by what it is."""
 
+    @abstractmethod
+    def margins(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return by how much the gains so far exceed the regrets (k, A, C).
+
+        That is by how much predictions promised the played action to be better than the comparator;
+        0 where what was charged is the regret, while a reference is trusted.
+        """
+
+    def regretted(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return what actions have cost beyond comparators so far, expected over draws (k, A, C).
+
+        It is what they gained less the margins, 0 for an action beside itself.
+        """
+        return self.gained(group, losses) - self.margins(group, losses)
+
     def over_stay(
         self, bound: RegretBound, group: ProtectedLosses, losses: Indices, at_entry: Array
     ) -> Array:
         """Bound the sum of expected decision swap regret of k stays that end now (k,).
 
-        ``at_entry`` (k, A, C) is what ``least_gained`` returned when each stay began.
+        ``at_entry`` (k, A, C) is what ``regretted`` returned when each stay began.
         """
-        greatest_gain = self.most_gained(bound, group, losses) - at_entry
-        return np.asarray(np.maximum(greatest_gain, 0.0).max(2).sum(1))
+        regret_at_most = self.most_gained(bound, group, losses) - self.margins(group, losses)
+        return np.asarray((regret_at_most - at_entry).max(2).sum(1) + ROUNDING)
+
+    def to_models(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
+        """Bound the sum of expected regret of a group's losses to each model so far (K, M).
+
+        None where no model is a comparator.
+        """
+        return None
 
     def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
-        """Bound the same of who acts on what was broadcast; None if only expectations are known."""
+        """Bound decision swap regret so far of who acts on what was broadcast.
+
+        None if only expectations are known.
+        """
         return None
 
     @property
@@ -296,6 +325,13 @@ class Together(EventSet):
         log_potentials = [math.log(part.prior) + part.log_potential(band) for part in self.parts]
         return float(np.logaddexp.reduce(log_potentials))
 
+    def to_models(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
+        for part in self.parts:
+            regret = part.to_models(bound, group)
+            if regret is not None:
+                return regret
+        return None
+
     @property
     def others(self) -> EventSet | None:
         for part in self.parts:
@@ -305,8 +341,9 @@ class Together(EventSet):
 
     bound = Delegated("first")
     from_variation = Delegated("first")
-    least_gained = Delegated("first")
+    gained = Delegated("first")
     most_gained = Delegated("first")
+    margins = Delegated("first")
     over_stay = Delegated("first")
     table = Delegated("first")
 

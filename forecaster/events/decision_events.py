@@ -35,39 +35,44 @@ from regretless.market.records import Event, checked_suggestion
 def new_sums(rows: slice, size: int, *axes: int, prior: float = 1.0) -> EventSums:
     """Make sums that begin at 0, for rows of the game's table and so many coordinates."""
     shape = *axes, rows.stop - rows.start
-    bias, variation, squares = np.zeros((3, *shape, size))
-    return EventSums(rows, bias, variation, squares, np.zeros(shape), prior)
+    bias, variation, squares, predicted = np.zeros((4, *shape, size))
+    return EventSums(rows, bias, variation, squares, np.zeros(shape), predicted, prior)
 
 
 @compiled()
 def add_round(
-    sums: tuple[Array, Array, Array, Array],
+    sums: tuple[Array, Array, Array, Array, Array],
     bias_of_round: Array,
     occupancy_of_round: Array,
+    statistics: Array,
     squared: bool,  # noqa: FBT001
 ) -> None:
     """Add a round to running sums (compiled).
 
     Parameters
     ----------
-    sums : tuple of arrays (rows, n), (rows, n), (rows, n), (rows,)
-        Biases, variations, squares and occupancies of events; changed in place.
+    sums : tuple of arrays (rows, n), (rows, n), (rows, n), (rows,), (rows, n)
+        Biases, variations, squares, occupancies and predictions of events; changed in place.
     bias_of_round : array (rows, n)
         What the round adds to each event's bias.
     occupancy_of_round : array (rows,)
         The chance of each event in the round; one of chance 0 has no bias.
+    statistics : array (n,)
+        s(y): the event's predictions are its bias and this, times its chance.
     squared : bool
         Whether variations add up squares, and not sizes.
     """
-    bias, variation, squares, occupancy = sums
+    bias, variation, squares, occupancy, predicted = sums
     for r in range(bias_of_round.shape[0]):
         if occupancy_of_round[r] > 0.0:
-            occupancy[r] += occupancy_of_round[r]
+            chance = occupancy_of_round[r]
+            occupancy[r] += chance
             for i in range(bias_of_round.shape[1]):
                 gain = bias_of_round[r, i]
                 bias[r, i] += gain
                 variation[r, i] += gain**2 if squared else abs(gain)
                 squares[r, i] += gain**2
+                predicted[r, i] += gain + chance * statistics[i]
 
 
 class VectorEvents(EventSet):
@@ -106,33 +111,27 @@ class VectorEvents(EventSet):
             yield WeightedCoordinates(weights, view.prior, rows=view.rows)
 
     def charge(self, active: list[EventSums], played: Played) -> None:
+        _points, _mass, statistics = played.distribution
         for view in active:
             bias = played.bias[view.rows]
             occupancy = played.play_chance[view.rows]
-            add_round(view.arrays, bias, occupancy, self.rule.squared)
+            add_round(view.arrays, bias, occupancy, statistics, self.rule.squared)
 
     def exceeds(self, active: list[EventSums], trust: SwitchTest, *, hint: bool = False) -> bool:
         return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
 
-    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
-        """Bound it by sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}|.
-
-        A policy's suggestions b add up, for r(c) = r(b).
-        """
-        every_loss = np.arange(len(group.weights))
-        return np.asarray(self.most_gained(bound, group, every_loss).max(2).sum(1))
-
-    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+    def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return <r(c) - r(a), B_a>, and for a policy the sum over what it suggests (k, A, C)."""
         coefficients = group.weights[losses]  # (k, A, n)
-        decision_biases, cross_biases = self._of_losses(group, losses, "gain")
-        value = decision_biases @ coefficients.swapaxes(1, 2)  # (k, A, A)
-        gains = [value - np.einsum("kaa->ka", value)[:, :, None]]
-        for bias in cross_biases:  # (suggestions, k, A, n)
-            value_of_suggested = np.einsum("bkan,kbn->ka", bias, coefficients)
-            value_of_played = np.einsum("bkan,kan->ka", bias, coefficients)
-            gains.append((value_of_suggested - value_of_played)[:, :, None])
-        return np.concatenate(gains, axis=2)
+        return _value_gaps(coefficients, *self._of_losses(group, losses, "gain"))
+
+    def margins(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return the sums of l(c, p) - l(a, p) over predictions at which a was played (k, A, C)."""
+        coefficients = group.weights[losses]  # (k, A, n)
+        of_predictions = _value_gaps(coefficients, *self._of_losses(group, losses, "predicted"))
+        offsets = group.offset[losses][:, :, None]  # (k, A, 1), coefficients of a constant 1
+        occupancies = self._of_losses(group, losses, "occupancy")
+        return of_predictions + _value_gaps(offsets, *occupancies)
 
     def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound it by sum_i |r(c) - r(a)|_i |B_{a,i}|, and likewise what policies suggest."""
@@ -153,12 +152,14 @@ class VectorEvents(EventSet):
     def _of_losses(self, group: ProtectedLosses, losses: Indices, name: str) -> tuple[Array, Array]:
         """Return one of the accumulators, by the name of a ``EventSums``'s field, of k losses.
 
-        Of decision events (k, A, n), and of cross events (policies, suggestions, k, A, n).
+        Of decision events (k, A, n), and of cross events (policies, suggestions, k, A, n); n is 1
+        for occupancies.
         """
-        shape = group.weights.shape  # (K, A, n)
+        shape = (*group.offset.shape, -1)  # (K, A, n)
         decision_sums = getattr(self.views[0], name)[self.rows.slice(group)].reshape(shape)
         cross_sums = getattr(self.views[1 + self.rows.group_index(group)], name)
-        cross_sums = cross_sums.reshape(*cross_sums.shape[:2], *shape)
+        n_numbers = decision_sums.shape[2]
+        cross_sums = cross_sums.reshape(*cross_sums.shape[:2], *group.offset.shape, n_numbers)
         return decision_sums[losses], cross_sums[:, :, losses]
 
     def table(self) -> Iterator[Event]:
@@ -171,3 +172,28 @@ class VectorEvents(EventSet):
                 policy, suggestion = index[:-1] or (None, None)
                 event = int(loss_of[row]), int(action_of[row]), policy, suggestion
                 yield *event, float(view.occupancy[index]), view.gain[index]
+
+
+def _value_gaps(coefficients: Array, of_decisions: Array, of_suggestions: Array) -> Array:
+    """Return by how much comparators' coefficients value sums higher than the played action's do.
+
+    Parameters
+    ----------
+    coefficients : array (k, A, n)
+        Those of k losses.
+    of_decisions : array (k, A, n)
+        What was added up while each action was played.
+    of_suggestions : array (policies, suggestions, k, A, n)
+        The same while a policy suggested an action.
+
+    Returns
+    -------
+    array (k, A, A + policies)
+    """
+    value = of_decisions @ coefficients.swapaxes(1, 2)  # (k, A, A)
+    gaps = [value - np.einsum("kaa->ka", value)[:, :, None]]
+    for sums in of_suggestions:  # (suggestions, k, A, n)
+        value_of_suggested = np.einsum("bkan,kbn->ka", sums, coefficients)
+        value_of_played = np.einsum("bkan,kan->ka", sums, coefficients)
+        gaps.append((value_of_suggested - value_of_played)[:, :, None])
+    return np.concatenate(gaps, axis=2)

@@ -9,10 +9,12 @@ expert's gain is, with r the coefficients,
 
 An agent that best-responds has r(a).p <= r(c).p: what it loses against c while playing a is at most
 scale_k times the cumulative gain G, and swap and decision swap regret at most sum_a max_c scale_k
-max(G_{k,a,c}, 0), without lambda and without n. While a reference is trusted the gain is the regret
-itself. A **model** that predicts s(y) is a comparator too, another one for each loss: c is then the
-best response of loss k to the model's prediction. Coordinates have the models' gains beside their
-own events. Where all models have failed, their gains are noise: their band is wider.
+max(G_{k,a,c}, 0), without lambda and without n. The regret is the gain less the **margin**, by
+which the prediction promised a to be better than c; what bounds gains by X bounds regret by sum_a
+max_c (X - M), M the sum of margins (docs/theory.md, 17). While a reference is trusted the gain is
+the regret itself. A **model** that predicts s(y) is a comparator too, another one for each loss: c
+is then the best response of loss k to the model's prediction. Coordinates have the models' gains
+beside their own events. Where all models have failed, their gains are noise: their band is wider.
 
 ``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2 where
 predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the played
@@ -31,9 +33,11 @@ With s(a, c) the current shares of c at a, x = eta d - psi d^2 and exp(x) <= 1 +
 as the q(a) add up to 1. So F_k grows with the mean gain of the weights eta_j F_kj s(a, c) / J, and
 one game keeps W, the sum of the gains' potentials and r (N / K) sum_k F_k, r = 1 %, below N P, P =
 e^(k S) (1 + r + l ln(1 + T)), and so T x regret of k <= scale_k min_j (L + psi_j U) / eta_j, U =
-sum_a max_c U(a, c) <= T, L = A ln C + ln(J K / r) + ln P. Gains keep their own bound, with this P,
-and the lesser of both is printed. Where a reference was trusted the F_k begin at 1 when the games
-begin; what was regretted before is added: known, or at most A L(T / A) + A. **As drawn**, charged
+sum_a max_c U(a, c) <= T, L = A ln C + ln(J K / r) + ln P; or, with the known margins, regret of k
+<= min_j { scale_k L / eta_j + sum_a max_c [scale_k psi_j U(a, c) / eta_j - M(a, c)] }. Gains keep
+their own bound, with this P, and the lesser of both is printed. Where a reference was trusted the
+F_k begin at 1 when the games begin; what was regretted before is added: known, or at most A L(T /
+A) + A. **As drawn**, charged
 with the prediction that was broadcast, P / risk stands for P in both; the gains stay charged in
 expectation.
 """
@@ -41,11 +45,11 @@ expectation.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.base import EventSet, EventSums, WeightedEvents
+from regretless.forecaster.events.base import ROUNDING, EventSet, EventSums, WeightedEvents
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses
 from regretless.forecaster.guarantees.gain_bound import (
     ASSIGNMENT_COSTS,
@@ -68,9 +72,15 @@ from regretless.market.core.errors import UserError
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Event, checked_suggestion
 
-ROUNDING = 1e-9  # of a sum of gains
 PRIOR_OF_ASSIGNMENTS = 0.01  # r
-MAX_GAINS = 200_000_000  # gains, 32 bytes each
+MAX_GAINS = 200_000_000  # gains, 40 bytes each
+
+
+class GainsOfRound(NamedTuple):
+    """What a round adds to the sums of one group, in units of each loss's scale."""
+
+    gain: Array  # (K, A, C)
+    margin: Array  # (K, A, C), by how much the gain exceeds the regret
 
 
 class Gains:
@@ -84,6 +94,7 @@ class Gains:
     variation: Array
     squares: Array
     played_squares: Array  # of gains given that the action is played, times the chance of that
+    margin: Array  # by how much the gains exceed the regrets
     scale: Array
 
     def __init__(
@@ -108,35 +119,39 @@ class Gains:
             suggested[:, len(self.policies) :] = models[self.losses]
         return suggested
 
-    def of_round(self, suggested: Indices, played: Played) -> Array:
-        """Return what a round adds to the gains (K, A, C).
+    def of_round(self, suggested: Indices, played: Played) -> GainsOfRound:
+        """Return what a round adds to the gains, and by how much that is above the regrets.
 
         gain[k, a, c] = <r_k(c) - r_k(a), bias of "k plays a"> / scale_k. While a reference is
         trusted it is the regret itself, where that is less: at most the chance that a is played
         times the lesser of 1, which no normalised loss regrets more than, and the scale.
         """
+        n_losses, n_actions, _ = self.shape
         coefficients = self.group.weights  # (K, A, n)
         bias = played.bias[self.rows].reshape(coefficients.shape)
         value = bias @ coefficients.swapaxes(1, 2)
         # The bias is of p - s: with it <r(c) - r(a), p - s> is what the played action a loses
         # against c beyond what it was expected to.
         gain = value - np.einsum("kaa->ka", value)[:, :, None]
-        if played.realised_losses is not None:
-            gain = self._capped_by_regret(gain, played)
-        gain = gain / self.scale[:, None, None]
-        # comparators: the constant actions, or none, and then who suggests an action
-        gain_of_suggestions = np.take_along_axis(gain, suggested[:, None, :], 2)
-        return np.concatenate([gain[:, :, : self.constants], gain_of_suggestions], axis=2)
-
-    def _capped_by_regret(self, gain: Array, played: Played) -> Array:
-        """Return the lesser of gains and regrets (K, A, A), each at most its range in size."""
-        assert played.realised_losses is not None  # noqa: S101 - they are known while a reference is trusted
-        n_losses, n_actions, _ = self.shape
         chance = played.play_chance[self.rows].reshape(n_losses, n_actions)
         realised_losses = played.realised_losses[self.rows].reshape(n_losses, n_actions)
         regret = chance[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None, :])
-        greatest = (chance * np.minimum(self.scale, 1.0)[:, None])[:, :, None]
-        return np.asarray(np.clip(np.minimum(gain, regret), -greatest, greatest))
+        if played.trusted:
+            greatest = (chance * np.minimum(self.scale, 1.0)[:, None])[:, :, None]
+            gain = np.clip(np.minimum(gain, regret), -greatest, greatest)
+        margin = gain - regret
+        return GainsOfRound(
+            self._of_comparators(gain, suggested), self._of_comparators(margin, suggested)
+        )
+
+    def _of_comparators(self, of_actions: Array, suggested: Indices) -> Array:
+        """Return what is said of other actions (K, A, A) of the comparators (K, A, C), scaled.
+
+        These are the constant actions, or none, and then who suggests an action.
+        """
+        scaled = of_actions / self.scale[:, None, None]
+        of_suggestions = np.take_along_axis(scaled, suggested[:, None, :], 2)
+        return np.concatenate([scaled[:, :, : self.constants], of_suggestions], axis=2)
 
     def chance_or_one(self, played: Played) -> Array:
         """Return the chance of every played action (K, A, 1); 1 where it is 0."""
@@ -236,7 +251,7 @@ class GainEvents(EventSet):
     basis of error delta. Groups are all over the same basis; the rule is adaptive by default.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_played_squares",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_played_squares", "_margin")
     counts_regret = True
 
     def __init__(
@@ -267,19 +282,20 @@ class GainEvents(EventSet):
             raise UserError(f"forecaster.events = 'losses': {fault}; take 'coordinates'")
         # where the gains of every group but the last end among all, and where all end
         *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
-        # Gains, variations, squares whatever variations are, and squares given the action, of all
-        # groups side by side; every group has views of its own part.
-        sums = np.zeros((4, end))
+        # Gains, variations, squares whatever variations are, squares given the action, and margins,
+        # of all groups side by side; every group has views of its own part.
+        sums = np.zeros((5, end))
         against_models = []
         for member, part in zip(self.members, np.split(sums, self._ends, axis=1), strict=True):
-            by_kind = part.reshape(4, *member.shape)
-            member.gain, member.variation, member.squares, member.played_squares = by_kind
+            by_kind = part.reshape(5, *member.shape)
+            member.gain, member.variation, member.squares = by_kind[:3]
+            member.played_squares, member.margin = by_kind[3:]
             member.scale = gain_range(member.group.weights, within)
             actions = np.arange(member.constants)
             member.gain[:, actions, actions] = -np.inf  # never weighed against itself
             is_model = np.arange(member.shape[2]) >= member.fixed
             against_models.append(np.broadcast_to(is_model, member.shape).ravel())
-        gain, variation, squares, self._played_squares = sums
+        gain, variation, squares, self._played_squares, self._margin = sums
         self.views = [
             EventSums(
                 slice(None),
@@ -287,6 +303,7 @@ class GainEvents(EventSet):
                 variation,
                 squares,
                 occupancy=np.zeros(self.rows.shape[0]),
+                predicted=np.zeros((self.rows.shape[0], 0)),
                 both_signs=False,
                 against_models=np.concatenate(against_models),
             )
@@ -311,8 +328,8 @@ class GainEvents(EventSet):
             tables_of_groups.append(member.folded(group_weights, suggested))
         return np.concatenate(tables_of_groups)
 
-    def gains_of_round(self, active: list[Indices], played: Played) -> list[Array]:
-        """Return what a round adds to the gains of every group, (K, A, C) each."""
+    def gains_of_round(self, active: list[Indices], played: Played) -> list[GainsOfRound]:
+        """Return what a round adds to the gains of every group, and the margins."""
         return [
             member.of_round(suggested, played)
             for member, suggested in zip(self.members, active, strict=True)
@@ -321,14 +338,15 @@ class GainEvents(EventSet):
     def charge(self, active: list[Indices], played: Played) -> None:
         self._add_gains(self.gains_of_round(active, played), played)
 
-    def _add_gains(self, gains: list[Array], played: Played) -> None:
-        """Add the gains of a round, (K, A, C) of every group, to all sums."""
-        for member, gain in zip(self.members, gains, strict=True):
+    def _add_gains(self, gains: list[GainsOfRound], played: Played) -> None:
+        """Add the gains of a round, of every group, to all sums."""
+        for member, (gain, margin) in zip(self.members, gains, strict=True):
             squares = gain**2
             member.gain += gain
+            member.margin += margin
             member.variation += squares if self.rule.squared else np.abs(gain)
             member.squares += squares
-            if played.realised_losses is not None:  # the switch test goes on
+            if played.trusted:  # the switch test goes on
                 member.played_squares += squares / member.chance_or_one(played)
         self.views[0].occupancy[:] += played.play_chance
 
@@ -356,16 +374,7 @@ class GainEvents(EventSet):
             models=self.models,
         )
 
-    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
-        """Bound it by sum_a max_c of the gains' bounds; of gains, while a reference is trusted."""
-        member = self.members[self.rows.group_index(group)]
-        if bound.inputs.trusted:
-            gains = np.maximum(member.gain, 0.0) + ROUNDING
-        else:
-            gains = bound.bias_at(member.variation)
-        return np.asarray(member.scale * gains[:, :, : member.fixed].max(2).sum(1))
-
-    def least_gained(self, group: ProtectedLosses, losses: Indices) -> Array:
+    def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return the gains against actions and policies (k, A, C), without those against models."""
         member = self.members[self.rows.group_index(group)]
         gain = member.gain[losses][:, :, : member.fixed]
@@ -375,10 +384,30 @@ class GainEvents(EventSet):
     def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound the same by the rule's proof; while a reference is trusted, by the gains."""
         if bound.inputs.trusted:
-            return self.least_gained(group, losses) + ROUNDING
+            return self.gained(group, losses)
         member = self.members[self.rows.group_index(group)]
         greatest_gain = bound.bias_at(member.variation[losses][:, :, : member.fixed])
         return np.asarray(member.scale[losses, None, None] * greatest_gain)
+
+    def margins(self, group: ProtectedLosses, losses: Indices) -> Array:
+        """Return the sums of margins (k, A, C), without those against models."""
+        member = self.members[self.rows.group_index(group)]
+        margin = member.margin[losses][:, :, : member.fixed]
+        return np.asarray(member.scale[losses, None, None] * margin)
+
+    def to_models(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
+        """Bound it by the sum over actions; by the regrets, while a reference is trusted."""
+        if not self.models:
+            return None
+        member = self.members[self.rows.group_index(group)]
+        models = slice(member.fixed, None)
+        gain = member.gain[:, :, models]
+        if not bound.inputs.trusted:
+            variation = member.variation[:, :, models]
+            models_band = bound.inputs.band.models * np.sqrt(variation)
+            gain = bound.bias_at(variation) + models_band
+        regret = member.scale[:, None, None] * (gain - member.margin[:, :, models])
+        return np.asarray(regret.sum(1) + ROUNDING)
 
     def table(self) -> Iterator[Event]:
         """Yield loss, action, None, None, occupancy and gains (C,) in units of the loss."""
@@ -417,8 +446,8 @@ class Assignments(GainEvents):
         self.unseen = 0  # rounds whose drawn prediction is not known
         # ln(r (N / K) / J): what a loss's potential F_kj is multiplied by, see the top of the file
         self._price = math.log(share * self.experts / self.losses / len(ASSIGNMENT_RATES))
-        # G, U and what was gained before the games (3, K, A, C)
-        self._parts = [np.zeros((3, *member.shape)) for member in self.members]
+        # G, U, what was gained before the games, and margins (4, K, A, C)
+        self._parts = [np.zeros((4, *member.shape)) for member in self.members]
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
@@ -426,7 +455,7 @@ class Assignments(GainEvents):
         log_rates = self._price + np.log(ASSIGNMENT_RATES)
         comparator_shares = []
         exponents = []
-        for gain, squares, _gained_before in self._parts:
+        for gain, squares, _gain_before_games, _margin in self._parts:
             shares, log_sums = _comparator_shares(gain, squares)
             comparator_shares.append(shares)
             exponents.append(log_sums.sum(1) + log_rates)
@@ -444,9 +473,10 @@ class Assignments(GainEvents):
             charged = played.as_drawn or played
         if charged.bias is not played.bias:  # what was drawn is not the whole mixture
             gains = self.gains_of_round(active, charged)
-        for member, gain, part in zip(self.members, gains, self._parts, strict=True):
-            weighed_gain, squares, gain_before_games = part
-            if charged.realised_losses is not None:  # no game yet: it is known, and not weighed
+        for member, (gain, margin), part in zip(self.members, gains, self._parts, strict=True):
+            weighed_gain, squares, gain_before_games, margins = part
+            margins += margin
+            if charged.trusted:  # no game yet: it is known, and not weighed
                 gain_before_games += gain
                 continue
             weighed_gain += gain
@@ -455,7 +485,7 @@ class Assignments(GainEvents):
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the gains' potentials and of the assignments' at their price."""
         log_potentials = []
-        for gain, squares, _gain_before_games in self._parts:
+        for gain, squares, _gain_before_games, _margin in self._parts:
             _shares_of_comparators, log_sums = _comparator_shares(gain, squares)
             log_potentials.append((log_sums.sum(1) + self._price).ravel())
         of_gains = super().log_potential(band)
@@ -465,58 +495,49 @@ class Assignments(GainEvents):
         of_gains = super().bound(inputs, hull)
         return of_gains.with_inputs(added_potential=self.share, risk=self.risk or 1.0)
 
-    def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
-        by_gains = super().from_variation(bound, group)
+    def over_stay(
+        self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
+    ) -> Array:
+        """Bound it by the gains, and by the assignments where they are charged in expectation."""
+        by_gains = super().over_stay(bound, group, losses, at_entry)
         if self.charges_drawn:
             return by_gains
-        by_assignments = self._bound_by_assignments(bound, group)
+        by_assignments = self._bound_by_assignments(bound, group, losses, at_entry)
         if by_assignments is None:
             return by_gains
         return np.minimum(by_gains, by_assignments)
 
-    def over_stay(
-        self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
-    ) -> Array:
-        """Bound it by the gains, and by the assignments where they are charged in expectation.
-
-        An assignment gained G_0 before the games and, since then, what its potential allows:
-        from entry to exit at most sum_a max_c (G_0 - G_s) more than that.
-        """
-        by_gains = super().over_stay(bound, group, losses, at_entry)
-        if self.charges_drawn:
-            return by_gains
-        group_index = self.rows.group_index(group)
-        member = self.members[group_index]
-        _gain, squares, gain_before_games = self._parts[group_index]
-        n_actions, n_comparators = member.shape[1:]
-        greatest_squares = squares[losses][:, :, : member.fixed].max(2).sum(1)
-        since_the_games_began = bound.assigned(greatest_squares, n_actions, n_comparators)
-        if since_the_games_began is None:
-            return by_gains
-        scale = member.scale[losses]
-        gain_in_units = scale[:, None, None] * gain_before_games[losses][:, :, : member.fixed]
-        before_the_games = (gain_in_units - at_entry).max(2).sum(1)
-        by_assignments = before_the_games + scale * since_the_games_began
-        return np.asarray(np.minimum(by_gains, by_assignments))
-
     def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
         if not self.charges_drawn or self.unseen:
             return None
-        return self._bound_by_assignments(bound, group)
+        every_loss = np.arange(len(group.weights))
+        at_entry = np.zeros((1, 1, 1))
+        return self._bound_by_assignments(bound, group, every_loss, at_entry)
 
-    def _bound_by_assignments(self, bound: Any, group: ProtectedLosses) -> Array | None:
-        """Bound the regret of a group's losses (K,) by the assignments; None without a bound."""
+    def _bound_by_assignments(
+        self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
+    ) -> Array | None:
+        """Bound the regret of k of a group's losses (k,) since each stay began; None without one.
+
+        An assignment phi gained G_0 before the games and since then, whichever the rate eta, at
+        most (L + psi U) / eta. Its regret is that less its margins M and less what it regretted
+        ``at_entry`` (k, A, C): a sum over actions a, at most that of the greatest summand of each.
+        """
         group_index = self.rows.group_index(group)
         member = self.members[group_index]
-        _gain, squares, gain_before_games = self._parts[group_index]
-        n_actions, n_comparators = member.shape[1:]
-        greatest_squares = squares[:, :, : member.fixed].max(2).sum(1)
-        since_the_games_began = bound.assigned(greatest_squares, n_actions, n_comparators)
-        if since_the_games_began is None:
+        level = bound.assignment_level(*member.shape[1:])
+        if level is None:
             return None
-        gain_against_best = gain_before_games[:, :, : member.fixed].max(2)
-        before_the_games = np.maximum(gain_against_best, 0.0).sum(1)
-        return np.asarray(member.scale * (before_the_games + since_the_games_began))
+        of_losses = self._parts[group_index][:, losses, :, : member.fixed]
+        _gain, squares, gain_before_games, margin = of_losses
+        scale = member.scale[losses]
+        scale_of_gains = scale[:, None, None]
+        known = scale_of_gains * (gain_before_games - margin) - at_entry
+        regrets = []
+        for rate, cost in zip(ASSIGNMENT_RATES, ASSIGNMENT_COSTS, strict=True):
+            of_squares = scale_of_gains * (cost / rate) * squares
+            regrets.append(scale * level / rate + (known + of_squares).max(2).sum(1))
+        return np.asarray(np.min(regrets, axis=0) + ROUNDING)
 
 
 def _comparator_shares(gain: Array, squares: Array) -> tuple[Array, Array]:

@@ -203,8 +203,9 @@ class Played(NamedTuple):
     play_chance: Array  # (R,) E[q], the chance that each row's action is played
     bias: Array  # (R, n) E[q (p - s)]; zero for rows that nobody plays
     distribution: tuple[Array, Array, Array]  # the mixture's points (m, n) and mass (m,), s(y) (n,)
+    realised_losses: Array  # (R,) of every row's action at s(y)
     as_drawn: "Played | None" = None  # the same of the prediction that was broadcast, if known
-    realised_losses: Array | None = None  # (R,) while a reference is trusted; None otherwise
+    trusted: bool = False  # whether a reference is: gains of listed losses are regrets then
 
 
 def played_of(rows: LossTable, points: Array, mass: Array, statistics: Array) -> Played:
@@ -216,7 +217,8 @@ def played_of(rows: LossTable, points: Array, mass: Array, statistics: Array) ->
         bias = chance_per_point.T @ points - np.outer(play_chance, statistics)
     else:
         play_chance, bias = _play_and_bias(rows.arrays, points, mass, statistics)
-    return Played(play_chance, bias, (points, mass, statistics))
+    realised_losses = rows.offset + rows.times(statistics)
+    return Played(play_chance, bias, (points, mass, statistics), realised_losses)
 
 
 def _play_and_bias(

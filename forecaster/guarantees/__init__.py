@@ -35,6 +35,7 @@ Statement  Where
 13         ``universal.CellBound``, of which ``a_priori`` is the displayed bound
 14         ``market.game.caveats``
 15, 16     ``market.exploitability``
+17         ``EventSet.margins``, in ``EventSet.over_stay`` and ``loss_events.Assignments``
 =========  =====================================================================================
 
 ``tests/forecaster/test_guarantees.py`` has the formulas again, from the definitions.
@@ -44,7 +45,8 @@ Statement  Where
 stands for its occupancy, of which it is at most n_T(E): T x regret <= sum_a max_c sum_i
 |r(c) - r(a)|_i beta(C_{a,i}), beta the rule's greatest bias, and sum_a max_c beta(C_{a,c}) for
 scalar gains. The events know their variations: ``EventSet.from_variation`` is that bound of the
-rounds so far, ``EventSet.over_stay`` that of a stay (12). With second-order weights variations are
+rounds so far, ``EventSet.over_stay`` that of a stay (12), both less the margins that predictions
+promised (17). With second-order weights variations are
 squares, so that these bounds adapt to variances (3).
 
 **Trust.** When the games begin all biases and gains are within L(V) + 1 (``switch_test``), and the

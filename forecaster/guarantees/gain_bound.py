@@ -65,8 +65,11 @@ class GainBound(RegretBound):
         by_gains = super().to_models(coefficients)
         return self._within_switch_test(by_gains, self.models, coefficients, self.inputs.rounds)
 
-    def assigned(self, squares: Array | float, actions: int, comparators: int) -> Array | None:
-        """Bound the gain of every assignment whose U is at most ``squares``; None without them."""
+    def assignment_level(self, actions: int, comparators: int) -> float | None:
+        """Return L, by which assignments' gains are at most (L + psi_j U) / eta_j for every j.
+
+        None without them.
+        """
         inputs = self.inputs
         if inputs.trusted or not inputs.added_potential:
             return None
@@ -76,18 +79,17 @@ class GainBound(RegretBound):
             * inputs.experts
             / (self.gains * inputs.added_potential)
         )
-        level = AdaptiveWeights.log_growth(inputs) + actions * math.log(comparators) + log_price
-        costs = ASSIGNMENT_COSTS * np.asarray(squares)[..., None]
-        return np.asarray(((level + costs) / ASSIGNMENT_RATES).min(-1))
+        return AdaptiveWeights.log_growth(inputs) + actions * math.log(comparators) + log_price
 
     def _assignments(self, coefficients: Array, policies: int) -> Array | None:
         """Bound decision swap regret (K,) by the assignments; None without them."""
         rounds = self.inputs.rounds
         actions = coefficients.shape[1]
         scale = gain_range(coefficients, self.within)
-        gain = self.assigned(rounds, actions, actions + policies + self.models)
-        if gain is None:
+        level = self.assignment_level(actions, actions + policies + self.models)
+        if level is None:
             return None
+        gain = float(((level + ASSIGNMENT_COSTS * rounds) / ASSIGNMENT_RATES).min())
         test = self.inputs.switch_test
         if test is not None:  # what was gained when the games began, at most
             action_by_action = actions * (test.limit(rounds / actions) + 1)

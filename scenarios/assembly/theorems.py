@@ -166,11 +166,11 @@ class Terms:
         if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, self._bounds)):
             drawn = self._summed(lambda bound: bound.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
-        bounds = np.asarray(expected + self._beside())
+        bounds = np.asarray(expected + self._beside() + self.cohort.gap())
         return bounds if self.covered is None else np.where(self.covered, bounds, np.nan)
 
     def from_variation(self) -> Array:
-        """Bound the same by the variations of the biases so far, too."""
+        """Bound the same by the variations of the biases and the margins so far, too."""
         if not self.served.attendance.throughout:
             return self._over_followed_stays()
         lines = self.served.lines
@@ -237,7 +237,7 @@ class Terms:
                 total += end * of_turn.a_priori(weights, policies=policies)
         drawn = self._drawn(self._at_most(rounds), times=(first + 1) * (first + 2))
         expected = np.asarray(total[self.served.lines])
-        return np.asarray((expected + drawn) / rounds + self._beside())
+        return np.asarray((expected + drawn) / rounds + self._beside() + self.cohort.gap())
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
@@ -250,11 +250,20 @@ class Terms:
             comparators=actions,
             promises=self.promises * len(self.cohort.policies),
         )
-        return np.asarray(expected + drawn / self._rounds + self._beside())
+        return np.asarray(expected + drawn / self._rounds + self._beside() + self.cohort.gap())
 
     def to_models(self) -> Array:
-        """Bound each row's realised regret per round to every model (K,)."""
-        expected = self._summed(lambda bound: bound.to_models(self._weights))
+        """Bound each row's realised regret per round to every model (K,).
+
+        By the least that is known: beforehand, or from variations and margins so far.
+        """
+        gap = self.cohort.gap()
+        expected = self._summed(lambda bound: bound.to_models(self._weights)) + gap
+        sums_of_players = [player.to_models(self.groups[0]) for player in self._players]
+        known_sums = [sums for sums in sums_of_players if sums is not None]
+        if len(known_sums) == len(sums_of_players):
+            of_worst_model = np.sum(known_sums, axis=0).max(1)[self.served.lines]
+            expected = np.minimum(expected, of_worst_model / self._rounds)
         drawn = swap_draws(
             self._known(fixed=True),
             width=self._width,
@@ -311,11 +320,15 @@ class Terms:
         return np.asarray(rounds * step)
 
     def _beside(self) -> Array:
-        """Return what errors of the basis and of responses add to regret per round (K,)."""
+        """Return what errors of the basis add to regret per round (K,).
+
+        The gap of a response to the best one is not in it: it is a negative margin, where margins
+        are known.
+        """
         moved: float | Array = 0.0
         if not exact_for(self.cohort, self.block):
             moved = self.cohort.response.lipschitz * self._distance_to_served
-        return np.asarray(2 * self._distance_to_served + self.cohort.gap() + moved)
+        return np.asarray(2 * self._distance_to_served + moved)
 
     def _others(self, player: UnbiasedPrediction) -> EventSet | None:
         """Return the events that serve losses that are not listed; None where these are."""

@@ -171,7 +171,7 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     rows, known = events.rows, [part.copy() for part in events._parts]
     point, truth = np.array([[0.1, 0.4, 0.3, 0.7]]), np.array([0.9, 0.1, 0.4, 0.2])
     trusted = played_of(rows, point, np.ones(1), truth)
-    trusted = trusted._replace(realised_losses=rows.offset + rows.times(truth))
+    trusted = trusted._replace(trusted=True)
     events.charge(events.active(31), trusted)
     for member, before, after in zip(events.members, known, events._parts, strict=True):
         of, scale = member.group, member.scale[:, None, None]
@@ -204,7 +204,7 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     exponent = assignments.weights.largest_exponent + 1.0
     weights, _total = assignments.weights.relative_to(exponent, 2.0)
     start = 0
-    for gain, squares, _ in events._parts:
+    for gain, squares, *_ in events._parts:
         losses, actions, comparators = gain.shape
         every = list(product(range(comparators), repeat=actions))
         expected = np.zeros(gain.shape)
@@ -338,7 +338,8 @@ def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
         played.step()
         bound = player.bias_bound()
         for length, level in zip(player.events.lengths, player.events.parts[1:], strict=True):
-            bias, *_, occupancy = level.views[0].arrays
+            (sums, *_) = level.views
+            bias, occupancy = sums.gain, sums.occupancy
             exponent = bound.exponent + np.log(600 / length)
             assert (np.abs(bias).max(1) <= np.sqrt(3 * occupancy * exponent) + 1e-9).all()
     assert all(short < long for short, long in pairwise(player.events.lengths))

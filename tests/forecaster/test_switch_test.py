@@ -115,8 +115,7 @@ def test_a_sum_over_actions_counts_each_square_by_the_chance_of_its_action() -> 
     for _ in range(40):
         point, truth = rng.random((1, 2)), rng.random(2)
         played = played_of(events.rows, point, np.ones(1), truth)
-        came = events.rows.offset + events.rows.times(truth)
-        events.charge(events.active(None), played._replace(realised_losses=came))
+        events.charge(events.active(None), played._replace(trusted=True))
     gain = np.where(np.isfinite(member.gain), member.gain, 0.0)
     assert (member.played_squares >= member.squares).all()
     total, squares = gain.sum(1), member.played_squares.sum(1)
