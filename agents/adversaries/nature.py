@@ -17,6 +17,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import betainc, betaincinv
 
 from regretless.agents.adversaries.leader import Pure, support_of
 from regretless.agents.parameters import check_int, check_range, numbers, require
@@ -24,9 +25,11 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import brief
-from regretless.market.records import AdversaryView, Context, History
+from regretless.market.core.randomness import stream
+from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
 MIN_CONCENTRATION = 0.05  # unless more extreme outcomes are asked for
+STRATA = 256  # of equal probability, in a distribution that stands for a beta distribution
 MEAN_MARGIN = 1e-3  # means are kept this far from 0 and 1, where the beta distribution degenerates
 
 
@@ -77,6 +80,10 @@ class Replay(Checkpointable, Pure):
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
         return np.asarray(self._outcome_table[self._row_of_round(history)])
+
+    def fixed_distribution(self) -> OutcomeDistribution:
+        n_rows = len(self._outcome_table)
+        return OutcomeDistribution(self._outcome_table, np.full(n_rows, 1 / n_rows))
 
     def _row_of_round(self, history: History) -> int:
         return history.rounds % len(self._outcome_table)
@@ -139,6 +146,25 @@ class IID(Nature):
 
     def mean_at(self, time: int) -> Array:
         return np.asarray(self.mean)
+
+    def fixed_distribution(self) -> OutcomeDistribution:
+        """Return strata of equal probability, each at its mean, joined by chance over coordinates.
+
+        Means of each coordinate are exact, and so are expectations of what is linear in them.
+        """
+        if self.concentration == 0:
+            return OutcomeDistribution.pure(self.mean)
+        inner_mean = np.clip(self.mean, MEAN_MARGIN, 1 - MEAN_MARGIN)[:, np.newaxis]
+        alpha = self.concentration * inner_mean
+        beta = self.concentration * (1 - inner_mean)
+        edges = betaincinv(alpha, beta, np.linspace(0.0, 1.0, STRATA + 1))  # (d, strata + 1)
+        # The integral of y over a stratum is the mean times what Beta(alpha + 1, beta) has there.
+        stratum_means = inner_mean * np.diff(betainc(alpha + 1, beta, edges), axis=1) * STRATA
+        points = np.empty((STRATA, self.outcomes))
+        for coordinate, means in enumerate(np.clip(stratum_means, 0.0, 1.0)):
+            order = stream(0, "strata", str(coordinate)).permutation(STRATA)
+            points[:, coordinate] = means[order]
+        return OutcomeDistribution(points, np.full(STRATA, 1 / STRATA))
 
 
 @register.adversary("drifting")

@@ -326,10 +326,17 @@ class Confined(Checkpointable, Adversary):
     def reachable(self, outcomes: Array) -> Array:
         return self.space.move_inside(outcomes)
 
+    def fixed_distribution(self) -> OutcomeDistribution | None:
+        distribution = self.adversary.fixed_distribution()
+        return None if distribution is None else self._moved_inside(distribution)
+
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
-        distribution = self.adversary.commit(context, history, announced)
+        return self._moved_inside(self.adversary.commit(context, history, announced))
+
+    def _moved_inside(self, distribution: OutcomeDistribution) -> OutcomeDistribution:
+        """Return a distribution with its outcomes moved into the space."""
         committed_outcomes = distribution.points  # (m, d)
         outcomes_in_space = self.space.move_inside(committed_outcomes)
         if self.support is not None:

@@ -20,6 +20,10 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
                       on ``losses``. Followers hear the forecast of y all the same, and respond by
                       ``expected_losses``, or by their utility where the market says that it is
                       what they may expect (``utility_is_expected``); otherwise they are refused
+    has_profile_losses
+                      the market says what everybody would lose at every profile of actions
+                      (``profile_losses``): the stage game, whose solutions ``market.solutions``
+                      computes
 """
 
 from abc import ABC, abstractmethod
@@ -39,7 +43,7 @@ from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.game.seats import TakenActions, taken_actions
 from regretless.market.losses import Loss
-from regretless.market.records import Decision
+from regretless.market.records import Decision, OutcomeDistribution
 
 NO_GUARANTEE_AT_ONCE = "no guarantee, since the outcome answers actions of the same round"
 NO_GUARANTEE_PERSONAL = (
@@ -72,11 +76,17 @@ class Market(Checkpointable, ABC):
     # although they are charged ``losses``: as where actions are orders at a forecast price.
     utility_is_expected: ClassVar[bool] = False
     accounts: Accounts | None = None  # what agents own, for a market that keeps it
+    # Whether the stage game is known: the class writes ``profile_losses``.
+    has_profile_losses: ClassVar[bool] = False
+    # What fundamentals are drawn from in every round, for ``profile_losses``; the game sets it.
+    # None where they follow no fixed distribution, as when they depend on history.
+    fundamentals: OutcomeDistribution | None = None
 
     def __init_subclass__(cls) -> None:
-        """Note whether the class has losses of each agent's own."""
+        """Note whether the class has losses of each agent's own, and a stage game."""
         super().__init_subclass__()
         cls.has_personal_losses = cls.losses is not Market.losses
+        cls.has_profile_losses = cls.profile_losses is not Market.profile_losses
 
     def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:
         goods = {cohort.loss.outcomes for cohort in cohorts}
@@ -138,6 +148,62 @@ class Market(Checkpointable, ABC):
             losses of the cohort's utility at the outcome, as by default.
         """
         return (None,) * len(self.cohorts)
+
+    def profile_losses(self, profiles: Indices) -> Array:
+        """Return what everybody loses in the stage game at profiles of actions.
+
+        A market may write it. Losses are expected over the fundamental outcome
+        (``expected_fundamentals``) and over all that the market draws itself, with everybody
+        there and the market at rest: what its memory would settle to, were the profile played for
+        ever. Nothing is modified.
+
+        Parameters
+        ----------
+        profiles : int array (P, N)
+            An action of each of the N agents, numbered through all cohorts, an agent with
+            multiplicity as often as it counts (``agent_columns``). Small whole numbers from 0 on.
+
+        Returns
+        -------
+        array (P, N)
+            The loss of each agent at each profile, normalised as in ``losses``: in the units of its
+            utility it is ``unit_offset`` plus ``unit_scale`` times that. It may leave [0, 1] where
+            the market charges more than the utility says.
+
+        Raises
+        ------
+        UserError
+            If the market has none, or its losses depend on a fundamental that follows no fixed
+            distribution.
+        """
+        name = type(self).__name__
+        raise UserError(f"market {name} does not say what profiles lose; write its profile_losses")
+
+    def expected_fundamentals(self) -> OutcomeDistribution:
+        """Return what the fundamental outcome is drawn from in every round.
+
+        UserError if it follows no fixed distribution.
+        """
+        if self.fundamentals is None:
+            reason = "outcomes of the adversary follow no fixed distribution"
+            hint = 'use [data], or [adversary] kind = "iid", or a market without noise'
+            raise UserError(f"market {type(self).__name__}: {reason}; {hint}")
+        return self.fundamentals
+
+    def agent_columns(self) -> list[tuple[slice, Indices]]:
+        """Return for each cohort its agents' columns of a profile, and their rows of the ledger.
+
+        Agents with multiplicity have as many columns as they count; rows are (n,).
+        """
+        columns = []
+        first = 0
+        for cohort in self.cohorts:
+            rows = cohort.row_of
+            if cohort.multiplicity is not None:
+                rows = np.repeat(rows, cohort.multiplicity)
+            columns.append((slice(first, first + len(rows)), rows))
+            first += len(rows)
+        return columns
 
     @property
     def can_be_played_ahead(self) -> bool:
@@ -377,6 +443,12 @@ def tell_followers(market: Market | None, cohorts: Sequence[Cohort]) -> None:
         raise UserError(f"{subject} {fault}; {hint}")
     for cohort_index in followers:
         cohorts[cohort_index].market_losses = partial(expected_in_market, market, cohort_index)
+
+
+def tell_fundamentals(market: Market, adversary: Adversary) -> None:
+    """Let a market with a stage game know what its fundamentals are drawn from."""
+    if market.has_profile_losses:
+        market.fundamentals = adversary.fixed_distribution()
 
 
 def check_leader(adversary: Adversary, market: Market) -> None:

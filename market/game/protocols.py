@@ -198,6 +198,10 @@ class Adversary(ABC):
         """The adversary that decides: itself, unless it wraps another one."""
         return self
 
+    def fixed_distribution(self) -> OutcomeDistribution | None:
+        """Return the distribution that it commits to in every round; None if it changes."""
+        return None
+
     def reachable(self, outcomes: Array) -> Array:
         """Return for each outcome (T, d) the nearest that it may choose; by default the outcome."""
         return outcomes

@@ -20,7 +20,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import introduce
 from regretless.market.game.attendance import FOREVER, Attendance
 from regretless.market.game.guarantee import Guarantee, unpromised
-from regretless.market.game.market import check_leader, tell_followers
+from regretless.market.game.market import check_leader, tell_followers, tell_fundamentals
 from regretless.market.game.protocols import as_forecaster
 from regretless.market.game.round import Game
 from regretless.market.regret.model_comparison import NOT_COMPARED
@@ -89,6 +89,8 @@ def replace_players(
         if name not in block_names:
             raise UserError(f"there is no block '{name}'; there are {', '.join(block_names)}")
     tell_followers(market, game.cohorts)
+    if market is not None:
+        tell_fundamentals(market, adversary)
     game.market = market
     if adversary is not game.adversary:
         game.adversary = adversary

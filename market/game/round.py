@@ -45,6 +45,7 @@ from regretless.market.game.market import (
     decisions_readonly_unless_ours,
     personal_losses,
     tell_followers,
+    tell_fundamentals,
 )
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster
@@ -157,6 +158,7 @@ class Game:
         self.outcome_stream = stream(seed, "referee", "outcome")
         if market is not None:
             check_leader(adversary, market)
+            tell_fundamentals(market, adversary)
         tell_followers(market, self.cohorts)
         introduce(adversary, self.cohorts)
 

@@ -33,8 +33,10 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.market import Decisions, Market, check_key, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import taken_actions
+from regretless.market.records import OutcomeDistribution
 
 FEEDBACKS = ("lagged", "same-round")
+MAX_LOSSES_AT_ONCE = 2_000_000  # numbers in memory, of several profiles
 CLIPPING_TOLERANCE = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 
 
@@ -88,6 +90,14 @@ class Settling(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")
+
+    level_is_mean: ClassVar[bool] = True  # of loads over agents, not their sum
+
+    def __init_subclass__(cls) -> None:
+        """Note that a class has a stage game only if it says what it rests at."""
+        super().__init_subclass__()
+        writes_profile_losses = cls.profile_losses is not Settling.profile_losses
+        cls.has_profile_losses = writes_profile_losses or cls.rest is not Settling.rest
 
     def __init__(
         self,
@@ -146,11 +156,77 @@ class Settling(Market):
         """
         part = copy(self)
         part.cohorts = tuple(cohorts)
+        part.fundamentals = None
         if self.loads_of_actions:
             part.loads_of_actions = []
             for cohort_index, part_rows in rows.items():
                 part.loads_of_actions.append(self.loads_of_actions[cohort_index][part_rows])
         return part
+
+    def rest(self, fundamental: Array, level: Array) -> Array:
+        """Return the outcomes (..., d) of a fundamental (d,) and levels (..., c), not yet cut.
+
+        A subclass that writes it has ``profile_losses``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no outcomes at rest")
+
+    def profile_losses(self, profiles: Indices) -> Array:
+        losses = np.empty(profiles.shape)
+        values_per_profile = sum(cohort.loss.offset.size for cohort in self.cohorts)
+        step = max(MAX_LOSSES_AT_ONCE // values_per_profile, 1)
+        for first in range(0, len(profiles), step):
+            block = slice(first, first + step)
+            losses[block] = self._losses_at_rest(profiles[block])
+        return losses
+
+    def _losses_at_rest(self, profiles: Indices) -> Array:
+        """Return what agents lose at a few profiles (P, N), with the level at the load: (P, N)."""
+        level = self.level_of_profiles(profiles)
+        fundamentals = self.fundamentals_that_matter(level)
+        is_linear = [cohort.loss.linear_weights is not None for cohort in self.cohorts]
+        losses = np.zeros(profiles.shape)
+        mean_outcomes = np.zeros((len(profiles), self.goods))
+        for fundamental, weight in zip(fundamentals.points, fundamentals.weights, strict=True):
+            outcomes = np.clip(self.rest(fundamental, level), 0.0, 1.0)
+            mean_outcomes += weight * outcomes
+            for cohort_index in np.flatnonzero(~np.array(is_linear)):
+                columns, at_outcomes = self._losses_at(int(cohort_index), outcomes, profiles)
+                losses[:, columns] += weight * at_outcomes
+        for cohort_index in np.flatnonzero(is_linear):  # whose mean loss is that at the mean
+            columns, at_mean = self._losses_at(int(cohort_index), mean_outcomes, profiles)
+            losses[:, columns] = at_mean
+        return losses
+
+    def _losses_at(
+        self, cohort_index: int, outcomes: Array, profiles: Indices
+    ) -> tuple[slice, Array]:
+        """Return a cohort's columns, and what its n agents lose at outcomes (P, d): (P, n)."""
+        columns, rows = self.agent_columns()[cohort_index]
+        table = self.cohorts[cohort_index].loss.losses(outcomes)  # (P, K, A)
+        all_profiles = np.arange(len(profiles))[:, np.newaxis]
+        return columns, table[all_profiles, rows, profiles[:, columns]]
+
+    def level_of_profiles(self, profiles: Indices) -> Array:
+        """Return the level (P, c) at which the market rests, if everybody plays profiles (P, N)."""
+        if not self.loads_of_actions:
+            counts = [(profiles == action).sum(1) for action in range(1, self._actions)]
+            level = np.stack(counts, axis=1).astype(np.float64)
+        else:
+            level = np.zeros((len(profiles), self.loads_of_actions[0].shape[2]))
+            for loads, (columns, rows) in zip(
+                self.loads_of_actions, self.agent_columns(), strict=True
+            ):
+                level += loads[rows, profiles[:, columns]].sum(1)
+        return level / profiles.shape[1] if self.level_is_mean else level
+
+    def fundamentals_that_matter(self, level: Array) -> OutcomeDistribution:
+        """Return what fundamentals are drawn from; a point where none of them moves an outcome."""
+        middle = np.full(self.goods, 0.5)
+        corners = [self.rest(middle, level[:1])]
+        corners += [self.rest(np.full(self.goods, end), level[:1]) for end in (0.0, 1.0)]
+        if np.ptp(corners, axis=0).any():
+            return self.expected_fundamentals()
+        return OutcomeDistribution.pure(middle)
 
     @property
     def clipped_share(self) -> float:

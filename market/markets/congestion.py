@@ -83,9 +83,12 @@ class AttendanceMarket(Settling):
     def answer(self, fundamental: Array, load: Array) -> Array:
         share = load[1:] / max(load.sum(), 1)
         settled = self.settle(share)
-        shift = self.noise * (fundamental - 0.5)
         self.last = {"fundamental": fundamental, "share": share}
-        return self.within_cube(self.always + (1 - self.always.sum()) * settled + shift)
+        return self.within_cube(self.rest(fundamental, settled))
+
+    def rest(self, fundamental: Array, level: Array) -> Array:
+        shift = self.noise * (fundamental - 0.5)
+        return np.asarray(self.always + (1 - self.always.sum()) * level + shift)
 
     def price_impact(self, cohort_index: int) -> Array:
         n_rows = len(self.cohorts[cohort_index].loss)
@@ -178,10 +181,11 @@ class Routes(Settling):
         self.flows.add(flow)
         self.times.add(time)
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
+        return self.within_cube(self.rest(fundamental, settled_flow))
+
+    def rest(self, fundamental: Array, level: Array) -> Array:
         shift = self.noise * (fundamental - 0.5)
-        return self.within_cube(
-            self.free_times + (1 + self.toll) * self.time_per_flow * settled_flow + shift
-        )
+        return np.asarray(self.free_times + (1 + self.toll) * self.time_per_flow * level + shift)
 
     def price_impact(self, cohort_index: int) -> Array:
         charge_per_flow = (1 + self.toll) * self.time_per_flow

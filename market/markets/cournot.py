@@ -22,10 +22,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.market import check_key, slopes
 from regretless.market.game.protocols import Cohort
+from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Moments, Settling
+
+ROUNDING = 1e-9  # relative difference that rounding may leave between a cost and its formula
 
 
 @register.market("cournot")
@@ -34,6 +37,7 @@ class Cournot(Settling):
 
     REMEMBERED = ("supplied",)
     supports_multiplicity = True
+    level_is_mean = False
     column_labels: ClassVar[Mapping[str, str]] = {"quantity": "units supplied"}
 
     def __init__(
@@ -68,10 +72,27 @@ class Cournot(Settling):
     def answer(self, fundamental: Array, load: Array) -> Array:
         supply = load.sum(0)[1:]
         self.supplied.add(supply)
-        highest_price = self.intercept + self.noise * (fundamental - 0.5)  # at which nothing sells
-        price = self.within_cube(highest_price - self.slope * self.settle(supply))
+        price = self.within_cube(self.rest(fundamental, self.settle(supply)))
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
+
+    def rest(self, fundamental: Array, level: Array) -> Array:
+        highest_price = self.intercept + self.noise * (fundamental - 0.5)  # at which nothing sells
+        return np.asarray(highest_price - self.slope * level)
+
+    def profile_losses(self, profiles: Indices) -> Array:
+        """Return minus the profits at profiles, as ``Market.profile_losses`` says.
+
+        A firm that counts its own impact, which holds the price fixed within a round, has
+        slope q^2 / 2 in its loss. At a profile the price itself has moved: the term is left out.
+        """
+        losses = super().profile_losses(profiles)
+        for cohort, quantities, (columns, rows) in zip(
+            self.cohorts, self.loads_of_actions, self.agent_columns(), strict=True
+        ):
+            imputed = imputed_impact(cohort.loss, quantities, self.slope)
+            losses[:, columns] -= imputed[rows, profiles[:, columns]]
+        return losses
 
     def price_impact(self, cohort_index: int) -> Array:
         return self.impact_of_one_agent(
@@ -85,3 +106,28 @@ class Cournot(Settling):
         price = self.outcomes.mean[0]
         quantity = self.supplied.mean[0]
         return f"Market: {self.feedback} supply, mean price {price:.3f} of {quantity:.4g} units"
+
+
+def imputed_impact(loss: Loss, quantities: Array, slope: float) -> Array:
+    """Return slope q^2 / 2 of each action (K, A), normalised, for firms whose loss contains it.
+
+    It is 0 for the others. What a firm loses at the price 0 is its cost: c q, or
+    c q + slope q^2 / 2 if it counts its impact on the price. With two actions or fewer the two
+    cannot be told apart, and the loss is taken as it is. ``quantities`` (K, A, d) are what the
+    actions sell.
+    """
+    total = quantities.sum(-1)
+    normalised_cost = loss.losses(np.zeros(loss.outcomes))
+    cost = loss.unit_offset[:, np.newaxis] + loss.unit_scale[:, np.newaxis] * normalised_cost
+    impact = slope * (quantities**2).sum(-1) / 2
+    counts_impact = _is_proportional(cost - impact, total) & ~_is_proportional(cost, total)
+    imputed = impact / loss.unit_scale[:, np.newaxis]
+    return np.where(counts_impact[:, np.newaxis], imputed, 0.0)
+
+
+def _is_proportional(values: Array, quantities: Array) -> Mask:
+    """Return for which rows values (K, A) are a constant times quantities (K, A)."""
+    squares = (quantities**2).sum(1).clip(np.finfo(np.float64).tiny)
+    factor = (values * quantities).sum(1) / squares
+    deviation = np.abs(values - factor[:, np.newaxis] * quantities).max(1)
+    return np.asarray(deviation <= ROUNDING * np.abs(values).max(1).clip(1.0))

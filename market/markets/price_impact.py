@@ -172,10 +172,13 @@ class Prices(Settling):
         agents, *spent = load.sum(0)
         demand = np.array(spent) / max(agents, 1)
         price = self.settle(demand)
-        outcome = self.within_cube(fundamental - self.impact * (price - 1 / self.goods))
+        outcome = self.within_cube(self.rest(fundamental, price))
         self.tally.add(demand)
         self.last = {"fundamental": fundamental, "demand": demand, "price": price}
         return outcome
+
+    def rest(self, fundamental: Array, level: Array) -> Array:
+        return np.asarray(fundamental - self.impact * (level - 1 / self.goods))
 
     def price_impact(self, cohort_index: int) -> Array:
         return self.impact_of_one_agent(

@@ -21,11 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import Orders
+from regretless.market.markets.expected_auction import ExpectedAuction
+from regretless.market.records import OutcomeDistribution
 
 
 class SealedBids(Market):
@@ -112,6 +114,29 @@ class SealedBids(Market):
         bids = self._all_shares * self._scale[:, None]
         gains = self._wins(bids) * (self.value[:, None] - self._pays(bids))
         return self.losses_of(gains)
+
+    def profile_losses(self, profiles: Indices) -> Array:
+        """Return what bidders lose at profiles, as ``Market.profile_losses`` says.
+
+        Losses are expected over values, where they are redrawn, and over lots.
+        """
+        shares = self._all_shares[np.arange(self.agents), profiles]  # (P, N)
+        greatest_bids = shares * self._greatest_value
+        reserves = OutcomeDistribution.pure(np.zeros(self.goods))
+        if self.reserve > 0:
+            reserves = self.expected_fundamentals()
+        gains = np.zeros(profiles.shape)
+        for fundamental, weight in zip(reserves.points, reserves.weights, strict=True):
+            auction = ExpectedAuction(
+                units=self.units, reserve=self.reserve * float(fundamental[0]), own_bid=self.own_bid
+            )
+            if self.redraw:
+                gains += weight * auction.gains_of_drawn_values(self._greatest_value, greatest_bids)
+            else:
+                gains += weight * auction.gains_of_fixed_values(self._greatest_value, greatest_bids)
+        unit_offset = np.concatenate([cohort.loss.unit_offset for cohort in self.cohorts])
+        unit_scale = np.concatenate([cohort.loss.unit_scale for cohort in self.cohorts])
+        return np.asarray((-gains - unit_offset) / unit_scale)
 
     def described(self) -> dict[str, Any]:
         rounds, revenue, won, best, bid, worth = self.sums.tolist()
