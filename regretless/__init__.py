@@ -63,6 +63,7 @@ if TYPE_CHECKING:  # what type checkers see; a test compares it with the table b
         omniprediction_regret as omniprediction_regret,
         swap_regret as swap_regret,
     )
+    from regretless.market.solutions import NormalForm as NormalForm
     from regretless.scenarios import load as load
     from regretless.scenarios.audit import audit as audit
     from regretless.scenarios.live.mesa_class import market_class as market_class
@@ -101,6 +102,7 @@ _PUBLIC_NAMES = {
         "surplus_cap",
     ),
     "market.model": ("MarketModel",),
+    "market.solutions": ("NormalForm",),
     "market.records": ("OutcomeDistribution",),
     "market.regret": (
         "contextual_swap_regret",

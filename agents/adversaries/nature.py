@@ -127,6 +127,28 @@ class Nature(Checkpointable, Pure):
         return self.rng.beta(self.concentration * inner_mean, self.concentration * (1 - inner_mean))
 
 
+@register.adversary("constant")
+class Unchanging(Checkpointable, Pure):
+    """The same outcome every round: ``value`` (one number or d), 1/2 by default."""
+
+    sees = frozenset({"history"})
+
+    def __init__(self, outcomes: int, rng: np.random.Generator, *, value: Any = 0.5) -> None:
+        super().__init__(outcomes, rng)
+        values = numbers("value", value)
+        require("value", values, (values >= 0) & (values <= 1), "give numbers in [0, 1]")
+        if values.shape not in ((), (1,), (outcomes,)):
+            hint = f"give one number, or one for each of the {outcomes} outcomes"
+            raise ValueError(f"value = {brief(value)}: {hint}")
+        self.value = np.broadcast_to(values, (outcomes,))
+
+    def outcome(self, history: History, announced: AdversaryView) -> Array:
+        return np.asarray(self.value)
+
+    def fixed_distribution(self) -> OutcomeDistribution:
+        return OutcomeDistribution.pure(self.value)
+
+
 @register.adversary("iid")
 @dataclass(eq=False, repr=False, kw_only=True)
 class IID(Nature):

@@ -55,7 +55,9 @@ class Population:
     count: int  # N, the agents
     actions: int  # A
     goods: int  # d, the coordinates of an outcome
-    game: Bimatrix | None = None  # of a scenario with a table [game]
+    game: Bimatrix | None = None  # of a scenario with a table [game], led by an adversary
+    # The least and the greatest loss in a market with payoffs of its own; None in others.
+    loss_range: tuple[float, float] | None = None
 
     def shares(self, weights: ArrayLike | None, concentration: float | None) -> Array:
         """Return share parameters (N, A, d), without weights (A, d) uniform in the simplex.

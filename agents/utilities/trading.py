@@ -261,3 +261,18 @@ def game_population(population: Population) -> Linear:
         unit_scale=np.full(population.count, float(game.unit_scale)),
         unit_offset=np.full(population.count, float(game.unit_offset)),
     )
+
+
+@register.utility("payoffs")
+def payoffs_population(population: Population) -> Linear:
+    """Agents who want nothing but what a market with payoffs of its own charges them."""
+    if population.loss_range is None:
+        raise ValueError("no market has payoffs of its own; name another utility")
+    least, greatest = population.loss_range
+    scale = greatest - least if greatest > least else 1.0
+    return Linear(
+        np.zeros((population.count, population.actions, population.goods)),
+        np.zeros((population.count, population.actions)),
+        unit_scale=np.full(population.count, scale),
+        unit_offset=np.full(population.count, least),
+    )

@@ -29,7 +29,7 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,9 @@ class Market(Checkpointable, ABC):
     # Whether a cohort's utility at a forecast outcome is what its agents may expect to lose there,
     # although they are charged ``losses``: as where actions are orders at a forecast price.
     utility_is_expected: ClassVar[bool] = False
+    # Whether agents want nothing but what the market charges them: scenario files need no utility
+    # for them (it is ``payoffs``), and no adversary.
+    has_own_payoffs: ClassVar[bool] = False
     accounts: Accounts | None = None  # what agents own, for a market that keeps it
     # Whether the stage game is known: the class writes ``profile_losses``.
     has_profile_losses: ClassVar[bool] = False
@@ -148,6 +151,16 @@ class Market(Checkpointable, ABC):
             losses of the cohort's utility at the outcome, as by default.
         """
         return (None,) * len(self.cohorts)
+
+    @classmethod
+    def loss_range(cls, **parameters: Any) -> tuple[float, float]:  # noqa: ARG003 - most need none
+        """Return the least and the greatest loss of a market that ``has_own_payoffs``.
+
+        They are in units of its own: minus the greatest and the least payoff that its parameters
+        allow. ``losses`` maps them onto [0, 1] by the ``unit_offset`` and ``unit_scale`` of each
+        cohort's loss, as ``losses_of`` does. By default losses are in [0, 1].
+        """
+        return 0.0, 1.0
 
     def profile_losses(self, profiles: Indices) -> Array:
         """Return what everybody loses in the stage game at profiles of actions.

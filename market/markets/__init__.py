@@ -14,6 +14,7 @@ from regretless.market.markets import (
     order_book,
     portfolio,
     price_impact,
+    repeated_game,
     sealed_bids,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "order_book",
     "portfolio",
     "price_impact",
+    "repeated_game",
     "sealed_bids",
     "slopes",
 ]

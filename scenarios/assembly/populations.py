@@ -24,7 +24,6 @@ from regretless.market import register
 from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.attendance import ALWAYS, Attendance, drawn_stays
 from regretless.market.game.network import Network
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
@@ -208,13 +207,11 @@ def draw_population(
         bytes_of_losses = 8 * (spec.types or spec.count) * spec.actions * n_outcomes
         is_mapped = COPIES_OF_LOSSES * bytes_of_losses > available_memory()
     with on_disk(wanted=is_mapped):
-        truth = _draw_losses(spec, seed, n_outcomes=n_outcomes, game=scenario.game)
+        truth = _draw_losses(spec, seed, scenario, n_outcomes=n_outcomes)
         loss = _averaged_over_noise(spec, truth.loss)
     reported: Loss | None = None
     if spec.reports:
-        report = _draw_losses(
-            spec, seed, n_outcomes=n_outcomes, game=scenario.game, reports=spec.reports
-        )
+        report = _draw_losses(spec, seed, scenario, n_outcomes=n_outcomes, reports=spec.reports)
         if not _are_equal(report.loss, truth.loss):  # else all of them tell the truth
             reported = _averaged_over_noise(spec, report.loss)
     units = _units_of(spec, scenario.spec, truth, n_outcomes=n_outcomes)
@@ -311,9 +308,9 @@ class DrawnLosses:
 def _draw_losses(
     spec: CohortSpec,
     seed: int,
+    scenario: ResolvedScenario,
     *,
     n_outcomes: int,
-    game: Bimatrix | None,
     reports: Mapping[str, Any] | None = None,
 ) -> DrawnLosses:
     """Make the losses of a cohort's agents, or of its types.
@@ -323,7 +320,14 @@ def _draw_losses(
     """
     rng = stream(seed, "cohort", spec.name, "population")
     rng_of_reports = stream(seed, "cohort", spec.name, "reports")
-    population = Population(rng, spec.types or spec.count, spec.actions, n_outcomes, game)
+    population = Population(
+        rng,
+        spec.types or spec.count,
+        spec.actions,
+        n_outcomes,
+        game=scenario.game,
+        loss_range=scenario.loss_range,
+    )
     at = f"cohort.{spec.name}"
     parameters: dict[str, Any] = {}
     for key, value in spec.parameters.items():

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.bimatrix import Bimatrix, read_game
+from regretless.market.solutions import NormalForm
+from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.validation import check_cohorts, settle_counts
+from regretless.scenarios.config.world import MarketSpec, market_class
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,8 @@ class ResolvedScenario:
     cohorts: tuple[CohortSpec, ...]  # those that have agents, counted or listed
     table: Table | None  # of the data that are replayed
     game: Bimatrix | None  # whose leader is the adversary
+    # The least and the greatest loss in a market with payoffs of its own; None in others.
+    loss_range: tuple[float, float] | None = None
     spare: Mapping[str, int] = field(
         default_factory=dict
     )  # by cohort: last agents, who never enter
@@ -69,7 +74,44 @@ def resolve(spec: ScenarioSpec) -> ResolvedScenario:
     if game is not None:
         spec = _with_game_sizes(spec, game)
         cohorts = _with_game_actions(cohorts, game)
-    return ResolvedScenario(spec=spec, cohorts=tuple(cohorts), table=table, game=game)
+    cohorts = _with_names_of_players_actions(spec, cohorts)
+    return ResolvedScenario(
+        spec=spec,
+        cohorts=tuple(cohorts),
+        table=table,
+        game=game,
+        loss_range=_loss_range_of_market(spec),
+    )
+
+
+def _loss_range_of_market(spec: ScenarioSpec) -> tuple[float, float] | None:
+    """Return the least and greatest loss in a market with payoffs of its own; None in others."""
+    market = market_class(spec.market)
+    if spec.market is None or market is None or not market.has_own_payoffs:
+        return None
+    where = f"market '{spec.market.kind}'"
+    least, greatest = construct(where, market.loss_range, **spec.market.parameters)
+    return float(least), float(greatest)
+
+
+def _with_names_of_players_actions(
+    spec: ScenarioSpec, cohorts: Sequence[CohortSpec]
+) -> list[CohortSpec]:
+    """Return cohorts that play a game from a file with the names that their actions have there."""
+    if not isinstance(spec.market, MarketSpec) or spec.market.kind != "normal-form":
+        return list(cohorts)
+    game = NormalForm.read(spec.market.parameters["file"])
+    named_cohorts = []
+    first_player = 0
+    for cohort in cohorts:
+        names = set(game.actions[first_player : first_player + cohort.count])
+        first_player += cohort.count
+        if cohort.action_names is None and len(names) == 1:
+            (common_names,) = names
+            if len(common_names) == cohort.actions:
+                cohort = cohort.model_copy(update={"action_names": list(common_names)})  # noqa: PLW2901
+        named_cohorts.append(cohort)
+    return named_cohorts
 
 
 def _read_leader_game(spec: ScenarioSpec) -> Bimatrix | None:

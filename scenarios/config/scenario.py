@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from regretless.market import register
 from regretless.market.logs.windows import Span
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import AnyCohortSpec
@@ -94,7 +95,7 @@ class ScenarioSpec(Strict):
     space: SpaceSpec | None = None
     """Where outcomes may lie, if not in the unit cube."""
     game: GameSpec | None = None
-    """A game whose outcomes are a leader's actions."""
+    """A game whose outcomes are a leader's actions, or that all agents play."""
     market: AnyMarketSpec | None = None
     """How what agents do moves outcomes."""
     network: AnyNetworkSpec | None = None
@@ -112,6 +113,32 @@ class ScenarioSpec(Strict):
         if not isinstance(cohorts, dict):
             return cohorts
         raise ValueError("one table; write [[cohort]], with two brackets, above each cohort")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_own_payoffs(cls, raw: Any) -> Any:
+        """Fill in what a market with payoffs of its own does not need: adversary and utilities."""
+        if not isinstance(raw, dict):
+            return raw
+        filled = dict(raw)
+        is_led = "adversary" in raw or "data" in raw
+        if isinstance(raw.get("game"), dict) and not is_led and "market" not in raw:
+            filled["market"] = {"kind": "normal-form", **filled.pop("game")}
+        table = filled.get("market")
+        kind = table.get("kind") if isinstance(table, dict) else None
+        if not isinstance(kind, str) or kind not in register.market:
+            return filled
+        if not getattr(register.market[kind], "has_own_payoffs", False):
+            return filled
+        if not is_led:
+            filled["adversary"] = {"kind": "constant", "outcomes": 1}
+        if isinstance(filled.get("cohort"), list):
+            cohorts = []
+            for cohort in filled["cohort"]:
+                is_table = isinstance(cohort, dict)
+                cohorts.append({"utility": "payoffs", **cohort} if is_table else cohort)
+            filled["cohort"] = cohorts
+        return filled
 
     @property
     def outcome_names(self) -> list[str]:

@@ -25,7 +25,7 @@ from regretless.scenarios.config.cohort import COHORTS, CohortSpec
 from regretless.scenarios.config.files import DATA, check_values, format_value
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Variant
-from regretless.scenarios.config.world import EdgeListSpec, gives_own_losses
+from regretless.scenarios.config.world import EdgeListSpec, MarketSpec, gives_own_losses
 
 TYPE_FAULTS = {  # by pydantic's name of the fault: what a value is not, and the cure
     "dict_type": ("not a table", "write {{ key = value }}, or a table in brackets"),
@@ -61,6 +61,12 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
         spec.data.file = _find_file("data", spec.data.file, origin, DATA)
     if spec.game is not None:
         spec.game.file = _find_file("game", spec.game.file, origin, DATA / "games")
+    if isinstance(spec.market, MarketSpec) and spec.market.kind == "normal-form":
+        file = spec.market.parameters.get("file")
+        if not isinstance(file, str) or not file:
+            raise UserError("market.file is missing; name a .nfg or .npz file of a game")
+        found = _find_file("game", file, origin, DATA / "games")
+        spec.market = MarketSpec.model_validate(spec.market.model_dump() | {"file": found})
     if isinstance(spec.network, EdgeListSpec):
         spec.network.file = _find_file("network", spec.network.file, origin)
     return spec

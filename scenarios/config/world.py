@@ -52,10 +52,10 @@ class AdversarySpec(Counted, Open):
 
 
 class GameSpec(Strict):
-    """A game of a leader against followers: the outcome is the leader's action."""
+    """A game: of a leader against followers if there is an [adversary], else of all agents."""
 
     file: Name
-    """A CSV or .npz file: bundled, or a path from the scenario file."""
+    """A .csv, .npz or .nfg file: bundled, or a path from the scenario file."""
 
 
 class PricesSpec(Strict):
@@ -85,10 +85,18 @@ class MarketSpec(Open):
 
 def gives_own_losses(spec: PricesSpec | MarketSpec | None) -> bool:
     """Whether agents have losses of their own in a market (``Market.losses``)."""
+    market = market_class(spec)
+    return market is not None and market.has_personal_losses
+
+
+def market_class(spec: PricesSpec | MarketSpec | None) -> type[Market] | None:
+    """Return the class that makes a market; None without a market, or if a function makes it."""
     if spec is None or spec.kind not in register.market:
-        return False
+        return None
     maker = register.market[spec.kind]
-    return isinstance(maker, type) and issubclass(maker, Market) and maker.has_personal_losses
+    if isinstance(maker, type) and issubclass(maker, Market):
+        return maker
+    return None
 
 
 def _choose_branch(table: Any) -> str:

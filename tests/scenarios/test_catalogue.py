@@ -222,6 +222,7 @@ CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
     ("cartel", BELOW, r"smoothly ([\d.]+)\.", "max swap_regret smooth"),
     ("chain-store", ABOUT, r"for ([\d.]+) per round\.", "mean leader_payoff"),
     ("chain-store", ABOUT, r"market, for ([\d.]+)\.", "mean leader_payoff | myopic"),
+    ("chicken", BELOW, r"is below ([\d.]+)\.", "max swap_regret"),
     ("consumers", BELOW, r"is below ([\d.]+);", "max regret"),
     ("consumers", ABOUT, r"it is ([\d.]+)\.", "max regret | running mean"),
     ("crop-choice", BELOW, r"less than ([\d.]+) per day", "max regret"),
