@@ -55,7 +55,7 @@ from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.executor import DIED, Cluster
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.run_directory import RunDirectory
-from regretless.scenarios.logs.shared_record import Record, understood
+from regretless.scenarios.logs.shared_record import Record, read_drawn_round
 from regretless.scenarios.run import Options, Player, interrupts_between_rounds
 from regretless.scenarios.studies.conduct import TURN
 from regretless.scenarios.studies.directory import Failure, failure_of
@@ -212,7 +212,7 @@ class Share:
             return
         if model.played and model.journal.at_chunk_end:  # whose rows have been put together
             self._save()
-        drawn, self._models = understood(said, model.game)
+        drawn, self._models = read_drawn_round(said, model.game)
         with in_round(model.played):
             self._open = decide(model.game, drawn)
 

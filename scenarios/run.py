@@ -235,9 +235,10 @@ def _resumed(
             raise UserError(f"{run}; nothing to resume")
     state = directory.load_checkpoint(config)
     if state is not None and ("shared" in state) != shared:
-        how, cure = ("without", "drop") if shared else ("with", "give")
+        begun_how = "without" if shared else "with"
+        hint = "drop them" if shared else "give them"
         options = "--workers or --scheduler"
-        raise UserError(f"--resume: the run was begun {how} {options}; {cure} them")
+        raise UserError(f"--resume: the run was begun {begun_how} {options}; {hint}")
     return state
 
 
@@ -251,7 +252,8 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "rounds": scenario.spec.rounds,
         "status": "interrupted",
         "guarantee": {
-            own.name: given.summary(own) for own, given in zip(cohorts, guarantees, strict=True)
+            cohort.name: guarantee.summary(cohort)
+            for cohort, guarantee in zip(cohorts, guarantees, strict=True)
         },
         "blocks": [_described(block) for block in model.game.blocks],
         "covers": [
@@ -266,7 +268,7 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
     }
     if model.journal.samples:
         logged = zip(cohorts, model.journal.logged, strict=True)
-        manifest["logged_agents"] = {cohort.name: len(own.ids) for cohort, own in logged}
+        manifest["logged_agents"] = {cohort.name: len(sample.ids) for cohort, sample in logged}
     if scenario.table is not None:
         manifest["clipped_rows"] = scenario.table.clipped
         manifest["data"] = list(scenario.table.notes)

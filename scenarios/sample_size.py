@@ -30,69 +30,106 @@ from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
 
-MOST = 1e18  # rounds; beyond, the basis itself is in the way
-FAR = 1e9
+MAX_ROUNDS = 1e18  # where a bound is not small enough by then, the basis itself is in the way
+SCIENTIFIC_NOTATION_FROM = 1e9  # rounds
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """The losses of a cohort, of which a regret is wanted; ``promises``: distinct ones of a run."""
+class PromisedLosses:
+    """The losses of a cohort to which a theorem applies.
 
-    bound: RegretBound  # of the forecaster that it hears
-    weights: Array  # (K, A, n) coefficients
+    Attributes
+    ----------
+    bound : RegretBound
+        Of the forecaster that the cohort hears.
+    weights : array (K, A, n)
+        The coefficients of the K losses in the basis.
+    policies : int
+        How many policies they are compared with, beside constant actions.
+    basis_error : float
+        The error of the basis, delta.
+    n_promises : int
+        How many distinct losses of the run have a promise; the draws are bounded for all of them.
+    """
+
+    bound: RegretBound
+    weights: Array
     policies: int
-    error: float  # the basis's delta
-    promises: int
+    basis_error: float
+    n_promises: int
 
-    def listed(self, rounds: int) -> float:
-        """Bound the regret of these losses after so many rounds."""
-        most = certificate_limit(rounds)
-        bound = self.bound.with_inputs(rounds=rounds, certificate_sum=most, trusted=False)
-        expected = float(bound.a_priori(self.weights, policies=self.policies).max())
-        return self._whole(expected, rounds, math.log(self.promises))
-
-    def family(self, rounds: int) -> float:
-        """Bound the regret of all losses with such coefficients."""
-        _, actions, size = self.weights.shape
-        most, reach = certificate_limit(rounds), float(centred_norm(self.weights).max())
-        expected, log_losses = uniform_regret(
-            size, actions, rounds=rounds, certificate_sum=most, reach=reach, policies=self.policies
+    def listed_losses_bound(self, rounds: int) -> float:
+        """Return the bound on the regret of these losses after so many rounds."""
+        bound = self.bound.with_inputs(
+            rounds=rounds, certificate_sum=certificate_limit(rounds), trusted=False
         )
-        return self._whole(expected, rounds, log_losses)
+        expected_regret = float(bound.a_priori(self.weights, policies=self.policies).max())
+        return self._with_draws_and_basis(expected_regret, rounds, math.log(self.n_promises))
 
-    def _whole(self, expected: float, rounds: int, log_promises: float) -> float:
-        """Add what the draws and the basis add whatever the mixtures."""
-        actions = self.weights.shape[1]
-        assignments = actions * math.log(actions + self.policies)
-        known = np.array([rounds, 2.0 * rounds])
-        width = 2 * (1 + 2 * self.error)
-        total = float(drawn(known * width**2 / 4, log_promises + assignments, width))
-        return expected + total / rounds + 2 * self.error
+    def family_bound(self, rounds: int) -> float:
+        """Return the bound on the regret of all losses with such coefficients."""
+        _, n_actions, basis_size = self.weights.shape
+        expected_regret, log_cover_size = uniform_regret(
+            basis_size,
+            n_actions,
+            rounds=rounds,
+            certificate_sum=certificate_limit(rounds),
+            reach=float(centred_norm(self.weights).max()),
+            policies=self.policies,
+        )
+        return self._with_draws_and_basis(expected_regret, rounds, log_cover_size)
+
+    def _with_draws_and_basis(
+        self, expected_regret: float, rounds: int, log_promises: float
+    ) -> float:
+        """Add what realised draws and the error of the basis add, whatever the mixtures are."""
+        n_actions = self.weights.shape[1]
+        log_assignments = n_actions * math.log(n_actions + self.policies)
+        size_and_variation = np.array([rounds, 2.0 * rounds])
+        width = 2 * (1 + 2 * self.basis_error)
+        cost_of_draws = float(
+            drawn(size_and_variation * width**2 / 4, log_promises + log_assignments, width)
+        )
+        return expected_regret + cost_of_draws / rounds + 2 * self.basis_error
 
 
-def least(bound: Callable[[int], float], wanted: float) -> float:
-    """Return the least T at which a bound that falls with T is within what is wanted."""
+def least_rounds(bound: Callable[[int], float], regret: float) -> float:
+    """Return the least T, within a thousandth, at which a bound that falls with T is at most this.
+
+    Infinite where even ``MAX_ROUNDS`` are not enough.
+    """
     high = 1
-    while bound(high) > wanted:
+    while bound(high) > regret:
         high *= 2
-        if high > MOST:
+        if high > MAX_ROUNDS:
             return math.inf
     low = high // 2
     while high - low > max(1, high // 1000):
         middle = (low + high) // 2
-        low, high = (middle, high) if bound(middle) > wanted else (low, middle)
+        if bound(middle) > regret:
+            low = middle
+        else:
+            high = middle
     return high
 
 
-def reached(rounds: pd.Series[int], values: pd.Series[float], wanted: float) -> tuple[float, bool]:
-    """Return from which round on values were within what is wanted, and whether it was seen."""
+def rounds_until(
+    rounds: pd.Series[int], values: pd.Series[float], regret: float
+) -> tuple[float, bool]:
+    """Return from which round on values stay within a regret, and whether that was seen.
+
+    If they never do, the last value is carried on by T^(-1/2). NaN where a value is missing.
+    """
     if values.isna().any() or values.empty:
         return math.nan, True
-    above = np.flatnonzero(values.to_numpy() > wanted)
-    last = float(rounds.iloc[-1])
-    if len(above) and above[-1] == len(values) - 1:
-        return last * (float(values.iloc[-1]) / wanted) ** 2, False
-    return float(rounds.iloc[above[-1] + 1] if len(above) else rounds.iloc[0]), True
+    rows_above = np.flatnonzero(values.to_numpy() > regret)
+    if not len(rows_above):
+        return float(rounds.iloc[0]), True
+    last_row_above = rows_above[-1]
+    if last_row_above == len(values) - 1:
+        last_round = float(rounds.iloc[-1])
+        return last_round * (float(values.iloc[-1]) / regret) ** 2, False
+    return float(rounds.iloc[last_row_above + 1]), True
 
 
 def sample_size(scenario: Scenario, regret: float) -> pd.DataFrame:
@@ -126,36 +163,52 @@ def sample_size(scenario: Scenario, regret: float) -> pd.DataFrame:
         raise UserError(f"regret {regret:g}: give a number above 0 and below 1")
     model = scenario.build(log_every=scenario.spec.rounds)
     model.run()
-    log, rows = model.bounds_frame(), []
-    for cohort, asked in promised(model):
-        own = log[log["cohort"] == cohort]
-        bound, measured = (own[name] for name in ("bound_from_variation", "decision_swap_regret"))
-        found = {"losses": cohort, "n": asked.weights.shape[2], "delta": asked.error}
-        found["theorem"] = rounds_text(least(asked.listed, regret))
-        found["family"] = rounds_text(least(asked.family, regret))
-        found["variation"] = rounds_text(*reached(own["round"], bound, regret))
-        rows.append(found | {"measured": rounds_text(*reached(own["round"], measured, regret))})
+    log = model.bounds_frame()
+    rows = []
+    for cohort, losses in promised_losses(model):
+        logged = log[log["cohort"] == cohort]
+        by_variation = rounds_until(logged["round"], logged["bound_from_variation"], regret)
+        by_measure = rounds_until(logged["round"], logged["decision_swap_regret"], regret)
+        rows.append(
+            {
+                "losses": cohort,
+                "n": losses.weights.shape[2],
+                "delta": losses.basis_error,
+                "theorem": format_rounds(least_rounds(losses.listed_losses_bound, regret)),
+                "family": format_rounds(least_rounds(losses.family_bound, regret)),
+                "variation": format_rounds(*by_variation),
+                "measured": format_rounds(*by_measure),
+            }
+        )
     if not rows:
         raise UserError(f"scenario '{scenario.spec.name}': no theorem applies to any cohort of it")
     return pd.DataFrame(rows)
 
 
-def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
-    """Yield the cohorts to which a theorem applies, with what it asks of them."""
+def promised_losses(model: MarketModel) -> Iterator[tuple[str, PromisedLosses]]:
+    """Yield the name and the losses of each cohort to which a theorem applies."""
     members = list(zip(model.game.cohorts, model.guarantees, strict=True))
-    promises = sum(len(cohort.loss) for cohort, promise in members if promise.bound)
-    for cohort, promise in members:
+    n_promises = sum(len(cohort.loss) for cohort, guarantee in members if guarantee.bound)
+    for cohort, guarantee in members:
         block = model.game.blocks[cohort.block]
-        players, weights = block.forecaster.instances, cohort.coefficients[1]
-        if promise.bound and len(players) == 1:
-            about = players[0].bias_bound(), weights, len(cohort.policies), block.basis.error
-            yield cohort.name, Asked(*about, promises)
+        instances = block.forecaster.instances
+        if guarantee.bound and len(instances) == 1:
+            losses = PromisedLosses(
+                bound=instances[0].bias_bound(),
+                weights=cohort.coefficients[1],
+                policies=len(cohort.policies),
+                basis_error=block.basis.error,
+                n_promises=n_promises,
+            )
+            yield cohort.name, losses
 
 
-def rounds_text(rounds: float, seen: bool = True) -> str:  # noqa: FBT001, FBT002 - as ``reached`` has it
-    """Write a number of rounds, with a tilde where it was not seen but carried on."""
+def format_rounds(rounds: float, seen: bool = True) -> str:  # noqa: FBT001, FBT002 - as ``rounds_until`` returns it
+    """Return a number of rounds as text, with a tilde where it was not seen but carried on."""
     if math.isnan(rounds):
         return "none"
     if math.isinf(rounds):
         return "never"
-    return f"{'' if seen else '~'}{rounds:,.0f}" if rounds < FAR else f"{rounds:.1e}"
+    if rounds >= SCIENTIFIC_NOTATION_FROM:
+        return f"{rounds:.1e}"
+    return f"{rounds:,.0f}" if seen else f"~{rounds:,.0f}"

@@ -147,8 +147,8 @@ def _make_basis(kind: str, populations: Sequence[DrawnPopulation]) -> Basis:
     losses = [population.declared for population in populations]
     losses += [population.loss for population in populations if population.reported is not None]
     if kind not in register.basis:
-        known = closest(kind, ["auto", *register.basis.names()])
-        raise UserError(f"{where}: unknown basis '{kind}'; {known}")
+        hint = closest(kind, ["auto", *register.basis.names()])
+        raise UserError(f"{where}: unknown basis '{kind}'; {hint}")
     parameters = first.basis.parameters
     error = parameters.get("error")
     if isinstance(error, int | float) and error <= 0:

@@ -121,8 +121,8 @@ def sort_changes(changes: Mapping[str, Any]) -> Changes:
             name = head
         else:
             cohort_keys = [f"cohort.NAME.{answer}" for answer in ANSWER_KEYS]
-            known = (*HEADS, "agent.NUMBER", *cohort_keys)
-            raise UserError(f"branch: '{key}' does not change; {closest(key, known)}")
+            known_names = (*HEADS, "agent.NUMBER", *cohort_keys)
+            raise UserError(f"branch: '{key}' does not change; {closest(key, known_names)}")
         keys[key] = value
         begins_anew = not path or path[-1] in KEYS_OF_NEW_PLAYERS
         concerned[name] = concerned.get(name, False) or begins_anew
@@ -152,12 +152,12 @@ def _with_forecasters(trunk: Players, other: Players) -> Players:
     blocks = []
     for block, other_block in zip(trunk.blocks, other.blocks, strict=True):
         blocks.append(replace(block, forecaster=other_block.forecaster))
-    why = "no guarantee, since the forecaster was replaced"
+    reason = "no guarantee, since the forecaster was replaced"
     cohorts = []
     for served in trunk.cohorts:
         guarantee = served.guarantee
         if guarantee.label != "none":
-            guarantee = Guarantee(note=f"{served.spec.name}: {why}")
+            guarantee = Guarantee(note=f"{served.spec.name}: {reason}")
         cohorts.append(replace(served, guarantee=guarantee))
     return replace(trunk, blocks=blocks, cohorts=cohorts)
 
@@ -176,9 +176,9 @@ def _moved_in(
     if cohort.listens:
         facts_of_blocks = [_facts(block.basis) for block in players.blocks]
         if wanted_facts not in facts_of_blocks:
-            why = "its new response needs a block that the broadcast does not have"
-            cure = "let a cohort follow the forecast from the start"
-            raise UserError(f"branch: cohort.{name}: {why}; {cure}")
+            reason = "its new response needs a block that the broadcast does not have"
+            hint = "let a cohort follow the forecast from the start"
+            raise UserError(f"branch: cohort.{name}: {reason}; {hint}")
         cohort.block = facts_of_blocks.index(wanted_facts)
         cohort.relay = players.blocks[cohort.block].relay
     note = f"{name}: no guarantee, since its response was replaced"
@@ -228,8 +228,8 @@ def _books_so_far(trunk: MarketModel, branch: MarketModel, name: str) -> dict[st
     before = _cohort_called(name, trunk)
     after = _cohort_called(name, branch)
     if len(before.row_of) != len(after.row_of):
-        why = f"branch: cohort.{name} is counted, as {after.rule} cannot be"
-        raise UserError(f"{why}; give it multiplicity = false")
+        reason = f"branch: cohort.{name} is counted, as {after.rule} cannot be"
+        raise UserError(f"{reason}; give it multiplicity = false")
     first_agents = np.unique(after.row_of, return_index=True)[1]
     rows_before = before.row_of[first_agents]
     n_rows_before = len(before.ledger.count)
@@ -266,20 +266,20 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
         cohort = cohorts[index]
         where = f"cohort.{cohort.name}"
         if branch.game.seats[index].budget.restricts:
-            why = f"branch: {where} lives within its means, which a policy may exceed"
-            raise UserError(f"{why}; drop budget_constraint")
+            reason = f"branch: {where} lives within its means, which a policy may exceed"
+            raise UserError(f"{reason}; drop budget_constraint")
         agent = number - 1 - int(ends[index]) + len(cohort.row_of)
         row = int(cohort.row_of[agent])
         if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
-            why = f"branch: {where}: its agent {agent + 1} is one row with others"
-            cure = "build(apart=True) gives each a row, if multiplicity = false and none learns"
-            raise UserError(f"{why}; {cure}")
+            reason = f"branch: {where}: its agent {agent + 1} is one row with others"
+            hint = "build(apart=True) gives each a row, if multiplicity = false and none learns"
+            raise UserError(f"{reason}; {hint}")
         actions = cohort.loss.actions
         policy = behaviour
         if not callable(behaviour):
             if type(behaviour) is bool or behaviour not in range(actions):
-                there = f"branch: agent.{number} = {behaviour!r}"
-                raise UserError(f"{there}; give an action from 0 to {actions - 1}")
+                fault = f"branch: agent.{number} = {behaviour!r}"
+                raise UserError(f"{fault}; give an action from 0 to {actions - 1}")
             policy = partial(_always, int(behaviour))
         rows_of_cohorts.setdefault(index, {})[row] = (agent, policy)
         promises[index] = uncovered(promises[index], row, len(cohort.ledger.count))

@@ -175,5 +175,5 @@ def check_rows(scenario: ResolvedScenario, options: BuildOptions) -> None:
     """Raise UserError if agents are to have rows of their own who are counted by type."""
     for cohort in scenario.cohorts:
         if cohort.multiplicity and (options.apart or cohort.name in options.spare):
-            why = "is counted, and no agent of it is apart from the others"
-            raise UserError(f"build: cohort.{cohort.name} {why}; give it multiplicity = false")
+            reason = "is counted, and no agent of it is apart from the others"
+            raise UserError(f"build: cohort.{cohort.name} {reason}; give it multiplicity = false")

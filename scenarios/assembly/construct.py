@@ -91,8 +91,8 @@ def _check_names(
         signature.bind(*arguments, **parameters)
     except TypeError as error:
         if str(error) == "too many positional arguments":
-            wanted = f"take the {len(arguments)} that every one is given"
-            raise UserError(f"{where} takes too few arguments; {wanted}") from error
+            expected = f"take the {len(arguments)} that every one is given"
+            raise UserError(f"{where} takes too few arguments; {expected}") from error
         accepted = list(signature.parameters)[len(arguments) :]
         listed = ", ".join(accepted) or "no parameters"
         hints = [did_you_mean(name, accepted) for name in parameters if name not in accepted]

@@ -138,8 +138,8 @@ class _ForecasterMaker:
             return ColumnForecast(basis, columns=columns, levels=data.forecasts[kind].levels)
         if kind not in register.forecaster:
             forecasts_in_data = data.forecasts if data else ()
-            known = [*other_kinds, *forecasts_in_data, *register.forecaster.names()]
-            raise UserError(f"unknown {where}; {closest(kind, known)}; {IMPORT_HINT}")
+            known_names = [*other_kinds, *forecasts_in_data, *register.forecaster.names()]
+            raise UserError(f"unknown {where}; {closest(kind, known_names)}; {IMPORT_HINT}")
         maker = register.forecaster[kind]
         if "basis" in inspect.signature(maker).parameters:
             parameters = {"basis": basis, **parameters}

@@ -140,8 +140,8 @@ def _payoff_tables(game: Game, payoffs: Payoffs) -> dict[str, Array]:
         elif given.shape == (n_outcomes, n_actions):
             table[1:] = given
         else:
-            wanted = f"{n_actions} numbers, or {n_outcomes} lists of {n_actions}"
-            raise UserError(f"{WHERE}.{name}: shape {given.shape}; give {wanted}")
+            expected = f"{n_actions} numbers, or {n_outcomes} lists of {n_actions}"
+            raise UserError(f"{WHERE}.{name}: shape {given.shape}; give {expected}")
         tables[name] = table
     return tables
 

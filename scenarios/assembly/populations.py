@@ -346,8 +346,8 @@ def _draw_losses(
         loss = loss.normalised()
     if spec.precision == "single":
         if not isinstance(loss, Linear):
-            cure = "it is for utility 'linear'; leave it out"
-            raise UserError(f'{at}.precision = "single" does not fit a {loss.form} loss: {cure}')
+            hint = "it is for utility 'linear'; leave it out"
+            raise UserError(f'{at}.precision = "single" does not fit a {loss.form} loss: {hint}')
         loss = loss.in_single_precision()
     return DrawnLosses(loss=loss, parameters=parameters, rng=rng)
 
@@ -381,11 +381,11 @@ def _averaged_over_noise(spec: CohortSpec, loss: Loss) -> Loss:
     is_too_many = len(coordinates) > MAX_NOISY_COORDINATES
     if max(coordinates) >= loss.outcomes or is_repeated or is_too_many:
         last = loss.outcomes - 1
-        wanted = f"give up to {MAX_NOISY_COORDINATES} different numbers from 0 to {last}"
-        raise UserError(f"{where}.coordinates = {coordinates}: {wanted}")
+        expected = f"give up to {MAX_NOISY_COORDINATES} different numbers from 0 to {last}"
+        raise UserError(f"{where}.coordinates = {coordinates}: {expected}")
     if not np.isfinite(loss.lipschitz()).all():
-        cure = "choose parameters that bound its slope, for ces v and y_min"
-        raise UserError(f"{where}: utility '{spec.utility}' is infinitely steep; {cure}")
+        hint = "choose parameters that bound its slope, for ces v and y_min"
+        raise UserError(f"{where}: utility '{spec.utility}' is infinitely steep; {hint}")
     return averaged(loss, noise.deviation, coordinates)
 
 
@@ -423,8 +423,8 @@ def _make_policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> Named
     elif name in ready_names:
         rule = register.policy[name]
     else:
-        known = closest(name, [*scenario.policy, *ready_names])
-        raise UserError(f"{where} is not defined; {known} or add [policy.{name}]")
+        hint = closest(name, [*scenario.policy, *ready_names])
+        raise UserError(f"{where} is not defined; {hint} or add [policy.{name}]")
     if not isinstance(rule, Steps):  # of a callable nothing more is known
         return NamedPolicy(name, rule)
     for action in rule.actions:

@@ -59,13 +59,13 @@ def make_signal(
     noise = np.asarray(drawn_values(f"{where}.noise", signal.noise, rng, spec.count))
     if noise.dtype.kind not in "iuf" or noise.ndim > 1 or noise.min() < 0:
         raise UserError(f"{where}.noise = {signal.noise}: give numbers of at least 0")
-    known: list[int | str] = [*range(n_outcomes), *scenario.spec.outcome_names]
-    if signal.coordinate not in known:
-        cure = closest(str(signal.coordinate), map(str, known))
-        raise UserError(f"{where}.coordinate = {signal.coordinate!r}: no outcome; {cure}")
+    known_names: list[int | str] = [*range(n_outcomes), *scenario.spec.outcome_names]
+    if signal.coordinate not in known_names:
+        hint = closest(str(signal.coordinate), map(str, known_names))
+        raise UserError(f"{where}.coordinate = {signal.coordinate!r}: no outcome; {hint}")
     return Signal(
         signal.name,
-        known.index(signal.coordinate) % n_outcomes,  # the names follow the numbers
+        known_names.index(signal.coordinate) % n_outcomes,  # the names follow the numbers
         noise=np.broadcast_to(noise.astype(np.float64), spec.count),
         rng=stream(seed, "referee", "signal", spec.name),
     )

@@ -183,9 +183,9 @@ class Terms:
         total = total + self._drawn()
         if self._acts_on_broadcast:
             realised = [player.realised(self.groups[0]) for player in self._players]
-            known = [regret for regret in realised if regret is not None]
-            if len(known) == len(realised):
-                total = np.minimum(total, np.sum(known, axis=0)[lines])
+            realised_regrets = [regret for regret in realised if regret is not None]
+            if len(realised_regrets) == len(realised):
+                total = np.minimum(total, np.sum(realised_regrets, axis=0)[lines])
         return np.asarray(np.minimum(self.bound(), total / self._rounds + self._beside()))
 
     def _over_followed_stays(self) -> Array:
@@ -194,9 +194,9 @@ class Terms:
         for followed in self.stays:
             total[followed.rows] += followed.player.over_stays(followed.record)
         total = total + self._drawn()
-        known = total / self._rounds + self._beside()
+        from_gains = total / self._rounds + self._beside()
         # Who enters later has no bound beforehand where gains are scalar.
-        return np.asarray(np.fmin(self.bound(), known))
+        return np.asarray(np.fmin(self.bound(), from_gains))
 
     def trusted(self) -> Mask:
         """Say of which rows ``from_variation`` is the regret itself, beside errors (K,).
@@ -474,8 +474,8 @@ def unbounded(served: ServedCohort, player: UnbiasedPrediction) -> Iterator[str]
     events = player.events
     no_bound = f"{cohort.name}: no bound on"
     if not events.joinable and (served.attendance.entered > 0).any():
-        why = "an old gain far below zero may be regained (bound_from_variation counts it)"
-        yield f"{cohort.name}: no bound beforehand for agents who enter later, since {why}"
+        reason = "an old gain far below zero may be regained (bound_from_variation counts it)"
+        yield f"{cohort.name}: no bound beforehand for agents who enter later, since {reason}"
     measures_contextual = "contextual_swap" in cohort.ledger.measures
     if measures_contextual and cohort.policies and not events.crossed:
         yield f'{no_bound} contextual swap regret, which needs events = "coordinates"'

@@ -46,8 +46,8 @@ class MixedActions(Box):
         total = np.ravel(outcomes.sum(-1))
         worst = float(total[int(np.abs(total - 1).argmax())]) if total.size else 1.0
         if abs(worst - 1) > 1e-9:
-            why = f"an outcome is a mixed action, whose entries sum to 1, not {worst:.6g}"
-            raise UserError(f"in a game {why}; choose an adversary that plays unit vectors")
+            reason = f"an outcome is a mixed action, whose entries sum to 1, not {worst:.6g}"
+            raise UserError(f"in a game {reason}; choose an adversary that plays unit vectors")
         return outcomes
 
 
@@ -70,8 +70,8 @@ def make_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
         return chosen
     hull: Polytope = construct("space", Polytope, vertices=space.vertices)
     if hull.outcomes != chosen.outcomes:
-        there = f"space.vertices have {hull.outcomes} coordinates"
-        raise UserError(f"{there}; give {chosen.outcomes}")
+        fault = f"space.vertices have {hull.outcomes} coordinates"
+        raise UserError(f"{fault}; give {chosen.outcomes}")
     return Confined(chosen, hull)
 
 
@@ -127,7 +127,7 @@ def takes(maker: Any, key: str) -> bool:
     parameters = inspect.signature(maker).parameters
     if key in parameters:
         return True
-    hands_on = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
+    hands_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     bases = maker.__bases__ if isinstance(maker, type) else ()
     return hands_on and any(takes(base, key) for base in bases if base is not object)
 
@@ -167,8 +167,8 @@ def draw_network(scenario: ResolvedScenario, seed: int) -> Network | None:
     if isinstance(subscribers, float):  # a share
         n_subscribers = max(1, round(subscribers * len(listeners)))
     if n_subscribers > len(listeners):
-        there = f"{len(listeners)} agents follow the forecast"
-        raise UserError(f"network.subscribers = {subscribers}: {there}; lower it")
+        fault = f"{len(listeners)} agents follow the forecast"
+        raise UserError(f"network.subscribers = {subscribers}: {fault}; lower it")
     drawn = rng.choice(listeners, n_subscribers, replace=False)
     return networked(agents, np.sort(drawn), graph)
 
@@ -181,9 +181,9 @@ def read_edges(path: Path, agents: int) -> NDArray[np.intp]:
         raise UserError(f"{where} has {frame.shape[1]} columns; give it two")
     numbers = numeric(frame, [str(name) for name in frame], where)
     for row, column in np.argwhere(~np.isin(numbers, np.arange(1, agents + 1)))[:1]:
-        there = f"{place(frame, row)}: '{frame.iloc[row, column]!s}' is no agent"
-        raise UserError(f"{where}, {there}; give numbers from 1 to {agents}")
+        fault = f"{place(frame, row)}: '{frame.iloc[row, column]!s}' is no agent"
+        raise UserError(f"{where}, {fault}; give numbers from 1 to {agents}")
     for row in np.flatnonzero(numbers[:, 0] == numbers[:, 1])[:1]:
-        there = f"{place(frame, row)}: an edge from agent {numbers[row, 0]:.0f} to itself"
-        raise UserError(f"{where}, {there}; drop it")
+        fault = f"{place(frame, row)}: an edge from agent {numbers[row, 0]:.0f} to itself"
+        raise UserError(f"{where}, {fault}; drop it")
     return np.asarray(numbers.astype(np.intp) - 1)

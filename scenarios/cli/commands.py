@@ -179,7 +179,7 @@ def train(
     from regretless.scenarios.training.train import TrainingOptions, prepare_trainings
     from regretless.scenarios.training.train import train as train_attackers
 
-    chosen = shared.loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed})
+    chosen = shared.load_scenario(scenario, assignments or [], {"rounds": rounds, "seed": seed})
     options = TrainingOptions(
         algorithm, budget, phases, looking, cohort, jobs, tuple(imports or [])
     )
@@ -250,7 +250,7 @@ def run(
     check_format(format)
     import_modules(imports or [])
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
-    loaded = shared.loaded(scenario, assignments or [], chosen)
+    loaded = shared.load_scenario(scenario, assignments or [], chosen)
     if dry_run:
         _show(loaded)
         return
@@ -400,14 +400,14 @@ def main() -> None:
         shared.end_interrupted()
     except BaseException as error:
         if hasattr(error, "format_message"):
-            shared.misused(error)
+            shared.end_misused(error)
         from regretless.market.core.own_code import blamed
 
         if (where := blamed(error)) is not None:
             shared.fail(where, 2)
         if isinstance(error, OSError | MemoryError):
-            shared.unusable(error)
+            shared.end_refused_by_system(error)
         raise
-    if status == shared.INTERRUPTED:  # what the parser makes of Ctrl-C
+    if status == shared.STATUS_INTERRUPTED:  # what the parser makes of Ctrl-C
         shared.end_interrupted()
     sys.exit(status)

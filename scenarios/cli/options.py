@@ -1,8 +1,8 @@
 """What commands share: options, the scenario that they name, a progress bar, and how they end.
 
-What cannot go on ends with one line on standard error and an exit status: 2 is a user's mistake,
-130 an interruption, as shells have it, 1 a study of which every run failed. A fault in a module of
-the user's own is the user's mistake too, and the line says where it is.
+A command that cannot go on prints one line on standard error and exits with a status: 2 for a
+user's mistake, 130 for an interruption, as shells have it, 1 for a study of which every run failed.
+A fault in a module of the user's own is a user's mistake too, and the line says where it is.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ File = Path | None
 Whole = int | None
 
 
-def _scenarios(begun: str) -> list[str]:
+def _complete_scenario(prefix: str) -> list[str]:
     from regretless.scenarios.config.files import catalogue
 
-    return [name for name in catalogue() if name.startswith(begun)]
+    return [name for name in catalogue() if name.startswith(prefix)]
 
 
 Name = Annotated[
@@ -51,7 +51,7 @@ Name = Annotated[
     Argument(
         metavar="SCENARIO|FILE.toml",
         help="Name of a bundled one, or a file.",
-        autocompletion=_scenarios,
+        autocompletion=_complete_scenario,
     ),
 ]
 Rounds = Annotated[Whole, Option(min=1, help="Number of rounds.")]
@@ -83,15 +83,19 @@ Verbose = Annotated[bool, Option("--verbose", help="Print all tables, definition
 Quiet = Annotated[bool, Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
-def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
-    """Load the scenario that a command names, with keys replaced; None leaves one as it is."""
+def load_scenario(name: str, assignments: list[str], options: dict[str, Any]) -> Scenario:
+    """Load the scenario that a command names, with keys replaced.
+
+    ``assignments`` are those of ``--set``. ``options`` are values by key; a None leaves its key as
+    it is.
+    """
     from regretless.scenarios.assembly.scenario import Scenario
     from regretless.scenarios.config.files import assign, find, override, read
     from regretless.scenarios.config.validation import validated
 
     path = find(name)
     raw = override(read(path), assignments)
-    for key, value in chosen.items():
+    for key, value in options.items():
         if value is not None:
             assign(raw, key, value)
     return Scenario(validated(raw, origin=path.parent))
@@ -100,29 +104,44 @@ def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenari
 def free_directory(
     name: str, kind: type[RecordedDirectory], *, resume: bool, overwrite: bool, quiet: bool
 ) -> Path:
-    """Choose among runs/NAME, runs/NAME-2, ...: the first that is free; say so if another.
+    """Return the first free directory among runs/NAME, runs/NAME-2, ...; say so if not the first.
 
-    With ``resume`` it is the last one that is interrupted, or the last if there is none; with
-    ``overwrite`` runs/NAME.
+    With ``resume`` it is the last one that is interrupted, or the last if none is. With
+    ``overwrite`` it is runs/NAME.
     """
+    first = Path("runs") / name
+    taken = list(takewhile(_is_taken, _numbered_directories(first)))
+    if overwrite or not taken:
+        return first
+    if resume:
+        interrupted = [directory for directory in taken if kind.interrupted(directory)]
+        return (interrupted or taken)[-1]
+    target = first.with_name(f"{name}-{len(taken) + 1}")
+    if not quiet:
+        typer.echo(f"{first} is taken; this {kind.KIND} is written to {target}.")
+    return target
+
+
+def _numbered_directories(first: Path) -> Iterator[Path]:
+    """Yield NAME, NAME-2, NAME-3, ..."""
+    yield first
+    for number in count(2):
+        yield first.with_name(f"{first.name}-{number}")
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether a file is there, or a directory that holds anything."""
     from regretless.scenarios.logs.ownership import contents, exists
 
-    usual = Path("runs") / name
-    numbered = (usual.with_name(name if n == 1 else f"{name}-{n}") for n in count(1))
-    taken = list(takewhile(lambda at: exists(at) and (not at.is_dir() or contents(at)), numbered))
-    if overwrite or not taken:
-        return usual
-    if resume:
-        return (list(filter(kind.interrupted, taken)) or taken)[-1]
-    target = usual.with_name(f"{name}-{len(taken) + 1}")
-    if not quiet:
-        typer.echo(f"{usual} is taken; this {kind.KIND} is written to {target}.")
-    return target
+    return exists(path) and (not path.is_dir() or bool(contents(path)))
 
 
 @contextmanager
 def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar on a terminal, nothing in a pipe; yields a function of how much is done."""
+    """Show a bar on a terminal, and nothing in a pipe.
+
+    Yields a function to be called with how much of the total is done.
+    """
     from rich.console import Console
     from rich.progress import Progress
 
@@ -153,37 +172,40 @@ def compilation_announced(*, quiet: bool) -> Iterator[None]:
         yield
 
 
-INTERRUPTED = 130
-LONGEST = 2000  # characters of a line
-RESUMABLE = (["run"], ["study"], ["train"])
-FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # not on Windows
-CURES = {
-    **dict.fromkeys(FULL, "make room"),
+STATUS_INTERRUPTED = 130
+MAX_LINE_CHARACTERS = 2000
+RESUMABLE_COMMANDS = (["run"], ["study"], ["train"])
+# Windows has no EDQUOT.
+NO_SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+HINTS_BY_ERROR = {
+    **dict.fromkeys(NO_SPACE_ERRORS, "make room"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable"),
     errno.ENAMETOOLONG: "shorten it",
     errno.ENOENT: "leave its folder alone",
 }
-UNPARSED = "a valid integer, unable to parse string as an integer"
-OWN = ", if what is your own has state() and restore(state)"
+PARSER_WORDS = "a valid integer, unable to parse string as an integer"
+OWN_CODE_CONDITION = ", if what is your own has state() and restore(state)"
 
 
 def fail(line: str, status: int) -> NoReturn:
-    """Say why, in one line, and leave."""
+    """Print one line that says why, and exit with a status."""
     warn(line)
     sys.exit(status)
 
 
 def warn(line: str) -> None:
-    """Write one line on standard error."""
-    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(line.split()))
-    if len(plain) > LONGEST:
-        plain = f"{plain[: LONGEST // 2]}...{plain[-LONGEST // 2 :]}"
-    typer.echo(f"regretless: {plain}", err=True)
+    """Write one line on standard error; what cannot be printed is escaped, what is long is cut."""
+    one_line = " ".join(line.split())
+    printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in one_line)
+    if len(printable) > MAX_LINE_CHARACTERS:
+        half = MAX_LINE_CHARACTERS // 2
+        printable = f"{printable[:half]}...{printable[-half:]}"
+    typer.echo(f"regretless: {printable}", err=True)
 
 
 @contextmanager
 def traced(*, wanted: bool) -> Iterator[None]:
-    """Print the traceback of what goes wrong, before the line that says it, where it is wanted."""
+    """Print the traceback of an error before its line, where the user wants it."""
     try:
         yield
     except Exception as error:
@@ -193,27 +215,32 @@ def traced(*, wanted: bool) -> Iterator[None]:
 
 
 def end_interrupted() -> NoReturn:
-    """Leave after Ctrl-C; say how to go on where that can be done."""
+    """Exit after Ctrl-C; the line says how to go on where that can be done."""
     command = sys.argv[1:2]
-    own = command == ["run"] and any(word.startswith("--import") for word in sys.argv)
-    how = "; continue with --resume" if command in RESUMABLE else ""
-    fail(f"interrupted{how}{OWN if own else ''}", INTERRUPTED)
+    has_own_code = any(word.startswith("--import") for word in sys.argv)
+    line = "interrupted"
+    if command in RESUMABLE_COMMANDS:
+        line += "; continue with --resume"
+    if command == ["run"] and has_own_code:
+        line += OWN_CODE_CONDITION
+    fail(line, STATUS_INTERRUPTED)
 
 
-def unusable(error: OSError | MemoryError) -> NoReturn:
-    """Leave because the system refused a file, a connection or memory; say how to go on."""
+def end_refused_by_system(error: OSError | MemoryError) -> NoReturn:
+    """Exit because the system refused a file, a connection or memory; say how to go on."""
     if isinstance(error, MemoryError):
         fail("there is not enough memory; lower counts, actions or rounds", 2)
     name = os.fsdecode(error.filename) if error.filename else "the system"
-    again = "continue with --resume" if sys.argv[1:2] in RESUMABLE else "try again"
-    cure = CURES.get(error.errno or 0, "mend it")
-    fail(f"{name}: {error.strerror or error}; {cure}, then {again}", 2)
+    is_resumable = sys.argv[1:2] in RESUMABLE_COMMANDS
+    next_step = "continue with --resume" if is_resumable else "try again"
+    hint = HINTS_BY_ERROR.get(error.errno or 0, "mend it")
+    fail(f"{name}: {error.strerror or error}; {hint}, then {next_step}", 2)
 
 
-def misused(error: Any) -> NoReturn:
-    """Leave because the parser did not understand; point to the help of the command."""
+def end_misused(error: Any) -> NoReturn:
+    """Exit because the parser did not understand; point to the help of the command."""
     command = getattr(getattr(error, "ctx", None), "info_name", None)
-    help_of = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
-    said = error.format_message().rstrip(".").replace("Input should be", "must be")
-    said = said.replace(UNPARSED, "a whole number, such as 100")
-    fail(f"{said}; see {help_of} --help", 2)
+    help_command = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
+    message = error.format_message().rstrip(".").replace("Input should be", "must be")
+    message = message.replace(PARSER_WORDS, "a whole number, such as 100")
+    fail(f"{message}; see {help_command} --help", 2)

@@ -96,8 +96,8 @@ def _has_marker(lock_file: Path) -> bool:
 
 def not_ours(folder: Path, name: str) -> UserError:
     """Return the error that says that a file in the way is none of this project's."""
-    cure = "move it away or give another directory"
-    return UserError(f"--out {folder} holds {name}, which regretless has not written; {cure}")
+    hint = "move it away or give another directory"
+    return UserError(f"--out {folder} holds {name}, which regretless has not written; {hint}")
 
 
 def unwritable(path: Path, error: OSError) -> UserError:

@@ -116,12 +116,12 @@ class RecordedDirectory:
         if record is None:
             if exists(self.path / self.RECORD):
                 raise not_ours(self.path, self.RECORD)
-            cure = f"give a new or an earlier {self.KIND}'s directory"
-            raise UserError(f"--out {self.path} holds other files; {cure}")
+            hint = f"give a new or an earlier {self.KIND}'s directory"
+            raise UserError(f"--out {self.path} holds other files; {hint}")
         if not (resume or overwrite):
-            cure = "continue it with --resume, replace it with --overwrite"
+            hint = "continue it with --resume, replace it with --overwrite"
             raise UserError(
-                f"--out {self.path} holds a {self.KIND}; {cure} or give another directory"
+                f"--out {self.path} holds a {self.KIND}; {hint} or give another directory"
             )
         self.check_writable(self.writable_names)
         self.check_inside(record, resume=resume)

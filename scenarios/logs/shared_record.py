@@ -19,75 +19,91 @@ from regretless.market.records import Context, Forecast, Mixture, Round
 
 
 class Record:
-    """What agents hear of the game so far, in a file: two lines of JSON a round.
+    """What agents hear of the game so far, in a file of two lines of JSON per round.
 
-    The first is heard before they decide, the second is the outcome; numbers read back exactly.
-    ``checksum`` is of all lines.
+    The first line is what they hear before they decide, the second is the outcome. Numbers read
+    back exactly. ``checksum`` is the CRC-32 of all lines.
     """
 
     def __init__(self, file: Path) -> None:
-        self._file, self._ends, self.checksum = file, array("q", [0]), 0
+        self._file = file
+        self._line_ends = array("q", [0])  # in bytes from the beginning of the file
+        self.checksum = 0
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self._line_ends) - 1
 
-    def begin(self, begun: Round, blocks: Sequence[Block], *, private: bool) -> None:
-        """Note a round that begins; ``private``: whether somebody draws from the whole mixture."""
-        said = []
-        for block, forecast in zip(blocks, begun.forecasts, strict=True):
+    def begin(self, drawn: Round, blocks: Sequence[Block], *, private: bool) -> None:
+        """Write what agents hear of a round whose forecasts have been drawn.
+
+        ``private``: whether somebody draws from the whole mixture. If not, the prediction that was
+        drawn is all that is kept of it.
+        """
+        block_entries = []
+        for block, forecast in zip(blocks, drawn.forecasts, strict=True):
             heard = forecast if private else Forecast(certain_of_drawn(forecast), 0)
-            mixture, models = heard.mixture, np.asarray(block.forecaster.points)
-            atoms = {"points": mixture.points, "weights": mixture.weights, "labels": mixture.labels}
-            said.append(atoms | {"drawn": int(heard.index), "models": models})
-        context = begun.context.names, begun.context.values
-        self._add({"context": context, "blocks": said})
+            block_entries.append(
+                {
+                    "points": heard.mixture.points,
+                    "weights": heard.mixture.weights,
+                    "labels": heard.mixture.labels,
+                    "drawn": int(heard.index),
+                    "models": np.asarray(block.forecaster.points),
+                }
+            )
+        context = drawn.context.names, drawn.context.values
+        self._write({"context": context, "blocks": block_entries})
 
     def end(self, outcome: Array) -> None:
-        """Note the outcome of the round, once."""
-        if len(self) % 2:
-            self._add({"outcome": outcome})
+        """Write the outcome of the round, if it has not been written."""
+        is_open = len(self) % 2 == 1
+        if is_open:
+            self._write({"outcome": outcome})
 
-    def _add(self, said: dict[str, Any]) -> None:
-        line = json.dumps(said, default=np.ndarray.tolist).encode() + b"\n"
+    def _write(self, entry: dict[str, Any]) -> None:
+        line = json.dumps(entry, default=np.ndarray.tolist).encode() + b"\n"
         with self._file.open("ab") as file:
             file.write(line)
-        self._note(line)
+        self._count(line)
 
-    def _note(self, line: bytes) -> None:
-        self._ends.append(self._ends[-1] + len(line))
+    def _count(self, line: bytes) -> None:
+        self._line_ends.append(self._line_ends[-1] + len(line))
         self.checksum = zlib.crc32(line, self.checksum)
 
-    def lines(self, first: int, last: int) -> list[bytes]:
-        """Return the lines from one to before another."""
-        if first >= last:
+    def lines(self, first: int, end: int) -> list[bytes]:
+        """Return the lines from ``first`` to before ``end``."""
+        if first >= end:
             return []
         with self._file.open("rb") as file:
-            file.seek(self._ends[first])
-            return file.read(self._ends[last] - self._ends[first]).splitlines()
+            file.seek(self._line_ends[first])
+            return file.read(self._line_ends[end] - self._line_ends[first]).splitlines()
 
     def restore(self, lines: int, checksum: int) -> None:
-        """Go on after so many lines; UserError if not all of them are there."""
+        """Cut the file after so many lines and go on; UserError if not all of them are there."""
         if self._file.exists():
             with self._file.open("rb") as file:
                 for line in islice(file, lines):
-                    self._note(line)
-            os.truncate(self._file, self._ends[-1])
+                    self._count(line)
+            os.truncate(self._file, self._line_ends[-1])
         if (len(self), self.checksum) != (lines, checksum):
-            lack = f"--resume: {self._file} lacks a part of the record"
-            raise UserError(f"{lack}; start again with --overwrite")
+            fault = f"--resume: {self._file} lacks a part of the record"
+            raise UserError(f"{fault}; start again with --overwrite")
 
 
-def understood(said: dict[str, Any], game: Game) -> tuple[Round, list[Array]]:
-    """Return a game's next round as it was noted, and what the models of each block predict.
+def read_drawn_round(entry: dict[str, Any], game: Game) -> tuple[Round, list[Array]]:
+    """Return a game's next round as it was written, and what the models of each block predict.
 
-    Its outcome nobody may read.
+    The outcome of that round is not in the entry; it stands as zeros, and nobody may read it.
     """
-    forecasts, unknown = list[Forecast](), np.zeros(game.adversary.outcomes)
-    for own in said["blocks"]:
-        labels = None if own["labels"] is None else np.array(own["labels"])
-        mixture = Mixture(np.array(own["points"]), np.array(own["weights"]), labels=labels)
-        forecasts.append(Forecast(mixture, own["drawn"]))
-    names, values = said["context"]
+    unknown_outcome = np.zeros(game.adversary.outcomes)
+    forecasts = []
+    predictions_of_models = []
+    for block in entry["blocks"]:
+        labels = None if block["labels"] is None else np.array(block["labels"])
+        mixture = Mixture(np.array(block["points"]), np.array(block["weights"]), labels=labels)
+        forecasts.append(Forecast(mixture, block["drawn"]))
+        predictions_of_models.append(np.array(block["models"]))
+    names, values = entry["context"]
     context = Context(tuple(names), np.array(values))
-    drawn = Round(game.history.rounds, context, forecasts=tuple(forecasts), outcome=unknown)
-    return drawn, [np.array(own["models"]) for own in said["blocks"]]
+    drawn = Round(game.history.rounds, context, forecasts=tuple(forecasts), outcome=unknown_outcome)
+    return drawn, predictions_of_models

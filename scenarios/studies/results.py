@@ -119,8 +119,8 @@ class Study(StudyRuns):
         if sample is not None and targets is not None:
             sample = sample.model_copy(update={"targets": dict(targets)})
         if sample is None or not sample.own_seeds or not sample.targets:
-            wanted = "a [sample] of method 'latin-hypercube' with targets"
-            raise UserError(f"{self.path}: nothing to calibrate; give the study file {wanted}")
+            expected = "a [sample] of method 'latin-hypercube' with targets"
+            raise UserError(f"{self.path}: nothing to calibrate; give the study file {expected}")
         if targets is None:
             return self.result("calibration")
         return calibration_table(self.cohorts(), self.parameters(), sample)

@@ -280,8 +280,8 @@ def calibration_table(
         column_of[".".join(where)] = where
     for target in sample.targets:
         if target not in column_of:
-            cure = "choose one that every run has"
-            raise UserError(f"sample.targets.{target}: not every run measured it; {cure}")
+            hint = "choose one that every run has"
+            raise UserError(f"sample.targets.{target}: not every run measured it; {hint}")
     moments = table[[column_of[target] for target in sample.targets]].to_numpy()
     weights = _weights(moments, observed)
     apart = (moments - observed) / _median_deviations(moments)
@@ -328,9 +328,11 @@ def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[f
 def check_targets(sample: SampleSpec, scenario: ScenarioSpec) -> None:
     """Raise UserError for a target that no run of a scenario can have."""
     measures = [*MEASURES, *scenario.measures]
-    known = set(scenario.measures)
+    known_names = set(scenario.measures)
     for cohort in (*(cohort.name for cohort in scenario.cohort), EVERYBODY):
-        known.update(f"{cohort}.{measure}" for measure in measures)
+        known_names.update(f"{cohort}.{measure}" for measure in measures)
     for target in sample.targets:
-        if target not in known:
-            raise UserError(f"sample.targets.{target}: no such measure; {closest(target, known)}")
+        if target not in known_names:
+            raise UserError(
+                f"sample.targets.{target}: no such measure; {closest(target, known_names)}"
+            )

@@ -116,7 +116,7 @@ def test_what_the_system_refuses_anywhere_is_one_line(
         (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
         (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
     ):
-        monkeypatch.setattr(commands.shared, "loaded", Mock(side_effect=error))
+        monkeypatch.setattr(commands.shared, "load_scenario", Mock(side_effect=error))
         assert refusal_of("run", "nature.toml").startswith(told)
 
 

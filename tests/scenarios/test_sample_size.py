@@ -13,26 +13,46 @@ from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
 from regretless.forecaster.weights import AdaptiveWeights, BoundInputs
 from regretless.market.core.errors import UserError
 from regretless.scenarios import sample_size as sizes
-from regretless.scenarios.sample_size import Asked, least, promised, reached, rounds_text
+from regretless.scenarios.sample_size import (
+    PromisedLosses,
+    format_rounds,
+    least_rounds,
+    promised_losses,
+    rounds_until,
+)
 
 
-def asked(error: float = 0.0) -> Asked:
+def example_losses(error: float = 0.0) -> PromisedLosses:
     weights = np.random.default_rng(0).dirichlet(np.ones(3), (4, 3))
-    return Asked(CoordinateBound(AdaptiveWeights(), BoundInputs(72, 1, 0.0)), weights, 0, error, 4)
+    return PromisedLosses(
+        CoordinateBound(AdaptiveWeights(), BoundInputs(72, 1, 0.0)), weights, 0, error, 4
+    )
 
 
 def test_the_theorem_is_met_at_its_rounds_and_not_much_before() -> None:
-    one = asked()
-    rounds = least(one.listed, 0.2)
-    assert one.listed(int(rounds)) <= 0.2 < one.listed(int(rounds * 0.98))
-    assert 3.5 < least(one.listed, 0.1) / rounds < 4.6  # T grows like the inverse square
-    assert least(asked(error=0.1).listed, 0.15) == math.inf  # twice the error is more
+    losses = example_losses()
+    rounds = least_rounds(losses.listed_losses_bound, 0.2)
+    assert losses.listed_losses_bound(int(rounds)) <= 0.2
+    assert losses.listed_losses_bound(int(rounds * 0.98)) > 0.2
+
+
+def test_the_rounds_grow_like_the_inverse_square_of_the_regret() -> None:
+    bound = example_losses().listed_losses_bound
+    assert 3.5 < least_rounds(bound, 0.1) / least_rounds(bound, 0.2) < 4.6
+
+
+def test_no_number_of_rounds_is_enough_for_less_than_twice_the_basis_error() -> None:
+    assert least_rounds(example_losses(error=0.1).listed_losses_bound, 0.15) == math.inf
 
 
 def test_all_losses_at_once_cost_a_logarithm() -> None:
-    one = asked()
-    assert one.listed(10**6) < one.family(10**6)
-    assert least(one.listed, 0.1) < least(one.family, 0.1) < 1000 * least(one.listed, 0.1)
+    losses = example_losses()
+    assert losses.listed_losses_bound(10**6) < losses.family_bound(10**6)
+    assert (
+        least_rounds(losses.listed_losses_bound, 0.1)
+        < least_rounds(losses.family_bound, 0.1)
+        < 1000 * least_rounds(losses.listed_losses_bound, 0.1)
+    )
     run = {"rounds": 10**6, "certificate_sum": 1.0, "reach": 1.0}
     few, many = (uniform_regret(size, 3, **run) for size in (3, 30))
     assert few[0] < many[0]
@@ -41,11 +61,11 @@ def test_all_losses_at_once_cost_a_logarithm() -> None:
 
 def test_what_a_run_reached_and_what_is_carried_on() -> None:
     rounds, falling = pd.Series([10, 20, 40]), pd.Series([0.4, 0.1, 0.05])
-    assert reached(rounds, falling, 0.2) == (20, True)
-    assert reached(rounds, falling, 0.5) == (10, True)
-    assert reached(rounds, falling, 0.025) == (160, False)
-    assert math.isnan(reached(rounds, falling * np.nan, 0.2)[0])
-    texts = rounds_text(160.4, seen=False), rounds_text(math.inf), rounds_text(math.nan)
+    assert rounds_until(rounds, falling, 0.2) == (20, True)
+    assert rounds_until(rounds, falling, 0.5) == (10, True)
+    assert rounds_until(rounds, falling, 0.025) == (160, False)
+    assert math.isnan(rounds_until(rounds, falling * np.nan, 0.2)[0])
+    texts = format_rounds(160.4, seen=False), format_rounds(math.inf), format_rounds(math.nan)
     assert texts == ("~160", "never", "none")
 
 
@@ -57,7 +77,7 @@ def test_measured_rounds_are_a_runs() -> None:
     log = model.bounds_frame()
     within = log.loc[log["bound_from_variation"] <= 0.3, "round"]
     assert int(row["variation"].replace("~", "").replace(",", "")) >= within.min()
-    assert dict(promised(model)).keys() == {"growers"}
+    assert dict(promised_losses(model)).keys() == {"growers"}
     plain = load("crop-choice", rounds=3, forecaster={"kind": "running-mean"})
     for regret, told in ((0.3, "no theorem applies"), (2.0, "regret 2: give a number above 0 and")):
         with pytest.raises(UserError, match=told):

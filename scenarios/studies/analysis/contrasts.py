@@ -201,11 +201,11 @@ def controls_of(control: Any, levels: Mapping[str, Iterable[Any]]) -> dict[str, 
         return {keys[0]: control}
     if keys:
         where = f"of {', '.join(keys)}"
-        cure = "write control = { KEY = VALUE }"
+        hint = "write control = { KEY = VALUE }"
     else:
         where = f"of no key ({varying_keys})"
-        cure = "give a value or label that varies"
-    raise ValueError(f"control = {control!r} is a value {where}; {cure}")
+        hint = "give a value or label that varies"
+    raise ValueError(f"control = {control!r} is a value {where}; {hint}")
 
 
 def alike(one: Any, two: Any) -> bool:

@@ -116,8 +116,8 @@ def _share_of_trusted(agents: pd.DataFrame) -> "pd.Series[float]":
 
     Of those who have that bound; NaN where nobody has.
     """
-    known = agents["trusted"].astype("boolean")
-    shares = known.to_numpy(dtype=np.float64, na_value=np.nan)
+    is_trusted = agents["trusted"].astype("boolean")
+    shares = is_trusted.to_numpy(dtype=np.float64, na_value=np.nan)
     return means_of(agents.assign(trusted=shares), ["cohort"], ["trusted"])["trusted"]
 
 
