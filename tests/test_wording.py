@@ -14,7 +14,7 @@ DEFINED = (
     *("README.md", "docs/glossary.md", "docs/measures.md", "docs/columns.md", "docs/theory.md"),
     *("docs/tutorial.ipynb", "market/exploitability/__init__.py"),
     *("market/exploitability/of_joint.py", "market/exploitability/outcome_bins.py"),
-    *("market/exploitability/tracker.py", "scenarios/audit.py", "scenarios/verdict.py"),
+    *("market/exploitability/tracker.py", "scenarios/audit/full_logs.py", "scenarios/verdict.py"),
     "scenarios/report/figures.toml",
 )
 OTHER_WORDS = re.compile(
