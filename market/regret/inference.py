@@ -77,10 +77,7 @@ def mean_differences(differences: Array) -> MeanDifferences:
     if rounds < MIN_ROUNDS or not n_differences:
         return MeanDifferences(mean, undefined, undefined, undefined, undefined)
 
-    n_rows = 1 + max(MIN_FREEDOM, int(FREEDOM_FACTOR * rounds**FREEDOM_EXPONENT))
-    cosine_transforms = dct(differences, type=2, norm="ortho", axis=0)[:n_rows]
-    scaled_transforms = cosine_transforms * np.sqrt(n_rows / rounds)
-    rows = idct(scaled_transforms, type=2, norm="ortho", axis=0)  # of the same means
+    rows = nearly_independent_rows(differences)
     standard_error = rows.std(0, ddof=1) / np.sqrt(len(rows))
     half_width = standard_error * critical(rows)
 
@@ -96,6 +93,15 @@ def mean_differences(differences: Array) -> MeanDifferences:
         p_adjusted=holm(p_values),
         effective_rounds=_effective_rounds(differences, mean),
     )
+
+
+def nearly_independent_rows(differences: Array) -> Array:
+    """Return few rows (n, J) with the means of dependent rounds (T, J), T >= ``MIN_ROUNDS``."""
+    rounds = len(differences)
+    n_rows = 1 + max(MIN_FREEDOM, int(FREEDOM_FACTOR * rounds**FREEDOM_EXPONENT))
+    cosine_transforms = dct(differences, type=2, norm="ortho", axis=0)[:n_rows]
+    scaled_transforms = cosine_transforms * np.sqrt(n_rows / rounds)
+    return np.asarray(idct(scaled_transforms, type=2, norm="ortho", axis=0))
 
 
 def _effective_rounds(differences: Array, mean: Array) -> Array:

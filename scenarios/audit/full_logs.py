@@ -25,7 +25,6 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.paths import expanded
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import exploitability
 from regretless.market.regret import (
@@ -40,12 +39,11 @@ from regretless.market.regret.inference import (
     mean_differences,
 )
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.config.files import DATA
-from regretless.scenarios.table_files import numeric, place, read_frame, texts
+from regretless.scenarios.audit.tables import ALL, Table, read_names, read_table
+from regretless.scenarios.table_files import numeric
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
 
-ALL = "all"  # the decision maker, where the table names none
 MEASURES = {"external": "one fixed action", "swap": "another for each action"}
 WITH_POLICIES = "another or a policy for each"
 NOTE = (
@@ -79,8 +77,8 @@ class Audit:
 
 
 def audit(
-    decisions: pd.DataFrame | Path | str,
-    outcomes: pd.DataFrame | Path | str,
+    decisions: Table,
+    outcomes: Table,
     *,
     utility: str | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -95,10 +93,10 @@ def audit(
 
     Parameters
     ----------
-    decisions : DataFrame or path of a CSV or Parquet file, or the name of a bundled one
+    decisions : table of pandas, Polars or Arrow, or path of a CSV or Parquet file, or bundled name
         Columns ``round`` and ``action``, the name of what was done; ``agent`` where there are
         several decision makers; and those named as ``policies``.
-    outcomes : DataFrame or path
+    outcomes : table or path
         A column ``round`` and numbers: the loss of each action, the columns named as the actions
         are, or with ``utility`` the outcomes that it is about.
     utility : str, optional
@@ -129,9 +127,9 @@ def audit(
     >>> audit(done, costs).agents[["mean_loss", "external_regret"]].round(3).values.tolist()
     [[0.575, 0.275]]
     """
-    done, what = _frame(decisions, "decisions"), _frame(outcomes, "outcomes")
-    taken = _words(done, action, "decisions, --action")
-    when = _words(done, round, "decisions, --round")
+    done, what = read_table(decisions, "decisions"), read_table(outcomes, "outcomes")
+    taken = read_names(done, action, "decisions, --action")
+    when = read_names(done, round, "decisions, --round")
     if utility is not None:
         names = tuple(actions or _menu(taken, parameters or {}, scale or {}))
         table = _valued(what, names, utility, dict(parameters or {}), dict(scale or {}))
@@ -144,11 +142,11 @@ def audit(
                 cure = f"{closest(name, names)}; or give utility"
                 raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
         table = numeric(what, list(names), "outcomes")
-    at = _places(when, _words(what, round, "outcomes"), "rounds of the outcomes")
-    moves = [taken, *(_words(done, name, "policies") for name in policies)]
+    at = _places(when, read_names(what, round, "outcomes"), "rounds of the outcomes")
+    moves = [taken, *(read_names(done, name, "policies") for name in policies)]
     chosen, *advice = (_places(words, names, "actions") for words in moves)
     named = agent in done or agent != "agent"  # a name that was given has to be there
-    who = _words(done, agent, "decisions, --agent") if named else (ALL,) * len(done)
+    who = read_names(done, agent, "decisions, --agent") if named else (ALL,) * len(done)
     both = pd.DataFrame({"round": when, "who": who})
     for again, name in both[both.duplicated()].to_numpy()[:1]:
         cure = "name with agent the column that says who decided, or keep one row"
@@ -162,27 +160,6 @@ def audit(
         agents.append({"agent": name} | found[0])
         swaps.append(pd.DataFrame({"agent": name} | found[1]))
     return Audit(pd.DataFrame(agents), pd.concat(swaps, ignore_index=True))
-
-
-def _frame(table: pd.DataFrame | Path | str, where: str) -> pd.DataFrame:
-    """Return a table, read where it is a path, or the name of one that comes with the package."""
-    if isinstance(table, pd.DataFrame):
-        if not len(table):
-            raise UserError(f"{where} have no rows; give them at least one")
-        return table
-    path = expanded(table)
-    if not path.is_file() and not (path := DATA / (given := path)).is_file():
-        raise UserError(f"{where}: no file '{given}'; give the path of a .csv or .parquet file")
-    return read_frame(path, f"{where} {path.name}")
-
-
-def _words(table: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
-    """Return a column of words (T,), none of which is missing."""
-    words = texts(table, column, key)
-    if "" in words:
-        empty = f"column '{column}' has no value in {place(table, words.index(''))}"
-        raise UserError(f"{key}: {empty}; fill it")
-    return words
 
 
 def _ordered(taken: Sequence[str]) -> list[str]:
