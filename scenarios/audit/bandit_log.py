@@ -37,8 +37,8 @@ class BanditColumns:
         The quantity that was sold at the price, or the loss of the action.
     is_price : bool
         Whether actions are prices and results are quantities.
-    cost : float, (float, float) or str
-        Of a unit; of prices only.
+    cost : float, (float, float), str or None
+        Of a unit; of prices only. None is the range from 0 to the highest price.
     propensity : str, mapping of action to column, or None
         The probability of the action taken; or of each action; None where none is logged.
     agent : str
@@ -50,7 +50,7 @@ class BanditColumns:
     action: str
     result: str
     is_price: bool
-    cost: Cost = 0.0
+    cost: Cost | None = None
     propensity: Probabilities | None = None
     agent: str = "agent"
     context: Sequence[str] = ()
@@ -171,7 +171,10 @@ def read_bandit_logs(
         found = f"column '{columns.result}' holds {result[row]:g} in {place(table, row)}"
         raise UserError(f"log, --quantity: {found}; a quantity is at least 0")
     smallest, largest = _result_range(result, result_range, is_price=columns.is_price)
-    cost = _read_cost(table, columns.cost) if columns.is_price else (0.0, 0.0)
+    cost: Array | tuple[float, float] = (0.0, 0.0)
+    if prices is not None:
+        highest_price = float(prices[-1])
+        cost = _read_cost(table, (0.0, highest_price) if columns.cost is None else columns.cost)
     logged = _read_propensities(table, columns.propensity, names, chosen, prices)
     for name in columns.context:
         read_names(table, name, "log, --context")  # every value is there

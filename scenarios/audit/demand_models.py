@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.scenarios.audit.bandit_log import BanditLog
 from regretless.scenarios.audit.propensities import context_features
@@ -81,7 +81,7 @@ def predict_results(log: BanditLog, model: str | Regressor = "means") -> Array:
     return predictions
 
 
-def _features(log: BanditLog, actions: Array, context: Array) -> Array:
+def _features(log: BanditLog, actions: Indices, context: Array) -> Array:
     """Return what a model sees of actions (n,) in contexts (n, k): the price or indicators."""
     if log.prices is not None:
         shown = log.prices[actions][:, None]

@@ -76,7 +76,7 @@ class Audit:
     swaps: pd.DataFrame
 
 
-def audit(
+def audit_full_logs(
     decisions: Table,
     outcomes: Table,
     *,
@@ -124,7 +124,8 @@ def audit(
     --------
     >>> done = pd.DataFrame({"round": range(4), "action": ["leave", "take", "leave", "leave"]})
     >>> costs = pd.DataFrame({"round": range(4), "leave": [1, 0, 0, 1], "take": [0.3] * 4})
-    >>> audit(done, costs).agents[["mean_loss", "external_regret"]].round(3).values.tolist()
+    >>> found = audit_full_logs(done, costs)
+    >>> found.agents[["mean_loss", "external_regret"]].round(3).values.tolist()
     [[0.575, 0.275]]
     """
     done, what = read_table(decisions, "decisions"), read_table(outcomes, "outcomes")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.scenarios.audit.bandit_log import BanditLog
 
@@ -84,7 +84,7 @@ def find_propensities(log: BanditLog, classifier: Classifier | None = None) -> P
     return Propensities(probability, PARTLY_LOGGED, is_logged=False)
 
 
-def _cells(log: BanditLog) -> Array:
+def _cells(log: BanditLog) -> Indices:
     """Return the number (T,) of the cell of each round: its context, and a span of time."""
     if len(log.context.columns):
         keys = log.context.astype(str).agg("\x1f".join, axis=1)
@@ -146,4 +146,4 @@ def _classifier_probabilities(log: BanditLog, classifier: Classifier) -> Array:
     # An action that was taken had some probability, whatever the classifier says.
     of_chosen = probability[np.arange(log.rounds), log.chosen]
     probability[np.arange(log.rounds), log.chosen] = np.maximum(of_chosen, 1.0 / log.rounds)
-    return probability / probability.sum(1, keepdims=True)
+    return np.asarray(probability / probability.sum(1, keepdims=True))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.randomness import stream
 from regretless.scenarios.audit.bandit_log import BanditLog
 from regretless.scenarios.audit.pair_gains import pair_gains
@@ -22,7 +22,7 @@ from regretless.scenarios.audit.untried_actions import (
     own_results,
 )
 
-N_COSTS = 25  # of a range, at which the regret is estimated
+N_COSTS = 21  # of a range, at which the regret is estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,8 @@ class RegretCurve:
 
     def lower_limit(self, measure: str, error: float) -> float:
         """Return what the plausible regret falls below with probability ``error`` at most."""
-        return min(getattr(point, measure).lower_limit(error) for point in self.points)
+        limits = [float(getattr(point, measure).lower_limit(error)) for point in self.points]
+        return min(limits)
 
 
 def regret_curve(
@@ -137,7 +138,7 @@ def regret_curve(
         margins = log.margins(cost)
 
         def estimate(
-            stand_ins: StandIns, considered: Array | None, margins: Array = margins
+            stand_ins: StandIns, considered: Mask | None, margins: Array = margins
         ) -> RegretEstimate:
             gains = pair_gains(
                 log, probability, margins, stand_ins, predicted, self_normalised=self_normalised
@@ -148,10 +149,12 @@ def regret_curve(
         margin_of_chosen = np.broadcast_to(margins, probability.shape)[
             np.arange(log.rounds), log.chosen
         ]
+        swap = estimate(own_results(probability), was_taken)
+        is_all_tried = bool((probability >= min_propensity).all())
         point = CostPoint(
             cost=_shown_cost(log, cost),
-            swap=estimate(own_results(probability), was_taken),
-            pessimistic=estimate(compatible, None),
+            swap=swap,
+            pessimistic=swap if is_all_tried and was_taken.all() else estimate(compatible, None),
             mean_value=float((margin_of_chosen * log.result).mean() / log.scale),
         )
         points.append(point)

@@ -28,13 +28,14 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import t as student
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.randomness import stream
 from regretless.market.regret.inference import MIN_ROUNDS, nearly_independent_rows
 
 KINDS = ("martingale", "blocks", "time-uniform")
-N_DRAWS = 4_000  # of the greatest error
+N_DRAWS = 2_000  # of the greatest error
 TUNED_ROUNDS = 1_000.0  # at which a time-uniform limit is closest
+N_BISECTIONS = 25  # in search of the error at which a limit is a threshold
 MAX_SWEEPS = 20  # over the actions, in search of the replacement with the greatest upper limit
 
 
@@ -68,8 +69,8 @@ class RegretEstimate:
 
     @property
     def replacement(self) -> Indices:
-        """The best replacement of each of the K actions (K,), by the estimates."""
-        return self.mean_gain.argmax(1)
+        """The best replacement of each of the K actions (K,), by the estimates; a new array."""
+        return np.asarray(self.mean_gain.argmax(1))
 
     @property
     def regret(self) -> float:
@@ -124,10 +125,11 @@ class RegretEstimate:
         n_rows, n_actions = self.mean_gain.shape
         single_errors = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         single_limits = self.mean_gain + factor * single_errors.reshape(n_rows, n_actions)
-        greatest = -np.inf
-        for start in (self.replacement, single_limits.argmax(1)):
-            greatest = max(greatest, self._climb(np.array(start), factor))
-        return greatest
+        by_limits = single_limits.argmax(1)
+        greatest = self._climb(self.replacement, factor)
+        if (by_limits == self.replacement).all():
+            return greatest
+        return max(greatest, self._climb(by_limits, factor))
 
     def _climb(self, replacement: Indices, factor: float) -> float:
         """Return the greatest limit that exchanges reach from a replacement (K,), changed here."""
@@ -208,7 +210,7 @@ class RegretEstimate:
         if self.regret > threshold:
             return 1.0
         low, high = 0.0, 60.0
-        for _ in range(50):
+        for _ in range(N_BISECTIONS):
             middle = (low + high) / 2
             if self._greatest_limit(middle) <= threshold:
                 low = middle
@@ -223,7 +225,7 @@ class RegretEstimate:
         return float((above + 1) / (N_DRAWS + 1))
 
 
-def estimate_regret(gains: Array, *, kind: str, considered: Array | None = None) -> RegretEstimate:
+def estimate_regret(gains: Array, *, kind: str, considered: Mask | None = None) -> RegretEstimate:
     """Estimate the regret of gains (T, K, A): K actions, each with A replacements.
 
     Parameters
@@ -239,8 +241,9 @@ def estimate_regret(gains: Array, *, kind: str, considered: Array | None = None)
     mean_gain = gains.mean(0)
     flat = gains.reshape(rounds, n_rows * n_actions)
     if considered is not None:
-        is_own = np.arange(n_rows)[:, None] == np.arange(n_actions)
-        is_considered = considered[None, :] | (is_own if n_rows == n_actions else False)
+        is_considered = np.broadcast_to(considered, (n_rows, n_actions))
+        if n_rows == n_actions:  # an action that is left as it is needs no estimate
+            is_considered = is_considered | np.eye(n_actions, dtype=bool)
         mean_gain = np.where(is_considered, mean_gain, -np.inf)
     is_blocks = kind == "blocks" and rounds >= MIN_ROUNDS
     rows = nearly_independent_rows(flat) if is_blocks else flat

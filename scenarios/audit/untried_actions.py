@@ -16,6 +16,7 @@ Actions that are no prices have no order: an untried one has the smallest loss t
 have.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ def default_min_propensity(rounds: int, n_actions: int) -> float:
     >>> default_min_propensity(10_000, 5), default_min_propensity(100, 5)
     (0.01, 0.05)
     """
-    return min(rounds**-0.5, MAX_SHARE_OF_EQUAL / n_actions)
+    return min(1 / math.sqrt(rounds), MAX_SHARE_OF_EQUAL / n_actions)
 
 
 def own_results(probability: Array) -> StandIns:

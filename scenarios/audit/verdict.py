@@ -80,8 +80,7 @@ def find_verdict(curve: RegretCurve, threshold: float, error: float) -> Verdict:
     is_below = estimate.regret <= threshold
     if is_below:
         factor = curve.quantile_factor(MEASURE, error)
-        errors = [own.pessimistic.error_of_passing(threshold, factor) for own in curve.points]
-        p_value = min(errors)
+        p_value = estimate.error_of_passing(threshold, factor)
         distance = high - estimate.regret
     else:
         p_value = max(own.pessimistic.error_of_failing(threshold) for own in curve.points)

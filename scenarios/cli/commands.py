@@ -46,8 +46,8 @@ def audit(
     ],
     *,
     outcomes: Annotated[
-        Path, Option(parser=path_of, metavar="PATH", help="A row for each round: what happened.")
-    ],
+        File, Option(parser=path_of, metavar="PATH", help="A row for each round: what happened.")
+    ] = None,
     utility: Annotated[
         Text, Option(help="By name; without it columns are the actions' losses.")
     ] = None,
@@ -63,8 +63,45 @@ def audit(
     round_: Annotated[str, Option("--round", help="Column that names a round.")] = "round",
     agent: Annotated[str, Option(help="Column that says who decided.")] = "agent",
     action: Annotated[str, Option(help="Column that says what was done.")] = "action",
+    price: Annotated[
+        Text, Option(metavar="COLUMN", help="Without outcomes: the price that was set.")
+    ] = None,
+    quantity: Annotated[
+        Text, Option(metavar="COLUMN", help="The quantity that was sold at it.")
+    ] = None,
+    cost: Annotated[
+        Text,
+        Option(
+            metavar="NUMBER|LOW:HIGH|COLUMN",
+            help="Of a unit; by default from 0 to the highest price.",
+        ),
+    ] = None,
+    loss: Annotated[
+        Text, Option(metavar="COLUMN", help="In place of these: the loss of the action taken.")
+    ] = None,
+    propensity: Annotated[
+        Words,
+        Option(
+            metavar="COLUMN|ACTION=COLUMN",
+            help="Probability of the action taken, or of each; repeatable. Else it is estimated.",
+        ),
+    ] = None,
+    demand: Annotated[str, Option(help="Model of demand: means, linear or logit.")] = "means",
+    context: Annotated[
+        Words, Option(metavar="COLUMN", help="Known before the action; repeatable.")
+    ] = None,
+    prices: Annotated[
+        Text, Option(metavar="P,P,...", help="All prices (or actions) that could be chosen.")
+    ] = None,
+    max_quantity: Annotated[
+        float | None, Option(help="The largest quantity of a round; by default of the log.")
+    ] = None,
+    threshold: Annotated[
+        float, Option(help="Largest regret that passes, as a share of the largest revenue.")
+    ] = 0.02,
+    intervals: Annotated[Text, Option(help="martingale, blocks or time-uniform.")] = None,
     out: Annotated[
-        File, Option(parser=path_of, metavar="DIR", help="Write agents.csv and swaps.csv there.")
+        File, Option(parser=path_of, metavar="DIR", help="Write the tables and a page there.")
     ] = None,
     imports: shared.Imports = None,
 ) -> None:
@@ -72,24 +109,38 @@ def audit(
     if out is not None and out.exists():
         raise UserError(f"--out {out} is there already; give a new directory")
     import_modules(imports or [])
-    from regretless.scenarios.audit import audit as measure
-    from regretless.scenarios.audit import print_audit, write_audit
+    from regretless.scenarios.audit.command import audit_and_print
     from regretless.scenarios.config.files import override
 
-    found = measure(
+    full_log_options = {
+        "utility": utility,
+        "parameters": override({}, parameter or []),
+        "scale": dict(_ends(pair) for pair in scale or []),
+        "policies": policy or (),
+        "round": round_,
+    }
+    bandit_options = {
+        "price": price,
+        "quantity": quantity,
+        "cost": cost,
+        "loss": loss,
+        "propensity": propensity,
+        "demand": demand,
+        "context": context or (),
+        "menu": prices,
+        "max_quantity": max_quantity,
+        "threshold": threshold,
+        "intervals": intervals,
+    }
+    audit_and_print(
         decisions,
         outcomes,
-        utility=utility,
-        parameters=override({}, parameter or []),
-        scale=dict(_ends(pair) for pair in scale or []),
-        policies=policy or (),
-        round=round_,
-        agent=agent,
-        action=action,
+        columns={"agent": agent, "action": action},
+        full_log_options=full_log_options,
+        bandit_options=bandit_options,
+        out=out,
     )
-    print_audit(found)
     if out is not None:
-        write_audit(found, out)
         typer.echo(f"Tables: {out}")
 
 

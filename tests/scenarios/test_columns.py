@@ -8,13 +8,15 @@ from typing import Any
 import pandas as pd
 from small_scenarios import NATURE_SCENARIO, read_scenario, write_study
 
+from regretless import audit
 from regretless.agents import ScriptedAgent
 from regretless.market import register
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.conduct import Options as StudyOptions
 from regretless.scenarios.studies.conduct import conduct
 
-PAGE = (Path(__file__).parents[2] / "docs/columns.md").read_text(encoding="utf-8")
+WHOLE_PAGE = (Path(__file__).parents[2] / "docs/columns.md").read_text(encoding="utf-8")
+PAGE, _, PAGE_OF_AUDITS = WHOLE_PAGE.partition("## Tables of an audit\n")
 OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
 BUNDLED = "oligopoly pigou shops survival zero-intelligence late-news chain-store"
 PLAYED = dict.fromkeys(BUNDLED.split(), "rounds=4") | {  # what else is set
@@ -52,10 +54,10 @@ branch = { changes = { stubborn = { "agent.1" = 0 } } }
 OWN = ("cohort.farmers.response=owner-of-a-column", 'measures=["rounds-so-far"]')
 
 
-def documented() -> dict[str, set[str]]:
+def documented(page: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name, section in re.findall(
-        r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", PAGE, re.MULTILINE | re.DOTALL
+        r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", page, re.MULTILINE | re.DOTALL
     ):
         firsts = re.findall(r"^- ((?:`[^`]+`(?:,\s+| to )?)+)", section, re.MULTILINE)
         columns = [column for first in firsts for column in re.findall(r"`([^`]+)`", first)]
@@ -87,4 +89,10 @@ def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
     found["parameters"] -= {"forecaster.kind"}  # the key that varies
     found["rounds"] -= {"date"}  # the name of an index in the data
     found["states"] -= {"wealth"}  # a name of the agent's own
-    assert documented() == found
+    assert documented(PAGE) == found
+
+
+def test_every_column_of_an_audit_is_described_and_real() -> None:
+    sales = pd.DataFrame({"price": [1.0, 2.0] * 10, "sold": [1, 0] * 10})
+    tables = audit(sales, price="price", quantity="sold", cost=0.0).tables
+    assert documented(PAGE_OF_AUDITS) == {name: set(table) for name, table in tables.items()}

@@ -1,0 +1,87 @@
+"""``regretless audit``: words of the command line become arguments of ``audit``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.audit import Audit, audit
+from regretless.scenarios.audit.bandit_log import Cost, Probabilities
+from regretless.scenarios.audit.bandit_print import print_bandit_audit, write_bandit_audit
+from regretless.scenarios.audit.full_logs import print_audit, write_audit
+
+
+def audit_and_print(
+    decisions: Path,
+    outcomes: Path | None,
+    *,
+    columns: Mapping[str, str],
+    full_log_options: Mapping[str, Any],
+    bandit_options: Mapping[str, Any],
+    out: Path | None,
+) -> None:
+    """Audit a log, print what was found, and write it into a new directory if one is given.
+
+    Parameters
+    ----------
+    decisions, outcomes : Path
+        The tables; outcomes None for a bandit log.
+    columns : mapping
+        ``agent`` and ``action``.
+    full_log_options, bandit_options : mapping
+        As the command line has them.
+    out : Path or None
+    """
+    options = {**columns, **full_log_options, **bandit_options}
+    options["cost"] = read_cost(options["cost"])
+    options["propensity"] = read_propensity(options["propensity"])
+    menu = options.pop("menu")
+    if menu is not None:
+        names = [name.strip() for name in menu.split(",")]
+        options["actions" if options["price"] is None else "prices"] = names
+    found = audit(decisions, outcomes, **options)
+    if isinstance(found, Audit):
+        print_audit(found)
+        if out is not None:
+            write_audit(found, out)
+        return
+    print_bandit_audit(found)
+    if out is not None:
+        write_bandit_audit(found, out)
+
+
+def read_cost(text: str | None) -> Cost | None:
+    """Read a number, a range or the name of a column.
+
+    >>> read_cost("0.2"), read_cost("0.1:0.4"), read_cost("unit_cost")
+    (0.2, (0.1, 0.4), 'unit_cost')
+    """
+    if text is None:
+        return None
+    try:
+        ends = [float(end) for end in text.split(":")]
+    except ValueError:
+        return text
+    if len(ends) > 2:
+        raise UserError(f"--cost {text}: write a number, LOW:HIGH or a column")
+    return ends[0] if len(ends) == 1 else (ends[0], ends[1])
+
+
+def read_propensity(words: Sequence[str] | None) -> Probabilities | None:
+    """Read a column, or ``ACTION=COLUMN`` for each action.
+
+    >>> read_propensity(["chance"]), read_propensity(["1.5=chance_a", "2=chance_b"])
+    ('chance', {'1.5': 'chance_a', '2': 'chance_b'})
+    """
+    if not words:
+        return None
+    if len(words) == 1 and "=" not in words[0]:
+        return words[0]
+    column_of: dict[str | float, str] = {}
+    for word in words:
+        action, equals, column = word.partition("=")
+        if not equals:
+            reason = f"--propensity {word}: of several columns each belongs to an action"
+            raise UserError(f"{reason}; write ACTION=COLUMN, as 1.5=chance_a")
+        column_of[action] = column
+    return column_of
