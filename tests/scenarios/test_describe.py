@@ -18,7 +18,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios import load, table_files
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.describe import Description, described, starter
+from regretless.scenarios.starter import starter
+from regretless.scenarios.table_description import Description, described
 
 ROLES = {  # index / outcomes / context
     "seattle-weather": "date / precipitation temp_max temp_min wind / month wet_yesterday",
