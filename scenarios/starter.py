@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,21 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.table_description import (
-    FEW_NUMBERS,
+    Column,
     Description,
     codes_of,
     written_cells,
 )
-from regretless.scenarios.table_files import spelled
+from regretless.scenarios.table_files import ending_of, numeric, spelled
 
 TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
-MOST_OUTCOMES, MOST_CONTEXT, MOST_REASONS = 3, 6, 4
+MAX_OUTCOMES = 3
+MAX_CONTEXT = 6
+MAX_REASONS = 4  # in a message
 INNER = (0.01, 0.99)
 
 
@@ -36,58 +39,149 @@ def starter(table: Description, home: Path) -> str:
 
     ``home``: the folder in which the file will lie. UserError if no column can be an outcome.
     """
-    outcomes = table.named("outcome")[:MOST_OUTCOMES]
+    outcomes = _outcomes(table)
     if not outcomes:
-        columns = sorted(table.columns, key=lambda own: "numbers" not in own.kind)
-        reasons = [
-            f"'{own.name}': {own.note or f'{own.kind}, {own.distinct} different'}"
-            for own in columns[:MOST_REASONS]
-        ]
-        reasons += [f"and {len(columns) - len(reasons)} more"] * (len(columns) > len(reasons))
-        wanted = f"numbers that are not whole, or of more than {FEW_NUMBERS} different values"
-        cure = f"add a column of {wanted}, or write the scenario by hand"
-        none = f"{table.file.name} has no column that can be an outcome"
-        raise UserError(f"{none}; {'; '.join(reasons)}; {cure}")
-    context, place = table.named("context")[:MOST_CONTEXT], table.file.resolve()
-    gone = [written_cells(table.frame, column.name)[1] for column in (*outcomes, *context)]
-    there = ~np.any(gone, axis=0)
-    drop = not there[0]  # there is no row before it
-    file = Path(table.file.name)
-    if place.parent != DATA:
-        with suppress(ValueError):  # on another drive
-            place = Path(os.path.relpath(place, home.resolve()))
-        file = place
+        raise _no_outcome(table)
+    context = _context(table)
+    is_whole = _whole_rows(table, [*outcomes, *context])
+    missing = ""
+    if not is_whole.all():
+        missing = "previous" if is_whole[0] else "drop"  # there is no row before the first
     values: dict[str, Any] = {
         "table": table,
-        "name": (re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine").lower(),
-        "rounds": int(there.sum()) if drop else len(there),
-        "file": file.as_posix(),
+        "name": (re.sub(r"[^\w-]+", "-", _stem(table)).strip("-_") or "mine").lower(),
+        "rounds": int(is_whole.sum()) if missing == "drop" else len(is_whole),
+        "file": _path_from(home, table.file),
         "outcomes": outcomes,
         "context": context,
-        "missing": "" if there.all() else "drop" if drop else "previous",
+        "keys": _keys_of_form(table),
+        "missing": missing,
     }
-    if context:  # a rule on the first column: another action in each third of the rows
-        different, counts = np.unique(table.numbers(context[0]), return_counts=True)
-        below = counts.cumsum()[:-1] / counts.sum()
-        cuts = np.unique([np.abs(below - third).argmin() for third in (1 / 3, 2 / 3)])
-        edges = ((different[cuts] + different[cuts + 1]) / 2).tolist()
-        values |= {"edges": edges, "actions": {1: [0, 4], 2: [0, 2, 4]}[len(edges)]}
+    if context:
+        values |= _rule_on(table.numbers(context[0]))
     pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
-    pages.filters |= {"key": spelled, "ends": _ends, "code": codes_of}
-    pages.filters["text"] = lambda value: json.dumps(value, ensure_ascii=False)
+    pages.filters |= {"key": spelled, "ends": _ends, "code": codes_of, "toml": _toml_value}
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
+
+
+def _no_outcome(table: Description) -> UserError:
+    """Return the refusal of a table without an outcome, with the reason of each column."""
+    columns = sorted(table.columns, key=lambda column: "numbers" not in column.kind)
+    reasons = []
+    for column in columns[:MAX_REASONS]:
+        reason = column.note or f"{column.kind}, {column.distinct} different"
+        reasons.append(f"'{column.name}': {reason}")
+    if len(columns) > MAX_REASONS:
+        reasons.append(f"and {len(columns) - MAX_REASONS} more")
+    wanted = "numbers that neither stay the same nor only count rows"
+    cure = f"add a column of {wanted}, or write the scenario by hand"
+    none = f"{table.file.name} has no column that can be an outcome"
+    return UserError(f"{none}; {'; '.join(reasons)}; {cure}")
+
+
+def _whole_rows(table: Description, columns: list[Column]) -> Mask:
+    """Return for each row (T,) whether it has a value in all of these columns."""
+    is_whole = np.ones(len(table.frame), dtype=np.bool_)
+    for column in columns:
+        is_whole &= ~written_cells(table.frame, column.name)[1].to_numpy()
+        if table.form.missing_values and not column.values:
+            values = numeric(table.frame, [column.name], "the table", table.form)[:, 0]
+            is_whole &= np.isfinite(values)
+    return is_whole
+
+
+def _stem(table: Description) -> str:
+    """Return the name of a table's file without its endings."""
+    return table.file.name[: -len(ending_of(table.file))]
+
+
+def _path_from(home: Path, file: Path) -> str:
+    """Return the path of a data file from a folder; the name of one that comes with the package."""
+    place = file.resolve()
+    if place.parent == DATA:
+        return file.name
+    with suppress(ValueError):  # on another drive
+        place = Path(os.path.relpath(place, home.resolve()))
+    return place.as_posix()
+
+
+def _rule_on(feature: Array) -> dict[str, Any]:
+    """Return a rule of thumb on a feature (t,): another action in each third of the rows."""
+    different, counts = np.unique(feature, return_counts=True)
+    shares_below = counts.cumsum()[:-1] / counts.sum()
+    cuts = np.unique([np.abs(shares_below - third).argmin() for third in (1 / 3, 2 / 3)])
+    edges = ((different[cuts] + different[cuts + 1]) / 2).tolist()
+    actions = [0, 2, 4] if len(edges) > 1 else [0, 4]
+    return {"edges": edges, "actions": actions}
+
+
+def _toml_value(value: Any) -> str:
+    """Write a text, a number, a list or a table of texts as TOML has it."""
+    if isinstance(value, Mapping):
+        entries = [f"{spelled(key)} = {_toml_value(entry)}" for key, entry in value.items()]
+        return f"{{ {', '.join(entries)} }}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _keys_of_form(table: Description) -> dict[str, Any]:
+    """Return keys of [data] that say how the file is written and which of its rows are rounds."""
+    form = table.form
+    is_tsv = "tsv" in ending_of(table.file)
+    keys: dict[str, Any] = {}
+    if form.separator not in {None, "\t" if is_tsv else ","}:
+        keys["separator"] = form.separator
+    if form.columns:
+        keys["columns"] = list(form.columns)
+    used = [column.name for column in (*_outcomes(table), *_context(table))]
+    for name, marks in {"decimal": form.decimal, "thousands": form.thousands}.items():
+        used_marks = marks
+        if isinstance(marks, Mapping):
+            used_marks = {column: mark for column, mark in marks.items() if column in used}
+        if used_marks:
+            keys[name] = used_marks
+    if form.missing_values:
+        keys["missing_values"] = [_whole_if_so(value) for value in form.missing_values]
+    units = {column.name: column.unit for column in _outcomes(table) if column.unit}
+    if units:
+        keys["units"] = units
+    if not table.is_sorted and table.named("index"):
+        keys["sort"] = True
+    if table.series:
+        keys["series"] = table.series_column
+        keys["series_value"] = table.series[0]
+    return keys
+
+
+def _outcomes(table: Description) -> list[Column]:
+    return table.named("outcome")[:MAX_OUTCOMES]
+
+
+def _context(table: Description) -> list[Column]:
+    return table.named("context")[:MAX_CONTEXT]
+
+
+def _whole_if_so(value: str | float) -> str | float:
+    """Return a whole number as an integer, which is written without a point."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _ends(values: Array) -> tuple[float, float, float]:
     """Return round ends for values, and the share of values beyond them."""
-    least, most = float(values.min()), float(values.max())
+    least = float(values.min())
+    most = float(values.max())
     low, high = map(float, np.quantile(values, INNER))
-    low = least if low - least <= 0.5 * (high - low) else low
-    high = most if most - high <= 0.5 * (high - low) else high
-    low, high = (low, high) if low < high else (least, most)
+    spread = high - low
+    low = least if low - least <= 0.5 * spread else low
+    high = most if most - high <= 0.5 * spread else high
+    if low >= high:
+        low, high = least, most
     unit = 10.0 ** math.floor(math.log10(high - low) - 1)
-    first, last = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
-    first = 0.0 if least >= 0 and first <= 0.2 * last else first
-    first, last = float(f"{first:.10g}"), float(f"{last:.10g}")
-    low, high = (first, last) if first < last else (low, high)
+    first = math.floor(low / unit) * unit
+    last = math.ceil(high / unit) * unit
+    if least >= 0 and first <= 0.2 * last:
+        first = 0.0
+    first = float(f"{first:.10g}")
+    last = float(f"{last:.10g}")
+    if first < last:
+        low, high = first, last
     return low, high, float(((values < low) | (values > high)).mean())

@@ -3,12 +3,18 @@ r"""What the columns of a table are: dates, numbers or words, and what each of t
     index      dates, or other text, that differ from row to row: names of rounds
     outcome    numbers that take many values and do not just count rows: what is forecast
     context    few values, numbers or words: what may be known before a round
+    series     a column that tells several series apart that stand in one file
     nothing    the rest, with the reason
 
-A proposal is read off the values alone. The **season** of a column is the lag of the highest peak
-of its autocorrelation, if that is above twice what noise would have, 2 / sqrt(T), and above 0.2.
+A proposal is read off the values alone. Where no column has many values, the outcome is one of few,
+as counts and yes or no, that the calendar does not tell. Of several series the first is described,
+and rows are described in the order of time. The **season** of a column is the lag of the highest
+peak of its autocorrelation, if that is above twice what noise would have, 2 / sqrt(T), and above
+0.2.
 """
 
+import math
+import re
 from calendar import day_name, month_name
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,8 +28,25 @@ from scipy.signal import correlate, find_peaks
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.scenarios import table_files
-from regretless.scenarios.config.files import CONTROL, DATA
+from regretless.scenarios.config.files import CONTROL_CHARACTER, DATA
+from regretless.scenarios.number_texts import (
+    HEXADECIMAL,
+    IN_PARENTHESES,
+    MISSING,
+    MISSING_MARKS,
+    NO_THOUSANDS,
+    NUMBER_LIKE,
+    PLAIN,
+    NumberStyle,
+    common_sign,
+    find_sentinel,
+    find_style,
+    is_ambiguous,
+    may_be_thousands,
+    without_sign,
+)
 from regretless.scenarios.table_files import TRUTHS
+from regretless.scenarios.time_order import order_of
 
 SAME = "always the same"
 NAMELESS = "its name cannot stand in a scenario file: give it another one in the header"
@@ -31,14 +54,17 @@ TWICE = "another column has its name: rename one"
 INFINITE = "numbers that are not finite: mend these cells"
 BEYOND = "numbers above 1e100: mend these cells"
 BELOW = "no number above 1e-100: give them in a smaller unit"
+COUNTER = "a counter: it only grows or only falls"
 LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
 CALENDARS = [[name.lower() for name in names if name] for names in (day_name, month_name)]
-FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
-LONGEST_SEASON, LEAST_PEAK = 400, 0.2
-GROUPED = r"[+-]?\d{1,3}([., ']?\d{3})*([.,]\d+)?"  # digits in threes
-MARKED = "numbers with a mark between thousands: write them without it"
+MAX_NUMBERS = 31  # different ones of a context
+MAX_WORDS = 12  # different ones of a context
+MAX_LAG = 400  # rows of a season
+MIN_PEAK = 0.2  # of the autocorrelation at a season
 INDEX = ("dates", "words")  # that name rounds if they all differ, dates before others
-LOOKED_AT = 1000  # rows from which separator and decimal mark are told
+SAMPLED_ROWS = 1000  # from which the separator is told
+MAX_SERIES = 1000  # in one file
+MIN_SERIES_ROWS = 2  # of each
 
 
 @dataclass(frozen=True)
@@ -46,9 +72,10 @@ class Column:
     """A column and what is in it.
 
     ``kind``: "numbers", "whole numbers", "yes or no", "dates", "marked numbers", "words", "nothing"
-    or "unknown"; ``role``: "index", "outcome", "context" or "". ``low`` and ``high`` are of
-    numbers, ``season`` the rows after which they come again; ``values`` the different words of a
-    context, in the order of the calendar or the alphabet.
+    or "unknown"; ``role``: "index", "outcome", "context", "series" or "". ``low`` and ``high`` are
+    of numbers, ``season`` the rows after which they come again, ``unit`` the sign that all of them
+    carry, as "%"; ``values`` the different words of a context, in the order of the calendar or the
+    alphabet.
     """
 
     name: str
@@ -59,26 +86,37 @@ class Column:
     low: float = np.nan
     high: float = np.nan
     season: int | None = None
+    unit: str = ""
     values: tuple[str, ...] = ()
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Description:
-    """A table, how it is written, and its columns."""
+    """A table, how it is written, and its columns.
+
+    ``frame`` has the rows of the first series, in the order of time; ``is_sorted`` says whether
+    they stand so in the file, and ``series`` are the names of all series, if there are several.
+    """
 
     file: Path
     frame: pd.DataFrame
     form: table_files.Form
     columns: tuple[Column, ...]
+    n_rows: int
+    is_sorted: bool = True
+    series_column: str = ""
+    series: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def numbers(self, column: Column) -> Array:
         """Return the numbers of a column that are there (t,); codes of words."""
         form = self.form
-        if code := codes_of(column):
-            form = replace(form, codes={column.name: code})
-        found = table_files.numeric(self.frame, [column.name], "the table", form)[:, 0]
-        return np.asarray(found[np.isfinite(found)])
+        codes = codes_of(column)
+        if codes:
+            form = replace(form, codes={column.name: codes})
+        values = table_files.numeric(self.frame, [column.name], "the table", form)[:, 0]
+        return np.asarray(values[np.isfinite(values)])
 
     def named(self, role: str) -> list[Column]:
         """Return the columns that are proposed for a role."""
@@ -87,108 +125,364 @@ class Description:
 
 def described(file: Path) -> Description:
     """Look at a table, which may be one that comes with the package, by its name."""
-    if not file.is_file() and not (file := DATA / (given := file)).is_file():
-        raise UserError(f"data file '{given}' does not exist; give a CSV or Parquet file")
+    path = file if file.is_file() else DATA / file
+    if not path.is_file():
+        raise UserError(f"data file '{file}' does not exist; give a CSV or Parquet file")
+    where = f"data file {path.name}"
     form = table_files.Form()
-    if file.suffix == ".csv":  # whose separator cuts the first rows into most columns, alike
-        text = file.read_bytes().decode("utf-8-sig", "replace").splitlines()[:LOOKED_AT]
-        cuts = [
-            {line.count(mark) for line in text if line.strip()} for mark in table_files.SEPARATORS
-        ]
-        alike = [max(found) if len(found) == 1 else 0 for found in cuts]
-        form = replace(form, separator=table_files.SEPARATORS[int(np.argmax(alike))])
-    frame = table_files.read_frame(file, f"data file {file.name}", form)
-    if file.suffix == ".csv":
-        cells = [str(cell).strip() for cell in frame.head(LOOKED_AT).to_numpy().ravel()]
-        marks = table_files.COMMA, table_files.POINT
-        commas, points = (sum(map(bool, map(mark.fullmatch, cells))) for mark in marks)
-        form = replace(form, decimal="," if commas > points else ".")
-    form = replace(form, gaps=True)
-    names, columns = [str(name) for name in frame], list[Column]()
+    notes = []
+    if table_files.ending_of(path) in table_files.CSV_ENDINGS:
+        form = replace(form, separator=_separator_of(path, where))
+    frame = table_files.read_frame(path, where, form)
+    if table_files.header_is_data(frame):
+        names = tuple(f"column_{i + 1}" for i in range(frame.shape[1]))
+        form = replace(form, columns=names)
+        frame = table_files.read_frame(path, where, form)
+        notes.append("The first line holds data: the file has no header. Name the columns.")
+    n_rows = len(frame)
+    series_column, series = _find_series(frame)
+    if series:
+        names_of_rows = table_files.texts(frame, series_column, "the table")
+        frame = frame[np.array(names_of_rows, dtype=object) == series[0]]
+        notes.append(
+            f"'{series_column}' tells {len(series):,} series apart; described is the first, "
+            f"'{series[0]}', of {len(frame):,} rows."
+        )
+    frame, is_sorted, time_notes = _in_order_of_time(frame)
+    form = _with_number_marks(frame, form)
+    columns = _describe_columns(frame, form, series_column)
+    form = replace(form, missing_values=_sentinels(frame, form, columns))
+    if form.missing_values:
+        columns = _describe_columns(frame, form, series_column)
+        listed = ", ".join(f"{value:g}" for value in form.missing_values)
+        notes.append(f"{listed}: far from all other numbers, and taken for missing values.")
+    columns = _with_index(columns, len(frame))
+    return Description(
+        file=path,
+        frame=frame,
+        form=form,
+        columns=tuple(_with_outcome(columns, frame, form)),
+        n_rows=n_rows,
+        is_sorted=is_sorted,
+        series_column=series_column,
+        series=series,
+        notes=(*notes, *time_notes),
+    )
+
+
+def _separator_of(path: Path, where: str) -> str | None:
+    """Return the separator that cuts the first rows into most columns, alike.
+
+    None where the file says it itself.
+    """
+    text = table_files.read_text(path, where)
+    if table_files.EXCEL_SEPARATOR.match(text):
+        return None
+    lines = [line for line in text.splitlines()[:SAMPLED_ROWS] if line.strip()]
+    cuts = []
+    for mark in table_files.SEPARATORS:
+        counts = {line.count(mark) for line in lines}
+        cuts.append(max(counts) if len(counts) == 1 else 0)
+    if not any(cuts) and "tsv" in table_files.ending_of(path):
+        return "\t"
+    return table_files.SEPARATORS[int(np.argmax(cuts))]
+
+
+def _find_series(frame: pd.DataFrame) -> tuple[str, tuple[str, ...]]:
+    """Return the column that tells series apart, and their names; empty if there is one series.
+
+    There are several if dates come again, but in no series twice: the column with the fewest
+    different values of which that is so.
+    """
+    names = [str(name) for name in frame]
+    usable = [name for name in names if name.strip() and names.count(name) == 1]
+    for dates in usable:
+        days = _words_of(frame, dates)
+        order = order_of(days)
+        if order is None or not order.repeats:
+            continue
+        candidates = []
+        for name in usable:
+            words = _words_of(frame, name)
+            if name == dates or _has_fractions(words):
+                continue
+            n_series = int(words.nunique())
+            is_apart = not pd.DataFrame({"day": days, "who": words}).duplicated().any()
+            is_several = 1 < n_series <= MAX_SERIES
+            if is_several and is_apart and len(frame) >= MIN_SERIES_ROWS * n_series:
+                candidates.append((n_series, usable.index(name), name))
+        if candidates:
+            _, _, name = min(candidates)
+            return name, tuple(dict.fromkeys(_words_of(frame, name)))
+    return "", ()
+
+
+def _has_fractions(words: "pd.Series[str]") -> bool:
+    """Whether a column holds numbers that are not whole, which name no series."""
+    numbers = np.array([PLAIN.read(word) for word in words.unique()])
+    return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
+
+
+def _words_of(frame: pd.DataFrame, name: str) -> "pd.Series[str]":
+    """Return the cells of a column as text."""
+    return written_cells(frame, name)[0]
+
+
+def _in_order_of_time(frame: pd.DataFrame) -> tuple[pd.DataFrame, bool, list[str]]:
+    """Return the rows in the order of their dates, whether they were so, and what is strange."""
+    names = [str(name) for name in frame]
+    for name in names:
+        order = order_of(_words_of(frame, name)) if names.count(name) == 1 else None
+        if order is None:
+            continue
+        fault = order.fault()
+        notes = [f"{name}: {fault}."] if fault else []
+        if order.is_ascending:
+            return frame, True, notes
+        return frame.iloc[order.sorted_rows()], False, notes
+    return frame, True, []
+
+
+def _with_number_marks(frame: pd.DataFrame, form: table_files.Form) -> table_files.Form:
+    """Return a form with the marks of the numbers of all columns, as far as they can be told."""
+    styles: dict[str, NumberStyle] = {}
+    names = [str(name) for name in frame]
+    for name in names:
+        if names.count(name) == 1:
+            different = table_files.present_texts(frame, name, replace(form, gaps=True))
+            sign = common_sign(different)
+            plain = [without_sign(text)[0] if sign else text for text in different]
+            style = find_style(plain) if plain else None
+            if style is not None:
+                is_whole = style == PLAIN and not any("." in text for text in plain)
+                if not is_whole:  # whole numbers are written alike with all marks
+                    styles[name] = style
+    decimals = {name: style.decimal for name, style in styles.items()}
+    thousands = {name: style.thousands for name, style in styles.items() if style.thousands}
+    stated_thousands: str | dict[str, str] | None = None
+    if thousands:
+        are_alike = len(set(thousands.values())) == 1 and len(thousands) == len(styles)
+        stated_thousands = next(iter(thousands.values())) if are_alike else thousands
+    stated_decimal: str | dict[str, str] | None = None
+    if "," in decimals.values():
+        commas = {name: mark for name, mark in decimals.items() if mark == ","}
+        stated_decimal = "," if len(commas) == len(decimals) else commas
+    return replace(form, gaps=True, decimal=stated_decimal, thousands=stated_thousands)
+
+
+def _describe_columns(frame: pd.DataFrame, form: table_files.Form, series: str) -> list[Column]:
+    names = [str(name) for name in frame]
+    columns = []
     for place, name in enumerate(names, 1):
-        if not name.strip() or CONTROL.search(name):
+        if not name.strip() or CONTROL_CHARACTER.search(name):
             columns.append(Column(f"(column {place})", "unknown", note=NAMELESS))
         elif names.count(name) > 1:
             columns.append(Column(f"{name} (column {place})", "unknown", note=TWICE))
+        elif name == series:
+            columns.append(Column(name, "words", role="series", distinct=1))
         else:
-            columns.append(_column(frame, name, form))
-    apart = [own for own in columns if own.distinct == len(frame) and own.kind in INDEX]
-    for first in sorted(apart, key=lambda own: INDEX.index(own.kind))[:1]:
-        note = first.note if first.kind == "dates" else ""
-        columns[columns.index(first)] = replace(first, role="index", note=note)
-    return Description(file, frame, form, tuple(columns))
+            columns.append(_describe_column(frame, name, form))
+    return columns
 
 
-def _column(frame: pd.DataFrame, name: str, form: table_files.Form) -> Column:
-    written, gone = written_cells(frame, name)
-    words, infinite = written[~gone], written.map(table_files.is_infinite)
-    own = Column(name, "words", missing=int(gone.sum()), distinct=int(words.nunique()))
+def _sentinels(
+    frame: pd.DataFrame, form: table_files.Form, columns: list[Column]
+) -> tuple[float, ...]:
+    """Return the numbers that seem to stand for missing values in some column."""
+    sentinels: dict[float, None] = {}
+    for column in columns:
+        if "numbers" in column.kind and column.note in {"", SAME, COUNTER}:
+            values = table_files.numeric(frame, [column.name], "the table", form)[:, 0]
+            sentinel = find_sentinel(values)
+            if sentinel is not None:
+                sentinels[sentinel] = None
+    return tuple(sentinels)
+
+
+def _describe_column(frame: pd.DataFrame, name: str, form: table_files.Form) -> Column:
+    written, is_missing = written_cells(frame, name)
+    is_missing |= written.isin([str(value) for value in form.missing_values])
+    words = written[~is_missing]
+    column = Column(name, "words", missing=int(is_missing.sum()), distinct=int(words.nunique()))
     if not len(words):
-        return replace(own, kind="nothing", note="every value is missing")
+        return replace(column, kind="nothing", note="every value is missing")
     if words.map(lambda word: table_files.DATE.fullmatch(word) is not None).all():
-        return replace(own, kind="dates", note=_gaps(words))
+        return replace(column, kind="dates", note=_gaps(words))
+    different = list(words.unique())
     with suppress(UserError):
-        return _of_numbers(own, table_files.numeric(frame, [name], name, form)[:, 0])
-    if words.str.fullmatch(GROUPED).all():
-        return replace(own, kind="marked numbers", note=MARKED)
-    if infinite.any() and not (infinite | gone).all():
-        rest = _column(frame[~infinite.to_numpy()], name, form)
+        values = table_files.numeric(frame, [name], name, form)[:, 0]
+        described_column = _describe_numbers(column, values)
+        sign = common_sign(different)
+        return replace(
+            described_column,
+            unit=sign,
+            note=described_column.note or _note_on_marks(different, form, name),
+        )
+    is_infinite = written.map(table_files.is_infinite)
+    if is_infinite.any() and not (is_infinite | is_missing).all():
+        rest = _describe_column(frame[~is_infinite.to_numpy()], name, form)
         if "numbers" in rest.kind:
             return replace(rest, role="", season=None, note=INFINITE)
+    if all(NUMBER_LIKE.fullmatch(word) or HEXADECIMAL.fullmatch(word) for word in different):
+        return replace(column, kind="marked numbers", note=_fault_of_marks(different))
     if words.str.casefold().isin(table_files.TRUTHS).all():
-        own = replace(own, kind="yes or no")
-    many = "too many different words for a context" if own.distinct > FEW_WORDS else ""
-    note = SAME if own.distinct == 1 else many
-    return replace(own, role="" if note else "context", values=_words(words), note=note)
+        column = replace(column, kind="yes or no")
+    if column.distinct == 1:
+        return replace(column, values=_ordered_words(words), note=SAME)
+    if column.distinct > MAX_WORDS:
+        return replace(column, note="too many different words for a context")
+    return replace(column, role="context", values=_ordered_words(words))
+
+
+def _note_on_marks(different: list[str], form: table_files.Form, name: str) -> str:
+    """Say how numbers with marks were read, where that may be in doubt; empty otherwise."""
+    style = form.style_of(name)
+    grouped = [
+        text for text in different if re.search(r"\d[., \u00a0\u2009\u202f'\u2019]\d{3}", text)
+    ]
+    if style.thousands and grouped:
+        example = grouped[0]
+        value = style.read(without_sign(example)[0])
+        mark = {" ": "a blank", "'": "an apostrophe"}.get(style.thousands, f"'{style.thousands}'")
+        return f"{mark} stands between thousands: '{example}' is {value:g}"
+    if style == PLAIN and may_be_thousands(different):
+        example = different[0]
+        value = PLAIN.read(example)
+        cure = f'thousands = "."; if it does not, thousands = "{NO_THOUSANDS}"'
+        return (
+            f"'{example}' is read as {value:g}: if the point stands between thousands, add {cure}"
+        )
+    return ""
+
+
+def _fault_of_marks(different: list[str]) -> str:
+    """Say why texts that look like numbers cannot be read as such."""
+    signs = {without_sign(text)[1] for text in different}
+    if len(signs) > 1:
+        named = " and ".join(f"'{sign}'" if sign else "no sign" for sign in sorted(signs))
+        return f"numbers with {named}: write all in one unit"
+    for text in different:
+        if IN_PARENTHESES.fullmatch(text):
+            return f"'{text}': write numbers below zero with a minus, not in parentheses"
+        if HEXADECIMAL.fullmatch(text):
+            return f"'{text}': write hexadecimal numbers with decimal digits"
+    plain = [without_sign(text)[0] for text in different]
+    if is_ambiguous(plain):
+        example = next(text for text in plain if "," in text)
+        number = NumberStyle(thousands=",").read(example)
+        small = NumberStyle(decimal=",").read(example)
+        keys = 'thousands = "," or decimal = ","'
+        return f"'{example}' is {number:g} or {small:g}: say which by {keys}"
+    return "numbers with marks that do not go together: write all alike, without thousands marks"
 
 
 def written_cells(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series[bool]]":
     """Return a column's cells as text, and which of them say that nothing is there."""
     cells = table_files.column_of(frame, name, "the table").astype(object)
     written = cells.map(lambda cell: str(cell).strip())
-    return written, written.str.casefold().isin(table_files.MISSING) | cells.isna()
+    return written, written.str.casefold().isin(MISSING | MISSING_MARKS) | cells.isna()
 
 
-def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
+def _ordered_words(words: "pd.Series[Any]") -> tuple[str, ...]:
     """Return the different words, if they are few, by the calendar or the alphabet."""
-    found = sorted(words.unique()) if words.nunique() <= FEW_WORDS else []
+    if words.nunique() > MAX_WORDS:
+        return ()
+    different = sorted(words.unique())
     for names in CALENDARS:
-        places: dict[str, int] = {}
-        for word in found:  # a name, or the beginning of one
+        place_of_word: dict[str, int] = {}
+        for word in different:  # a name, or the beginning of one
             start = word.casefold().rstrip(".")
-            near = [i for i, name in enumerate(names) if name.startswith(start)]
-            if len(near) == 1 and len(start) > 1:
-                places[word] = near[0]
-        if len(places) == len(found):
-            return tuple(sorted(found, key=places.__getitem__))
-    return tuple(found)
+            places = [i for i, name in enumerate(names) if name.startswith(start)]
+            if len(places) == 1 and len(start) > 1:
+                place_of_word[word] = places[0]
+        if len(place_of_word) == len(different):
+            return tuple(sorted(different, key=place_of_word.__getitem__))
+    return tuple(different)
 
 
-def _of_numbers(own: Column, numbers: Array) -> Column:
-    known = numbers[np.isfinite(numbers)]
-    whole = bool((known == np.round(known)).all())
-    distinct, steps = len(np.unique(known)), np.diff(known)
-    ends = float(known.min()), float(known.max())
-    largest = max(map(abs, ends))
-    counts = whole and len(steps) and ((steps >= 0).all() or (steps <= 0).all())
+def _describe_numbers(column: Column, numbers: Array) -> Column:
+    present = numbers[np.isfinite(numbers)]
+    are_whole = bool((present == np.round(present)).all())
+    n_distinct = len(np.unique(present))
+    steps = np.diff(present)
+    low = float(present.min())
+    high = float(present.max())
+    largest = max(abs(low), abs(high))
+    is_monotone = (steps >= 0).all() or (steps <= 0).all()
     faults = {
         BEYOND: largest > LARGEST,
         BELOW: 0 < largest < 1 / LARGEST,
-        SAME: distinct == 1,
-        "a counter: it only grows or only falls": counts,
+        SAME: n_distinct == 1,
+        COUNTER: are_whole and len(steps) and is_monotone,
     }
     note = next((fault for fault, is_so in faults.items() if is_so), "")
+    role = "context" if are_whole and n_distinct <= MAX_NUMBERS else "outcome"
     return replace(
-        own,
-        kind="whole numbers" if whole else "numbers",
-        role="" if note else "context" if whole and distinct <= FEW_NUMBERS else "outcome",
-        missing=len(numbers) - len(known),
-        distinct=distinct,
-        low=ends[0],
-        high=ends[1],
+        column,
+        kind="whole numbers" if are_whole else "numbers",
+        role="" if note else role,
+        missing=len(numbers) - len(present),
+        distinct=n_distinct,
+        low=low,
+        high=high,
         season=None if note in (BEYOND, BELOW) else _season(numbers),
         note=note,
     )
+
+
+def _with_index(columns: list[Column], n_rows: int) -> list[Column]:
+    """Return columns of which the first whose values all differ, rather dates, is the index."""
+    unique = [column for column in columns if column.distinct == n_rows and column.kind in INDEX]
+    if not unique:
+        return columns
+    index = min(unique, key=lambda column: INDEX.index(column.kind))
+    note = index.note if index.kind == "dates" else ""
+    indexed = list(columns)
+    indexed[columns.index(index)] = replace(index, role="index", note=note)
+    return indexed
+
+
+def _with_outcome(
+    columns: list[Column], frame: pd.DataFrame, form: table_files.Form
+) -> list[Column]:
+    """Return columns with an outcome of few values, as counts have, where no other is one.
+
+    It is the one with the most values, of several the last, that is no function of the calendar.
+    """
+    if any(column.role == "outcome" for column in columns):
+        return columns
+    order = next((column for column in columns if column.kind == "dates"), None)
+    dates = None if order is None else table_files.calendar(_words_of(frame, order.name))
+    candidates = []
+    for i, column in enumerate(columns):
+        is_number = column.kind in {"whole numbers", "yes or no"}
+        if column.role == "context" and is_number:
+            form_of_column = replace(form, codes={column.name: codes_of(column)})
+            values = table_files.numeric(frame, [column.name], "the table", form_of_column)[:, 0]
+            if not _follows_calendar(values, dates):
+                candidates.append((column.distinct, i))
+    if not candidates:
+        return columns
+    _, place = max(candidates)
+    promoted = list(columns)
+    promoted[place] = replace(columns[place], role="outcome")
+    return promoted
+
+
+def _follows_calendar(values: Array, dates: "pd.Series[pd.Timestamp] | None") -> bool:
+    """Whether a column (T,) repeats itself exactly, or is a function of parts of the date."""
+    for lag in range(2, min(len(values) // 2, MAX_LAG) + 1):
+        if np.array_equal(values[lag:], values[:-lag], equal_nan=True):
+            return True
+    if dates is None or dates.isna().any():
+        return False
+    days = dates.dt
+    for part in (days.day_of_week, days.month, days.day, days.hour, days.year):
+        n_parts = int(part.nunique())
+        spread = pd.Series(values).groupby(part.to_numpy()).nunique(dropna=False)
+        if 1 < n_parts < len(part) and (spread <= 1).all():
+            return True
+    return False
 
 
 def _gaps(words: "pd.Series[Any]") -> str:
@@ -200,29 +494,36 @@ def _gaps(words: "pd.Series[Any]") -> str:
     if (dates.dt.day == dates.dt.day.iloc[0]).all() and steps.dt.days.between(28, 31).all():
         return "a month apart"
     usual = steps.mode()[0]
-    odd = int((steps != usual).sum())
-    rest = f", but for {odd} step{'s' if odd > 1 else ''} of another length" if odd else ""
-    seconds, units = usual.total_seconds(), {"day": 86_400, "hour": 3600, "minute": 60}
-    unit = next((name for name, long in units.items() if seconds >= long), "second")
-    many = seconds / units.get(unit, 1)
-    step = f"a{'n' * (unit == 'hour')} {unit}" if many == 1 else f"{many:g} {unit}s"
+    n_others = int((steps != usual).sum())
+    rest = ""
+    if n_others:
+        rest = f", but for {n_others} step{'s' if n_others > 1 else ''} of another length"
+    seconds = usual.total_seconds()
+    units = {"day": 86_400, "hour": 3600, "minute": 60}
+    unit = next((name for name, length in units.items() if seconds >= length), "second")
+    count = seconds / units.get(unit, 1)
+    step = f"{count:g} {unit}s"
+    if count == 1:
+        step = "an hour" if unit == "hour" else f"a {unit}"
     return f"{step} apart{rest}"
 
 
 def _season(numbers: Array) -> int | None:
     """Return the lag of the highest peak of the autocorrelation, if it stands out."""
     values = pd.Series(numbers).interpolate(limit_direction="both").to_numpy()
-    last = min(len(values) // 3, LONGEST_SEASON)
-    away = values - values.mean()
-    if last < 3 or not away.any():
+    max_lag = min(len(values) // 3, MAX_LAG)
+    deviations = values - values.mean()
+    if max_lag < 3 or not deviations.any():
         return None
-    away = away / np.abs(away).max()
-    lags = correlate(away, away, method="fft")[len(away) - 1 :][: last + 1]
-    lags = lags / lags[0]
-    peaks, _ = find_peaks(lags, prominence=LEAST_PEAK / 2)
-    peaks = peaks[(peaks > 1) & (lags[peaks] > max(LEAST_PEAK, 2 / np.sqrt(len(values))))]
-    return int(peaks[lags[peaks].argmax()]) if len(peaks) else None
+    deviations = deviations / np.abs(deviations).max()
+    covariances = correlate(deviations, deviations, method="fft")[len(deviations) - 1 :]
+    correlations = covariances[: max_lag + 1] / covariances[0]
+    peaks, _ = find_peaks(correlations, prominence=MIN_PEAK / 2)
+    threshold = max(MIN_PEAK, 2 / math.sqrt(len(values)))
+    peaks = peaks[(peaks > 1) & (correlations[peaks] > threshold)]
+    return int(peaks[correlations[peaks].argmax()]) if len(peaks) else None
 
 
 def codes_of(column: Column) -> dict[str, int]:
+    """Return numbers that stand for the words of a column: 1 and 0 for true and false."""
     return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values)}

@@ -2,17 +2,20 @@
 
 Nothing is guessed. A CSV's values stay text until a column is asked for; what is no number then, is
 missing, or stands in a row that does not fit the header, is refused in a line that says what was
-found, where, and what would cure it. Data rows are counted from 1, lines of a file too. Dates name
-rounds, and are text; whether the day stands before the month is read off their order.
+found, where, and what would cure it (``number_texts`` says how numbers are written). Data rows are
+counted from 1, lines of a file too. Dates name rounds, and are text; whether the day stands before
+the month is read off their order.
 """
 
 import csv
+import gzip
 import io
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +26,30 @@ import pyarrow.parquet as pq
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.number_texts import (
+    HEXADECIMAL,
+    IN_PARENTHESES,
+    MISSING,
+    MISSING_MARKS,
+    NO_THOUSANDS,
+    NUMBER_LIKE,
+    PLAIN,
+    NumberStyle,
+    common_sign,
+    find_style,
+    has_marked_thousands,
+    is_ambiguous,
+    without_sign,
+)
 
-LINE = "line"  # name of a frame's index where rows have lines of a file
-MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
+ROW = "row"  # name of the level of a frame's index that counts its rows from 1
+LINE = "line"  # name of the level of a CSV's index that holds the lines of its rows
+CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+PARQUET_ENDINGS = (".parquet", ".pq")
+ENDINGS = ".csv, .tsv, .csv.gz, .parquet or .pq"  # as a message lists them
 TRUTHS = {"true": 1, "false": 0}
 SEPARATORS = (",", ";", "\t", "|")
+EXCEL_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?")
 OFFSET = re.compile(r"([T ]\d\d?(?::?\d\d)*(?:[.,]\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$")
 COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
@@ -35,6 +57,7 @@ POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
 INFINITE = re.compile(r"[+-]?(inf|infinity|[\d.]+e\+?\d+)", re.IGNORECASE)
 SHOWN = 40  # characters of a value
 WORDS = 12  # of a column that has words for numbers, that a message lists
+HEADER_ROWS = 1000  # that tell whether the first line of a file is data
 
 
 def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
@@ -61,85 +84,228 @@ def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
 class Form:
     """How a table is written, and what may be in it.
 
-    ``separator`` stands between the values of a CSV, ``decimal`` within its numbers; ``codes`` are
-    numbers that stand for a column's texts. With ``gaps`` missing values are NaN, else they are
-    refused; ``keyed`` says whether what is refused can be cured by a key of [data].
+    ``separator`` stands between the values of a CSV, by default a comma, in a .tsv a tab;
+    ``columns`` are their names where it has no header. ``decimal`` is the decimal mark of numbers
+    that are text and ``thousands`` the mark between their thousands, of all columns or by column.
+    ``codes`` are numbers that stand for a column's texts, ``missing_values`` texts and numbers that
+    stand for no value. With ``gaps`` missing values are NaN, else they are refused; ``keyed`` says
+    whether what is refused can be cured by a key of [data].
     """
 
-    separator: str = ","
-    decimal: str = "."
+    separator: str | None = None
+    decimal: str | Mapping[str, str] | None = None
+    thousands: str | Mapping[str, str] | None = None
+    columns: tuple[str, ...] = ()
     codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    missing_values: tuple[str | float, ...] = ()
     gaps: bool = False
     keyed: bool = False
 
+    def style_of(self, column: str) -> NumberStyle:
+        """Return how the numbers of a column are written, as far as that was said."""
+        decimal = self._mark(self.decimal, column)
+        thousands = self._mark(self.thousands, column)
+        if thousands == NO_THOUSANDS:
+            thousands = None
+        if decimal is None:
+            decimal = "," if thousands == "." else "."
+        return NumberStyle(decimal=decimal, thousands=thousands or "")
+
+    def says_thousands(self, column: str) -> bool:
+        """Whether it was said what stands between thousands of a column, or that nothing does."""
+        return self._mark(self.thousands, column) is not None
+
+    def is_missing(self, text: str) -> bool:
+        """Whether a text says that there is no value."""
+        if text.casefold() in MISSING or text in self._missing_texts:
+            return True
+        return self.gaps and text.casefold() in MISSING_MARKS
+
+    def is_sentinel(self, number: float) -> bool:
+        """Whether a number stands for no value."""
+        return number in self.missing_numbers
+
+    @cached_property
+    def _missing_texts(self) -> set[str]:
+        return {str(value) for value in self.missing_values}
+
+    @cached_property
+    def missing_numbers(self) -> set[float]:
+        """Numbers that stand for no value."""
+        return {PLAIN.read(str(value)) for value in self.missing_values} - {math.inf}
+
+    @staticmethod
+    def _mark(mark: str | Mapping[str, str] | None, column: str) -> str | None:
+        return mark.get(column) if isinstance(mark, Mapping) else mark
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file in small letters, with what is before ``.gz``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file's name has the ending of a table."""
+    return ending_of(path) in (*CSV_ENDINGS, *PARQUET_ENDINGS)
+
 
 def read_frame(path: Path, where: str, form: Form | None = None) -> pd.DataFrame:
-    """Read an existing .csv or .parquet file with at least one row.
+    """Read an existing CSV or Parquet file with at least one row.
 
-    Returns DataFrame: of a CSV all values are text, and the index holds the line of each row.
+    Returns DataFrame: its index counts the rows and, of a CSV, holds their lines; all values of a
+    CSV are text. UserError, which calls the file ``where``, if it cannot be read.
     """
-    if path.suffix not in {".csv", ".parquet"}:
-        raise UserError(f"{where} has the ending '{path.suffix}'; use .csv or .parquet")
-    frame = pd.DataFrame()
-    try:
-        if path.suffix == ".csv":
-            text = path.read_bytes().decode("utf-8-sig")
-        else:
-            frame = pq.ParquetFile(path).read().to_pandas(ignore_metadata=True)
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        there = f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}"
-        raise UserError(f"{there}; write it as UTF-8") from error
-    except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{where} cannot be read: {reason}; mend the file") from error
-    if path.suffix == ".csv":
-        if "\0" in text:
-            raise UserError(f"{where} holds zero bytes, which are no text; write it as UTF-8")
-        frame = _csv(text, where, form or Form())
+    form = form or Form()
+    ending = ending_of(path)
+    if ending in CSV_ENDINGS:
+        frame = _csv(read_text(path, where), where, form, usual="\t" if "tsv" in ending else ",")
+    elif ending in PARQUET_ENDINGS:
+        if form.columns:
+            there = f"{where} is a Parquet file, which names its columns"
+            raise UserError(f"{there}; leave columns out")
+        frame = _parquet(path, where)
+    else:
+        raise UserError(f"{where} has the ending '{path.suffix}'; use {ENDINGS}")
     if not len(frame):
         raise UserError(f"{where} has no rows; give it at least one")
     return frame
 
 
-def _csv(text: str, where: str, form: Form) -> pd.DataFrame:
-    """Read a CSV; blank lines are left out unless there is a single column."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.separator, strict=True)
-    header: list[str] = []
+def read_text(path: Path, where: str) -> str:
+    """Return the text of a CSV, which may be compressed; UserError if it is none."""
+    try:
+        content = path.read_bytes()
+        if ending_of(path).endswith(".gz"):
+            content = gzip.decompress(content)
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        there = f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}"
+        raise UserError(f"{there}; write it as UTF-8") from error
+    except Exception as error:  # of the disk, or of what gzip finds
+        raise _unreadable(where, error) from error
+    if "\0" in text:
+        raise UserError(f"{where} holds zero bytes, which are no text; write it as UTF-8")
+    return text
+
+
+def _parquet(path: Path, where: str) -> pd.DataFrame:
+    try:
+        frame: pd.DataFrame = pq.ParquetFile(path).read().to_pandas(ignore_metadata=True)
+    except Exception as error:  # whatever Arrow finds
+        raise _unreadable(where, error) from error
+    frame.index = pd.RangeIndex(1, len(frame) + 1, name=ROW)
+    return frame
+
+
+def _unreadable(where: str, error: Exception) -> UserError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return UserError(f"{where} cannot be read: {reason}; mend the file")
+
+
+def _csv(text: str, where: str, form: Form, *, usual: str) -> pd.DataFrame:
+    """Read a CSV; blank lines are left out unless there is a single column.
+
+    ``usual`` separates its values unless the form, or a first line as Excel writes it, says what
+    does.
+    """
+    separator = form.separator or usual
+    first_line = 1
+    by_excel = EXCEL_SEPARATOR.match(text)
+    if by_excel is not None:
+        if form.separator not in {None, by_excel[1]}:
+            there = f"{where}: line 1 says that {json.dumps(by_excel[1])} separates its values"
+            raise UserError(f"{there}, not {json.dumps(form.separator)}; leave separator out")
+        separator = by_excel[1]
+        first_line = 2
+        text = text[by_excel.end() :]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    header: list[str] = list(form.columns)
     rows: list[list[str]] = []
-    lines, start = [], 1
+    lines: list[int] = []
+    start = first_line
     try:
         for row in reader:
             if not header:
                 header = row
-                for other in SEPARATORS:  # which seem to separate the values in its place
-                    if len(header) == 1 and other != form.separator and other in header[0]:
-                        cure = f"separator = {json.dumps(other)}" if form.keyed else "commas"
-                        there = f"{where} has one column, '{_shown(header[0])}'"
-                        cut = f"is it separated by {json.dumps(other)}"
-                        raise UserError(f"{there}; {cut}? give it {cure}")
+                _check_separator(header, separator, where, form)
             elif row or len(header) == 1:
                 rows.append(row or [""])
                 lines.append(start)
                 if len(rows[-1]) != len(header):
                     there = f"data row {len(rows)} (line {start}) is of length {len(row)}"
+                    names = "names in columns" if form.columns else "header"
                     cure = "give all rows as many values, quoted where they hold the separator"
-                    raise UserError(f"{where}: {there}, the header of {len(header)}; {cure}")
-            start = reader.line_num + 1
+                    raise UserError(f"{where}: {there}, the {names} of {len(header)}; {cure}")
+            start = reader.line_num + first_line
     except csv.Error as error:
         raise UserError(f"{where}: line {start} is no CSV: {error}; mend it") from error
     if not header:
         raise UserError(f"{where} is empty; give it a line of names and at least one row")
     while rows and rows[-1] == [""]:  # blank lines at the end of a single column
         rows.pop()
-    index = pd.Index(lines[: len(rows)], name=LINE)
+    counted = [np.arange(1, len(rows) + 1), np.array(lines[: len(rows)], dtype=np.intp)]
+    index = pd.MultiIndex.from_arrays(counted, names=[ROW, LINE])
     return pd.DataFrame(rows, index=index, columns=pd.Index(header, dtype=object), dtype=object)
+
+
+def _check_separator(header: Sequence[str], separator: str, where: str, form: Form) -> None:
+    """Raise UserError if a header of one name seems to hold several, separated otherwise."""
+    for other in SEPARATORS:
+        if len(header) == 1 and other != separator and other in header[0]:
+            cure = f"separator = {json.dumps(other)}" if form.keyed else "commas"
+            there = f"{where} has one column, '{_shown(header[0])}'"
+            raise UserError(f"{there}; is it separated by {json.dumps(other)}? give it {cure}")
+
+
+def header_is_data(frame: pd.DataFrame) -> bool:
+    """Whether the names of a CSV's columns look like its first row: the file has no header.
+
+    Numbers and dates are data; words are, if they come again in their columns, or if the numbers
+    beside them are no years or other ascending whole ones, as headers of wide tables have them.
+    """
+    names = [str(name).strip() for name in frame]
+    if LINE not in frame.index.names or not any(names):
+        return False
+    is_number = [is_number_or_date(name) for name in names]
+    if not any(is_number):
+        return False
+    if all(is_number):
+        return not _are_counted(names)
+    words_recur = True
+    for i, name in enumerate(names):
+        if not is_number[i] and name:
+            cells = {str(cell).strip() for cell in frame.iloc[:HEADER_ROWS, i]}
+            words_recur = words_recur and name in cells
+    numbers = [name for name, is_so in zip(names, is_number, strict=True) if is_so]
+    if len(numbers) == 1:
+        return words_recur or not numbers[0].isdigit()
+    return words_recur or not _are_counted(numbers)
+
+
+def _are_counted(names: Sequence[str]) -> bool:
+    """Whether names are whole numbers that ascend by one, as years and numbers of columns do."""
+    if len(names) < 3 or not all(name.isdigit() for name in names):
+        return False
+    return bool((np.diff([int(name) for name in names]) == 1).all())
+
+
+def is_number_or_date(text: str) -> bool:
+    """Whether a text is a date, or a number in some style, with or without a unit's sign."""
+    number, _ = without_sign(text)
+    return DATE.fullmatch(text) is not None or find_style([number]) is not None
 
 
 def column_of(frame: pd.DataFrame, column: str, key: str) -> "pd.Series[Any]":
     """Return a column; UserError, under ``key``, if it is not there or there twice."""
     names = [str(name) for name in frame]
     if column not in names:
+        if header_is_data(frame):
+            first = ",".join(names)
+            reason = f"the first line, '{_shown(first)}', holds data: is there no header?"
+            cure = 'name the columns, as columns = ["day", "sold"] in [data], or in that line'
+            raise UserError(f"{key}: no column '{column}': {reason} {cure}")
         raise UserError(f"{key}: no column '{column}'; {closest(column, names)}")
     if names.count(column) > 1:
         at = " and ".join(str(i + 1) for i, name in enumerate(names) if name == column)
@@ -162,41 +328,91 @@ def numeric(
 ) -> Array:
     """Return columns (T, k) as numbers, NaN where one is missing and may be.
 
-    UserError, under ``key``, where a value is none.
+    A sign of percent or of a currency that all values of a column carry is left out. UserError,
+    under ``key``, where a value is no number, or could be two.
     """
-    form, found = form or Form(), np.empty((len(frame), len(columns)))
-    for place_of, column in enumerate(columns):
-        cells, codes = column_of(frame, column, key), form.codes.get(column, {})
-        if cells.dtype.kind in "iuf" and not codes:
-            numbers = cells.to_numpy(dtype=np.float64)
+    form = form or Form()
+    numbers = np.empty((len(frame), len(columns)))
+    for i, column in enumerate(columns):
+        numbers[:, i] = _numbers_of(frame, column, key, form)
+    return numbers
+
+
+def _numbers_of(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
+    """Return a column (T,) as numbers; see ``numeric``."""
+    cells = column_of(frame, column, key)
+    codes = form.codes.get(column, {})
+    if cells.dtype.kind in "iuf" and not codes:
+        numbers = cells.to_numpy(dtype=np.float64)
+        if form.missing_values:
+            is_gap = np.isin(numbers, list(form.missing_numbers))
+            numbers = np.where(is_gap, np.nan, numbers)
+        problem = ""
+    else:
+        numbers, problem = _read_cells(cells, column, form)
+    if problem:
+        raise UserError(f"{key}: column '{column}' {problem}")
+    is_refused = np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps))
+    for row in np.flatnonzero(is_refused)[:1]:
+        text = str(cells.iloc[row]).strip()
+        finding = f"holds '{_shown(text)}'"
+        if form.is_missing(text) and text.casefold() in MISSING:
+            finding = "has no value"
+        cure = _cure(text, cells, column, form)
+        raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
+    return numbers
+
+
+def _read_cells(cells: "pd.Series[Any]", column: str, form: Form) -> tuple[Array, str]:
+    """Read cells of any kind (T,): infinite where one is no number, NaN where it is missing.
+
+    Also returns what makes the column another than it seems, with the cure; empty if nothing does.
+    """
+    style = form.style_of(column)
+    codes = form.codes.get(column, {})
+    present = _number_texts(cells, column, form)
+    sign = common_sign(present)
+    numbers = np.empty(len(cells))
+    for row, cell in enumerate(cells.astype(object)):
+        text = str(cell).strip()
+        if text in codes:
+            numbers[row] = codes[text]
+        elif form.is_missing(text):
+            numbers[row] = np.nan
         else:
-            read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
-            numbers = np.fromiter(read, np.float64, len(cells))
-        for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
-            texts = dict.fromkeys(str(cell).strip() for cell in cells)
-            words = [text for text in texts if np.isinf(_number(text, codes, form.decimal))]
-            coded = ", ".join(f"{spelled(text)} = {i}" for i, text in enumerate(words[:WORDS]))
-            text = str(cells.iloc[row]).strip()
-            finding = "has no value" if text.casefold() in MISSING else f"holds '{_shown(text)}'"
-            cure = _cure(text, column, form, coded)
-            raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
-        found[:, place_of] = numbers
-    return found
+            number = without_sign(text)[0] if sign else text
+            numbers[row] = (style if isinstance(cell, str) else PLAIN).read(number)
+            if form.is_sentinel(numbers[row]):
+                numbers[row] = np.nan
+    mark = style.decimal
+    unsigned = [without_sign(text)[0] for text in present] if sign else present
+    if form.says_thousands(column) or not has_marked_thousands(unsigned, mark):
+        return numbers, ""
+    marked = next(text for text in present if mark in text)
+    beside = next((text for text in present if mark not in text), present[-1])
+    other = "." if mark == "," else ","
+    held = f"'{_shown(marked)}' beside '{_shown(beside)}'"
+    problem = f"holds {held}: does '{mark}' stand between thousands?"
+    cure = "write them without it"
+    if form.keyed:
+        keys = f'thousands = "{mark}" and decimal = "{other}"'
+        cure = f'if so, add {keys}, else thousands = "{NO_THOUSANDS}"'
+    return numbers, f"{problem} {cure}"
 
 
-def _number(cell: Any, codes: Mapping[str, float], decimal: str) -> float:
-    """Read a cell; NaN where it is missing, infinite where it is no finite number."""
-    text = str(cell).strip()
-    if text in codes:
-        return codes[text]
-    if text.casefold() in MISSING:
-        return np.nan
-    if isinstance(cell, str) and decimal != ".":
-        text = text.replace(".", "_").replace(decimal, ".")
-    try:
-        return np.inf if "_" in text else float(text)
-    except ValueError:
-        return np.inf
+def present_texts(frame: pd.DataFrame, column: str, form: Form) -> list[str]:
+    """Return the different texts of a column that are neither missing nor coded, none twice."""
+    return _number_texts(column_of(frame, column, "the table"), column, form)
+
+
+def _number_texts(cells: "pd.Series[Any]", column: str, form: Form) -> list[str]:
+    """Return the different texts of a column that are neither missing nor coded."""
+    codes = form.codes.get(column, {})
+    if cells.dtype.kind in "iufb":
+        return []
+    words = (cell.strip() for cell in cells.astype(object) if isinstance(cell, str))
+    different = dict.fromkeys(words)
+    return [text for text in different if text not in codes and not form.is_missing(text)]
 
 
 def is_infinite(text: str) -> bool:
@@ -207,26 +423,80 @@ def is_infinite(text: str) -> bool:
         return False
 
 
-def _cure(text: str, column: str, form: Form, coded: str) -> str:
-    """Say what would cure a value that cannot be read; ``coded``: codes of all such words."""
-    name, finite = spelled(column), "every value must be a finite number"
-    style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
-    truths = ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
-    index = f"index = {json.dumps(column, ensure_ascii=False)}"
-    gap, missing = text.casefold() in MISSING, 'missing = "previous" or missing = "drop"'
-    comma, is_comma = form.decimal == ",", 'that is a decimal comma, add decimal = ","'
-    has_comma = 'decimal = ","; leave that key out or mend the value'
-    for so, plain, keyed in (  # what it looks like, and the cures without and with keys
-        (gap, "fill it", f"fill it, or add {missing}"),
-        (text.casefold() in TRUTHS, "write 1 and 0", f"add codes = {{ {name} = {{ {truths} }} }}"),
-        (DATE.fullmatch(text), "leave it out", f"a date is no number; give it as {index}"),
-        (not comma and COMMA.fullmatch(text), "write decimal points", f"if {is_comma}"),
-        (comma and POINT.fullmatch(text), "", f"numbers have {has_comma}"),
-        (INFINITE.fullmatch(text) or len(text) > SHOWN, finite, finite),
-    ):
-        if so:
-            return keyed if form.keyed else plain
-    return f"{finite}, or add codes = {{ {name} = {{ {coded} }} }}" if form.keyed else finite
+def _cure(text: str, cells: "pd.Series[Any]", column: str, form: Form) -> str:
+    """Say what would cure a value of a column that cannot be read."""
+    finite = "every value must be a finite number"
+    is_mark = text.casefold() in MISSING_MARKS
+    if is_mark or text.casefold() in MISSING:
+        fill = f"'{text}' stands for a missing value: fill it" if is_mark else "fill it"
+        return f'{fill}, or add missing = "previous" or missing = "drop"' if form.keyed else fill
+    if text.casefold() in TRUTHS:
+        style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
+        truths = ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
+        codes = f"add codes = {{ {spelled(column)} = {{ {truths} }} }}"
+        return codes if form.keyed else "write 1 and 0"
+    if DATE.fullmatch(text):
+        index = f"index = {json.dumps(column, ensure_ascii=False)}"
+        return f"a date is no number; give it as {index}" if form.keyed else "leave it out"
+    if without_sign(text)[1]:
+        sign = without_sign(text)[1]
+        return f"{finite}: give all values of the column in '{sign}', or none"
+    if IN_PARENTHESES.fullmatch(text):
+        return f"{finite}: write one below zero with a minus, not in parentheses"
+    if HEXADECIMAL.fullmatch(text):
+        return f"{finite}: write hexadecimal ones with decimal digits"
+    if NUMBER_LIKE.fullmatch(text):
+        return _cure_of_marks(text, cells, column, form)
+    if INFINITE.fullmatch(text) or len(text) > SHOWN or not form.keyed:
+        return finite
+    words = []
+    n_numbers = 0
+    for other in _number_texts(cells, column, form) or [text]:
+        if math.isinf(form.style_of(column).read(other)):
+            words.append(other)
+        else:
+            n_numbers += 1
+    if n_numbers > len(words) or any(NUMBER_LIKE.fullmatch(word) for word in words):
+        gap = f"missing_values = [{json.dumps(text, ensure_ascii=False)}] and missing"
+        return f"{finite}; mend it or, if it stands for a missing value, add {gap}"
+    coded = ", ".join(f"{spelled(word)} = {i}" for i, word in enumerate(words[:WORDS]))
+    return f"{finite}, or add codes = {{ {spelled(column)} = {{ {coded} }} }}"
+
+
+def _cure_of_marks(text: str, cells: "pd.Series[Any]", column: str, form: Form) -> str:
+    """Say what would cure a number whose marks are others than the column's style has."""
+    finite = "every value must be a finite number"
+    current = form.style_of(column)
+    column_texts = [without_sign(other)[0] for other in _number_texts(cells, column, form)]
+    if is_ambiguous(column_texts) and current.decimal == ".":
+        if not form.keyed:
+            return f"{finite}: '{text}' has a decimal comma or a mark between thousands"
+        return (
+            'if that is a decimal comma, add decimal = ","; if the comma stands between thousands, '
+            'add thousands = ","'
+        )
+    style = find_style(column_texts)
+    if style is not None and style.thousands:
+        if not form.keyed:
+            return "write numbers without the mark between thousands"
+        keys = [f"thousands = {json.dumps(style.thousands)}"]
+        has_fraction = any(style.decimal in other for other in column_texts)
+        if style.decimal != current.decimal and (
+            has_fraction or style.thousands == current.decimal
+        ):
+            keys.append(f"decimal = {json.dumps(style.decimal)}")
+        return f"add {' and '.join(keys)}"
+    if current.decimal == "." and COMMA.fullmatch(text):
+        return (
+            'if that is a decimal comma, add decimal = ","'
+            if form.keyed
+            else "write decimal points"
+        )
+    if current.decimal == "," and POINT.fullmatch(text):
+        by_column = f'decimal = {{ {spelled(column)} = "." }}'
+        cure = f"leave that key out or mend the value, or write {by_column}"
+        return f'numbers have decimal = ","; {cure}'
+    return finite
 
 
 def _shown(text: str) -> str:
@@ -240,9 +510,12 @@ def spelled(key: str) -> str:
 
 
 def place(frame: pd.DataFrame, row: int) -> str:
-    """Say where a row of a frame stands, ``row`` counted from 0."""
-    line = f" (line {frame.index[row]})" if frame.index.name == LINE else ""
-    return f"data row {row + 1}{line}"
+    """Say where a row of a frame stands in its file; ``row`` counts the frame's rows from 0."""
+    if frame.index.names == [ROW, LINE]:
+        number, line = frame.index[row]
+        return f"data row {number} (line {line})"
+    number = frame.index[row] if frame.index.name == ROW else row + 1
+    return f"data row {number}"
 
 
 def export(tables: Mapping[str, pd.DataFrame], folder: Path) -> list[Path]:

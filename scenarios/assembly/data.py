@@ -7,6 +7,7 @@ Statistical Association 89, 1994): rows follow one another as in the table, the 
 last, and after each a new block begins with probability 1 / block at any row alike.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,16 +18,26 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA
+from regretless.scenarios.number_texts import (
+    MISSING,
+    MISSING_MARKS,
+    PLAIN,
+    find_sentinel,
+    may_be_thousands,
+)
 from regretless.scenarios.table_files import (
     Form,
     column_of,
     numeric,
     place,
+    present_texts,
     read_frame,
     spelled,
     texts,
 )
+from regretless.scenarios.time_order import TimeOrder, order_of, sortable_order_of
 
+MAX_LISTED = 8  # values in a message
 MAX_NAMED_COLUMNS = 4  # in a sentence on clipped values
 MIN_WRITTEN_SHARE = 0.0005  # of rows; a smaller one would be written as 0.0 %
 UNIT_SCALE = (0.0, 1.0)  # of an outcome of which the file says nothing
@@ -77,10 +88,15 @@ def read_table(spec: DataSpec) -> Table:
     if not path.is_file():
         there = f"data.file '{path.name}' does not exist"
         raise UserError(f"{there}; give a path from the scenario file")
-    form = Form(spec.separator, spec.decimal, spec.codes, spec.missing is not None, keyed=True)
+    form = form_of(spec)
     frame = read_frame(path, f"data.file {spec.file}", form)
     key_of_column = _check_columns(spec, frame)
-    index = () if spec.index is None else texts(frame, spec.index, "data.index")
+    frame = _one_series(frame, spec)
+    index: tuple[str, ...] = ()
+    time_notes: list[str] = []
+    if spec.index is not None:
+        frame, time_notes = _in_order(frame, spec.index, sort=spec.sort)
+        index = texts(frame, spec.index, "data.index")
     numbers = {}
     for column, key in key_of_column.items():
         numbers[column] = numeric(frame, [column], key, form)[:, 0]
@@ -94,14 +110,20 @@ def read_table(spec: DataSpec) -> Table:
         forecast, clipping = _read_forecast(values, spec, name, frame)
         features.append(forecast)
         clipping_of_forecast[name] = clipping
+    notes = time_notes
     shares = {name: clipping.share_of_rows for name, clipping in clipping_of_forecast.items()}
-    notes = [clipping.sentence(name) for name, clipping in clipping_of_forecast.items() if clipping]
+    for name, clipping in clipping_of_forecast.items():
+        if clipping:
+            notes.append(clipping.sentence(name))
+    notes += _notes_on_codes(spec)
+    notes += _notes_on_groups(frame, list(key_of_column), form)
     if n_rows_with_gaps:
         done = "filled from the row before" if spec.missing == "previous" else "dropped"
         were = "rows lacked a value and were"
         if n_rows_with_gaps == 1:
             were = "row lacked a value and was"
-        notes.append(f"{n_rows_with_gaps} {were} {done}.")
+        marks = _marks_of_gaps(frame, list(key_of_column), form)
+        notes.append(f"{n_rows_with_gaps} {were} {done}{marks}.")
     return Table(
         outcomes=outcomes,
         contexts=np.concatenate(features, axis=1),
@@ -110,6 +132,100 @@ def read_table(spec: DataSpec) -> Table:
         index=tuple(index[row] for row in values.index) if index else (),
         notes=tuple(notes),
     )
+
+
+def form_of(spec: DataSpec) -> Form:
+    """Return how the file of a specification is written."""
+    return Form(
+        separator=spec.separator,
+        decimal=spec.decimal,
+        thousands=spec.thousands,
+        columns=tuple(spec.columns or ()),
+        codes=spec.codes,
+        missing_values=tuple(spec.missing_values),
+        gaps=spec.missing is not None,
+        keyed=True,
+    )
+
+
+def _one_series(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    """Return the rows of the series that is played; all where the file has one series only.
+
+    UserError if it is not said which, or there is none of that name.
+    """
+    if spec.series is None:
+        return frame
+    names = np.array(texts(frame, spec.series, "data.series"), dtype=object)
+    different = list(dict.fromkeys(names))
+    chosen = spec.series_value
+    if chosen is None and len(different) > 1:
+        listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in different[:MAX_LISTED])
+        if len(different) > MAX_LISTED:
+            listed += f" and {len(different) - MAX_LISTED} more"
+        there = f"data.series: column '{spec.series}' tells {len(different)} series apart: {listed}"
+        example = f"series_value = {json.dumps(different[0], ensure_ascii=False)}"
+        study = 'a study with "data.series_value" in its [grid] plays several'
+        raise UserError(f"{there}; add {example}; {study}")
+    if chosen is None:
+        return frame
+    if chosen not in different:
+        there = f"data.series_value: '{chosen}' is no value of column '{spec.series}'"
+        raise UserError(f"{there}; {closest(chosen, different)}")
+    return frame.iloc[np.flatnonzero(names == chosen)]
+
+
+def _in_order(frame: pd.DataFrame, index: str, *, sort: bool) -> tuple[pd.DataFrame, list[str]]:
+    """Put rows in the order of the index if asked; also say what is strange in it otherwise."""
+    words = pd.Series(texts(frame, index, "data.index"), dtype=object)
+    order = order_of(words)
+    if sort:
+        order = sortable_order_of(words, "data.sort")
+        if not order.is_ascending:
+            rows = order.sorted_rows()
+            frame = frame.iloc[rows]
+            order = TimeOrder(order.times[rows])
+    fault = order.fault() if order is not None else ""
+    return frame, [f"Column '{index}': {fault}."] if fault else []
+
+
+def _notes_on_groups(frame: pd.DataFrame, columns: Sequence[str], form: Form) -> list[str]:
+    """Return a note for each column whose decimal points may stand between thousands."""
+    notes = []
+    for column in columns:
+        different = present_texts(frame, column, form)
+        is_plain = form.style_of(column) == PLAIN and not form.says_thousands(column)
+        if is_plain and may_be_thousands(different):
+            value = PLAIN.read(different[0])
+            read = f"column '{column}': '{different[0]}' was read as {value:g}"
+            notes.append(f'{read}; if the point stands between thousands, add thousands = ".".')
+    return notes
+
+
+def _notes_on_codes(spec: DataSpec) -> list[str]:
+    """Return a note for each outcome in which a mark for missing values was given a number."""
+    notes = []
+    for column in spec.outcomes:
+        for text, number in spec.codes.get(column, {}).items():
+            if text.casefold() in MISSING | MISSING_MARKS:
+                usual = "which often stands for a missing value"
+                notes.append(f"Outcome '{column}': codes make {number:g} of '{text}', {usual}.")
+    return notes
+
+
+def _marks_of_gaps(frame: pd.DataFrame, columns: Sequence[str], form: Form) -> str:
+    """Name the marks, beside empty cells and NA, that were taken for missing values."""
+    marks: set[str] = set()
+    for column in columns:
+        cells = column_of(frame, column, "data")
+        different = {str(cell).strip() for cell in cells.unique()}
+        codes = form.codes.get(column, {})
+        for text in different:
+            is_number = form.is_sentinel(PLAIN.read(text))
+            is_gap = is_number or form.is_missing(text)
+            if is_gap and text not in codes and text.casefold() not in MISSING:
+                marks.add(text)
+    named = ", ".join(f"'{mark}'" for mark in sorted(marks)[:MAX_LISTED])
+    return f" ({named} counted as missing)" if marks else ""
 
 
 def _check_columns(spec: DataSpec, frame: pd.DataFrame) -> dict[str, str]:
@@ -125,6 +241,9 @@ def _check_columns(spec: DataSpec, frame: pd.DataFrame) -> dict[str, str]:
     _check_known("scale", spec.scale, spec.outcomes, "outcome")
     _check_known("units", spec.units, spec.outcomes, "outcome")
     _check_known("codes", spec.codes, list(key_of_column), "column that is read")
+    for key, marks in {"decimal": spec.decimal, "thousands": spec.thousands}.items():
+        if isinstance(marks, dict):
+            _check_known(key, marks, list(key_of_column), "column that is read")
     return key_of_column
 
 
@@ -201,8 +320,16 @@ def _scale_outcomes(raw: Array, spec: DataSpec) -> tuple[Array, Clipping]:
     scales = []
     for i, column in enumerate(spec.outcomes):
         if column not in spec.scale and is_outside[i]:
-            least = f"{raw[:, i].min():g}"
-            greatest = f"{raw[:, i].max():g}"
+            values = raw[:, i]
+            sentinel = find_sentinel(values)
+            if sentinel is not None:
+                count = int((values == sentinel).sum())
+                there = f"data.outcomes: '{column}' is {sentinel:g} in {count} rows"
+                why = "far from all others, as a mark for missing values is"
+                cure = f"add missing_values = [{sentinel:g}] and missing, or a scale if it is meant"
+                raise UserError(f"{there}, {why}; {cure}")
+            least = f"{values.min():g}"
+            greatest = f"{values.max():g}"
             ranges.append(f"'{column}' runs from {least} to {greatest}")
             scales.append(f"{spelled(column)} = [{least}, {greatest}]")
     if ranges:

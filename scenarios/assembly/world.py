@@ -31,7 +31,7 @@ from regretless.scenarios.assembly.construct import construct, with_length
 from regretless.scenarios.assembly.data import Table
 from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.config.world import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
-from regretless.scenarios.table_files import numeric, place, read_frame
+from regretless.scenarios.table_files import Form, header_is_data, numeric, place, read_frame
 
 
 class MixedActions(Box):
@@ -151,7 +151,8 @@ def draw_network(scenario: ResolvedScenario, seed: int) -> Network | None:
         case ScaleFreeSpec():
             graph = scale_free(agents, rng, attachments=spec.attachments)
         case EdgeListSpec():
-            graph = edge_list(agents, read_edges(Path(spec.file), agents))
+            edges = read_edges(Path(spec.file), agents, numbered_from=spec.numbered_from)
+            graph = edge_list(agents, edges)
     is_listener = np.repeat([not cohort.learns for cohort in scenario.cohorts], sizes)
     listeners = np.flatnonzero(is_listener)
     subscribers = spec.subscribers
@@ -173,17 +174,26 @@ def draw_network(scenario: ResolvedScenario, seed: int) -> Network | None:
     return networked(agents, np.sort(drawn), graph)
 
 
-def read_edges(path: Path, agents: int) -> NDArray[np.intp]:
-    """Read a user's edges (E, 2), numbered from 0: two columns of agent numbers, with a header."""
+def read_edges(path: Path, agents: int, *, numbered_from: int = 1) -> NDArray[np.intp]:
+    """Read a user's edges (E, 2), numbered from 0, from a file with or without a header.
+
+    ``numbered_from`` is the number of the first agent in the file. UserError if an edge is none.
+    """
     where = f"network.file {path}"
     frame = read_frame(path, where)
+    if header_is_data(frame):
+        frame = read_frame(path, where, Form(columns=("source", "target")))
     if frame.shape[1] != 2:
         raise UserError(f"{where} has {frame.shape[1]} columns; give it two")
     numbers = numeric(frame, [str(name) for name in frame], where)
-    for row, column in np.argwhere(~np.isin(numbers, np.arange(1, agents + 1)))[:1]:
+    last = agents + numbered_from - 1
+    for row, column in np.argwhere(~np.isin(numbers, np.arange(numbered_from, last + 1)))[:1]:
         fault = f"{place(frame, row)}: '{frame.iloc[row, column]!s}' is no agent"
-        raise UserError(f"{where}, {fault}; give numbers from 1 to {agents}")
+        cure = f"give numbers from {numbered_from} to {last}"
+        if numbered_from and (numbers == 0).any():
+            cure += ", or add numbered_from = 0 if the first agent has the number 0"
+        raise UserError(f"{where}, {fault}; {cure}")
     for row in np.flatnonzero(numbers[:, 0] == numbers[:, 1])[:1]:
         fault = f"{place(frame, row)}: an edge from agent {numbers[row, 0]:.0f} to itself"
         raise UserError(f"{where}, {fault}; drop it")
-    return np.asarray(numbers.astype(np.intp) - 1)
+    return np.asarray(numbers.astype(np.intp) - numbered_from)

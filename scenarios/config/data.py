@@ -8,6 +8,8 @@ from pydantic import Field, field_validator, model_validator
 from regretless.scenarios.config.tables import Label, Name, Range, Strict
 
 Columns = Annotated[list[Name], Field(min_length=1)]
+DecimalMark = Literal[".", ","]
+ThousandsMark = Literal[".", ",", " ", "'", "none"]
 Level = Annotated[float, Field(gt=0, lt=1)]
 TAKEN = re.compile(
     r"round|certificate|atoms|leader_payoff(_\d+)?|(x|y|fundamental|demand|price)_\d+"
@@ -70,12 +72,24 @@ class DataSpec(Strict):
     """For outcomes the unit that figures name, as in units = { wind = "m/s" }."""
     index: Name | None = None
     """A column, such as dates, that names each round in the logs as it stands in the file."""
-    separator: str = ","
-    """The character between the values of a CSV."""
-    decimal: Literal[".", ","] = "."
-    """The decimal mark within numbers that are text."""
+    separator: str | None = None
+    """The character between the values of a CSV, by default a comma, in a .tsv a tab."""
+    columns: Columns | None = None
+    """Names of the columns of a CSV that has no header."""
+    decimal: DecimalMark | dict[Name, DecimalMark] | None = None
+    """The decimal mark within numbers that are text, by default a point; or marks by column."""
+    thousands: ThousandsMark | dict[Name, ThousandsMark] | None = None
+    """The mark between thousands in numbers that are text, by default none; or marks by column."""
     missing: Literal["previous", "drop"] | None = None
     """Missing values: take the row before's, or drop the row; without it they are refused."""
+    missing_values: list[str | int | float] = Field(default_factory=list)
+    """Further texts and numbers, such as -999, that stand for a missing value."""
+    sort: bool = False
+    """Whether rows are put in the order of the index; else they are rounds as they stand."""
+    series: Name | None = None
+    """A column that tells several series apart that stand in one file."""
+    series_value: str | None = None
+    """Which of the series is played, as the column has it."""
     codes: dict[Name, dict[str, float]] = Field(default_factory=dict)
     """For a column, numbers that stand for texts or for True and False."""
     bootstrap: Annotated[int, Field(ge=1)] | None = None
@@ -85,8 +99,8 @@ class DataSpec(Strict):
 
     @field_validator("separator")
     @classmethod
-    def _separates(cls, separator: str) -> str:
-        if not re.fullmatch(r"[^\w.+\-\"\r\n]", separator):
+    def _separates(cls, separator: str | None) -> str | None:
+        if separator is not None and not re.fullmatch(r"[^\w.+\-\"\r\n]", separator):
             raise ValueError(f"{separator!r} is no separator; give one character, as ';'")
         return separator
 
@@ -96,6 +110,25 @@ class DataSpec(Strict):
         if index is not None and TAKEN.fullmatch(index):
             raise ValueError(f"the table of rounds has its own column '{index}'; rename the file's")
         return index
+
+    @field_validator("columns")
+    @classmethod
+    def _are_named_once(cls, columns: list[str] | None) -> list[str] | None:
+        for name in columns or ():
+            if (columns or []).count(name) > 1:
+                raise ValueError(f"'{name}' is there twice; give each column a name of its own")
+        return columns
+
+    @model_validator(mode="after")
+    def _keys_need_one_another(self) -> "DataSpec":
+        if self.sort and self.index is None:
+            raise ValueError("sort = true puts rows in the order of the index; give index, too")
+        if self.series_value is not None and self.series is None:
+            raise ValueError("series_value is a value of the column series; give series, too")
+        if isinstance(self.decimal, str) and self.decimal == self.thousands:
+            mark = f'"{self.decimal}"'
+            raise ValueError(f"decimal and thousands are both {mark}; give two different marks")
+        return self
 
     @model_validator(mode="after")
     def _forecasts_fit(self) -> "DataSpec":

@@ -16,11 +16,11 @@ from typing import Any
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
+from regretless.scenarios.table_files import is_table
 
 PACKAGE = Path(__file__).resolve().parent.parent
 CATALOGUE = PACKAGE / "catalogue"
 DATA = PACKAGE / "data"
-TABLE_SUFFIXES = {".csv", ".parquet"}
 
 
 def catalogue() -> dict[str, Path]:
@@ -49,8 +49,8 @@ def find(name: str) -> Path:
     if not is_file:
         fault = "is no file" if exists else "does not exist"
         raise UserError(f"scenario file '{name}' {fault}; check the path")
-    if path.suffix in TABLE_SUFFIXES:
-        command = f"regretless describe {name} --out {path.with_suffix('.toml').name}"
+    if is_table(path):
+        command = f"regretless describe {name} --out {path.name.split('.')[0]}.toml"
         raise UserError(f"{name} is a table; {command} writes a scenario for it")
     return path
 

@@ -154,7 +154,9 @@ class EdgeListSpec(NetworkSpec):
 
     graph: Literal["edge-list"]
     file: Name
-    """A CSV with two columns of agents."""
+    """A CSV with two columns of agents, with or without a header."""
+    numbered_from: Literal[0, 1] = 1
+    """The number that the file gives the first agent: 0 or 1."""
 
 
 class UnconnectedSpec(NetworkSpec):

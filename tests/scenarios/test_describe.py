@@ -158,13 +158,13 @@ def test_the_command_refuses_a_file_that_is_not_there(refusal_of: RefusalOf) -> 
     assert "data file 'nothing.csv' does not exist" in refusal_of("describe", "nothing.csv")
 
 
-def test_marks_between_thousands_are_named(tmp_path: Path) -> None:
+def test_marks_between_thousands_are_read_and_named(tmp_path: Path) -> None:
     rows = [f"{i / 10:.1f};{1 + i % 7}.2{i:02},5;{100 + i},0;a {i}.200,5\n" for i in range(40)]
     text = "".join(["x;marked;plain;words\n", *rows]).replace(";0.", ";0,")
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     _, marked, plain, words = described(tmp_path / "a.csv").columns
-    assert (marked.kind, plain.kind, words.kind) == ("marked numbers", "whole numbers", "words")
-    assert "write them without it" in marked.note
+    assert (marked.kind, plain.kind, words.kind) == ("numbers", "whole numbers", "words")
+    assert "'1.200,5' is 1200.5" in marked.note
     assert words.role == "index"
 
 
@@ -320,7 +320,7 @@ def test_the_scale_of_outcomes_that_are_nearly_all_equal_reaches_the_one_that_is
 NO_OUTCOMES = {
     "'x': a counter: it only grows or only falls; 'y': whole numbers, 2 di": (
         "x,y",
-        [f"{i},{i % 2}" for i in range(60)],
+        [f"{i},{i % 2}" for i in range(60)],  # y repeats itself, as a calendar does
     ),
     "'x': no number above 1e-100: give them in a smaller unit": (
         "x",

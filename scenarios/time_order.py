@@ -1,0 +1,87 @@
+"""The order of a table's rows in time: forwards, backwards, in none, or several rows at a time.
+
+``order_of`` looks at a column that names rows. ``assembly.data`` sorts by it on request and says
+what is strange otherwise; ``table_description`` writes the request.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError
+from regretless.scenarios.number_texts import PLAIN
+from regretless.scenarios.table_files import DATE, calendar
+
+SORT = "add sort = true"
+
+
+@dataclass(frozen=True, eq=False)
+class TimeOrder:
+    """Points in time (T,), as numbers that ascend with it, and what their order is."""
+
+    times: Array
+
+    @property
+    def is_ascending(self) -> bool:
+        """Whether no row is earlier than the one before it."""
+        return bool((np.diff(self.times) >= 0).all())
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether rows run backwards: none is later than the one before it."""
+        return not self.is_ascending and bool((np.diff(self.times) <= 0).all())
+
+    @property
+    def repeats(self) -> int:
+        """How many rows have a time that another row before them has."""
+        return len(self.times) - len(np.unique(self.times))
+
+    @property
+    def rows_per_time(self) -> int:
+        """How many rows each time has if all have as many, and 1 otherwise."""
+        counts = np.unique(self.times, return_counts=True)[1]
+        return int(counts[0]) if (counts == counts[0]).all() else 1
+
+    def sorted_rows(self) -> Indices:
+        """Return the rows in the order of time, those of one time as they stand."""
+        return np.argsort(self.times, kind="stable")
+
+    def fault(self) -> str:
+        """Say what is strange, and the cure; empty where time runs forwards, a row at a time."""
+        if self.repeats:
+            n_times = len(np.unique(self.times))
+            stands = f"{self.repeats} rows have a time that a row before them has"
+            if self.rows_per_time > 1:
+                stands = f"each of {n_times:,} times is there {self.rows_per_time} times"
+            cure = "if they are of several series, name the column that tells them apart as series"
+            return f"{stands}; {cure}"
+        if self.is_descending:
+            return f"time runs backwards, the newest row is the first; {SORT}"
+        if not self.is_ascending:
+            return f"the rows are in no order of time; {SORT}"
+        return ""
+
+
+def order_of(words: "pd.Series[str]") -> TimeOrder | None:
+    """Return the order of texts (T,) that are all dates; None if one is none."""
+    if not len(words) or not words.map(lambda word: DATE.fullmatch(word) is not None).all():
+        return None
+    dates = calendar(words)
+    if dates.isna().any():
+        return None
+    microseconds = dates.to_numpy().astype("datetime64[us]").astype(np.float64)  # exact until 2255
+    return TimeOrder(microseconds)
+
+
+def sortable_order_of(words: "pd.Series[str]", key: str) -> TimeOrder:
+    """Return the order of texts (T,) that are all dates, or all numbers; UserError otherwise."""
+    order = order_of(words)
+    if order is not None:
+        return order
+    numbers = np.array([PLAIN.read(word) for word in words])
+    for row in np.flatnonzero(~np.isfinite(numbers))[:1]:
+        there = f"{key} = true: '{words.iloc[row]}' in the index is neither a date nor a number"
+        raise UserError(f"{there}; mend it, or give another index")
+    return TimeOrder(numbers)
