@@ -25,7 +25,8 @@ from regretless.scenarios.table_description import (
     codes_of,
     written_cells,
 )
-from regretless.scenarios.table_files import ending_of, numeric, spelled
+from regretless.scenarios.table_endings import ending_of
+from regretless.scenarios.table_files import numeric, spelled
 
 TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
 MAX_OUTCOMES = 3

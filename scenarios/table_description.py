@@ -45,6 +45,7 @@ from regretless.scenarios.number_texts import (
     may_be_thousands,
     without_sign,
 )
+from regretless.scenarios.table_endings import CSV_ENDINGS, ending_of
 from regretless.scenarios.table_files import TRUTHS
 from regretless.scenarios.time_order import order_of
 
@@ -131,7 +132,7 @@ def described(file: Path) -> Description:
     where = f"data file {path.name}"
     form = table_files.Form()
     notes = []
-    if table_files.ending_of(path) in table_files.CSV_ENDINGS:
+    if ending_of(path) in CSV_ENDINGS:
         form = replace(form, separator=_separator_of(path, where))
     frame = table_files.read_frame(path, where, form)
     if table_files.header_is_data(frame):
@@ -183,7 +184,7 @@ def _separator_of(path: Path, where: str) -> str | None:
     for mark in table_files.SEPARATORS:
         counts = {line.count(mark) for line in lines}
         cuts.append(max(counts) if len(counts) == 1 else 0)
-    if not any(cuts) and "tsv" in table_files.ending_of(path):
+    if not any(cuts) and "tsv" in ending_of(path):
         return "\t"
     return table_files.SEPARATORS[int(np.argmax(cuts))]
 

@@ -41,12 +41,15 @@ from regretless.scenarios.number_texts import (
     is_ambiguous,
     without_sign,
 )
+from regretless.scenarios.table_endings import (
+    CSV_ENDINGS,
+    ENDINGS,
+    PARQUET_ENDINGS,
+    ending_of,
+)
 
 ROW = "row"  # name of the level of a frame's index that counts its rows from 1
 LINE = "line"  # name of the level of a CSV's index that holds the lines of its rows
-CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-PARQUET_ENDINGS = (".parquet", ".pq")
-ENDINGS = ".csv, .tsv, .csv.gz, .parquet or .pq"  # as a message lists them
 TRUTHS = {"true": 1, "false": 0}
 SEPARATORS = (",", ";", "\t", "|")
 EXCEL_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
@@ -137,17 +140,6 @@ class Form:
     @staticmethod
     def _mark(mark: str | Mapping[str, str] | None, column: str) -> str | None:
         return mark.get(column) if isinstance(mark, Mapping) else mark
-
-
-def ending_of(path: Path) -> str:
-    """Return the ending of a file in small letters, with what is before ``.gz``."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
-
-
-def is_table(path: Path) -> bool:
-    """Whether a file's name has the ending of a table."""
-    return ending_of(path) in (*CSV_ENDINGS, *PARQUET_ENDINGS)
 
 
 def read_frame(path: Path, where: str, form: Form | None = None) -> pd.DataFrame:

@@ -418,7 +418,7 @@ def study(
 @app.command()
 def describe(
     data: Annotated[
-        Path, Argument(parser=path_of, metavar="DATA", help="A .csv or .parquet file.")
+        Path, Argument(parser=path_of, metavar="DATA", help="A CSV or Parquet file.")
     ],
     *,
     out: Annotated[

@@ -16,7 +16,7 @@ from typing import Any
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
-from regretless.scenarios.table_files import is_table
+from regretless.scenarios.table_endings import is_table
 
 PACKAGE = Path(__file__).resolve().parent.parent
 CATALOGUE = PACKAGE / "catalogue"
