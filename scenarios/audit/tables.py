@@ -39,7 +39,7 @@ def read_table(table: Table, where: str) -> pd.DataFrame:
     given = expanded(table)
     path = given if given.is_file() else DATA / given
     if not path.is_file():
-        raise UserError(f"{where}: no file '{given}'; give the path of a .csv or .parquet file")
+        raise UserError(f"{where}: no file '{given}'; give the path of a CSV or Parquet file")
     return read_frame(path, f"{where} {path.name}")
 
 

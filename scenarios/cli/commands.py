@@ -417,9 +417,7 @@ def study(
 
 @app.command()
 def describe(
-    data: Annotated[
-        Path, Argument(parser=path_of, metavar="DATA", help="A CSV or Parquet file.")
-    ],
+    data: Annotated[Path, Argument(parser=path_of, metavar="DATA", help="A CSV or Parquet file.")],
     *,
     out: Annotated[
         File, Option(parser=path_of, metavar="FILE.toml", help="Write a starter scenario there.")
