@@ -45,12 +45,12 @@ def load(name: str, **settings: Any) -> Scenario:
     raw = read(path)
     for key, value in settings.items():
         assign(raw, key, value)
-    return Scenario(validated(raw, origin=path.parent), drawer=_drawn)
+    return Scenario(validated(raw, origin=path.parent), drawer=_draw)
 
 
-def _drawn(spec: ScenarioSpec, model: MarketModel, figure: str | None) -> Any:
+def _draw(spec: ScenarioSpec, model: MarketModel, figure: str | None) -> Any:
     """Draw a model's figures; what draws is loaded when it is first asked for."""
     from regretless.scenarios.config.validation import resolved
-    from regretless.scenarios.show import shown
+    from regretless.scenarios.show import show
 
-    return shown(resolved(spec), model, figure)
+    return show(resolved(spec), model, figure)

@@ -4,15 +4,16 @@ import importlib
 import inspect
 import textwrap
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.files import PACKAGE, catalogue, read
 
-SHORT = PACKAGE / "listing.toml"  # a line for each bundled scenario and study
-GROUPED = ("scenarios", "studies")
+SHORT_MEANINGS = PACKAGE / "listing.toml"  # a line for each bundled scenario and study, in groups
+GROUPED_KINDS = ("scenarios", "studies")
 STUDIES = PACKAGE / "studies" / "catalogue"
-LEAST_ROOM = 20  # columns for a meaning beside its name
+MIN_MEANING_WIDTH = 20  # columns for a meaning beside its name
 REGISTRIES = {  # by kind, the registry in ``market.register``, which loads NumPy
     "utilities": "utility",
     "responses": "response",
@@ -30,43 +31,61 @@ def listing(kind: str, width: int | None = None, *, verbose: bool = False) -> li
 
     Scenarios and studies have a line each, in groups; ``verbose`` writes their descriptions.
     """
-    if kind not in GROUPED or verbose:
-        return _rows(_named(kind), width)
-    groups = tomllib.loads(SHORT.read_text(encoding="utf-8"))[kind]
-    column = max(len(name) for group in groups.values() for name in group)
-    lines = list[str]()
-    for heading, group in groups.items():
-        rows = _rows(group, width and width - 2, column)
+    if kind not in GROUPED_KINDS or verbose:
+        meanings = _meanings_of(kind)
+        return _two_columns(meanings, width, name_width=_longest_name(meanings))
+    meanings_of_group = tomllib.loads(SHORT_MEANINGS.read_text(encoding="utf-8"))[kind]
+    name_width = max(_longest_name(meanings) for meanings in meanings_of_group.values())
+    indented_width = None if width is None else width - 2
+    lines: list[str] = []
+    for heading, meanings in meanings_of_group.items():
+        rows = _two_columns(meanings, indented_width, name_width=name_width)
         lines += ["", heading, *(f"  {row}" for row in rows)]
     return [*lines[1:], "", f"Whole descriptions: regretless list {kind} --verbose"]
 
 
-def _rows(named: Mapping[str, str], width: int | None, column: int = 0) -> list[str]:
-    """Write names and meanings in two columns, the first at least so wide."""
-    column = max(column, *(len(name) for name in named)) + 2
+def _longest_name(meanings: Mapping[str, str]) -> int:
+    return max(len(name) for name in meanings)
+
+
+def _two_columns(meanings: Mapping[str, str], width: int | None, *, name_width: int) -> list[str]:
+    """Write names, in a column of so many characters, and their meanings beside them."""
+    indent = name_width + 2
     lines = []
-    for name, meaning in named.items():
-        room = None if width is None else max(width - column, LEAST_ROOM)
-        parts = (room and textwrap.wrap(meaning, room, break_on_hyphens=False)) or [meaning]
-        for place, part in enumerate(parts):
-            lines.append(f"{'' if place else name:{column}}{part}".rstrip())
+    for name, meaning in meanings.items():
+        parts: list[str] = []
+        if width is not None:
+            meaning_width = max(width - indent, MIN_MEANING_WIDTH)
+            parts = textwrap.wrap(meaning, meaning_width, break_on_hyphens=False)
+        parts = parts or [meaning]
+        lines.append(f"{name:{indent}}{parts[0]}".rstrip())
+        lines += [f"{'':{indent}}{part}".rstrip() for part in parts[1:]]
     return lines
 
 
-def _named(kind: str) -> dict[str, str]:
-    if kind in GROUPED:
-        files = catalogue().values() if kind == "scenarios" else sorted(STUDIES.glob("*.toml"))
-        return {path.stem: str(read(path).get("description", "")) for path in files}
+def _meanings_of(kind: str) -> dict[str, str]:
+    """Return what each name of a kind means; UserError if there is no such kind."""
+    if kind == "scenarios":
+        return _descriptions(catalogue().values())
+    if kind == "studies":
+        return _descriptions(sorted(STUDIES.glob("*.toml")))
     if kind not in REGISTRIES:
-        known = [*GROUPED, *REGISTRIES]
-        raise UserError(f"list: unknown kind '{kind}'; {closest(kind, known)}")
-    for room in ("agents", "forecaster", "market.markets"):
-        importlib.import_module(f"regretless.{room}")  # registers names
+        known_kinds = [*GROUPED_KINDS, *REGISTRIES]
+        raise UserError(f"list: unknown kind '{kind}'; {closest(kind, known_kinds)}")
+    for package in ("agents", "forecaster", "market.markets"):
+        importlib.import_module(f"regretless.{package}")  # registers names
     register = importlib.import_module("regretless.market.register")
     registry = getattr(register, REGISTRIES[kind])
-    special = importlib.import_module("regretless.scenarios.config.forecaster").KINDS
-    own: dict[str, str] = dict(special) if kind == "forecasters" else {}
-    for name in registry.names():  # the first sentence of what each says of itself
-        said = (inspect.getdoc(registry[name]) or "").split("\n\n")[0]
-        own |= {name: " ".join(said.replace("`", "").split()) or "(says nothing)"}
-    return own
+    meanings: dict[str, str] = {}
+    if kind == "forecasters":
+        meanings |= importlib.import_module("regretless.scenarios.config.forecaster").KINDS
+    for name in registry.names():
+        first_paragraph = (inspect.getdoc(registry[name]) or "").split("\n\n")[0]
+        meaning = " ".join(first_paragraph.replace("`", "").split())
+        meanings[name] = meaning or "(says nothing)"
+    return meanings
+
+
+def _descriptions(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the descriptions of scenario or study files, by their names."""
+    return {path.stem: str(read(path).get("description", "")) for path in paths}

@@ -13,91 +13,170 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.exploitability.tracker import LEADER_COLUMNS, TOLERANCE, Extent
+from regretless.market.game.protocols import Adversary
 from regretless.market.logs.counted import mean_of
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.validation import listed_in_full
 
-MUCH = 0.2  # share of clipped rows above which there is a warning
-TINY = 1e-6  # losses in [0, 1] that differ by at most so much are alike
-AGENTS, POINTS, ROWS = 64, 256, 20_000  # of each at most so many are looked at
-AT_ONCE = 200_000  # losses
+MAX_CLIPPED_SHARE = 0.2  # of the rows of the data, above which there is a warning
+SAME_LOSS = 1e-6  # losses in [0, 1] that differ by at most so much are taken to be the same
+MAX_AGENTS_CHECKED = 64
+MIN_ROWS_CHECKED = 256  # in fewer rows of data one action may be best by chance
+MAX_ROWS_CHECKED = 20_000
+N_DRAWN_OUTCOMES = 256  # that are checked where there are no data
+MAX_LOSSES_AT_ONCE = 200_000  # in memory
 
 
 def annotate(
-    model: MarketModel, spec: ScenarioSpec, rows: Array | None, shares: Mapping[str, float]
+    model: MarketModel,
+    spec: ScenarioSpec,
+    rows: Array | None,
+    clipped_shares: Mapping[str, float],
 ) -> None:
-    """Give a model its notes and warnings; ``rows`` (T, d) and ``shares`` are as in ``Table``."""
-    game, own, data, strange = model.game, spec.adversary, spec.data, list[str]()
-    if spec.game is None and not game.has_personal_losses:  # there losses say it all, or not enough
-        if rows is not None and len(rows) >= POINTS:  # in few one action may be best by chance
-            outcomes = rows[_places(len(rows), ROWS)]
-        else:
-            rng, shape = np.random.default_rng(0), (POINTS, game.adversary.outcomes)
-            corners = rng.random(shape), rng.integers(2, size=shape).astype(np.float64)
-            outcomes = game.adversary.reachable(np.concatenate(corners))
-        strange += [
-            f"cohort.{cohort.name}: with utility '{cohort.utility}' {found}, so that the "
-            "forecast changes nothing; outcomes are in [0, 1]: give parameters of that size"
-            for cohort in game.cohorts
-            if (found := _found(cohort.loss, outcomes, dominant=game.market is None))
-        ]
-    notes, warnings = list(listed_in_full(spec)), list(strange)
-    is_played_ahead = game.market is not None and game.market.can_be_played_ahead
-    if spec.forecaster.objective == "welfare" and game.market is not None and not is_played_ahead:
-        why = "accounts and losses of each agent's own are not foreseen"
-        notes.append(f"forecaster.objective: welfare is what agents expect to lose, since {why}")
-    for cohort in game.cohorts if spec.forecaster.objective != "none" else ():
+    """Give a model its notes and warnings.
+
+    Parameters
+    ----------
+    rows : array (T, d) or None
+        The outcomes of the data.
+    clipped_shares : mapping of str to float
+        Which share of the rows was clipped into the scale, by the name of the forecast, and of the
+        outcomes under no name.
+    """
+    on_indifference = list(_notes_on_indifference(model, spec, rows))
+    model.notes = (
+        *listed_in_full(spec),
+        *_notes_on_objective(model, spec),
+        *_notes_on_noise(model, spec),
+        *on_indifference,
+    )
+    model.warnings = (
+        *on_indifference,
+        *_warnings_on_context(spec),
+        *_warnings_on_clipping(spec, clipped_shares),
+    )
+
+
+def _notes_on_objective(model: MarketModel, spec: ScenarioSpec) -> Iterator[str]:
+    """Yield whom, and what, the forecaster's objective leaves out."""
+    objective = spec.forecaster.objective
+    if objective == "none":
+        return
+    market = model.game.market
+    is_welfare = objective == "welfare"
+    is_foreseen = market is not None and market.can_be_played_ahead
+    if is_welfare and market is not None and not is_foreseen:
+        yield (
+            "forecaster.objective: welfare is what agents expect to lose, since accounts and "
+            "losses of each agent's own are not foreseen"
+        )
+    for cohort in model.game.cohorts:
         if not cohort.predictable:
-            why = "nobody foresees what they do"
-            notes.append(f"{cohort.name}: forecaster.objective leaves them out, since {why}")
-        elif spec.forecaster.objective == "welfare" and not (is_played_ahead or cohort.listens):
-            why = "they hear no forecast"
-            notes.append(f"{cohort.name}: forecaster.objective leaves them out, since {why}")
-    key = game.adversary.innermost.noise
-    if own is not None and key is not None and own.parameters.get(key) == 0:  # no limit of noise
-        notes.append(f"adversary.{key} = 0: outcomes are the mean itself, without noise")
-    for name in sorted({*data.outcomes} & {*data.context}) if data else ():
-        known = f"data.context: everybody knows the outcome '{name}' before its round"
-        warnings.append(f"{known}; leave it out unless that is meant")
-    for name, share in shares.items():
-        if share > MUCH and not (data is not None and data.clip):
-            of = f" of forecast {name}" * bool(name)
-            rows_of = f"{100 * share:.1f} % of the data rows{of} were clipped into the scale"
-            cure = "widen data.scale, or write data.clip = true if that is meant"
-            warnings.append(f"{rows_of}; {cure}")
-    model.notes, model.warnings = (*notes, *strange), tuple(warnings)
+            reason = "nobody foresees what they do"
+        elif is_welfare and not is_foreseen and not cohort.listens:
+            reason = "they hear no forecast"
+        else:
+            continue
+        yield f"{cohort.name}: forecaster.objective leaves them out, since {reason}"
 
 
-def _found(loss: Loss, outcomes: Array, *, dominant: bool) -> str:
+def _notes_on_noise(model: MarketModel, spec: ScenarioSpec) -> Iterator[str]:
+    """Yield that an adversary without noise has no limit of noise."""
+    key = model.game.adversary.innermost.noise
+    if spec.adversary is None or key is None:
+        return
+    if spec.adversary.parameters.get(key) == 0:
+        yield f"adversary.{key} = 0: outcomes are the mean itself, without noise"
+
+
+def _warnings_on_context(spec: ScenarioSpec) -> Iterator[str]:
+    """Yield which outcomes everybody knows beforehand, since they are also context."""
+    if spec.data is None:
+        return
+    for name in sorted({*spec.data.outcomes} & {*spec.data.context}):
+        yield (
+            f"data.context: everybody knows the outcome '{name}' before its round; "
+            "leave it out unless that is meant"
+        )
+
+
+def _warnings_on_clipping(spec: ScenarioSpec, clipped_shares: Mapping[str, float]) -> Iterator[str]:
+    """Yield where much of the data was clipped, and nobody said that it should be."""
+    if spec.data is not None and spec.data.clip:
+        return
+    for name, share in clipped_shares.items():
+        if share > MAX_CLIPPED_SHARE:
+            what = f"the data rows of forecast {name}" if name else "the data rows"
+            yield (
+                f"{100 * share:.1f} % of {what} were clipped into the scale; "
+                "widen data.scale, or write data.clip = true if that is meant"
+            )
+
+
+def _notes_on_indifference(
+    model: MarketModel, spec: ScenarioSpec, rows: Array | None
+) -> Iterator[str]:
+    """Yield the cohorts that a forecast cannot guide, since outcomes do not change what is best."""
+    game = model.game
+    if spec.game is not None or game.has_personal_losses:  # losses say it all, or not enough
+        return
+    outcomes = _outcomes_to_check(game.adversary, rows)
+    for cohort in game.cohorts:
+        reason = _indifference(cohort.loss, outcomes, tell_dominance=game.market is None)
+        if reason:
+            yield (
+                f"cohort.{cohort.name}: with utility '{cohort.utility}' {reason}, so that the "
+                "forecast changes nothing; outcomes are in [0, 1]: give parameters of that size"
+            )
+
+
+def _outcomes_to_check(adversary: Adversary, rows: Array | None) -> Array:
+    """Return outcomes (T, d): of the data where they are many, else drawn ones with corners."""
+    if rows is not None and len(rows) >= MIN_ROWS_CHECKED:
+        return rows[_spread_evenly(len(rows), MAX_ROWS_CHECKED)]
+    rng = np.random.default_rng(0)
+    shape = (N_DRAWN_OUTCOMES, adversary.outcomes)
+    inner_points = rng.random(shape)
+    corners = rng.integers(2, size=shape).astype(np.float64)
+    return adversary.reachable(np.concatenate([inner_points, corners]))
+
+
+def _indifference(loss: Loss, outcomes: Array, *, tell_dominance: bool) -> str:
     """Say that actions do not depend on outcomes (T, d); empty where they do for somebody.
 
-    ``dominant``: whether to tell one that is always best, as a bid in a market may well be.
+    ``tell_dominance``: whether to tell of an action that is always best, as a bid in a market may
+    well be.
     """
-    some = loss[_places(len(loss), min(AGENTS, max(AT_ONCE // loss.actions, 1)))]
-    regret = np.zeros((len(some), loss.actions))  # of always playing an action, at worst
-    step = max(AT_ONCE // regret.size, 1)
-    for first in range(0, len(outcomes), step):
-        values = some.losses(outcomes[first : first + step])
-        regret = np.maximum(regret, (values - values.min(-1, keepdims=True)).max(0))
-        if (regret.min(-1) > TINY).any():
+    n_agents = min(MAX_AGENTS_CHECKED, max(MAX_LOSSES_AT_ONCE // loss.actions, 1))
+    sample = loss[_spread_evenly(len(loss), n_agents)]
+    worst_regret = np.zeros((len(sample), loss.actions))  # of always playing an action
+    n_outcomes_at_once = max(MAX_LOSSES_AT_ONCE // worst_regret.size, 1)
+    for first in range(0, len(outcomes), n_outcomes_at_once):
+        losses = sample.losses(outcomes[first : first + n_outcomes_at_once])
+        regret = losses - losses.min(axis=-1, keepdims=True)
+        worst_regret = np.maximum(worst_regret, regret.max(axis=0))
+        if (worst_regret.min(axis=-1) > SAME_LOSS).any():
             return ""
-    if regret.max() <= TINY:
-        return f"all actions have the same loss within {TINY:g}"
-    return "one action is best whatever the outcome is, for every agent" * dominant
+    if worst_regret.max() <= SAME_LOSS:
+        return f"all actions have the same loss within {SAME_LOSS:g}"
+    if tell_dominance:
+        return "one action is best whatever the outcome is, for every agent"
+    return ""
 
 
-def _places(count: int, most: int) -> Indices:
+def _spread_evenly(count: int, max_places: int) -> Indices:
     """Return at most so many places among ``count``, spread evenly."""
-    return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
+    return np.linspace(0, count - 1, min(count, max_places)).astype(np.intp)
 
 
 def extents(model: MarketModel) -> dict[str, Extent]:
     """Say what was followed of every cohort that keeps its exploitability and has played."""
-    tracker, cohorts = model.tracker, model.game.cohorts
+    tracker = model.tracker
     if tracker is None or not model.played:
         return {}
+    cohorts = model.game.cohorts
     return {cohorts[place].name: tracker.extent(place) for place in tracker.rows}
 
 
@@ -120,12 +199,20 @@ def on_exploitability(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]
             cells = f"exploitability over {extent.points} cells of outcomes, each at its mean"
             error = f"losses are off by at most {extent.quantisation_error:.2g} on average"
             yield f"{name}: {cells}: {error}"
-        rows, tracker = agents[agents["cohort"] == name], model.tracker
-        known = rows["leader_surplus"].notna().sum() if set(LEADER_COLUMNS) <= set(rows) else 0
-        if tracker is not None and known:
-            surplus, cap = (mean_of(rows, column) for column in LEADER_COLUMNS)
-            limit = f"cap {cap:.3f}{', mean over agents' if known > 1 else ''}"
-            paid = tracker.mean_leader_payoff(
-                [cohort.name for cohort in model.game.cohorts].index(name)
-            )
-            yield f"{name}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f} per round"
+        yield from _lines_on_leader(model, name, agents[agents["cohort"] == name])
+
+
+def _lines_on_leader(model: MarketModel, cohort: str, members: pd.DataFrame) -> Iterator[str]:
+    """Yield what the leader gained from a cohort; nothing where that was not measured."""
+    if model.tracker is None or not set(LEADER_COLUMNS) <= set(members):
+        return
+    n_measured = members["leader_surplus"].notna().sum()
+    if n_measured == 0:
+        return
+    surplus, cap = (mean_of(members, column) for column in LEADER_COLUMNS)
+    limit = f"cap {cap:.3f}"
+    if n_measured > 1:
+        limit += ", mean over agents"
+    place = [each.name for each in model.game.cohorts].index(cohort)
+    paid = model.tracker.mean_leader_payoff(place)
+    yield f"{cohort}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f} per round"

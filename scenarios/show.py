@@ -12,9 +12,15 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.counted import COUNT_COLUMN, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.reading import regret_curves
-from regretless.scenarios.report import market_figures  # noqa: F401 - and run_figures: registered
-from regretless.scenarios.report.figures import FIGURES, Run, drawn
+from regretless.scenarios.report import (  # noqa: F401 - they register their figures
+    forecast_figures,
+    market_figures,
+    run_figures,
+)
+from regretless.scenarios.report.figures import FIGURES, Run, draw_figures
 from regretless.scenarios.verdict import sentences
+
+TABLES = ("agents", "verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
 
 
 class Figures(dict[str, go.Figure]):
@@ -29,35 +35,45 @@ class Figures(dict[str, go.Figure]):
         return f"Figures({', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        parts, kinds = [f"<p>{escape(self.sentence)}</p>"], FIGURES["run"]
-        for place, (name, figure) in enumerate(self.items()):
-            parts.append(f"<h4>{escape(kinds[name].title)}</h4>")
-            parts.append(figure.to_html(full_html=False, include_plotlyjs=place == 0))
+        parts = [f"<p>{escape(self.sentence)}</p>"]
+        has_plotly = False
+        for name, chart in self.items():
+            parts.append(f"<h4>{escape(FIGURES['run'][name].title)}</h4>")
+            parts.append(chart.to_html(full_html=False, include_plotlyjs=not has_plotly))
+            has_plotly = True
         return "\n".join(parts)
 
 
-def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
+def show(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
     """Draw one figure of a model of a resolved scenario, or all that it has something for."""
-    names = FIGURES["run"]
-    if name is not None and name not in names:
-        raise UserError(f"show({name!r}): there is no such figure; {closest(name, names)}")
+    known_names = FIGURES["run"]
+    if name is not None and name not in known_names:
+        raise UserError(f"show({name!r}): there is no such figure; {closest(name, known_names)}")
     if not model.played:
         raise UserError("show: no round is played yet; run() or step() first")
-    frames = ("agents", "verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
-    tables = {frame: getattr(model, f"{frame}_frame")() for frame in frames}
-    tables["forecast_scores"], log = model.scores_frame(), model.regret_frame()
-    agents = tables["agents"]
-    if len(log):
-        tables["regret_curves"] = regret_curves([log], agents)
-        cohort = log["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
-        keys = [log["round"], cohort, log["action"].rename("which")]
-        heads = with_counts(log, agents).get(COUNT_COLUMN, pd.Series(1, log.index))
-        counts = heads.groupby(keys, sort=False).sum()  # of agents who chose each action
-        tables["actions"] = counts.rename("value").reset_index()
-    filled = {own: table for own, table in tables.items() if len(table)}
-    found = drawn("run", Run(config, filled, model.called), None if name is None else [name])
-    made = Figures((key, one.made) for key, one in found.items())
-    made.sentence = " ".join(sentences(tables["verdict"], agents))
-    if name is not None and name not in made:
+    tables = {table: getattr(model, f"{table}_frame")() for table in TABLES}
+    tables["forecast_scores"] = model.scores_frame()
+    regret_log = model.regret_frame()
+    if len(regret_log):
+        tables["regret_curves"] = regret_curves([regret_log], tables["agents"])
+        tables["actions"] = _count_actions(regret_log, tables["agents"])
+    filled_tables = {name: table for name, table in tables.items() if len(table)}
+    run = Run(config, filled_tables, model.called)
+    drawn_figures = draw_figures("run", run, None if name is None else [name])
+    figures = Figures({key: figure.chart for key, figure in drawn_figures.items()})
+    figures.sentence = " ".join(sentences(tables["verdict"], tables["agents"]))
+    if name is None:
+        return figures
+    if name not in figures:
         raise UserError(f"show({name!r}): nothing to draw; play more rounds, or keep its measure")
-    return made if name is None else made[name]
+    return figures[name]
+
+
+def _count_actions(regret_log: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
+    """Return how many agents chose each action, by round and cohort."""
+    cohort_of_agent = agents.set_index("agent")["cohort"]
+    cohorts = regret_log["agent"].map(cohort_of_agent).rename("cohort")
+    keys = [regret_log["round"], cohorts, regret_log["action"].rename("which")]
+    one_each = pd.Series(1, regret_log.index)
+    n_agents = with_counts(regret_log, agents).get(COUNT_COLUMN, one_each)
+    return n_agents.groupby(keys, sort=False).sum().rename("value").reset_index()

@@ -1,6 +1,6 @@
 """What ``run`` prints at its end: numbers first, then the forecast, the data and where logs lie.
 
-At most ``MOST`` lines, however many cohorts there are; ``verbose`` prints the tables of every
+At most ``MAX_LINES`` lines, however many cohorts there are; ``verbose`` prints the tables of every
 cohort in full and what each term means.
 """
 
@@ -16,18 +16,18 @@ from rich.padding import Padding
 from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
 from regretless.market.model import MarketModel
-from regretless.scenarios import verdict as words
+from regretless.scenarios import verdict as wording
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.logs.run_directory import MANIFEST
 from regretless.scenarios.notes import on_exploitability
 from regretless.scenarios.terminal import console, plain_lines, table
+from regretless.scenarios.verdict import four_decimals
 
-MOST = 40  # lines
-COHORTS = 10  # rows of a table by cohort
-ALTERNATIVES = "Alternatives in hindsight"
-HEADERS = ["loss", "difference", "95 % interval", "better\noff"]
+MAX_LINES = 40
+MAX_COHORT_ROWS = 10  # of a table by cohort
+DIFFERENCE_HEADERS = ["loss", "difference", "95 % interval", "better\noff"]
 SCALE = "0 is the best possible round, 1 the worst"
 
 
@@ -35,172 +35,295 @@ def print_summary(
     scenario: Scenario,
     model: MarketModel,
     out: Path,
-    closed: Mapping[str, pd.DataFrame] | None = None,
+    closing_tables: Mapping[str, pd.DataFrame] | None = None,
     *,
     verbose: bool = False,
 ) -> None:
-    """Print what a run comes to; ``closed``: the tables that closed it, not the model's own."""
-    own = closed or {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
-    agents, verdict = own["agents"], own["verdict"]
-    screen, spec, manifest, data = console(), scenario.spec, out / MANIFEST, scenario.table
-    record = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
-    seconds = f", {record['wall_seconds']:,.0f} s" if "wall_seconds" in record else ""
-    tables = (full if verbose else short)(verdict, agents, width=screen.width)
-    head = f"{spec.name}: {model.played:,} rounds, seed {spec.seed}{seconds}"
-    parts = [head, "", *tables, "", *forecast(scenario, model)]
-    parts += [f"Data: {line}" for line in data.notes] if data is not None else []
-    if data is not None and model.played > len(data.outcomes):
-        parts.append(f"Data: the {len(data.outcomes):,} rows were replayed in a loop.")
-    notes_of = [*remarks(model, agents), *departures(spec, model, agents)]
-    if verbose:
-        notes_of += [line for guarantee in model.guarantees for line in guarantee.unbounded]
-    said = [f"{line}." for line in notes_of]
-    if verbose:
-        said += ["", *(f"{term}: {meaning}" for term, meaning in words.DEFINITIONS.items())]
+    """Print what a run comes to.
+
+    Parameters
+    ----------
+    out : Path
+        The run's directory.
+    closing_tables : mapping, optional
+        The tables that closed the run, by name; by default the model's own.
+    verbose : bool
+        Whether all is printed in full, however many lines that takes.
+    """
+    if closing_tables:
+        agents = closing_tables["agents"]
+        verdict = closing_tables["verdict"]
     else:
-        said = list(_fitting(screen, said, MOST - 1 - len(plain_lines(screen, parts))))
-    end = f"Logs: {out}    Report: regretless report {out}"
-    for line in (*plain_lines(screen, (*parts, *said)), end):
+        agents = model.agents_frame()
+        verdict = model.verdict_frame()
+    screen = console()
+    lay_out_tables = full_tables if verbose else short_tables
+    parts = [
+        _headline(scenario, model, out),
+        "",
+        *lay_out_tables(verdict, agents, width=screen.width),
+        "",
+        *lines_on_forecast(scenario, model),
+        *_lines_on_data(scenario, model),
+    ]
+    notes = [*remarks(model, agents), *departures(scenario.spec, model, agents)]
+    if verbose:
+        for guarantee in model.guarantees:
+            notes += guarantee.unbounded
+    closing_lines = [f"{note}." for note in notes]
+    if verbose:
+        closing_lines.append("")
+        closing_lines += [f"{term}: {meaning}" for term, meaning in wording.DEFINITIONS.items()]
+    else:
+        n_lines_left = MAX_LINES - 1 - len(plain_lines(screen, parts))
+        closing_lines = list(_as_many_as_fit(screen, closing_lines, n_lines_left))
+    last_line = f"Logs: {out}    Report: regretless report {out}"
+    for line in (*plain_lines(screen, (*parts, *closing_lines)), last_line):
         print(line, file=screen.file)
 
 
-def _fitting(screen: Console, lines: list[str], most: int) -> Iterator[str]:
+def _headline(scenario: Scenario, model: MarketModel, out: Path) -> str:
+    """Say which scenario was played, for how many rounds and, where it is known, how long."""
+    spec = scenario.spec
+    headline = f"{spec.name}: {model.played:,} rounds, seed {spec.seed}"
+    path = out / MANIFEST
+    manifest = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if "wall_seconds" in manifest:
+        headline += f", {manifest['wall_seconds']:,.0f} s"
+    return headline
+
+
+def _lines_on_data(scenario: Scenario, model: MarketModel) -> Iterator[str]:
+    """Yield what is to be said of the data; nothing where there are none."""
+    data = scenario.table
+    if data is None:
+        return
+    for note in data.notes:
+        yield f"Data: {note}"
+    n_rows = len(data.outcomes)
+    if model.played > n_rows:
+        yield f"Data: the {n_rows:,} rows were replayed in a loop."
+
+
+def _as_many_as_fit(screen: Console, lines: list[str], max_lines: int) -> Iterator[str]:
     """Yield the first lines that there is room for, and how many are left."""
-    for place, line in enumerate(lines):
-        most -= len(plain_lines(screen, [line]))
-        last = place == len(lines) - 1
-        if most < 0 or (most == 0 and not last):
-            left = len(lines) - place
-            yield f"{left} more remark{'s' * (left > 1)}: --verbose prints the rest."
+    n_free = max_lines
+    for index, line in enumerate(lines):
+        n_free -= len(plain_lines(screen, [line]))
+        is_last = index == len(lines) - 1
+        if n_free < 0 or (n_free == 0 and not is_last):
+            n_left = len(lines) - index
+            plural = "s" if n_left > 1 else ""
+            yield f"{n_left} more remark{plural}: --verbose prints the rest."
             return
         yield line
 
 
-def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
+def short_tables(
+    verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int
+) -> Iterator[RenderableType]:
     """Yield what is said of the cohorts: of one in full, of several a row each."""
-    cohorts = {str(name): rows for name, rows in words.apart(verdict).groupby("cohort", sort=False)}
-    if len(cohorts) == 1:
-        (rows,) = cohorts.values()
-        yield from (words.played(rows, agents, note=SCALE), "")
-        yield from _cohort([(r, rows) for r in words.best_of_each(rows)], rows, agents, width=width)
+    rows_of_cohort: dict[str, pd.DataFrame] = {}
+    for name, rows in wording.without_everybody(verdict).groupby("cohort", sort=False):
+        rows_of_cohort[str(name)] = rows
+    if len(rows_of_cohort) == 1:
+        (rows,) = rows_of_cohort.values()
+        yield wording.describe_play(rows, agents, note=SCALE)
+        yield ""
+        best_rows = wording.best_of_each_kind(rows)
+        cells = [wording.alternative_cells(row, rows) for row in best_rows]
+        yield from _tables_of_cohort(cells, rows, agents, width=width)
         return
-    if len(cohorts) <= words.MANY:
-        for name, rows in cohorts.items():
-            yield words.played(rows, agents[agents["cohort"] == name])
+    if len(rows_of_cohort) <= wording.MAX_PARAGRAPHS:
+        for name, rows in rows_of_cohort.items():
+            yield wording.describe_play(rows, agents[agents["cohort"] == name])
     else:
-        yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
+        yield f"{len(rows_of_cohort)} cohorts with {agents_in(agents):,} agents."
     yield f"Losses are per round ({SCALE})."
     yield ""
-    shown = dict(list(cohorts.items())[:COHORTS])
-    cells = []
-    together = verdict[verdict["cohort"] == EVERYBODY]
-    for name, rows in (shown | {EVERYBODY: together} if len(together) else shown).items():
-        what, *numbers = words.alternative_cells(words.best_of_each(rows)[0])
-        what = what.removesuffix(" of each agent").removeprefix("best ")
-        cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
-    headers = ["cohort", "loss", "best in\nhindsight", "loss", "differ-\nence", *HEADERS[2:]]
-    yield table(headers, cells, width=width, words=(0, 2))
-    yield from (Padding(line, (0, 0, 0, 2)) for line in words.assumed(verdict))
+    listed_cohorts = list(rows_of_cohort)[:MAX_COHORT_ROWS]
+    listed_rows = {name: rows_of_cohort[name] for name in listed_cohorts}
+    rows_of_everybody = verdict[verdict["cohort"] == EVERYBODY]
+    if len(rows_of_everybody):
+        listed_rows[EVERYBODY] = rows_of_everybody
+    yield _table_of_alternatives(listed_rows, width=width)
+    for line in wording.describe_intervals(verdict):
+        yield _indented(line)
     yield ""
-    yield table(*_regrets(agents, list(shown)), width=width)
-    if len(cohorts) > len(shown):
-        yield f"{len(cohorts) - len(shown)} more cohorts: --verbose prints them."
+    yield _table_of_worst_regrets(agents, listed_cohorts, width=width)
+    n_unlisted = len(rows_of_cohort) - len(listed_cohorts)
+    if n_unlisted:
+        yield f"{n_unlisted} more cohorts: --verbose prints them."
 
 
-def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[list[str]]]:
-    columns = words.REGRETS | {"exploitability": "exploitability"}
-    parts = [agents[agents["cohort"] == name] for name in names]
-    worst = [(leading_regret(own) * own["loss_scale"]).max() for own in parts]
-    units = [words.unit_of(own) for own in parts]
-    common = units[0] if len(set(units)) == 1 else ""
-    rows = []
-    for name, own, most in zip(names, parts, words.in_units(worst, units), strict=True):
-        regrets = [*own[list(columns.values())].max(), mean_of(own, "decision_swap_regret")]
-        bound = words.promise(min(words.bounds_to_print(own).values(), default=np.nan), 4)
-        *cells, mean = ("" if np.isnan(value) else words.four(value) for value in regrets)
-        rows.append([name, *cells, bound, mean, most.removesuffix(f" {common}")])
-    headers = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
-    unit = "worst,\n" + (common or "in units").replace(" ", "\n")
-    return ["Worst regret per round", *headers, "bound", "mean\ndecision\nswap\nregret", unit], rows
+def _indented(line: str) -> Padding:
+    return Padding(line, (0, 0, 0, 2))
 
 
-def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int) -> Iterator[RenderableType]:
+def _table_of_alternatives(
+    rows_of_cohort: Mapping[str, pd.DataFrame], *, width: int
+) -> RenderableType:
+    """Lay out the best alternative of each cohort, a row each."""
+    cells = []
+    for cohort, rows in rows_of_cohort.items():
+        name, *numbers = wording.alternative_cells(wording.best_of_each_kind(rows)[0])
+        short_name = name.removesuffix(" of each agent").removeprefix("best ")
+        cells.append([cohort, f"{rows['mean_loss'].iloc[0]:.4f}", short_name, *numbers])
+    headers = ["cohort", "loss", "best in\nhindsight", "loss", "differ-\nence"]
+    headers += DIFFERENCE_HEADERS[2:]
+    return table(headers, cells, width=width, words=(0, 2))
+
+
+def _table_of_worst_regrets(
+    agents: pd.DataFrame, cohorts: list[str], *, width: int
+) -> RenderableType:
+    """Lay out the worst regrets of each cohort, a row each, with their bound."""
+    columns = wording.REGRETS | {"exploitability": "exploitability"}
+    agents_of = [agents[agents["cohort"] == cohort] for cohort in cohorts]
+    units = [wording.unit_of(members) for members in agents_of]
+    common_unit = units[0] if len(set(units)) == 1 else ""
+    worst_regrets = [_worst_regret_in_units(members) for members in agents_of]
+    worst_in_units = wording.in_units(worst_regrets, units)
+    cells = []
+    for cohort, members, in_units in zip(cohorts, agents_of, worst_in_units, strict=True):
+        regrets = list(members[list(columns.values())].max())
+        regrets.append(mean_of(members, "decision_swap_regret"))
+        *worst_cells, mean_cell = ["" if np.isnan(x) else four_decimals(x) for x in regrets]
+        least_bound = min(wording.bounds_to_print(members).values(), default=np.nan)
+        bound = wording.bound_text(least_bound, 4)
+        value_in_units = in_units.removesuffix(f" {common_unit}")
+        cells.append([cohort, *worst_cells, bound, mean_cell, value_in_units])
+    folded_measures = [measure.replace(" ", "\n", 1) for measure in columns]
+    headers = [
+        "Worst regret per round",
+        *(measure.replace("exploit", "exploit-\n") for measure in folded_measures),
+        "bound",
+        "mean\ndecision\nswap\nregret",
+        "worst,\n" + (common_unit or "in units").replace(" ", "\n"),
+    ]
+    return table(headers, cells, width=width)
+
+
+def _worst_regret_in_units(members: pd.DataFrame) -> float:
+    """Return the greatest regret of a cohort's agents, in units of its losses."""
+    return float((leading_regret(members) * members["loss_scale"]).max())
+
+
+def full_tables(
+    verdict: pd.DataFrame, agents: pd.DataFrame, *, width: int
+) -> Iterator[RenderableType]:
     """Yield what is said of every cohort, with all alternatives and measures."""
     yield f"Losses are per round ({SCALE})."
-    for name, rows in verdict.groupby("cohort", sort=False):
-        own = agents if name == EVERYBODY else agents[agents["cohort"] == name]
-        yield from ("", words.played(rows, own), "")
-        ranked = words.records(words.alternatives(rows).sort_values("mean_loss", kind="stable"))
-        yield from _cohort([(row, None) for row in ranked], rows, own, width=width)
+    for cohort, rows in verdict.groupby("cohort", sort=False):
+        members = agents if cohort == EVERYBODY else agents[agents["cohort"] == cohort]
+        yield ""
+        yield wording.describe_play(rows, members)
+        yield ""
+        ranked = wording.alternatives(rows).sort_values("mean_loss", kind="stable")
+        cells = [wording.alternative_cells(row) for row in wording.records(ranked)]
+        yield from _tables_of_cohort(cells, rows, members, width=width)
 
 
-def _cohort(
-    alternatives: list[tuple[words.Row, pd.DataFrame | None]],
+def _tables_of_cohort(
+    alternatives: list[list[str]],
     verdict: pd.DataFrame,
     agents: pd.DataFrame,
     *,
     width: int,
 ) -> Iterator[RenderableType]:
-    cells = [words.alternative_cells(*pair) for pair in alternatives]
-    yield table([ALTERNATIVES, *HEADERS], cells, width=width)
-    yield from (Padding(line, (0, 0, 0, 2)) for line in words.assumed(verdict))
+    """Yield the table of alternatives of a cohort, whose cells are given, and that of regrets."""
+    headers = ["Alternatives in hindsight", *DIFFERENCE_HEADERS]
+    yield table(headers, alternatives, width=width)
+    for line in wording.describe_intervals(verdict):
+        yield _indented(line)
     yield ""
-    unit = words.unit_of(agents)
-    headers = ["Regret per round", "mean", "worst\nagent"]
-    headers += [f"mean,\n{unit}", f"worst,\n{unit}", "bound"]
-    rows = []
-    for row in words.regret_rows(agents):
-        bounds = words.bounds_in_words(agents) if row[0] == "decision swap" else []
-        first, *more = bounds or [""]
-        rows += [[*row, first], *([""] * 5 + [line] for line in more)]
-    yield table(headers, rows, width=width, words=(0, 5))
+    unit = wording.unit_of(agents)
+    regret_headers = ["Regret per round", "mean", "worst\nagent"]
+    regret_headers += [f"mean,\n{unit}", f"worst,\n{unit}", "bound"]
+    cells = []
+    for row in wording.regret_rows(agents):
+        bounds = wording.describe_bounds(agents) if row[0] == "decision swap" else []
+        first_bound, *other_bounds = bounds or [""]
+        empty_cells = [""] * len(row)
+        cells.append([*row, first_bound])
+        cells += [[*empty_cells, bound] for bound in other_bounds]
+    yield table(regret_headers, cells, width=width, words=(0, 5))
 
 
-def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
+def lines_on_forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     """Yield what the forecast of each block was made of."""
     blocks = model.game.blocks
-    size, error = sum(b.basis.size for b in blocks), max(b.basis.error for b in blocks)
-    made = f"bas{'e' if len(blocks) > 1 else 'i'}s {', '.join(block.name for block in blocks)}"
-    made += f"; error at most {error:.2g}" if error else ""
-    yield f"Forecast: {size} number{'s' * (size > 1)} per round ({made})."
-    described = {block.name: block.forecaster.described() for block in blocks}
-    base = scenario.spec.forecaster.reference.kind
-    yield from words.unchanged(base, {name: own for name, own in described.items() if own})
+    n_statistics = sum(block.basis.size for block in blocks)
+    error = max(block.basis.error for block in blocks)
+    names = ", ".join(block.name for block in blocks)
+    basis = f"bases {names}" if len(blocks) > 1 else f"basis {names}"
+    if error:
+        basis += f"; error at most {error:.2g}"
+    plural = "s" if n_statistics > 1 else ""
+    yield f"Forecast: {n_statistics} number{plural} per round ({basis})."
+    described_blocks = {}
+    for block in blocks:
+        description = block.forecaster.described()
+        if description:
+            described_blocks[block.name] = description
+    reference = scenario.spec.forecaster.reference.kind
+    yield from wording.describe_corrections(reference, described_blocks)
 
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
-    if model.game.market is not None and (line := model.game.market.summary()):
-        yield line
+    if model.game.market is not None:
+        market_summary = model.game.market.summary()
+        if market_summary:
+            yield market_summary
     for cohort in model.game.cohorts:
         if cohort.multiplicity is not None:
-            rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
-            yield f"{cohort.name}: {cohort.population:,} agents with multiplicity, {rows}"
-    said: dict[str, list[str]] = {}  # of which cohorts
-    for guarantee in model.guarantees:
-        name, _, what = guarantee.note.partition(": ")
-        said.setdefault(what, []).append(name)
-    yield from (f"{', '.join(cohorts)}: {what}" for what, cohorts in said.items() if what)
+            yield (
+                f"{cohort.name}: {cohort.population:,} agents with multiplicity, "
+                f"a row of the tables for each of {len(cohort.row_of):,} losses"
+            )
+    yield from _remarks_on_guarantees(model)
     yield from coarse_bases(model, agents)
-    windows = model.journal.windows
-    for name, (regret, agent, first, last) in windows.worst.items() if windows is not None else ():
-        where = f"agent {agent}, rounds {first} to {last}"
-        yield f"{name}: worst window regret {regret:.4f} ({where})"
-    yield from (*on_exploitability(model, agents), *model.notes)
+    if model.journal.windows is not None:
+        for measure, window in model.journal.windows.worst.items():
+            regret, agent, first_round, last_round = window
+            where = f"agent {agent}, rounds {first_round} to {last_round}"
+            yield f"{measure}: worst window regret {regret:.4f} ({where})"
+    yield from on_exploitability(model, agents)
+    yield from model.notes
+
+
+def _remarks_on_guarantees(model: MarketModel) -> Iterator[str]:
+    """Yield what is to be said of guarantees, once for all cohorts of which it is the same."""
+    cohorts_of_remark: dict[str, list[str]] = {}
+    for guarantee in model.guarantees:
+        cohort, _, remark = guarantee.note.partition(": ")
+        cohorts_of_remark.setdefault(remark, []).append(cohort)
+    for remark, cohorts in cohorts_of_remark.items():
+        if remark:
+            yield f"{', '.join(cohorts)}: {remark}"
 
 
 def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield for each cohort how many of its agents left by themselves, such as the ruined."""
-    for cohort in spec.cohort if "left" in agents else ():
-        own = agents[agents["cohort"] == cohort.name]
-        gone = own[own["left"] < min(cohort.exits or spec.rounds, spec.rounds)]
-        if len(gone) and cohort.exit_rate is None:
-            first = f"the first in round {gone['left'].min():,}"
-            accounts = None if model.game.market is None else model.game.market.accounts
-            if accounts is not None:
-                most = accounts.cash[gone["agent"].to_numpy() - 1].max()
-                first += f", none with more than {most:.4g} in cash"
-            yield f"{cohort.name}: {len(gone):,} of {len(own):,} agents left by themselves, {first}"
+    if "left" not in agents:
+        return
+    market = model.game.market
+    accounts = None if market is None else market.accounts
+    for cohort in spec.cohort:
+        members = agents[agents["cohort"] == cohort.name]
+        planned_exit = min(cohort.exits or spec.rounds, spec.rounds)
+        leavers = members[members["left"] < planned_exit]
+        if leavers.empty or cohort.exit_rate is not None:
+            continue
+        remark = f"the first in round {leavers['left'].min():,}"
+        if accounts is not None:
+            most_cash = accounts.cash[leavers["agent"].to_numpy() - 1].max()
+            remark += f", none with more than {most_cash:.4g} in cash"
+        yield (
+            f"{cohort.name}: {len(leavers):,} of {len(members):,} agents left by themselves, "
+            f"{remark}"
+        )
 
 
 def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
@@ -208,11 +331,15 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     for cohort in model.game.cohorts:
         if cohort.unguided:
             continue
-        own = agents[agents["cohort"] == cohort.name]
-        error, regret = model.game.blocks[cohort.block].basis.error, own["decision_swap_regret"]
-        if error > regret.max():
-            units = words.unit_of(own) or "in the utility's own units"
-            most, worst = error * own["loss_scale"].max(), (regret * own["loss_scale"]).max()
-            within = f"{cohort.name}: the basis approximates losses within {most:.2g} {units}"
-            more = f"more than the worst decision swap regret of {worst:.2g}"
-            yield f"{within}, {more}; a basis with a smaller error may lower the losses"
+        members = agents[agents["cohort"] == cohort.name]
+        error = model.game.blocks[cohort.block].basis.error
+        regrets = members["decision_swap_regret"]
+        if error > regrets.max():
+            units = wording.unit_of(members) or "in the utility's own units"
+            greatest_error = error * members["loss_scale"].max()
+            worst_regret = (regrets * members["loss_scale"]).max()
+            yield (
+                f"{cohort.name}: the basis approximates losses within {greatest_error:.2g} "
+                f"{units}, more than the worst decision swap regret of {worst_regret:.2g}; "
+                "a basis with a smaller error may lower the losses"
+            )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -38,37 +39,73 @@ def table(
     width: int,
     words: Collection[int] = (0,),
 ) -> Table:
-    """Lay rows out in columns: text, which folds, at the places ``words``, and else numbers.
+    """Lay rows out in columns, and leave out columns in which no row has anything.
 
-    Columns in which no row has anything are left out; a head may have several lines; ``width`` is
-    that of the screen, in characters.
+    Parameters
+    ----------
+    headers : sequence of str
+        The heads of the columns; one may have several lines.
+    width : int
+        The width of the screen, in characters.
+    words : collection of int
+        Which columns hold text, which folds; the others hold numbers, which do not.
     """
-    filled = [place for place in range(len(headers)) if any(row[place] for row in rows)]
-    cells = [[row[place] for place in filled] for row in (headers, *rows)]
-    columns = list(zip(*cells, strict=True))
-    natural = sum(max(len(part) for cell in own for part in cell.split("\n")) for own in columns)
-    gap = GAP if natural + GAP * (len(filled) - 1) <= width else 1
-    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-    widest = []  # of each column its longest line, or its longest word where it can fold
-    for at, (place, own) in enumerate(zip(filled, columns, strict=True)):
-        end = "\n" if not at or place not in words else None
-        widest.append(max(len(part) for cell in own for part in cell.split(end) or [""]))
-    names = sum(widest) + gap * (len(filled) - 1) <= width  # the first column need not fold
-    for at, place in enumerate(filled):
-        number = place not in words
-        made.add_column(
-            escape(headers[place]),
-            justify="right" if number else "left",
-            no_wrap=number or (names and not at),
+    filled = [index for index in range(len(headers)) if any(row[index] for row in rows)]
+    columns = [Column(headers[index], index in words) for index in filled]
+    for column, index in zip(columns, filled, strict=True):
+        column.cells += [row[index] for row in rows]
+    n_gaps = len(columns) - 1
+    total_width = sum(column.natural_width() for column in columns) + GAP * n_gaps
+    gap = GAP if total_width <= width else 1
+    narrowest = sum(
+        column.narrowest_width(is_first=index == 0) for index, column in enumerate(columns)
+    )
+    first_need_not_fold = narrowest + gap * n_gaps <= width
+    layout = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for index, column in enumerate(columns):
+        is_unfolded_name = index == 0 and first_need_not_fold
+        layout.add_column(
+            escape(column.header),
+            justify="left" if column.is_text else "right",
+            no_wrap=not column.is_text or is_unfolded_name,
             overflow="fold",
             vertical="top",
         )
-    for row in cells[1:]:
-        made.add_row(*map(escape, row))
-    return made
+    for row in rows:
+        layout.add_row(*(escape(row[index]) for index in filled))
+    return layout
 
 
-MOST = 9  # decimals, beyond which a number is rounding
+@dataclass
+class Column:
+    """A column of a table: its head, its cells, and whether they are text, which folds."""
+
+    header: str
+    is_text: bool
+    cells: list[str] = field(default_factory=list)
+
+    def natural_width(self) -> int:
+        """Return the width in which no cell folds, in characters."""
+        return _longest(line for cell in self._all_cells() for line in cell.split("\n"))
+
+    def narrowest_width(self, *, is_first: bool) -> int:
+        """Return the width below which the column cannot be drawn, in characters.
+
+        Text folds between words, but for that of the first column, which names the rows.
+        """
+        if is_first or not self.is_text:
+            return self.natural_width()
+        return _longest(word for cell in self._all_cells() for word in cell.split())
+
+    def _all_cells(self) -> list[str]:
+        return [self.header, *self.cells]
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max((len(text) for text in texts), default=0)
+
+
+MAX_DECIMALS = 9  # beyond which a number is rounding
 
 
 def decimals(values: Iterable[float], digits: int) -> int:
@@ -78,6 +115,7 @@ def decimals(values: Iterable[float], digits: int) -> int:
     (4, 0)
     """
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    if largest < 10.0**-MOST:
+    if largest < 10.0**-MAX_DECIMALS:
         return digits
-    return min(max(digits - 1 - math.floor(math.log10(largest)), 0), MOST)
+    digits_before_point = 1 + math.floor(math.log10(largest))
+    return min(max(digits - digits_before_point, 0), MAX_DECIMALS)

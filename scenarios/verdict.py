@@ -19,16 +19,17 @@ from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.terminal import decimals
 
 Row = dict[str, Any]
-MANY = 3  # cohorts, of more of whom only the extremes are told
+MAX_PARAGRAPHS = 3  # of more cohorts only the extremes are described
 COARSE = 0.05  # a bound below which two decimals say too little
-NOTHING = ">= 1"  # a bound on what is at most 1 anyway
+SAYS_NOTHING = ">= 1"  # a bound on what is at most 1 anyway
 REGRETS = {
     "external": "external_regret",
     "swap": "swap_regret",
     "decision swap": "decision_swap_regret",
 }
 NOT_NEEDED = "no correction was needed, and the bound without correction holds"
-BEFORE, UNCORRECTED = "before the run", "without correction"  # of a reference
+BEFORE = "before the run"
+UNCORRECTED = "without correction"  # of a reference
 GIVEN_VARIATION = "given the variation"
 TRUSTED = "trusted"  # in place of a bound that is the regret itself
 BOUNDS = {
@@ -70,67 +71,93 @@ DEFINITIONS = {
 
 
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
-    """Yield a paragraph per cohort; of more than ``MANY`` cohorts one on the extremes."""
-    cohorts = [rows for _, rows in apart(verdict).groupby("cohort", sort=False)]
-    if len(cohorts) > MANY:
-        yield " ".join([*_extremes(cohorts, agents), *_worst(agents)])
+    """Yield a paragraph per cohort; of more than ``MAX_PARAGRAPHS`` one on the extremes."""
+    cohorts = [rows for _, rows in without_everybody(verdict).groupby("cohort", sort=False)]
+    if len(cohorts) > MAX_PARAGRAPHS:
+        yield " ".join([*_sentences_on_extremes(cohorts, agents), *_sentence_on_worst(agents)])
         return
     for rows in cohorts:
-        others = (compared(row, rows) for row in best_of_each(rows))
-        own = agents[agents["cohort"] == rows["cohort"].iloc[0]]
-        yield " ".join([played(rows, own), *others, *_worst(own)])
+        members = agents[agents["cohort"] == rows["cohort"].iloc[0]]
+        paragraph = [describe_play(rows, members)]
+        paragraph += [compare_alternative(row, rows) for row in best_of_each_kind(rows)]
+        paragraph += _sentence_on_worst(members)
+        yield " ".join(paragraph)
 
 
-def apart(verdict: pd.DataFrame) -> pd.DataFrame:
+def without_everybody(verdict: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the cohorts, without those of everybody."""
-    return verdict[verdict["cohort"] != EVERYBODY] if len(verdict) else verdict
+    if verdict.empty:
+        return verdict
+    return verdict[verdict["cohort"] != EVERYBODY]
 
 
-def assumed(verdict: pd.DataFrame) -> Iterator[str]:
+def describe_intervals(verdict: pd.DataFrame) -> Iterator[str]:
     """Say what the intervals of a verdict assume, and how many are too narrow to trust."""
-    known = verdict[verdict["low"].notna()]
-    if len(known):
+    with_interval = verdict[verdict["low"].notna()]
+    if len(with_interval):
         yield "intervals: simultaneous over all alternatives, stationary outcomes assumed"
     elif len(verdict):
         yield f"no intervals: they take at least {MIN_ROUNDS} rounds"
-    if few := int((known["effective"] < MIN_EFFECTIVE_ROUNDS).sum()):
-        each = f"each {'cohort and ' * (len(set(known['cohort'])) > 1)}alternative"
-        which = f"{few} of the {len(known)} intervals, one for {each}, are"
-        which = which if len(known) > 1 else "the interval is"
-        yield f"{which} too narrow: effective sample below {MIN_EFFECTIVE_ROUNDS} rounds"
+    n_narrow = int((with_interval["effective"] < MIN_EFFECTIVE_ROUNDS).sum())
+    if n_narrow == 0:
+        return
+    if len(with_interval) == 1:
+        subject = "the interval is"
+    else:
+        several_cohorts = len(set(with_interval["cohort"])) > 1
+        each = "each cohort and alternative" if several_cohorts else "each alternative"
+        subject = f"{n_narrow} of the {len(with_interval)} intervals, one for {each}, are"
+    yield f"{subject} too narrow: effective sample below {MIN_EFFECTIVE_ROUNDS} rounds"
 
 
-def played(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:
-    """Say what a cohort did, and its average loss per round, with a note on it."""
-    own = rows.iloc[0]
-    loss = f"Average loss per round: {own['mean_loss']:.4f}"
-    if own["cohort"] == EVERYBODY:
-        return f"All {own['agents']:,} agents. {loss}."
-    heard = agents["bound_from_bias"].notna().any()
-    did = "followed the forecast" if heard else "followed rules of their own"
-    value = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
-    units = in_unit(agents, mean_of(agents.assign(loss=value), "loss"), note=note)
-    return f"{own['agents']:,} {own['cohort']} {did}. {loss}{units}."
+def describe_play(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -> str:
+    """Say what a cohort did, and its average loss per round, with a note on it.
+
+    ``rows`` are those of the cohort in the verdict, ``agents`` its agents.
+    """
+    first_row = rows.iloc[0]
+    loss = f"Average loss per round: {first_row['mean_loss']:.4f}"
+    if first_row["cohort"] == EVERYBODY:
+        return f"All {first_row['agents']:,} agents. {loss}."
+    hears_forecast = agents["bound_from_bias"].notna().any()
+    behaviour = "followed the forecast" if hears_forecast else "followed rules of their own"
+    losses_in_units = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
+    mean_in_units = mean_of(agents.assign(loss=losses_in_units), "loss")
+    addition = _in_parentheses(in_unit(agents, mean_in_units), note)
+    return f"{first_row['agents']:,} {first_row['cohort']} {behaviour}. {loss}{addition}."
 
 
-def in_unit(agents: pd.DataFrame, value: float, *, word: str = "", note: str = "") -> str:
-    """Write a loss or regret in the unit that agents share, if they do, and a note."""
+def _in_parentheses(*remarks: str) -> str:
+    """Write remarks that are not empty in parentheses; nothing where all are."""
+    remarks = tuple(remark for remark in remarks if remark)
+    return f" ({'; '.join(remarks)})" if remarks else ""
+
+
+def in_unit(agents: pd.DataFrame, value: float) -> str:
+    """Write a loss or regret in the unit that agents share; nothing where there is none."""
     (text,) = in_units([value], [unit_of(agents)])
-    said = "; ".join(part for part in (f"{word}{text}" if text else "", note) if part)
-    return f" ({said})" if said else ""
+    return text
 
 
 def in_units(values: Sequence[float], units: Sequence[str]) -> list[str]:
     """Write values with their units, with equal decimals for each unit; nothing without a unit."""
-    pairs = list(zip(values, units, strict=True))
-    at = {unit: decimals([v for v, own in pairs if own == unit], 4) for unit in set(units)}
-    return [f"{v:,.{at[unit]}f} {unit}" if unit and not np.isnan(v) else "" for v, unit in pairs]
+    values_of_unit: dict[str, list[float]] = {}
+    for value, unit in zip(values, units, strict=True):
+        values_of_unit.setdefault(unit, []).append(value)
+    n_decimals = {unit: decimals(group, 4) for unit, group in values_of_unit.items()}
+    texts = []
+    for value, unit in zip(values, units, strict=True):
+        has_text = unit and not np.isnan(value)
+        texts.append(f"{value:,.{n_decimals[unit]}f} {unit}" if has_text else "")
+    return texts
 
 
 def unit_of(agents: pd.DataFrame) -> str:
     """Return the unit of the data that agents share; nothing where there is none."""
     units = set(agents["unit"]) if "unit" in agents else set()
-    unit = units.pop() if len(units) == 1 else ""
+    if len(units) != 1:
+        return ""
+    (unit,) = units
     return unit if isinstance(unit, str) else ""
 
 
@@ -139,7 +166,7 @@ def alternatives(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["kind"] != "broadcast"]
 
 
-def best_of_each(rows: pd.DataFrame) -> list[Row]:
+def best_of_each_kind(rows: pd.DataFrame) -> list[Row]:
     """Return the best alternative of each kind, the least loss first."""
     ranked = alternatives(rows).sort_values("mean_loss", kind="stable")
     return records(ranked.drop_duplicates("kind"))
@@ -150,85 +177,112 @@ def records(rows: pd.DataFrame) -> list[Row]:
     return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
 
 
-def named(row: Row, rows: pd.DataFrame | None = None) -> str:
+def name_alternative(row: Row, rows: pd.DataFrame | None = None) -> str:
     """Name an alternative; with the rows of its cohort, as the best of its kind in hindsight."""
-    models = 0 if rows is None else int((rows["kind"] == "model").sum())
-    names: dict[str, str] = {
-        "broadcast": "as played",
-        "model": f"best of {models} models: " * (models > 1) + f"{row['name']}",
-        "policy": f"policy {row['name']}",
-        "action": f"best fixed action{' of each agent' if row['agents'] > 1 else ''}",
-    }
-    return names[row["kind"]]
+    kind = row["kind"]
+    if kind == "broadcast":
+        return "as played"
+    if kind == "policy":
+        return f"policy {row['name']}"
+    if kind == "action":
+        return "best fixed action of each agent" if row["agents"] > 1 else "best fixed action"
+    n_models = 0 if rows is None else int((rows["kind"] == "model").sum())
+    return f"best of {n_models} models: {row['name']}" if n_models > 1 else f"{row['name']}"
 
 
-def compared(row: Row, rows: pd.DataFrame) -> str:
-    """Say what an alternative would have cost, and whether that differs."""
-    what, _, which = named(row, rows).partition(": ")
-    name = f"{what[0].upper()}{what[1:]} in hindsight{f' ({which})' * bool(which)}"
-    return f"{name}: {row['mean_loss']:.4f}, {difference(row)}."
+def compare_alternative(row: Row, rows: pd.DataFrame) -> str:
+    """Say what an alternative would have cost, and whether that differs.
+
+    ``rows`` are those of its cohort.
+    """
+    name, _, model = name_alternative(row, rows).partition(": ")
+    subject = f"{name[0].upper()}{name[1:]} in hindsight"
+    if model:
+        subject += f" ({model})"
+    return f"{subject}: {row['mean_loss']:.4f}, {describe_difference(row)}."
 
 
-def four(value: float) -> str:
+def four_decimals(value: float) -> str:
     """Write a number with four decimals, never a negative zero."""
     return f"{round(value, 4) + 0.0:.4f}"
 
 
-def difference(row: Row) -> str:
+def describe_difference(row: Row) -> str:
     """Say by how much a loss differs from that of the play; with its interval where it is known."""
+    low = four_decimals(row["low"])
+    high = four_decimals(row["high"])
     if row["low"] <= 0 <= row["high"]:
-        return f"no difference found (between {four(row['low'])} and {four(row['high'])})"
+        return f"no difference found (between {low} and {high})"
     size = f"{abs(row['difference']):.4f}"
-    text = f"{size} {'more' if row['difference'] > 0 else 'less'}"
     if float(size) == 0:
         text = "a difference below 0.0001"
+    elif row["difference"] > 0:
+        text = f"{size} more"
+    else:
+        text = f"{size} less"
     if np.isnan(row["low"]):
         return text
-    return f"{text} (95 % interval {four(row['low'])} to {four(row['high'])})"
+    return f"{text} (95 % interval {low} to {high})"
 
 
-def _worst(agents: pd.DataFrame) -> Iterator[str]:
-    """Say the greatest regret of an agent, by the name of the measure."""
-    regret = leading_regret(agents)
-    if regret.notna().any():
-        worst = agents.iloc[int(regret.argmax())]
-        decision = not np.isnan(worst["decision_swap_regret"])
-        name, many = "Decision swap regret" if decision else "Swap regret", agents_in(agents)
-        whose = f"the worst of {many:,} agents" if many > 1 else "the agent"
-        of = f" (of {worst['cohort']})" if len(agents["cohort"].unique()) > 1 else ""
-        units = in_unit(agents, (regret * agents["loss_scale"]).max(), word="at most ")
-        yield f"{name} of {whose}{of}: {regret.max():.4f} per round{units}."
+def _sentence_on_worst(agents: pd.DataFrame) -> Iterator[str]:
+    """Say the greatest regret of an agent, by the name of the measure; nothing if none was."""
+    regrets = leading_regret(agents)
+    if regrets.isna().all():
+        return
+    worst = agents.iloc[int(regrets.argmax())]
+    measure = "Decision swap regret"
+    if np.isnan(worst["decision_swap_regret"]):
+        measure = "Swap regret"
+    n_agents = agents_in(agents)
+    whose = f"the worst of {n_agents:,} agents" if n_agents > 1 else "the agent"
+    if len(set(agents["cohort"])) > 1:
+        whose += f" (of {worst['cohort']})"
+    greatest_in_units = in_unit(agents, (regrets * agents["loss_scale"]).max())
+    units = _in_parentheses(f"at most {greatest_in_units}" if greatest_in_units else "")
+    yield f"{measure} of {whose}: {regrets.max():.4f} per round{units}."
 
 
-def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
-    """Say for which cohorts the best alternative was furthest above and below what they did."""
-    best = [best_of_each(rows)[0] for rows in cohorts]
-    losses = [rows["mean_loss"].iloc[0] for rows in cohorts]
-    gaps = [row["mean_loss"] - loss for row, loss in zip(best, losses, strict=True)]
+def _sentences_on_extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
+    """Say for which cohorts the best alternative was furthest above and below what they did.
+
+    ``cohorts`` has the rows of each in the verdict.
+    """
     yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
-    for word, at in (("Largest", int(np.argmax(gaps))), ("Smallest", int(np.argmin(gaps)))):
-        row, loss = best[at], f"average loss per round {losses[at]:.4f}"
-        found = f"{named(row, cohorts[at])}: {row['mean_loss']:.4f}, {difference(row)}"
-        what = f"{word} difference of the best alternative in hindsight"
-        yield f"{what}: {row['cohort']}, {loss}; {found}."
+    best_rows = [best_of_each_kind(rows)[0] for rows in cohorts]
+    losses = [rows["mean_loss"].iloc[0] for rows in cohorts]
+    gaps = [row["mean_loss"] - loss for row, loss in zip(best_rows, losses, strict=True)]
+    extremes = {"Largest": int(np.argmax(gaps)), "Smallest": int(np.argmin(gaps))}
+    for word, index in extremes.items():
+        row = best_rows[index]
+        name = name_alternative(row, cohorts[index])
+        yield (
+            f"{word} difference of the best alternative in hindsight: {row['cohort']}, "
+            f"average loss per round {losses[index]:.4f}; "
+            f"{name}: {row['mean_loss']:.4f}, {describe_difference(row)}."
+        )
 
 
-def unchanged(base: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def describe_corrections(reference: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Say from which round on a reference model is corrected, in one line if all blocks agree.
 
     Each of ``blocks`` has ``kept``, the share of the rounds in which the model was broadcast
     unchanged, and ``first_correction``, the round of that, counted from 0, or None.
     """
-    who = "weighted mean of the models" if base == "aggregate" else base
-    lines = {}
+    subject = "weighted mean of the models" if reference == "aggregate" else reference
+    line_of_block = {}
     for name, block in blocks.items():
-        lines[name] = f"{who}, {_corrected(block['first_correction'], block['kept'])}."
-    if len(set(lines.values())) == 1:
-        lines = {"": next(iter(lines.values()))}
-    yield from (f"Models: {name}{': ' * bool(name)}{line}" for name, line in lines.items())
+        correction = _describe_correction(block["first_correction"], block["kept"])
+        line_of_block[name] = f"{subject}, {correction}."
+    different_lines = set(line_of_block.values())
+    if len(different_lines) == 1:
+        yield f"Models: {different_lines.pop()}"
+        return
+    for name, line in line_of_block.items():
+        yield f"Models: {name}: {line}"
 
 
-def _corrected(first_correction: int | None, kept: float) -> str:
+def _describe_correction(first_correction: int | None, kept: float) -> str:
     """Say when a model was corrected, and how often it was broadcast unchanged.
 
     A model that was never disproved gives way in a round where an objective prefers another
@@ -256,28 +310,38 @@ def _percentage(share: float) -> str:
 
 def alternative_cells(row: Row, rows: pd.DataFrame | None = None) -> list[str]:
     """Write an alternative, its loss, the difference, its interval, and who is better off."""
+    name = name_alternative(row, rows)
+    loss = f"{row['mean_loss']:.4f}"
     if row["kind"] == "broadcast":
-        return [named(row), f"{row['mean_loss']:.4f}", "", "", ""]
-    ends = "" if np.isnan(row["low"]) else f"{four(row['low'])} .. {four(row['high'])}"
-    gap = round(row["difference"], 4) + 0.0  # no -0
-    better = f"{row['better_off']:,} of {row['agents']:,}"
-    return [named(row, rows), f"{row['mean_loss']:.4f}", f"{gap:+.4f}", ends, better]
+        return [name, loss, "", "", ""]
+    interval = ""
+    if not np.isnan(row["low"]):
+        interval = f"{four_decimals(row['low'])} .. {four_decimals(row['high'])}"
+    difference = round(row["difference"], 4) + 0.0  # no -0
+    better_off = f"{row['better_off']:,} of {row['agents']:,}"
+    return [name, loss, f"{difference:+.4f}", interval, better_off]
 
 
 def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
     """Yield a measure that was taken, its mean and worst agent, and both in the data's unit."""
-    scaled = agents["loss_scale"]
-    ends = {
-        name: (mean_of(agents.assign(own=agents[column] * scaled), "own"), most)
-        for name, column in REGRETS.items()
-        if not np.isnan(most := (agents[column] * scaled).max())
-    }
-    at = decimals([value for pair in ends.values() for value in pair], 4)
+    mean_and_worst_in_units = {}
+    for name, column in REGRETS.items():
+        regrets_in_units = agents[column] * agents["loss_scale"]
+        worst = regrets_in_units.max()
+        if not np.isnan(worst):
+            mean = mean_of(agents.assign(regret=regrets_in_units), "regret")
+            mean_and_worst_in_units[name] = [mean, worst]
+    values = [value for pair in mean_and_worst_in_units.values() for value in pair]
+    n_decimals = decimals(values, 4)
+    has_unit = bool(unit_of(agents))
     for name, column in (REGRETS | {"exploitability": "exploitability"}).items():
-        if agents[column].notna().any():
-            known = ends[name] if unit_of(agents) and name in ends else ()
-            units = [f"{value:,.{at}f}" for value in known] or ["", ""]
-            yield [name, four(mean_of(agents, column)), four(agents[column].max()), *units]
+        if agents[column].isna().all():
+            continue
+        in_units = ["", ""]
+        if has_unit and name in mean_and_worst_in_units:
+            in_units = [f"{value:,.{n_decimals}f}" for value in mean_and_worst_in_units[name]]
+        mean_text = four_decimals(mean_of(agents, column))
+        yield [name, mean_text, four_decimals(agents[column].max()), *in_units]
 
 
 def bounds_to_print(agents: pd.DataFrame) -> dict[str, float]:
@@ -287,16 +351,17 @@ def bounds_to_print(agents: pd.DataFrame) -> dict[str, float]:
     If it is so for all agents, ``bound`` is what the switch test has allowed.
     """
     is_regret_itself = is_trusted(agents)
-    known = {}
-    for word, column in BOUNDS.items():
+    greatest_bounds = {}
+    for condition, column in BOUNDS.items():
         bounds = agents[column]
-        if word == GIVEN_VARIATION:
+        if condition == GIVEN_VARIATION:
             bounds = bounds[~is_regret_itself]
         if bounds.notna().any():
-            known[word] = float(bounds.max())
-    if is_regret_itself.any() and GIVEN_VARIATION not in known and BEFORE in known:
-        known[UNCORRECTED] = known.pop(BEFORE)
-    return known
+            greatest_bounds[condition] = float(bounds.max())
+    no_bound_given_variation = GIVEN_VARIATION not in greatest_bounds
+    if is_regret_itself.any() and no_bound_given_variation and BEFORE in greatest_bounds:
+        greatest_bounds[UNCORRECTED] = greatest_bounds.pop(BEFORE)
+    return greatest_bounds
 
 
 def is_trusted(agents: pd.DataFrame) -> "pd.Series[bool]":
@@ -304,28 +369,29 @@ def is_trusted(agents: pd.DataFrame) -> "pd.Series[bool]":
     return agents["trusted"].astype("boolean").fillna(value=False).astype(bool)
 
 
-def promise(value: float, digits: int = 2) -> str:
+def bound_text(value: float, digits: int = 2) -> str:
     """Write a bound on regrets of at most 1, or that there is none, or none that says anything."""
     if np.isnan(value):
         return "none"
-    return NOTHING if value >= 1 else f"{value:.{digits}f}"
+    return SAYS_NOTHING if value >= 1 else f"{value:.{digits}f}"
 
 
-def bounds_in_words(agents: pd.DataFrame) -> list[str]:
+def describe_bounds(agents: pd.DataFrame) -> list[str]:
     """Write each bound of a cohort, what it takes as known, and of how many where not of all."""
     lines = []
     is_regret_itself = is_trusted(agents)
-    known = bounds_to_print(agents)
-    for word, column in BOUNDS.items():
+    greatest_bounds = bounds_to_print(agents)
+    for condition, column in BOUNDS.items():
         has_bound = agents[column].notna()
-        if word == GIVEN_VARIATION and is_regret_itself.any():
-            lines.append(f"{TRUSTED} {word}{_of_agents(is_regret_itself, agents)}")
+        if condition == GIVEN_VARIATION and is_regret_itself.any():
+            lines.append(f"{TRUSTED} {condition}{_of_agents(is_regret_itself, agents)}")
             has_bound &= ~is_regret_itself
-        shown_word = UNCORRECTED if word == BEFORE and UNCORRECTED in known else word
-        if shown_word in known:
-            value = known[shown_word]
-            digits = 2 if value >= COARSE else 4
-            lines.append(f"{promise(value, digits)} {shown_word}{_of_agents(has_bound, agents)}")
+        is_uncorrected = condition == BEFORE and UNCORRECTED in greatest_bounds
+        shown_condition = UNCORRECTED if is_uncorrected else condition
+        if shown_condition in greatest_bounds:
+            value = greatest_bounds[shown_condition]
+            text = bound_text(value, digits=2 if value >= COARSE else 4)
+            lines.append(f"{text} {shown_condition}{_of_agents(has_bound, agents)}")
     return lines
 
 

@@ -95,9 +95,9 @@ class Scenario:
         model.recipe = partial(branch_model, self.resolved, options)
         table = self.table
         if table is None:
-            annotate(model, self.spec, rows=None, shares={})
+            annotate(model, self.spec, rows=None, clipped_shares={})
         else:
-            annotate(model, self.spec, rows=table.outcomes, shares=table.shares)
+            annotate(model, self.spec, rows=table.outcomes, clipped_shares=table.shares)
         return model
 
 

@@ -24,10 +24,10 @@ from regretless.scenarios import load
 SEED_BITS = 48  # a float64, which tables may make of it, holds it exactly
 
 
-class _Remade(type):
-    """A class of models that other processes make again, from what it was made of."""
+class _PicklableClass(type):
+    """A class of models that other processes make again, from the arguments of its maker."""
 
-    made_of: tuple[Any, ...]
+    maker_arguments: tuple[Any, ...]
 
 
 def market_class(
@@ -52,22 +52,23 @@ def market_class(
     """
     if "seed" in settings:
         raise UserError("seed: all models would be one run; give it to batch_run or to each call")
-    named = {"seed": "seed", "rounds": "rounds"} | dict(keys or {})
+    key_of_parameter = {"seed": "seed", "rounds": "rounds"} | dict(keys or {})
 
-    class Market(MarketModel, metaclass=_Remade):
+    class Market(MarketModel, metaclass=_PicklableClass):
         """A market of one scenario, built from numbers."""
 
-        made_of = scenario, keys, collector, settings
+        maker_arguments = (scenario, keys, collector, settings)
 
         def __new__(cls, **values: Any) -> Self:
-            keyed = _keyed(values, named, _iteration_of_batch_run())
-            made: Any = load(scenario, **settings | keyed).build()
-            made.__class__ = cls
+            keys_to_set = _keys_to_set(values, key_of_parameter, _iteration_of_batch_run())
+            model: Any = load(scenario, **settings | keys_to_set).build()
+            model.__class__ = cls
             if collector is not None:
-                kept = made.datacollector = collector()
-                kept.model_reporters.setdefault("seed", lambda _: keyed["seed"])
-                kept.model_vars.setdefault("seed", [])
-            return made  # type: ignore[no-any-return]
+                data_collector = collector()
+                data_collector.model_reporters.setdefault("seed", lambda _: keys_to_set["seed"])
+                data_collector.model_vars.setdefault("seed", [])
+                model.datacollector = data_collector
+            return model  # type: ignore[no-any-return]
 
         def __init__(self, **values: Any) -> None:
             """Do nothing: it is built."""
@@ -90,35 +91,53 @@ def _iteration_of_batch_run() -> int:
     return int(caller.f_locals["iteration"])
 
 
-def _keyed(values: Mapping[str, Any], named: Mapping[str, str], iteration: int) -> dict[str, Any]:
-    """Return the keys of the scenario that a call sets, the seed among them."""
-    understood = {"rng": "seed"} | dict(named)  # ``rng`` is what Mesa has called it since 3.4
-    given = {}
+def _keys_to_set(
+    values: Mapping[str, Any], key_of_parameter: Mapping[str, str], iteration: int
+) -> dict[str, Any]:
+    """Return the keys of the scenario that a call sets, the seed among them.
+
+    Parameters
+    ----------
+    values : mapping
+        The arguments of the call, by name; None stands for an argument that is not given.
+    key_of_parameter : mapping of str to str
+        Which key each parameter of the class sets.
+    iteration : int
+        Which iteration of ``mesa.batch_run`` this is; 0 outside one.
+    """
+    # ``rng`` is what Mesa has called the seed since 3.4
+    key_of_argument = {"rng": "seed"} | dict(key_of_parameter)
+    arguments = {}
     for name, value in values.items():
-        if name not in understood:
-            raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
+        if name not in key_of_argument:
+            raise UserError(
+                f"{name}: no parameter of this class; {closest(name, key_of_parameter)}"
+            )
         if value is not None:
-            given[name] = value.item() if isinstance(value, np.generic) else value
-    if {"rng", "seed"} <= given.keys() and "rng" not in named:
-        raise UserError(f"rng = {given['rng']}: the seed by another name; give one of them")
-    keyed = {understood[name]: value for name, value in given.items()}
-    if "seed" not in keyed:
-        keyed["seed"] = secrets.randbits(SEED_BITS)
-    elif iteration and not OF_ITERATIONS & given.keys():
-        drawn = stream(keyed["seed"], "iteration", str(iteration))
-        keyed["seed"] = int(drawn.integers(2**SEED_BITS))
-    return keyed
+            arguments[name] = value.item() if isinstance(value, np.generic) else value
+    if {"rng", "seed"} <= arguments.keys() and "rng" not in key_of_parameter:
+        raise UserError(f"rng = {arguments['rng']}: the seed by another name; give one of them")
+    keys_to_set = {key_of_argument[name]: value for name, value in arguments.items()}
+    if "seed" not in keys_to_set:
+        keys_to_set["seed"] = secrets.randbits(SEED_BITS)
+    elif iteration and not OF_ITERATIONS & arguments.keys():
+        generator = stream(keys_to_set["seed"], "iteration", str(iteration))
+        keys_to_set["seed"] = int(generator.integers(2**SEED_BITS))
+    return keys_to_set
 
 
-def _recipe(market: _Remade) -> tuple[Any, ...]:
+def _reduce(market: _PicklableClass) -> tuple[Any, ...]:
     """Say to ``pickle`` how a class is made again; UserError if another process cannot."""
-    scenario, keys, collector, settings = market.made_of
+    scenario, keys, collector, settings = market.maker_arguments
     try:
-        ForkingPickler.dumps(market.made_of)
+        ForkingPickler.dumps(market.maker_arguments)
     except (PicklingError, AttributeError, TypeError) as error:
-        cure = "define collector at the top of a module, or give number_processes=1"
-        raise UserError(f"market_class: other processes cannot get it: {error}; {cure}") from error
-    return partial(market_class, scenario, keys, collector=collector, **settings), ()
+        raise UserError(
+            f"market_class: other processes cannot get it: {error}; define collector at the top of "
+            "a module, or give number_processes=1"
+        ) from error
+    make_again = partial(market_class, scenario, keys, collector=collector, **settings)
+    return make_again, ()
 
 
-copyreg.pickle(_Remade, _recipe)
+copyreg.pickle(_PicklableClass, _reduce)

@@ -1,9 +1,9 @@
-"""The page's server: on loopback, one page, three questions, a session for every viewer.
+"""The live page's server: on loopback, one page, three questions, a session for every viewer.
 
     GET  /TOKEN/        the page
     POST /TOKEN/open    a new session, or one that the page had before it was loaded again
-    POST /TOKEN/state   what ``answer`` says
-    POST /TOKEN/do      what a control asks for (``ACTIONS``)
+    POST /TOKEN/state   the state of a session (``live.state``)
+    POST /TOKEN/do      what a control asks for (``live.questions``), and the state after it
 
 TOKEN is random and new for every server: other users of this machine do not know it and are
 refused, and so are requests that name another host or come from a page of another site. A refusal
@@ -23,17 +23,15 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import uvicorn
-from plotly.io import to_json
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -45,25 +43,29 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.config.files import catalogue, format_value
-from regretless.scenarios.config.validation import resolved
+from regretless.scenarios.config.files import format_value
 from regretless.scenarios.live.connections import TimedProtocol
-from regretless.scenarios.live.session import SPEEDS, TURN, Session
-from regretless.scenarios.live.source import Saving, Source
-from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import FIGURES, Run, described, drawn
-from regretless.scenarios.report.page import page
-from regretless.scenarios.report.run_figures import path
-from regretless.scenarios.report.run_page import LEAST, origin
-from regretless.scenarios.verdict import records, sentences
+from regretless.scenarios.live.live_page import live_page
+from regretless.scenarios.live.questions import ACTIONS, Question
+from regretless.scenarios.live.saving import Saving
+from regretless.scenarios.live.session import Session
+from regretless.scenarios.live.source import Source
+from regretless.scenarios.live.state import describe_session
 
-TEXT = 1000  # characters of a name
-DRAWN = 32  # figures in a question
-MARKED = {"regret", "loss", "actions", "owned", "measures"}  # rounds below, replacements marked
-PATH = (
-    "Its average loss so far, and what that would be if, in hindsight, every action had been "
-    "replaced by the best for it: the gap is its regret."
-)
+HOST = "127.0.0.1"
+LOOPBACK_NAMES = (HOST, "localhost")  # at any port: a tunnel has its own
+MAX_SESSIONS = 8  # whoever asked for nothing for longest goes first
+MAX_REQUEST_BYTES = 16_000  # of a question, and of the head of a request
+BODY_TIMEOUT_SECONDS = 20.0  # that a client may take to send the body of a request
+SHUTDOWN_GRACE_SECONDS = 2  # from Ctrl-C until requests that are being answered are given up
+UNKNOWN_ADDRESS = "this address lacks the server's token; open the address that the command printed"
+HEADERS = {  # of every response
+    "Cache-Control": "no-store",
+    "Connection": "close",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 
 class Refused(HTTPException):
@@ -74,78 +76,6 @@ class Refused(HTTPException):
 
     def __str__(self) -> str:
         return self.detail
-
-
-class Question(BaseModel):
-    """What a page sends: its session, what it has, what it wants, and what a control asks for."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    session: str = Field("", max_length=TEXT)
-    builds: int = 0
-    figures: list[str] = Field([], max_length=DRAWN)
-    agent: int | None = None
-    action: str = Field("", max_length=TEXT)
-    name: str = Field("", max_length=TEXT)
-    role: str = Field("", max_length=TEXT)
-    way: str = Field("", max_length=TEXT)
-    value: FiniteFloat | None = None
-
-
-HOST = "127.0.0.1"
-LOOPBACK_NAMES = (HOST, "localhost")  # at any port: a tunnel has its own
-MOST = 8  # sessions; whoever asked for nothing for longest goes first
-LONGEST = 16_000  # bytes of a question, and of the head of a request
-PATIENCE = 20.0  # seconds that a client may take to send the body of a request
-ENDING = 2  # seconds from Ctrl-C until requests that are being answered are given up
-UNKNOWN = "this address lacks the server's token; open the address that the command printed"
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Connection": "close",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-HERE = Path(__file__).parent
-SHOWN = (  # of a run, in the order of the page
-    *("regret", "loss", "alternatives", "forecast", "actions", "measures", "demand", "market"),
-    *("owned", "agents", "network"),
-)
-
-
-def _save(session: Session, asked: Question) -> None:
-    saving = session.saving
-    ways = {"file": saving.file, "run": saving.run, "study": saving.study}
-    if asked.way not in ways:
-        raise UserError(f"save {format_value(asked.way)}: choose one of {', '.join(ways)}")
-    ways[asked.way](session.source, asked.name)
-
-
-def _speed(session: Session, asked: Question) -> None:
-    if asked.value not in SPEEDS:
-        raise UserError(f"speed {asked.value}: choose one of {', '.join(map(str, SPEEDS))}")
-    session.speed = int(asked.value)
-
-
-ACTIONS: dict[str, Callable[[Session, Question], None]] = {
-    "play": lambda session, _: session.play(),
-    "pause": lambda session, _: session.pause(),
-    "step": lambda session, _: session.play(once=True),
-    "restart": lambda session, _: session.restart(session.source),
-    "load": lambda session, asked: session.load(asked.name),
-    "set": lambda session, asked: session.set(asked.name, asked.value),
-    "replace": lambda session, asked: session.replace(asked.role, asked.name),
-    "speed": _speed,
-    "save": _save,
-}
-
-
-def live_page() -> str:
-    """Return the page, for all viewers alike: a place for every figure that can be drawn live."""
-    program, style = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
-    figures = [FIGURES["run"][name] for name in SHOWN]
-    values = {"figures": figures, "scenarios": list(catalogue()), "speeds": SPEEDS}
-    return page("live.html", (program,), style=style, **values)
 
 
 class TokenGuard:
@@ -165,7 +95,7 @@ class TokenGuard:
         if origin not in {None, f"http://{headers['host']}"}:
             refusal = "Origin is another site; open the page itself"
         elif not slash or not hmac.compare_digest(token.encode(), self._token):
-            refusal = UNKNOWN
+            refusal = UNKNOWN_ADDRESS
         if refusal:
             response = PlainTextResponse(f"{refusal}\n", HTTPStatus.FORBIDDEN)
             await response(scope, receive, send)
@@ -176,18 +106,17 @@ class TokenGuard:
 
 async def _body_of(request: Request) -> bytes:
     """Return the body of a request; Refused if it is too long, or takes too long to come."""
-    too_long = Refused(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is above {LONGEST:,} bytes; send less"
-    )
+    reason = f"the body is above {MAX_REQUEST_BYTES:,} bytes; send less"
+    too_long = Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
     announced_length = int(request.headers.get("content-length", 0))  # h11 lets only digits pass
-    if announced_length > LONGEST:
+    if announced_length > MAX_REQUEST_BYTES:
         raise too_long
     body = bytearray()
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             async for part in request.stream():
                 body += part
-                if len(body) > LONGEST:
+                if len(body) > MAX_REQUEST_BYTES:
                     raise too_long
     except TimeoutError as error:
         reason = "the body is shorter than Content-Length; send all of it"
@@ -200,9 +129,10 @@ def _question_in(body: bytes) -> Question:
     try:
         return Question.model_validate_json(body)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, fault["loc"])) or "the body"
-        reason = f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}; send another"
+        first_fault = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first_fault["loc"])) or "the body"
+        message = first_fault["msg"]
+        reason = f"{field}: {message[0].lower()}{message[1:]}; send another"
         raise Refused(HTTPStatus.BAD_REQUEST, reason) from error
 
 
@@ -250,7 +180,7 @@ def _fault_response(_request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{line}\n", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def _nobody_response(_request: Request, _error: Exception) -> Response:
+def _unread_response(_request: Request, _error: Exception) -> Response:
     """Return what nobody reads: the client went away before it had sent its question."""
     return Response(status_code=HTTPStatus.BAD_REQUEST)
 
@@ -258,20 +188,25 @@ def _nobody_response(_request: Request, _error: Exception) -> Response:
 class Live:
     """The server of the live page; UserError if it cannot have the port (0 for any).
 
-    ``sessions`` are by their secret names; each begins with ``first`` and saves into ``folder``.
+    Each session begins with the scenario ``first`` and saves into ``folder``, where runs import
+    the user's ``modules``. ``sessions`` are by their secret names.
     """
 
     def __init__(
         self, first: Source, folder: Path, port: int, modules: tuple[str, ...] = ()
     ) -> None:
-        self._given = first, folder, modules
-        self._lock, self.sessions = threading.Lock(), dict[str, Session]()
-        self.page, self.token = live_page(), secrets.token_urlsafe(32)
+        self._first = first
+        self._folder = folder
+        self._modules = modules
+        self._lock = threading.Lock()
+        self.sessions: dict[str, Session] = {}
+        self.page = live_page()
+        self.token = secrets.token_urlsafe(32)
         try:
             self._listener = socket.create_server((HOST, port))
         except OSError as error:
-            why = os.strerror(error.errno or 0)
-            raise UserError(f"--port {port}: {why}; give another one") from error
+            reason = os.strerror(error.errno or 0)
+            raise UserError(f"--port {port}: {reason}; give another one") from error
         self.server_address: tuple[str, int] = self._listener.getsockname()
         config = uvicorn.Config(
             self.application(),
@@ -285,8 +220,8 @@ class Live:
             proxy_headers=False,
             server_header=False,
             headers=list(HEADERS.items()),
-            h11_max_incomplete_event_size=LONGEST,
-            timeout_graceful_shutdown=ENDING,
+            h11_max_incomplete_event_size=MAX_REQUEST_BYTES,
+            timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         )
         self._server = uvicorn.Server(config)
 
@@ -303,7 +238,7 @@ class Live:
             ],
             exception_handlers={
                 HTTPException: _refusal_response,
-                ClientDisconnect: _nobody_response,
+                ClientDisconnect: _unread_response,
                 Exception: _fault_response,
             },
         )
@@ -321,7 +256,7 @@ class Live:
         question = _question_in(await _body_of(request))
         path = request.path_params["question"]
         try:
-            text = await _in_thread(lambda: self.ask(path, question))
+            text = await _in_thread(lambda: self.answer(path, question))
         except UserError as error:
             text = json.dumps({"error": str(error)})
         return Response(text, media_type="application/json")
@@ -361,103 +296,38 @@ class Live:
         with self._lock:
             if name in self.sessions:
                 return name
-            first, folder, modules = self._given
-            session = Session(first, Saving(folder, modules))
-            while len(self.sessions) >= MOST:
-                idle = min(self.sessions, key=lambda other: self.sessions[other].seen)
-                self.sessions.pop(idle).end()
-            new = secrets.token_urlsafe(16)
-            self.sessions[new] = session
-            return new
+            session = Session(self._first, Saving(self._folder, self._modules))
+            while len(self.sessions) >= MAX_SESSIONS:
+                longest_idle = min(self.sessions, key=lambda other: self.sessions[other].last_asked)
+                self.sessions.pop(longest_idle).end()
+            new_name = secrets.token_urlsafe(16)
+            self.sessions[new_name] = session
+            return new_name
 
     def find(self, name: str) -> Session:
         """Return a session; UserError if it was ended."""
         if name not in self.sessions:
-            reason = f"this page's market was ended, since {MOST} others were opened after it"
-            raise UserError(f"{reason}; reload the page for a new one")
-        self.sessions[name].seen = time.monotonic()
-        return self.sessions[name]
+            raise UserError(
+                f"this page's market was ended, since {MAX_SESSIONS} others were opened after it; "
+                "reload the page for a new one"
+            )
+        session = self.sessions[name]
+        session.last_asked = time.monotonic()
+        return session
 
-    def ask(self, path: str, asked: Question) -> str:
+    def answer(self, path: str, question: Question) -> str:
         """Answer a question in JSON; Refused where nothing answers to it."""
         if path == "open":
-            return json.dumps({"session": self.open(asked.session)})
+            return json.dumps({"session": self.open(question.session)})
         if path not in {"state", "do"}:
             raise Refused(HTTPStatus.NOT_FOUND, "no such question; ask open, state or do")
-        session = self.find(asked.session)
+        session = self.find(question.session)
         if path == "do":
-            if asked.action not in ACTIONS:
-                reason = f"action {format_value(asked.action)}: choose one of {', '.join(ACTIONS)}"
+            if question.action not in ACTIONS:
+                reason = f"action {format_value(question.action)}: choose one of {', '.join(ACTIONS)}"
                 raise Refused(HTTPStatus.BAD_REQUEST, reason)
-            ACTIONS[asked.action](session, asked)
-        return answer(session, asked.figures, asked.agent, asked.builds)
-
-
-def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: int) -> str:
-    """Return the state of a session as JSON, with the figures that are wanted.
-
-    ``agent`` is of whom the page wants to know more, ``builds`` the build whose controls it has.
-    """
-    with session.lock:
-        state, replaced = _state(session, builds), list(session.replaced)
-        if not (played := session.model.played):
-            return json.dumps(state)
-        with TURN:
-            tables = session.watched.tables()
-        said = sentences(tables["verdict"], tables["agents"])
-        state["verdict"] = f"After {played:,} round{'s' * (played != 1)}: " + "\n".join(said)
-        if agent is not None and 0 < agent <= len(tables["agents"]):
-            state["agent"] = _agent(session, tables, agent)
-        run = Run(resolved(session.scenario.spec), tables, session.model.called)
-    figures = drawn("run", run, wanted, undated=MARKED)
-    for name, one in figures.items():
-        for at, _ in replaced if name in MARKED else ():  # where a player was replaced
-            one.made.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
-    state["figures"] = {name: json.loads(one.data) for name, one in figures.items()}
-    return json.dumps(state)
-
-
-def _state(session: Session, builds: int) -> dict[str, Any]:
-    """Return what the controls show; what only a build changes if that is new to the page."""
-    model, spec = session.model, session.scenario.spec
-    same = ("version", "builds", "playing", "speed", "fault", "named")
-    state: dict[str, Any] = {name: vars(session)[name] for name in same} | {
-        "clock": time.monotonic(),
-        "played": model.played,
-        "rounds": model.rounds,
-        "replaced": [f"before round {at}, {what}" for at, what in session.replaced],
-        "promises": list(session.promises()),
-        "verdict": "Nothing has been played yet.",
-        "saving": session.saving.summary(),
-    }
-    if builds != session.builds:
-        state["build"] = {
-            "scenario": session.source.name,
-            "name": spec.name,
-            "description": spec.description,
-            "seed": spec.seed,
-            "keys": [asdict(key) for key in session.keys],
-            "agents": sum(len(cohort.row_of) for cohort in model.game.cohorts),
-            "forecasters": session.forecasters,
-            "adversaries": session.rivals,
-        }
-    return state
-
-
-def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return what is known of an agent: in lines, its swaps, and its path as a figure."""
-    row = tables["agents"].iloc[number - 1]
-    swaps = session.model.swaps_frame()
-    rows = []
-    for swap in records(swaps[swaps["agent"] == number] if len(swaps) else swaps):
-        played, better, policy, count, gain = origin(swap)
-        better, gain = (policy or better, gain) if swap["contribution"] >= LEAST else ("none", "")
-        rows.append([played, count, better, gain])
-    figure = path(session.watched.path(number))
-    return {
-        "number": number,
-        "lines": [f"cohort {row['cohort']}", *described(row.to_dict()).split("<br>")],
-        "swaps": rows,
-        "figure": None if figure is None else json.loads(to_json(figure, engine="json")),
-        "caption": PATH,
-    }
+            act = ACTIONS[question.action]
+            act(session, question)
+        return describe_session(
+            session, question.figures, agent=question.agent, builds=question.builds
+        )

@@ -31,9 +31,18 @@ Draw = Callable[[Any], go.Figure | None]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its texts, whether its horizontal axis is rounds, which have dates, and ``made``.
+    """A figure of a page.
 
-    ``made`` is a ``plotly.graph_objects.Figure``, None before it is drawn.
+    Attributes
+    ----------
+    name, section, title, caption : str
+        Its name, where it stands, and its texts.
+    draw : callable
+        Draws it from the data of a page; None where they have nothing for it.
+    dated : bool
+        Whether its horizontal axis is rounds, which may have dates.
+    chart : plotly.graph_objects.Figure or None
+        What was drawn; None before.
     """
 
     name: str
@@ -42,12 +51,12 @@ class Figure:
     title: str
     caption: str
     dated: bool = False
-    made: Any = None
+    chart: Any = None
 
     @property
-    def data(self) -> str:
-        """The figure as JSON that cannot end the element that it stands in."""
-        text = str(to_json(self.made, engine="json"))
+    def json(self) -> str:
+        """The chart as JSON that cannot end the element that it stands in."""
+        text = str(to_json(self.chart, engine="json"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -56,55 +65,85 @@ FIGURES: dict[str, dict[str, Figure]] = {page: {} for page in TEXTS}
 
 
 def figure(page: str, name: str = "", **numbers: Any) -> Callable[[Draw], Draw]:
-    """Register a figure of a kind of page, under its function's name; its caption has numbers."""
+    """Register a figure of a kind of page, under its function's name or another one.
+
+    ``numbers`` stand in its caption.
+    """
 
     def register(draw: Draw) -> Draw:
-        texts = TEXTS[page][name or draw.__name__]
+        figure_name = name or draw.__name__
+        texts = TEXTS[page][figure_name]
         texts = texts | {"caption": texts["caption"].format(**numbers)}
-        FIGURES[page][name or draw.__name__] = Figure(name or draw.__name__, draw, **texts)
+        FIGURES[page][figure_name] = Figure(figure_name, draw, **texts)
         return draw
 
     return register
 
 
-def drawn(
+def draw_figures(
     page: str, data: Any, names: Collection[str] | None = None, *, undated: Collection[str] = ()
 ) -> dict[str, Figure]:
     """Draw the figures of a page that the data have something for, in the order of their texts.
 
-    All by default; of a run with dates where the data have them, but for ``undated``.
+    Parameters
+    ----------
+    names : collection of str, optional
+        Which figures are drawn; all by default.
+    undated : collection of str
+        Which figures keep the numbers of rounds although the data have their dates.
     """
-    found = {}
+    figures = {}
     for name in TEXTS[page]:
-        kind = FIGURES[page][name]
-        made = kind.draw(data) if names is None or name in names else None
-        if made is not None:
-            if kind.dated and name not in undated and data.days is not None:
-                theme.dated(made, *data.days)
-            found[name] = replace(kind, made=made)
-    return found
-
-
-Tables = Mapping[str, pd.DataFrame]
+        if names is not None and name not in names:
+            continue
+        undrawn = FIGURES[page][name]
+        chart = undrawn.draw(data)
+        if chart is None:
+            continue
+        if undrawn.dated and name not in undated and data.dates is not None:
+            theme.show_dates(chart, *data.dates)
+        figures[name] = replace(undrawn, chart=chart)
+    return figures
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The tables of a run directory, or of a market in memory (``live.session``), and its file."""
+    """What the figures of a run are drawn from.
+
+    Attributes
+    ----------
+    config : mapping
+        The resolved scenario.
+    tables : mapping
+        The tables of a run directory, or of a market in memory (``live.course``), by name.
+    action_names : mapping
+        Names of the actions of cohorts, where the market gives them others than the scenario.
+    """
 
     config: Mapping[str, Any]
-    tables: Tables
-    called: Mapping[str, Sequence[str]] = field(default_factory=dict)  # actions, by cohort
+    tables: Mapping[str, pd.DataFrame]
+    action_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def action(self, cohort: Any, which: int) -> str:
+    def action_name(self, cohort: Any, action: int) -> str:
         """Name an action of a cohort."""
-        listed = {own["name"]: own.get("action_names") for own in self.config.get("cohort", [])}
-        names: Sequence[str] = (listed | dict(self.called)).get(str(cohort)) or ()
-        return names[which] if which < len(names) else f"action {which}"
+        names_of_cohort: dict[str, Any] = {}
+        for spec in self.config.get("cohort", []):
+            names_of_cohort[spec["name"]] = spec.get("action_names")
+        names_of_cohort.update(self.action_names)
+        names: Sequence[str] = names_of_cohort.get(str(cohort)) or ()
+        return names[action] if action < len(names) else f"action {action}"
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table; an empty one if it was not kept."""
         return self.tables.get(name, pd.DataFrame())
+
+    def has_rounds(self, name: str) -> bool:
+        """Whether a table has at least two rounds."""
+        table = self.table(name)
+        if table.empty:
+            return False
+        rounds = table["round"] if "round" in table else table.index.get_level_values(-1)
+        return len(np.unique(rounds)) > 1
 
     @property
     def agents(self) -> pd.DataFrame:
@@ -112,14 +151,14 @@ class Run:
         return self.tables["agents"]
 
     @cached_property
-    def shades(self) -> dict[Any, str]:
+    def colour_of(self) -> dict[Any, str]:
         """Colour of each cohort, the same in all figures."""
-        return theme.colours(self.agents["cohort"].unique())
+        return theme.assign_colours(self.agents["cohort"].unique())
 
     def line(self, cohort: Any, x: object, y: Any, **style: Any) -> go.Scatter:
         """Draw a curve of a cohort in its colour."""
-        style = {"color": self.shades.get(cohort, theme.INK)} | style
-        return theme.line(x, y, theme.short(cohort), **style)
+        style = {"color": self.colour_of.get(cohort, theme.INK)} | style
+        return theme.line(x, y, theme.shorten(cohort), **style)
 
     @cached_property
     def regret(self) -> pd.Series[float]:
@@ -129,34 +168,38 @@ class Run:
     @property
     def goods(self) -> list[str]:
         """Names of the outcomes, which in a market are what the goods yield."""
-        data, adversary = self.config.get("data") or {}, self.config.get("adversary") or {}
-        named = data.get("outcomes") or adversary.get("outcome_names")
-        width = sum(str(column).startswith("y_") for column in self.table("rounds"))
-        return list(named or (f"outcome {i}" for i in range(width)))
+        data = self.config.get("data") or {}
+        adversary = self.config.get("adversary") or {}
+        names = data.get("outcomes") or adversary.get("outcome_names")
+        if names:
+            return list(names)
+        n_outcomes = sum(str(column).startswith("y_") for column in self.table("rounds"))
+        return [f"outcome {index}" for index in range(n_outcomes)]
 
     @property
-    def days(self) -> tuple[pd.Series[Any], Any] | None:
+    def dates(self) -> tuple[pd.Series[Any], Any] | None:
         """What the rounds are called in the data, and the name of that, where there are any."""
         index = (self.config.get("data") or {}).get("index")
         rounds = self.table("rounds")
         return (rounds.set_index("round")[index], index) if index in rounds else None
 
-    def long(self, name: str) -> bool:
-        """Whether a table has at least two rounds."""
-        table = self.table(name)
-        rounds = table["round"] if "round" in table else table.index.get_level_values(-1)
-        return len(np.unique(rounds)) > 1 if len(table) else False
 
+def describe_agent(agent: Mapping[Any, Any]) -> str:
+    """Write what is known of an agent, a line each; what was not measured is left out.
 
-def described(agent: Mapping[Any, Any]) -> str:
-    """Write what is known of an agent, a line each; what was not measured is left out."""
-    utility = -(agent["loss_offset"] + agent["loss_scale"] * agent["mean_loss"])
-    numbers = {"mean utility per round, own units": utility}
+    ``agent`` is a row of the table ``agents``.
+    """
+    utility_name = theme.plain(agent["utility"])
+    response = theme.plain(agent["response"])
+    lines = [f"agent {agent['agent']}, {utility_name}, {response}"]
+    n_agents = agent.get("count", 1)
+    if n_agents > 1:
+        lines.append(f"stands for {n_agents:,} agents")
+    mean_utility = -(agent["loss_offset"] + agent["loss_scale"] * agent["mean_loss"])
+    numbers = {"mean utility per round, own units": mean_utility}
     for column in ("mean_loss", "swap_regret", "decision_swap_regret", "exploitability"):
         numbers[column.replace("_", " ")] = agent[column]
-    rule, response = theme.plain(agent["utility"]), theme.plain(agent["response"])
-    lines = [f"agent {agent['agent']}, {rule}, {response}"]
-    if (many := agent.get("count", 1)) > 1:
-        lines.append(f"stands for {many:,} agents")
-    lines += [f"{word}: {value:.4g}" for word, value in numbers.items() if np.isfinite(value)]
+    for name, value in numbers.items():
+        if np.isfinite(value):
+            lines.append(f"{name}: {value:.4g}")
     return "<br>".join(lines)

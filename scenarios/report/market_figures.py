@@ -39,142 +39,186 @@ from regretless.market.markets import Market
 from regretless.market.markets.price_impact import columns, crowding
 from regretless.scenarios.logs.reading import thinned
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import Run, described, figure
-from regretless.scenarios.report.run_figures import rolled, rolling
+from regretless.scenarios.report.figures import Run, describe_agent, figure
+from regretless.scenarios.report.forecast_figures import describe_rolling_mean, draw_rolling_mean
 
-BAR = {"title": "regret", "thickness": 10, "orientation": "h", "y": 0, "yanchor": "top"}
-MOST = 2500  # edges, or agents of a network, that are drawn; beyond, a sample
-OTHERS = {"y", "x", "leader_payoff", "fundamental", "demand"}  # columns that have other figures
+COLOUR_BAR = {"title": "regret", "thickness": 10, "orientation": "h", "y": 0, "yanchor": "top"}
+MAX_DRAWN_IN_NETWORK = 2500  # edges, or agents; beyond, a sample
+DRAWN_ELSEWHERE = {"y", "x", "leader_payoff", "fundamental", "demand"}  # kinds of columns
 
 
 @figure("run")
 def surplus(run: Run) -> go.Figure | None:
     """Draw each cohort's running surplus, the zero line, and its cap after the last round."""
-    rounds, agents = run.table("rounds"), run.agents
+    rounds = run.table("rounds")
+    agents = run.agents
     if len(rounds) < 2 or "leader_payoff" not in rounds or "leader_surplus" not in agents:
         return None
-    ends = means_of(agents, ["cohort"], ["leader_surplus", "surplus_cap"]).dropna()
-    names, last, curves = list(agents["cohort"].unique()), rounds["round"].iloc[[0, -1]], []
-    for i, (name, (end, cap)) in enumerate(ends.iterrows()):
-        column = f"leader_payoff_{names.index(name)}" if len(names) > 1 else "leader_payoff"
-        curve = rounds.set_index("round")[column].expanding().mean()
-        curve = (curve - (curve.iloc[-1] - end)).dropna()
-        points = thinned(curve.index.to_numpy())
-        curves.append(run.line(name, points, curve[points], width=theme.nested(i, len(ends))))
-        style = {"color": run.shades[name], "width": 1.5, "dash": "dash"}
-        curves.append(theme.line(last, [cap] * 2, f"cap of {theme.short(name)}", **style))
+    final_means = means_of(agents, ["cohort"], ["leader_surplus", "surplus_cap"]).dropna()
+    cohorts = list(agents["cohort"].unique())
+    first_and_last_round = rounds["round"].iloc[[0, -1]]
+    payoffs = rounds.set_index("round")
+    curves = []
+    for place, (cohort, (final_surplus, cap)) in enumerate(final_means.iterrows()):
+        column = "leader_payoff"
+        if len(cohorts) > 1:
+            column = f"leader_payoff_{cohorts.index(cohort)}"
+        mean_payoff = payoffs[column].expanding().mean()
+        commitment_value = mean_payoff.iloc[-1] - final_surplus
+        surplus_so_far = (mean_payoff - commitment_value).dropna()
+        points = thinned(surplus_so_far.index.to_numpy())
+        width = theme.nested_width(place, len(final_means))
+        curves.append(run.line(cohort, points, surplus_so_far[points], width=width))
+        curves.append(
+            theme.line(
+                first_and_last_round,
+                [cap] * 2,
+                f"cap of {theme.shorten(cohort)}",
+                color=run.colour_of[cohort],
+                width=1.5,
+                dash="dash",
+            )
+        )
     if not curves:
         return None
-    return theme.zero(theme.stacked({"": curves}, each=340, y="surplus per round"))
+    chart = theme.draw_panels({"": curves}, pixels_per_panel=340, y="surplus per round")
+    return theme.draw_zero_line(chart)
 
 
 @figure("run")
 def measures(run: Run) -> go.Figure | None:
     """Draw the user's own measures; None where none was taken twice."""
-    if not run.long("measures"):
+    if not run.has_rounds("measures"):
         return None
-    own, agents = run.table("measures"), run.agents
-    cohort = own["agent"].map(agents.set_index("agent")["cohort"]).fillna(own["cohort"])
-    rows = with_counts(own.assign(cohort=cohort.replace("", "all")), agents)
+    table = run.table("measures")
+    agents = run.agents
+    cohort_of_agent = agents.set_index("agent")["cohort"]
+    cohort_of_row = table["agent"].map(cohort_of_agent).fillna(table["cohort"]).replace("", "all")
+    rows = with_counts(table.assign(cohort=cohort_of_row), agents)
     means = means_of(rows, ["measure", "cohort", "round"], ["value"]).reset_index()
     panels: dict[str, list[go.Scatter]] = defaultdict(list)
-    for (name, whose), curve in means.groupby(["measure", "cohort"], sort=False):
-        shown = curve.iloc[thinned(np.arange(len(curve)))]
-        panels[str(name)].append(run.line(whose, shown["round"], shown["value"], width=1.6))
-    return theme.stacked(panels, y="value", legend=set(means["cohort"]) != {"all"})
+    for (measure, cohort), curve in means.groupby(["measure", "cohort"], sort=False):
+        points = curve.iloc[thinned(np.arange(len(curve)))]
+        panels[str(measure)].append(run.line(cohort, points["round"], points["value"], width=1.6))
+    return theme.draw_panels(panels, y="value", legend=set(means["cohort"]) != {"all"})
 
 
 @figure("run")
 def demand(run: Run) -> go.Figure | None:
     """Draw demand, its concentration and what it confirmed; None where the run had no market."""
-    rounds, forecasts = run.table("rounds"), run.table("forecasts")
+    rounds = run.table("rounds")
+    forecasts = run.table("forecasts")
     if len(rounds) < 2 or forecasts.empty or "demand_0" not in rounds:
         return None
-    measured = crowding(rounds, forecasts).set_index("round")
-    shares = pd.DataFrame(columns(rounds, "demand"), index=measured.index)
-    panels = {"share of each good": _named(shares, run.goods)}
-    titles = {"concentration": "concentration"}
-    if measured["confirmed"].notna().any():  # not where nobody foretold outcomes
-        titles["confirmed"] = "outcomes moved towards the forecast by"
-    for column, title in titles.items():
-        curve = rolling(measured[column], title, color=theme.INK, width=1.6)
+    crowding_by_round = crowding(rounds, forecasts).set_index("round")
+    shares = pd.DataFrame(columns(rounds, "demand"), index=crowding_by_round.index)
+    panels = {"share of each good": _rolling_means(shares, run.goods)}
+    title_of_column = {"concentration": "concentration"}
+    # nothing is confirmed where nobody foretold outcomes
+    has_confirmed = crowding_by_round["confirmed"].notna().any()
+    if has_confirmed:
+        title_of_column["confirmed"] = "outcomes moved towards the forecast by"
+    for column, title in title_of_column.items():
+        curve = draw_rolling_mean(crowding_by_round[column], title, color=theme.INK, width=1.6)
         panels[title] = [curve.update(showlegend=False)]
-    axes = ["share", "index", "outcome"]
-    made = theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y=axes)
-    even = {"color": theme.FAINT, "width": 1, "dash": "dash"}
-    made.add_hline(1 / len(run.goods), line=even, row=2, col=1)
-    return theme.zero(made, row=3, col=1) if "confirmed" in titles else made
+    rounds_name = f"round; {describe_rolling_mean(len(rounds))}"
+    chart = theme.draw_panels(panels, x=rounds_name, y=["share", "index", "outcome"])
+    equal_shares = {"color": theme.FAINT, "width": 1, "dash": "dash"}
+    chart.add_hline(1 / len(run.goods), line=equal_shares, row=2, col=1)
+    if has_confirmed:
+        theme.draw_zero_line(chart, row=3, col=1)
+    return chart
 
 
-def _named(columns: pd.DataFrame, names: Sequence[str]) -> list[go.Scatter]:
-    """Draw rolling means of columns by the names of what they are of."""
-    pairs = zip(theme.colours(names).items(), columns, strict=True)
-    return [
-        rolling(columns[column], theme.short(name), color=colour, width=1.6)
-        for (name, colour), column in pairs
-    ]
+def _rolling_means(table: pd.DataFrame, names: Sequence[str]) -> list[go.Scatter]:
+    """Draw the rolling mean of each column of a table, by the names of what they are of."""
+    colour_of = theme.assign_colours(names)
+    curves = []
+    for (name, colour), column in zip(colour_of.items(), table, strict=True):
+        curves.append(
+            draw_rolling_mean(table[column], theme.shorten(name), color=colour, width=1.6)
+        )
+    return curves
 
 
 @figure("run")
 def market(run: Run) -> go.Figure | None:
     """Draw what a market's columns of the rounds table say, a panel per kind of them."""
     rounds = run.table("rounds")
-    kinds: dict[str, list[str]] = defaultdict(list)
+    columns_of_kind: dict[str, list[str]] = defaultdict(list)
     for column in map(str, rounds):
-        word, _, place = column.rpartition("_")
-        if place.isdigit() and word not in OTHERS:
-            kinds[word].append(column)
-    if len(rounds) < 2 or not kinds:
+        kind, _, number = column.rpartition("_")
+        if number.isdigit() and kind not in DRAWN_ELSEWHERE:
+            columns_of_kind[kind].append(column)
+    if len(rounds) < 2 or not columns_of_kind:
         return None
-    named = (run.config.get("market") or {}).get("kind", "")
-    imported = named in register.market  # one of a user's own may not be
-    clears: Any = register.market[named] if imported else Market
-    goods = list(map(str, run.agents["cohort"].unique())) if clears.by_cohort else run.goods
-    indexed, panels = rounds.set_index("round"), {}
-    for kind, places in kinds.items():
-        names = goods if len(goods) == len(places) else list(map(str, range(len(places))))
-        several = len(places) > 1  # else its title says it
-        marks = [curve.update(showlegend=several) for curve in _named(indexed[places], names)]
-        panels[clears.column_labels.get(kind, kind)] = marks
-    return theme.stacked(panels, x=f"round; {rolled(len(rounds))}", y="mean")
+    market_kind = (run.config.get("market") or {}).get("kind", "")
+    market_class: Any = Market
+    if market_kind in register.market:  # one of a user's own may not be imported
+        market_class = register.market[market_kind]
+    goods = run.goods
+    if market_class.by_cohort:
+        goods = list(map(str, run.agents["cohort"].unique()))
+    rounds_by_number = rounds.set_index("round")
+    panels: dict[str, list[go.Scatter]] = {}
+    for kind, kind_columns in columns_of_kind.items():
+        names = goods
+        if len(goods) != len(kind_columns):
+            names = list(map(str, range(len(kind_columns))))
+        curves = _rolling_means(rounds_by_number[kind_columns], names)
+        for curve in curves:
+            curve.update(showlegend=len(kind_columns) > 1)  # else its title says it
+        panels[market_class.column_labels.get(kind, kind)] = curves
+    rounds_name = f"round; {describe_rolling_mean(len(rounds))}"
+    return theme.draw_panels(panels, x=rounds_name, y="mean")
 
 
 @figure("run")
 def owned(run: Run) -> go.Figure | None:
     """Draw mean cash and goods of each cohort; None where the market keeps no accounts."""
-    if not run.long("owned"):
+    if not run.has_rounds("owned"):
         return None
-    table, goods = run.table("owned"), run.goods
-    things = sorted(table["which"].unique())
-    listed = len(things) == len(goods) + 1
-    words = ["cash", *(goods if listed else (f"good {i}" for i in things[:-1]))]
-    panels: dict[str, list[go.Scatter]] = {word: [] for word in words}
-    for (thing, cohort), rows in table.groupby(["which", "cohort"], sort=False):
+    table = run.table("owned")
+    numbers = sorted(table["which"].unique())  # the first is cash, the others are goods
+    good_names = run.goods
+    if len(numbers) != len(good_names) + 1:
+        good_names = [f"good {number}" for number in numbers[:-1]]
+    titles = ["cash", *good_names]
+    panels: dict[str, list[go.Scatter]] = {title: [] for title in titles}
+    for (number, cohort), rows in table.groupby(["which", "cohort"], sort=False):
         curve = run.line(cohort, rows["round"], rows["value"])
-        panels[words[things.index(thing)]].append(curve)
-    return theme.stacked(panels, y="mean per agent").update_yaxes(rangemode="tozero")
+        panels[titles[numbers.index(number)]].append(curve)
+    return theme.draw_panels(panels, y="mean per agent").update_yaxes(rangemode="tozero")
 
 
 @figure("run")
 def network(run: Run) -> go.Figure | None:
     """Draw the graph, where there is one."""
-    agents, edges = run.agents, run.table("edges")
-    if edges.empty or "distance" not in agents:
+    agents = run.agents
+    edge_table = run.table("edges")
+    if edge_table.empty or "distance" not in agents:
         return None
-    graph = edges[["source", "target"]].to_numpy(dtype=np.intp) - 1
-    subscribers = np.flatnonzero((agents["distance"] == 0).fillna(value=False).to_numpy(bool))
-    whole: Network = networked(len(agents), subscribers, edge_list(len(agents), graph))
-    places = rings(whole)
-    cut = f", {MOST:,} of them drawn" if max(len(graph), len(agents)) > MOST else ""
-    made = theme.panels([f"{len(agents):,} agents, {len(graph):,} edges{cut}"], each=420)
-    ends = places[graph[_sampled(len(graph))]]
-    gap = np.full((len(ends), 1, 2), np.nan)  # which parts an edge from the next
-    x, y = np.concatenate([ends, gap], axis=1).reshape(-1, 2).T
+    edges = edge_table[["source", "target"]].to_numpy(dtype=np.intp) - 1
+    hears_forecaster = (agents["distance"] == 0).fillna(value=False).to_numpy(bool)
+    subscribers = np.flatnonzero(hears_forecaster)
+    positions = rings(networked(len(agents), subscribers, edge_list(len(agents), edges)))
+    title = f"{len(agents):,} agents, {len(edges):,} edges"
+    if max(len(edges), len(agents)) > MAX_DRAWN_IN_NETWORK:
+        title += f", {MAX_DRAWN_IN_NETWORK:,} of them drawn"
+    chart = theme.make_panels([title], pixels_per_panel=420)
+    chart.add_trace(_edge_lines(positions, edges[_sample(len(edges))]))
+    chart.add_trace(_network_dots(run, positions, _sample(len(agents))))
+    chart.update_xaxes(visible=False).update_yaxes(visible=False, scaleanchor="x")
+    return chart.update_layout(showlegend=False, margin_l=12)
+
+
+def _edge_lines(positions: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]) -> go.Scatter:
+    """Draw edges (E, 2) between agents at positions (N, 2)."""
+    ends = positions[edges]
+    gaps = np.full((len(ends), 1, 2), np.nan)  # which part an edge from the next
+    x, y = np.concatenate([ends, gaps], axis=1).reshape(-1, 2).T
     style = {"color": "#c9c9c9", "width": 0.5}
-    made.add_trace(go.Scatter(x=x, y=y, mode="lines", line=style, hoverinfo="skip"))
-    made.add_trace(_dots(run, places, _sampled(len(agents))))
-    made.update_xaxes(visible=False).update_yaxes(visible=False, scaleanchor="x")
-    return made.update_layout(showlegend=False, margin_l=12)
+    return go.Scatter(x=x, y=y, mode="lines", line=style, hoverinfo="skip")
 
 
 def rings(network: Network) -> np.ndarray[Any, Any]:
@@ -184,47 +228,64 @@ def rings(network: Network) -> np.ndarray[Any, Any]:
     ring it stands in the order of the first neighbour that is nearer.
     """
     edges = np.zeros((0, 2), dtype=np.intp) if network.edges is None else network.edges
-    never = network.farthest + 1
-    ring = np.where(network.distance == NEVER, never, network.distance)
-    turn = np.zeros(len(ring))
-    ways = np.concatenate([edges, edges[:, ::-1]])
-    for hops in np.unique(ring):
-        here = np.flatnonzero(ring == hops)
-        wanted = np.ones(len(ring))
-        nearer = ways[(ring[ways[:, 0]] == hops) & (ring[ways[:, 1]] == hops - 1)]
-        np.minimum.at(wanted, nearer[:, 0], turn[nearer[:, 1]])
-        order = here[np.argsort(wanted[here], kind="stable")]
-        turn[order] = (np.arange(len(order)) + 0.5) / len(order)
-    angle, radius = 2 * np.pi * turn, max(1.0, never / 3) + ring
+    outermost = network.farthest + 1
+    ring_of = np.where(network.distance == NEVER, outermost, network.distance)
+    turn_of = np.zeros(len(ring_of))  # in [0, 1), around the ring
+    directed_edges = np.concatenate([edges, edges[:, ::-1]])
+    for ring in np.unique(ring_of):
+        agents = np.flatnonzero(ring_of == ring)
+        leads_inwards = (ring_of[directed_edges[:, 0]] == ring) & (
+            ring_of[directed_edges[:, 1]] == ring - 1
+        )
+        inward_edges = directed_edges[leads_inwards]
+        first_turn = np.ones(len(ring_of))  # of the neighbours that are nearer
+        np.minimum.at(first_turn, inward_edges[:, 0], turn_of[inward_edges[:, 1]])
+        in_order = agents[np.argsort(first_turn[agents], kind="stable")]
+        turn_of[in_order] = (np.arange(len(in_order)) + 0.5) / len(in_order)
+    angle = 2 * np.pi * turn_of
+    radius = max(1.0, outermost / 3) + ring_of
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
 
-def _sampled(count: int) -> np.ndarray[Any, Any]:
+def _sample(count: int) -> np.ndarray[Any, Any]:
     """Choose which of many to draw, the same ones every time."""
-    picks = stream(0, "network plot").choice(count, min(count, MOST), replace=False)
-    return np.sort(picks)
+    n_drawn = min(count, MAX_DRAWN_IN_NETWORK)
+    return np.sort(stream(0, "network plot").choice(count, n_drawn, replace=False))
 
 
-def _dots(run: Run, places: np.ndarray[Any, Any], shown: np.ndarray[Any, Any]) -> go.Scatter:
-    """Draw agents in their places, the darker the more regret; those at distance 0 are ringed."""
-    drawn, regret = run.agents.iloc[shown], run.regret
-    ringed = (drawn["distance"] == 0).fillna(value=False).to_numpy(bool)
-    where = drawn["distance"].astype(object).where(drawn["distance"].notna(), "never hears")
-    pairs = zip(drawn.to_dict("records"), where, strict=True)
-    style = {
-        "color": np.nan_to_num(regret.to_numpy(np.float64)[shown]),
-        "cmin": min(0.0, float(regret.min())),
-        "cmax": float(regret.max()) or 1.0,
-        "colorscale": "Viridis",
-        "reversescale": True,
-        "colorbar": BAR,
-        "size": np.where(ringed, 10, 7),
-        "line": {"color": theme.INK, "width": np.where(ringed, 2, 0)},
-    }
-    x, y = places[shown].T
-    marks = theme.dots(x, y, "%{text}<extra></extra>", marker=style)
-    marks.text = [f"{described(agent)}<br>distance: {distance}" for agent, distance in pairs]
-    return marks.update(customdata=drawn["agent"].to_numpy())
+def _network_dots(
+    run: Run, positions: np.ndarray[Any, Any], places: np.ndarray[Any, Any]
+) -> go.Scatter:
+    """Draw the agents at some places of the table, the darker the more regret.
+
+    Those at distance 0 are ringed.
+    """
+    agents = run.agents.iloc[places]
+    regrets = run.regret
+    is_ringed = (agents["distance"] == 0).fillna(value=False).to_numpy(bool)
+    distances = agents["distance"].astype(object)
+    distance_words = distances.where(agents["distance"].notna(), "never hears")
+    texts = []
+    for agent, distance in zip(agents.to_dict("records"), distance_words, strict=True):
+        texts.append(f"{describe_agent(agent)}<br>distance: {distance}")
+    x, y = positions[places].T
+    marks = theme.dots(
+        x,
+        y,
+        "%{text}<extra></extra>",
+        marker={
+            "color": np.nan_to_num(regrets.to_numpy(np.float64)[places]),
+            "cmin": min(0.0, float(regrets.min())),
+            "cmax": float(regrets.max()) or 1.0,
+            "colorscale": "Viridis",
+            "reversescale": True,
+            "colorbar": COLOUR_BAR,
+            "size": np.where(is_ringed, 10, 7),
+            "line": {"color": theme.INK, "width": np.where(is_ringed, 2, 0)},
+        },
+    )
+    marks.text = texts
+    return marks.update(customdata=agents["agent"].to_numpy())
 
 
 @figure("run")
@@ -234,83 +295,125 @@ def distances(run: Run) -> go.Figure | None:
     if "distance" not in agents or run.regret.isna().all():
         return None
     table = by_distance(agents)
-    last = int(table["distance"].max()) if table["distance"].notna().any() else -1
-    table["place"] = table["distance"].fillna(last + 1).astype(int)
+    greatest = int(table["distance"].max()) if table["distance"].notna().any() else -1
+    table["place"] = table["distance"].fillna(greatest + 1).astype(int)
     panels: dict[str, list[go.Scatter]] = {"regret per round": [], "exploitability": []}
-    for name, rows in table.groupby("cohort", sort=False):
+    for cohort, rows in table.groupby("cohort", sort=False):
         for column in ("regret_mean", "regret_worst", "exploitability_mean"):
             width = 1.0 if column == "regret_worst" else 2.5
-            curve = run.line(name, rows["place"], rows[column], width=width)
+            curve = run.line(cohort, rows["place"], rows[column], width=width)
             hover = f"{column.replace('_', ', ')}: %{{y:.4g}}"
             curve.update(mode="lines+markers", hovertemplate=hover)
-            panels["regret per round" if "regret" in column else "exploitability"].append(curve)
-    x, y = "distance from the forecaster", ["regret", "exploitability"]
-    made = theme.stacked(panels, x=x, y=y).update_yaxes(rangemode="tozero")
+            panel = "regret per round" if "regret" in column else "exploitability"
+            panels[panel].append(curve)
+    chart = theme.draw_panels(
+        panels, x="distance from the forecaster", y=["regret", "exploitability"]
+    )
+    chart.update_yaxes(rangemode="tozero")
     if table["distance"].isna().any():
-        names = [*map(str, range(last + 1)), "never"]
-        made.update_xaxes(tickvals=list(range(len(names))), ticktext=names)
-    return made
+        names = [*map(str, range(greatest + 1)), "never"]
+        chart.update_xaxes(tickvals=list(range(len(names))), ticktext=names)
+    return chart
 
 
-TRADES = 2000  # trades that are drawn; beyond, evenly spaced ones
-LAGS = 20  # rounds
-FEWEST = 100  # changes of the middle; of fewer nothing is drawn
+MAX_DRAWN_TRADES = 2000  # beyond, evenly spaced ones
+MAX_LAG_ROUNDS = 20
+MIN_CHANGES = 100  # of the middle; of fewer nothing is drawn
 
 
 @figure("run")
 def book(run: Run) -> go.Figure | None:
     """Draw prices, spread and depth; None where the run had no order book."""
-    if not run.long("quotes"):
+    if not run.has_rounds("quotes"):
         return None
     quotes = run.table("quotes").query("good == 0").set_index("round")
-    middle, marks = quotes["mid"].dropna(), []
+    prices = []
+    middle = quotes["mid"].dropna()
     if len(middle):
-        shown = middle.iloc[thinned(np.arange(len(middle)))]
-        marks.append(theme.line(shown.index, shown, "mid", color=theme.INK, width=1.2))
-    own = run.table("trades")
-    own = own[own["good"] == 0] if len(own) else pd.DataFrame({"round": [], "price": []})
-    own = own.iloc[np.unique(np.linspace(0, len(own) - 1, TRADES).astype(int))] if len(own) else own
-    dots = {"name": "trades", "mode": "markers", "marker": {"size": 3, "color": theme.FAINT}}
-    marks.append(go.Scatter(x=own["round"], y=own["price"], **dots))
-    spread = rolling(quotes["ask"] - quotes["bid"], "spread", color=theme.INK, width=1.6)
-    depths = quotes[["bid_depth", "ask_depth"]]
+        points = middle.iloc[thinned(np.arange(len(middle)))]
+        prices.append(theme.line(points.index, points, "mid", color=theme.INK, width=1.2))
+    trades = _trades_to_draw(run.table("trades"))
+    prices.append(
+        go.Scatter(
+            x=trades["round"],
+            y=trades["price"],
+            name="trades",
+            mode="markers",
+            marker={"size": 3, "color": theme.FAINT},
+        )
+    )
+    spread = draw_rolling_mean(quotes["ask"] - quotes["bid"], "spread", color=theme.INK, width=1.6)
     panels = {
-        "price": marks,
+        "price": prices,
         "spread": [spread.update(showlegend=False)],
-        "units at the best bid and ask": _named(depths, ["bid", "ask"]),
+        "units at the best bid and ask": _rolling_means(
+            quotes[["bid_depth", "ask_depth"]], ["bid", "ask"]
+        ),
     }
-    axes = ["price", "price", "units"]
-    return theme.stacked(panels, x=f"round; {rolled(len(quotes))}", y=axes)
+    rounds_name = f"round; {describe_rolling_mean(len(quotes))}"
+    return theme.draw_panels(panels, x=rounds_name, y=["price", "price", "units"])
+
+
+def _trades_to_draw(trades: pd.DataFrame) -> pd.DataFrame:
+    """Return trades in the first good, evenly spaced ones where there are too many."""
+    if trades.empty:
+        return pd.DataFrame({"round": [], "price": []})
+    trades = trades[trades["good"] == 0]
+    if trades.empty:
+        return trades
+    places = np.linspace(0, len(trades) - 1, MAX_DRAWN_TRADES).astype(int)
+    return trades.iloc[np.unique(places)]
 
 
 @figure("run", "book-facts")
 def book_facts(run: Run) -> go.Figure | None:
     """Draw the changes, autocorrelations and impact; None for fewer than 100 changes."""
-    if not run.long("quotes"):
+    if not run.has_rounds("quotes"):
         return None
-    quotes, trades = run.table("quotes").query("good == 0").set_index("round"), run.table("trades")
-    middle, flow = quotes["mid"].ffill(), 0 * quotes["bid_depth"]
-    if len(trades):
-        side = trades["aggressor"].map({"buyer": 1.0, "seller": -1.0}).fillna(0.0)
-        signed = (side * trades["quantity"])[trades["good"] == 0]
-        flow = signed.groupby(trades["round"]).sum().reindex(quotes.index, fill_value=0.0)
+    quotes = run.table("quotes").query("good == 0").set_index("round")
+    middle = quotes["mid"].ffill()
     changes = middle.diff().dropna()
-    if (changes != 0).sum() < FEWEST:
+    if (changes != 0).sum() < MIN_CHANGES:
         return None
-    fat = f"changes, with an excess kurtosis of {kurtosis(changes):.3g}"
-    bars = go.Histogram(x=changes, nbinsx=60, marker_color=theme.BLUE, showlegend=False)
-    lags, squares = range(1, LAGS + 1), changes**2
-    plain = _by_lag(lags, changes.autocorr, "of changes", theme.FAINT)
-    squared = _by_lag(lags, squares.autocorr, "of squared changes", theme.VERMILLION)
-    panels = {fat: [bars], "autocorrelation, by rounds apart": [plain, squared]}
-    if flow.any():  # in a batch nobody meets an older order
-        along = [np.sign(flow) * (middle.shift(-lag) - middle.shift(1)) for lag in range(LAGS)]
-        impact = _by_lag(range(LAGS), lambda lag: along[lag][flow != 0].mean(), "impact", theme.INK)
-        panels["impact, by rounds since the trades"] = [impact]
-    axes = ["rounds", "correlation", "change of price"]
-    return theme.stacked(panels, x="rounds", y=axes, shared_xaxes=False)
+    histogram_title = f"changes, with an excess kurtosis of {kurtosis(changes):.3g}"
+    lags = range(1, MAX_LAG_ROUNDS + 1)
+    squared_changes = changes**2
+    panels: dict[str, list[Any]] = {
+        histogram_title: [
+            go.Histogram(x=changes, nbinsx=60, marker_color=theme.BLUE, showlegend=False)
+        ],
+        "autocorrelation, by rounds apart": [
+            _curve_by_lag(lags, changes.autocorr, "of changes", theme.FAINT),
+            _curve_by_lag(lags, squared_changes.autocorr, "of squared changes", theme.VERMILLION),
+        ],
+    }
+    net_purchases = _net_purchases(run.table("trades"), quotes)
+    if net_purchases.any():  # in a batch nobody meets an older order
+        has_purchases = net_purchases != 0
+
+        def impact(lag: int) -> float:
+            """Mean change of the middle, in the direction of the purchases so many rounds ago."""
+            change = middle.shift(-lag) - middle.shift(1)
+            return float((np.sign(net_purchases) * change)[has_purchases].mean())
+
+        curve = _curve_by_lag(range(MAX_LAG_ROUNDS), impact, "impact", theme.INK)
+        panels["impact, by rounds since the trades"] = [curve]
+    axis_names = ["rounds", "correlation", "change of price"]
+    return theme.draw_panels(panels, x="rounds", y=axis_names, shared_xaxes=False)
 
 
-def _by_lag(lags: range, of: Callable[[int], float], name: str, colour: str) -> go.Scatter:
-    curve = theme.line(list(lags), list(map(of, lags)), name, color=colour)
+def _net_purchases(trades: pd.DataFrame, quotes: pd.DataFrame) -> pd.Series[float]:
+    """Return what was bought less what was sold by those who met an older order, by round."""
+    if trades.empty:
+        return 0 * quotes["bid_depth"]
+    sign = trades["aggressor"].map({"buyer": 1.0, "seller": -1.0}).fillna(0.0)
+    quantities = (sign * trades["quantity"])[trades["good"] == 0]
+    return quantities.groupby(trades["round"]).sum().reindex(quotes.index, fill_value=0.0)
+
+
+def _curve_by_lag(
+    lags: range, value_at: Callable[[int], float], name: str, colour: str
+) -> go.Scatter:
+    """Draw a value for each lag, in rounds."""
+    curve = theme.line(list(lags), [value_at(lag) for lag in lags], name, color=colour)
     return curve.update(hovertemplate="%{x} rounds: %{y:.4g}")

@@ -21,30 +21,56 @@ from regretless.scenarios.logs.ownership import GENERATOR
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import Figure
 
-HERE = Path(__file__).parent
-FOLDED = {"64rem": "9", "40rem": "6"}  # below a width, tables of so many columns or more
-HEAD, FOLD, TAIL = (HERE / "page.css").read_text(encoding="utf-8").split("/* fold */\n")
-FOLDS = (FOLD.replace("WIDTH", width).replace("COLUMNS", n) for width, n in FOLDED.items())
-CSS = "".join([HEAD, *FOLDS, TAIL])
+FOLDER = Path(__file__).parent
+CSS_MARK = "/* fold */\n"  # before and after the rules that fold wide tables on narrow screens
+MIN_COLUMNS_TO_FOLD = {"64rem": "9", "40rem": "6"}  # by the width of the screen
 POLICY = (
     "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'"
 )
 TEMPLATES = Environment(
-    loader=FileSystemLoader([HERE / "templates", HERE.parent / "live"]), autoescape=True,
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-)  # fmt: skip
+    loader=FileSystemLoader([FOLDER / "templates", FOLDER.parent / "live"]),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+def _css_of_all_pages() -> str:
+    """Return the style sheet, with its rules for folded tables once for each width of screen."""
+    template = (FOLDER / "page.css").read_text(encoding="utf-8")
+    before, folding_rules, after = template.split(CSS_MARK)
+    rules = []
+    for width, n_columns in MIN_COLUMNS_TO_FOLD.items():
+        rules.append(folding_rules.replace("WIDTH", width).replace("COLUMNS", n_columns))
+    return "".join([before, *rules, after])
+
+
+CSS = _css_of_all_pages()
 
 
 def page(template: str, programs: Sequence[str] = (), *, style: str = "", **values: Any) -> str:
-    """Fill a template; ``programs`` are run after the scripts of all pages."""
+    """Fill a template.
+
+    ``programs`` are scripts that are run after those of all pages, ``style`` is CSS that follows
+    theirs, and ``values`` are what the template names.
+    """
     scripts = (*theme.scripts(), *programs)
-    hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
-    own = {"css": CSS + style, "policy": POLICY.format(allowed), "generator": GENERATOR}
-    whole: dict[str, Any] = {name: Markup(text) for name, text in own.items()}  # noqa: S704
-    whole["scripts"] = [Markup(script) for script in scripts]  # noqa: S704 - of our own
-    return TEMPLATES.get_template(template).render(**whole, **values)
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    trusted_values: dict[str, Any] = {
+        "css": Markup(CSS + style),  # noqa: S704 - of our own, as what follows
+        "policy": Markup(POLICY.format(allowed)),  # noqa: S704
+        "generator": Markup(GENERATOR),  # noqa: S704
+        "scripts": [Markup(script) for script in scripts],  # noqa: S704
+    }
+    return TEMPLATES.get_template(template).render(**trusted_values, **values)
+
+
+def _digest(script: str) -> str:
+    """Return the hash of a script, as a policy names it."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 Part = tuple[Any, ...]  # of a page: a macro of ``templates/parts.html``, and what it is given
@@ -64,7 +90,7 @@ def legible(path: Path, *, what: str, cure: str) -> Iterator[None]:
 
 def charts(figures: Mapping[str, Figure], section: str) -> list[Part]:
     """Return the figures of a section."""
-    return [("chart", one) for one in figures.values() if one.section == section]
+    return [("chart", figure) for figure in figures.values() if figure.section == section]
 
 
 def notes(lines: Iterable[str], kind: str = "note") -> list[Part]:

@@ -11,102 +11,158 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs.counted import agents_in
-from regretless.scenarios import verdict as words
+from regretless.scenarios import verdict as wording
 from regretless.scenarios.logs.reading import log_parts, regret_curves
 from regretless.scenarios.logs.run_directory import MANIFEST, read_run
-from regretless.scenarios.report import market_figures  # noqa: F401 - and run_figures: registered
-from regretless.scenarios.report.figures import Run, drawn
+from regretless.scenarios.report import (  # noqa: F401 - they register their figures
+    forecast_figures,
+    market_figures,
+    run_figures,
+)
+from regretless.scenarios.report.figures import Run, draw_figures
 from regretless.scenarios.report.page import Part, charts, legible, notes, page, written_by
 
-NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
-WORST = 5  # agents whose regret is taken apart
-LEAST = 5e-5  # a smaller contribution would be printed as zero
-CODE = """import pandas as pd
+REQUIRED_IN_MANIFEST = {"scenario", "config", "seed", "rounds", "status", "guarantee"}
+MAX_WORST_AGENTS = 5  # whose regret is taken apart
+SMALLEST_SHOWN = 5e-5  # a smaller contribution would be printed as zero
+READ_TABLES = """import pandas as pd
 agents = pd.read_{ending}("agents.{ending}")
 regret_log = pd.read_{ending}("regret_log.{ending}")"""
-ALONE = (
+NO_MODELS = (
     'No models were compared. Under kind = "decision-swap", models = ["panel"] in [forecaster] '
     "compares seven, and bounds the regret to each where its guarantee applies."
 )
-REPLACED = "Actions whose replacement would have avoided most loss"
+ORIGINS_TITLE = "Actions whose replacement would have avoided most loss"
 UNMEASURED = "Swap regret was not measured."
-HOW = (
+ABOUT_ORIGINS = (
     "The agents with the greatest regret, action by action: how often it was played, its best "
     "replacement in hindsight, and the regret per round that comes from it. Actions without a name "
     "are numbered from 0."
 )
-ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", "better off"]
-IN_UNITS = ["mean, in units", "worst agent, in units"]
-BOUNDS = [f"bound, {word}" for word in words.BOUNDS]
-REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *IN_UNITS, *BOUNDS]
-ORIGINS = ["cohort", "agent", "action", "best replacement", "best policy"]
-ORIGINS += ["regret", "rounds played", "regret from it"]
-OPTIONAL = [*IN_UNITS, *BOUNDS, "best policy"]
+UNIT_HEADERS = ["mean, in units", "worst agent, in units"]
+BOUND_HEADERS = [f"bound, {condition}" for condition in wording.BOUNDS]
+ALTERNATIVE_HEADERS = [
+    "cohort",
+    "alternative",
+    "loss",
+    "difference",
+    "95 % interval",
+    "better off",
+]
+REGRET_HEADERS = [
+    "cohort",
+    "measure",
+    "agents",
+    "mean",
+    "worst agent",
+    *UNIT_HEADERS,
+    *BOUND_HEADERS,
+]
+ORIGIN_HEADERS = [
+    "cohort",
+    "agent",
+    "action",
+    "best replacement",
+    "best policy",
+    "regret",
+    "rounds played",
+    "regret from it",
+]
+OPTIONAL_HEADERS = [*UNIT_HEADERS, *BOUND_HEADERS, "best policy"]  # left out where nothing is
 
 
 def text(directory: Path) -> str:
     """Return the page of a run's directory; UserError if its logs cannot be read."""
-    manifest, tables = _logs(directory)
-    run, config = Run(manifest["config"], tables, manifest.get("actions", {})), manifest["config"]
-    figures, verdict = drawn("run", run), run.table("verdict")
-    ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
-    others = ", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"})
-    worst, alternatives = list(_worst(run)), []
-    for name, rows in verdict.groupby("cohort", sort=False) if len(verdict) else ():
-        ranked = words.records(rows.sort_values("mean_loss", kind="stable"))
-        alternatives += [[str(name), *words.alternative_cells(row)] for row in ranked]
-    remarks = [f"{line[0].upper()}{line[1:]}." for line in words.assumed(verdict)]
-    if not len(verdict) or not (verdict["kind"] == "model").any():
-        remarks = [ALONE, *remarks]
-    parts: dict[str, list[Part]] = {
-        "Alternatives in hindsight": [*notes(remarks), _table(ALTERNATIVES, alternatives)],
-        "Regret": [_table(REGRETS, list(_regrets(run.agents)))],
-        "Forecast": notes(_forecast(manifest), "line"),
+    manifest, tables = _read_logs(directory)
+    config = manifest["config"]
+    run = Run(config, tables, manifest.get("actions", {}))
+    verdict = run.table("verdict")
+    figures = draw_figures("run", run)
+    description = config.get("description")
+    source = config.get("source")
+    sections: dict[str, list[Part]] = {
+        "Alternatives in hindsight": _parts_on_alternatives(verdict),
+        "Regret": [_table(REGRET_HEADERS, list(_regret_cells(run.agents)))],
+        "Forecast": notes(_lines_on_forecast(manifest), "line"),
         "Agents": [],
         "Market": [],
         "Network": [],
-        "Definitions": [("terms", words.DEFINITIONS)],
-        "Files": [
-            ("code", CODE.format(ending=ending)),
-            ("note", f"In the folder of this page. Other tables: {others}."),
-        ],
+        "Definitions": [("terms", wording.DEFINITIONS)],
+        "Files": _parts_on_files(directory, tables),
     }
-    parts = {name: own + charts(figures, name) for name, own in parts.items()}
-    if worst:
-        parts["Regret"] += [("head", REPLACED), _table(ORIGINS, worst, text=5), ("note", HOW)]
-    elif run.regret.isna().all():
-        parts["Regret"] += notes([UNMEASURED])
-    description, source = config.get("description"), config.get("source")
+    for name in sections:
+        sections[name] += charts(figures, name)
+    sections["Regret"] += _parts_on_origins(run)
     return page(
         "report.html",
         name=manifest["scenario"],
-        sections={name: own for name, own in parts.items() if own},
+        sections={name: parts for name, parts in sections.items() if parts},
         facts=_facts(manifest, tables),
-        sentences=words.sentences(verdict, run.agents) if len(verdict) else (),
+        sentences=wording.sentences(verdict, run.agents) if len(verdict) else (),
         beside=notes([f"Description of the scenario: {description}" if description else ""]),
         footer=(f"Source: {source}. " if source else "") + written_by(manifest),
     )
 
 
-def _table(headers: list[str], rows: list[list[str]], *, text: int = 2) -> Part:
-    """Return a table, without the cohort where there is one alone and what no row has.
+def _parts_on_alternatives(verdict: pd.DataFrame) -> list[Part]:
+    """Return notes and a table of all alternatives, the least loss of each cohort first."""
+    remarks = [f"{line[0].upper()}{line[1:]}." for line in wording.describe_intervals(verdict)]
+    if verdict.empty:
+        return [*notes([NO_MODELS, *remarks]), _table(ALTERNATIVE_HEADERS, [])]
+    if not (verdict["kind"] == "model").any():
+        remarks = [NO_MODELS, *remarks]
+    rows = []
+    for cohort, alternatives in verdict.groupby("cohort", sort=False):
+        ranked = alternatives.sort_values("mean_loss", kind="stable")
+        rows += [[str(cohort), *wording.alternative_cells(row)] for row in wording.records(ranked)]
+    return [*notes(remarks), _table(ALTERNATIVE_HEADERS, rows)]
 
-    ``text`` is how many columns are words, which stand first; the first two name the row.
+
+def _parts_on_files(directory: Path, tables: Mapping[str, pd.DataFrame]) -> list[Part]:
+    """Return how the tables of a run are read, and which there are."""
+    ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
+    others = [f"{name}.{ending}" for name in tables if name not in {"agents", "regret_curves"}]
+    return [
+        ("code", READ_TABLES.format(ending=ending)),
+        ("note", f"In the folder of this page. Other tables: {', '.join(others)}."),
+    ]
+
+
+def _parts_on_origins(run: Run) -> list[Part]:
+    """Return what the regret of the worst agents is made of, or that it was not measured."""
+    rows = list(_origin_cells(run))
+    if rows:
+        table = _table(ORIGIN_HEADERS, rows, n_text_columns=5)
+        return [("head", ORIGINS_TITLE), table, ("note", ABOUT_ORIGINS)]
+    return notes([UNMEASURED]) if run.regret.isna().all() else []
+
+
+def _table(headers: list[str], rows: list[list[str]], *, n_text_columns: int = 2) -> Part:
+    """Return a table without what no row has, and without the cohort where there is one alone.
+
+    The first columns are text, and the first two of them name the row.
     """
-    first = int(len({row[0] for row in rows}) == 1)
-    empty = [head in OPTIONAL and not any(row[i] for row in rows) for i, head in enumerate(headers)]
-    places = [place for place in range(first, len(headers)) if not empty[place]]
-    shown = [[row[place] for place in places] for row in (headers, *rows)]
-    left, bare = (sum(place < most for place in places) for most in (text, 2))
-    return "table", shown[0], shown[1:], left, False, bare
+    has_one_cohort = len({row[0] for row in rows}) == 1
+    shown_columns = []
+    for column, header in enumerate(headers):
+        is_empty = not any(row[column] for row in rows)
+        is_left_out = header in OPTIONAL_HEADERS and is_empty
+        if not is_left_out and not (has_one_cohort and column == 0):
+            shown_columns.append(column)
+    shown_headers = [headers[column] for column in shown_columns]
+    shown_rows = [[row[column] for column in shown_columns] for row in rows]
+    n_left_aligned = sum(column < n_text_columns for column in shown_columns)
+    n_naming = sum(column < 2 for column in shown_columns)
+    return "table", shown_headers, shown_rows, n_left_aligned, False, n_naming
 
 
-def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+def _read_logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    """Return the manifest and the tables of a run; UserError if they are not those of a run."""
     with legible(directory, what="its logs", cure="run it again"):
         manifest, tables = read_run(directory, without={"regret_log"})  # which may exceed memory
         if "agents" in tables:
             tables["regret_curves"] = regret_curves(log_parts(directory), tables["agents"])
-    if not isinstance(manifest, dict) or not manifest.keys() >= NEEDED:
+    if not isinstance(manifest, dict) or not manifest.keys() >= REQUIRED_IN_MANIFEST:
         raise UserError(f"{directory / MANIFEST} is not a run's; give a directory that has one")
     if "agents" not in tables or tables["agents"].empty:
         reason = f"{directory} holds no agents table"
@@ -119,65 +175,100 @@ def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
 
 
 def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> str:
-    planned, played = manifest["rounds"], len(tables.get("rounds", ()))
-    rounds = f"{played:,}" if played == planned else f"{played:,} of {planned:,}"
-    rounds += f" round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}."
-    labels, of = manifest["guarantee"], ""
-    promised = ", ".join(f"{name} {label}" for name, label in labels.items())
-    if len(set(labels.values())) == 1:
-        promised, of = next(iter(labels.values())), " of every cohort" * (len(labels) > 1)
-    promised = f"Guaranteed regret{of}: {promised}."
-    remarks = (f"{note}." for note in manifest.get("notes", []))
-    return " ".join([rounds, promised, *manifest.get("data", []), *remarks])
+    """Say how many rounds were played, what is guaranteed, and what the run noted."""
+    n_planned = manifest["rounds"]
+    n_played = len(tables.get("rounds", ()))
+    rounds = f"{n_played:,}" if n_played == n_planned else f"{n_played:,} of {n_planned:,}"
+    plural = "" if n_planned == 1 else "s"
+    sentences = [f"{rounds} round{plural}, seed {manifest['seed']}, {manifest['status']}."]
+    sentences.append(_sentence_on_guarantees(manifest["guarantee"]))
+    sentences += manifest.get("data", [])
+    sentences += [f"{note}." for note in manifest.get("notes", [])]
+    return " ".join(sentences)
 
 
-def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
+def _sentence_on_guarantees(label_of_cohort: Mapping[str, str]) -> str:
+    """Say what regret is guaranteed, once if it is the same for all cohorts."""
+    labels = set(label_of_cohort.values())
+    if len(labels) == 1:
+        (label,) = labels
+        whose = " of every cohort" if len(label_of_cohort) > 1 else ""
+        return f"Guaranteed regret{whose}: {label}."
+    listed = ", ".join(f"{cohort} {label}" for cohort, label in label_of_cohort.items())
+    return f"Guaranteed regret: {listed}."
+
+
+def _regret_cells(agents: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of each measure of a cohort, with the bounds beside decision swap regret."""
-    for name, own in agents.groupby("cohort", sort=False):
-        unit = words.unit_of(own)
-        for measure, mean, worst, *units in words.regret_rows(own):
-            cells = [""] * len(words.BOUNDS)
+    for cohort, members in agents.groupby("cohort", sort=False):
+        unit = wording.unit_of(members)
+        for measure, mean, worst, *in_units in wording.regret_rows(members):
+            bounds = [""] * len(wording.BOUNDS)
             if measure == "decision swap":
-                known = words.bounds_to_print(own)
-                cells = [words.promise(known.get(word, np.nan), 4) for word in words.BOUNDS]
-                if words.GIVEN_VARIATION not in known and words.is_trusted(own).any():
-                    cells[list(words.BOUNDS).index(words.GIVEN_VARIATION)] = words.TRUSTED
-                uncorrected = known.get(words.UNCORRECTED)
-                if uncorrected is not None:
-                    cells[-1] = f"{words.promise(uncorrected, 4)} {words.UNCORRECTED}"
-            in_units = [f"{value} {unit}".strip() if value else "" for value in units]
-            yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *in_units, *cells]
+                bounds = _bound_cells(members)
+            with_unit = [f"{value} {unit}".strip() if value else "" for value in in_units]
+            n_agents = f"{agents_in(members):,}"
+            yield [str(cohort), measure, n_agents, mean, worst, *with_unit, *bounds]
 
 
-def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _bound_cells(members: pd.DataFrame) -> list[str]:
+    """Write each kind of bound on the decision swap regret of a cohort's agents."""
+    bounds = wording.bounds_to_print(members)
+    cells = {}
+    for condition in wording.BOUNDS:
+        cells[condition] = wording.bound_text(bounds.get(condition, np.nan), 4)
+    if wording.GIVEN_VARIATION not in bounds and wording.is_trusted(members).any():
+        cells[wording.GIVEN_VARIATION] = wording.TRUSTED
+    if wording.UNCORRECTED in bounds:
+        bound = wording.bound_text(bounds[wording.UNCORRECTED], 4)
+        cells[wording.BEFORE] = f"{bound} {wording.UNCORRECTED}"
+    return list(cells.values())
+
+
+def _lines_on_forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Yield the forecaster, and which reference each block broadcasts."""
-    forecaster, blocks = manifest["config"].get("forecaster", {}), manifest.get("blocks", [])
+    forecaster = manifest["config"].get("forecaster", {})
     yield f"Forecaster: {forecaster.get('kind', 'unknown')}."
-    base = (forecaster.get("reference") or {}).get("kind", "a reference model")
-    # no block of a run before it was noted has it
-    known = {own["name"]: own for own in blocks if "first_correction" in own}
-    yield from words.unchanged(base, known)
+    reference = (forecaster.get("reference") or {}).get("kind", "a reference model")
+    noted_blocks = {}
+    for block in manifest.get("blocks", []):
+        if "first_correction" in block:  # a run of an older version has not noted it
+            noted_blocks[block["name"]] = block
+    yield from wording.describe_corrections(reference, noted_blocks)
 
 
-def _worst(run: Run) -> Iterator[list[str]]:
+def _origin_cells(run: Run) -> Iterator[list[str]]:
     """Yield what the regret of the worst agents is made of, action by action."""
-    ranked = run.agents.assign(regret=run.regret).dropna(subset="regret")
-    ranked = ranked.drop_duplicates(["cohort", "mean_loss", "regret"]).nlargest(WORST, "regret")
     swaps = run.table("swaps")
-    for agent in words.records(ranked) if len(swaps) else ():
-        mine = swaps[(swaps["agent"] == agent["agent"]) & (swaps["contribution"].abs() >= LEAST)]
-        mine = mine.sort_values("contribution", ascending=False, kind="stable")
-        who, regret = [str(agent["cohort"]), str(agent["agent"])], f"{agent['regret']:.4f}"
-        for swap in words.records(mine):
-            *named, played, gain = origin(swap)
-            yield [*who, *named, regret, played, gain]
+    if swaps.empty:
+        return
+    agents = run.agents.assign(regret=run.regret).dropna(subset="regret")
+    different_agents = agents.drop_duplicates(["cohort", "mean_loss", "regret"])
+    for agent in wording.records(different_agents.nlargest(MAX_WORST_AGENTS, "regret")):
+        is_shown = swaps["contribution"].abs() >= SMALLEST_SHOWN
+        swaps_of_agent = swaps[(swaps["agent"] == agent["agent"]) & is_shown]
+        ranked = swaps_of_agent.sort_values("contribution", ascending=False, kind="stable")
+        for swap in wording.records(ranked):
+            action, replacement, policy, times_played, gain = swap_cells(swap)
+            yield [
+                str(agent["cohort"]),
+                str(agent["agent"]),
+                action,
+                replacement,
+                policy,
+                f"{agent['regret']:.4f}",
+                times_played,
+                gain,
+            ]
 
 
-def origin(row: Mapping[str, Any]) -> list[str]:
+def swap_cells(swap: Mapping[str, Any]) -> list[str]:
     """Write an action, its best replacements, how often it was played, and their contribution."""
-    known = {key: word for key, word in row.items() if isinstance(word, str)}
-    played, better = (
-        known.get(f"{key}_name", f"action {row[key]}") for key in ("action", "best_replacement")
-    )
-    policy, gain = known.get("best_policy", ""), f"{row['contribution']:.4f}"
-    return [played, better, policy, f"{row['count']:,.0f}", gain]
+    words = {key: value for key, value in swap.items() if isinstance(value, str)}
+    return [
+        words.get("action_name", f"action {swap['action']}"),
+        words.get("best_replacement_name", f"action {swap['best_replacement']}"),
+        words.get("best_policy", ""),
+        f"{swap['count']:,.0f}",
+        f"{swap['contribution']:.4f}",
+    ]

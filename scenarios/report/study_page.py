@@ -28,7 +28,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.logs.alternatives import EVERYBODY
 from regretless.scenarios.logs.reading import log_parts, regret_curves, thinned
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import drawn, figure
+from regretless.scenarios.report.figures import draw_figures, figure
 from regretless.scenarios.report.page import Part, charts, legible, notes, page, written_by
 from regretless.scenarios.studies.analysis.contrasts import equivalent, unit_notes
 from regretless.scenarios.studies.analysis.measures import (
@@ -158,7 +158,7 @@ INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 def setting_colours(labels: Sequence[str]) -> dict[str, str]:
     """Give each setting its colour: told apart where there are few, else a scale in their order."""
     if len(labels) < len(theme.PALETTE):
-        return theme.colours(labels)
+        return theme.assign_colours(labels)
     scale = sample_colorscale("Viridis", list(np.linspace(0, 0.85, len(labels))))
     return dict(zip(labels, scale, strict=True))
 
@@ -190,14 +190,14 @@ def interactions(data: StudyData) -> go.Figure | None:
     titles = []
     for (key, other_key, cohort), _ in groups:
         titles.append(theme.heading(f"{cohort}: {key} by {other_key}"))
-    made = theme.panels(titles, each=230)
+    chart = theme.make_panels(titles, pixels_per_panel=230)
     in_legend: set[tuple[Any, str]] = set()
     for row, ((_, other_key, _), panel) in enumerate(groups, start=1):
-        made.update_yaxes(title_text=measures[first_measure], row=row, col=1)
+        chart.update_yaxes(title_text=measures[first_measure], row=row, col=1)
         slot_of = {value: place for place, value in enumerate(panel["value"].unique())}
-        made.update_xaxes(
+        chart.update_xaxes(
             tickvals=list(slot_of.values()),
-            ticktext=[theme.folded(theme.short(value, 30)) for value in slot_of],
+            ticktext=[theme.fold(theme.shorten(value, 30)) for value in slot_of],
             range=[-0.5, len(slot_of) - 0.5],
             row=row,
             col=1,
@@ -205,7 +205,7 @@ def interactions(data: StudyData) -> go.Figure | None:
         colour_of = setting_colours(list(panel["other_value"].unique()))
         for (measure, other_value), line in panel.groupby(["measure", "other_value"], sort=False):
             short_key = str(other_key).rpartition(".")[2]
-            name = theme.short(f"{short_key} = {other_value}", MAX_LETTERS)
+            name = theme.shorten(f"{short_key} = {other_value}", MAX_LETTERS)
             curve = go.Scatter(
                 x=line["value"].map(slot_of).to_numpy(),
                 y=line["mean"].to_numpy(),
@@ -219,25 +219,25 @@ def interactions(data: StudyData) -> go.Figure | None:
                 showlegend=(measure, name) not in in_legend,
                 hovertemplate="mean %{y:.5g}" + INTERVAL,
             )
-            made.add_trace(curve, row=row, col=1)
+            chart.add_trace(curve, row=row, col=1)
             in_legend.add((measure, name))
-    _menu(made, measures, [axis.plotly_name for axis in made.select_yaxes()])
-    theme.grow(made, len(in_legend) // len(measures))
-    return made
+    _menu(chart, measures, [axis.plotly_name for axis in chart.select_yaxes()])
+    theme.grow_with_legend(chart, len(in_legend) // len(measures))
+    return chart
 
 
-def _menu(made: go.Figure, measures: Mapping[str, str], axes: Sequence[str]) -> None:
+def _menu(chart: go.Figure, measures: Mapping[str, str], axes: Sequence[str]) -> None:
     """Put a menu of measures above a chart: it shows the marks of one, and names it on the axes."""
     buttons = []
     for measure, words in measures.items():
-        shown = {"visible": [mark.meta == measure for mark in made.data]}
+        shown = {"visible": [mark.meta == measure for mark in chart.data]}
         titles = {f"{axis}.title.text": words for axis in axes}
         buttons.append({"label": words, "method": "update", "args": [shown, titles]})
-    over = 26 + theme.LINE  # a panel's title may have two lines
+    over = 26 + theme.LEGEND_LINE_PIXELS  # a panel's title may have two lines
     place = {"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "pad": {"b": over}}
     menu = {"buttons": buttons, **place, "direction": "down"}
-    made.update_layout(updatemenus=[menu], margin_t=80 + theme.LINE)
-    made.layout.height += 44 + theme.LINE
+    chart.update_layout(updatemenus=[menu], margin_t=80 + theme.LEGEND_LINE_PIXELS)
+    chart.layout.height += 44 + theme.LEGEND_LINE_PIXELS
 
 
 @figure("study")
@@ -265,10 +265,10 @@ def marked(
     drawn_measures.sort(key=lambda name: bool(extent[name] <= NEGLIGIBLE))
     first_measure = drawn_measures[0]
     slots = {key: list(own[slot].unique()) for key, own in rows.groupby(panel, sort=False)}
-    ticks = {key: [theme.short(name, 40) for name in values] for key, values in slots.items()}
-    colour_of = theme.colours(rows[label].unique())
+    ticks = {key: [theme.shorten(name, 40) for name in values] for key, values in slots.items()}
+    colour_of = theme.assign_colours(rows[label].unique())
     places = list(colour_of)
-    made = theme.slotted(ticks, marks=len(colour_of))
+    chart = theme.make_slotted_panels(ticks, marks_per_slot=len(colour_of))
     in_legend: set[tuple[Any, Any]] = set()
     hover = "%{text}<br>mean %{x:.5g}" + INTERVAL + "<br>%{customdata[2]} seeds"
     for row, (key, values) in enumerate(slots.items(), start=1):
@@ -278,23 +278,23 @@ def marked(
             at = at + _shift(places.index(name), len(places))
             marks = theme.dots(points["mean"].to_numpy(), at, hover, error_x=_reach(points))
             marks.update(
-                text=[theme.short(value, MAX_LETTERS) for value in points[slot]],
+                text=[theme.shorten(value, MAX_LETTERS) for value in points[slot]],
                 customdata=points[["low", "high", "seeds"]].to_numpy(dtype=np.float64),
-                name=theme.short(name, 40),
+                name=theme.shorten(name, 40),
                 legendgroup=name,
                 meta=measure,
                 visible=measure == first_measure,
                 showlegend=(measure, name) not in in_legend,
                 marker={"color": colour_of[name], "size": 8},
             )
-            made.add_trace(marks, row=row, col=1)
+            chart.add_trace(marks, row=row, col=1)
             in_legend.add((measure, name))
-        made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
-    axis = made.get_subplot(len(slots), 1).xaxis.update(title_text=titles[first_measure])
+        chart.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
+    axis = chart.get_subplot(len(slots), 1).xaxis.update(title_text=titles[first_measure])
     if len(drawn_measures) > 1:
         measures = {name: titles[name] for name in drawn_measures}
-        _menu(made, measures, [axis.plotly_name])
-    return made
+        _menu(chart, measures, [axis.plotly_name])
+    return chart
 
 
 @figure("study")
@@ -330,18 +330,18 @@ def curves(data: StudyData) -> go.Figure | None:
     n_settings = table["setting"].nunique()
 
     def line(rows: pd.DataFrame, place: int, colour: str) -> go.Scatter:
-        width = min(theme.nested(place, n_settings), 3.0)
-        drawn_mean = rows["mean"].clip(lower=theme.LEAST)
+        width = min(theme.nested_width(place, n_settings), 3.0)
+        drawn_mean = rows["mean"].clip(lower=theme.SMALLEST_LOGARITHMIC)
         curve = theme.line(rows["round"], drawn_mean, "", color=colour, width=width)
         return curve.update(
             text=rows["mean"].map("{:.5g}".format),
             hovertemplate="round %{x}: %{text}" + INTERVAL,
         )
 
-    made = _by_setting(table, line, each=240)
+    chart = _by_setting(table, line, pixels_per_panel=240)
     if theme.spans_decades(table["mean"]):
-        theme.logarithmic(made, [table["mean"]])
-    return made
+        theme.make_logarithmic(chart, [table["mean"]])
+    return chart
 
 
 @figure("study")
@@ -363,12 +363,12 @@ def windows(data: StudyData) -> go.Figure | None:
             marker={"color": colour, "size": 7},
         )
 
-    made = _by_setting(table, dots, each=200, x="rounds of the window")
-    theme.zero(made)
+    chart = _by_setting(table, dots, pixels_per_panel=200, x="rounds of the window")
+    theme.draw_zero_line(chart)
     step = -(-len(spans) // MAX_TICKS)
     named_places = list(range(0, len(spans), step))
     names = ["{} to {}".format(*spans[place]) for place in named_places]
-    return made.update_xaxes(tickvals=named_places, ticktext=names)
+    return chart.update_xaxes(tickvals=named_places, ticktext=names)
 
 
 def _by_setting(
@@ -381,11 +381,11 @@ def _by_setting(
     for (cohort, setting), rows in table.groupby(["cohort", "setting"], sort=False):
         mark = draw(rows, places.index(str(setting)), colour_of[str(setting)])
         mark.update(
-            name=theme.short(setting, MAX_LETTERS), customdata=rows[["low", "high"]].to_numpy()
+            name=theme.shorten(setting, MAX_LETTERS), customdata=rows[["low", "high"]].to_numpy()
         )
         panels[cohort].append(mark)
     has_legend = len(places) <= MAX_LEGEND
-    return theme.stacked(panels, y="regret per round", legend=has_legend, **layout)
+    return theme.draw_panels(panels, y="regret per round", legend=has_legend, **layout)
 
 
 DECISION = "decision_swap_regret_worst"
@@ -490,7 +490,7 @@ def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:
     """Yield each section of the page that has something in it, with its parts."""
     study = data.study
     parameters = data.of("parameters")
-    figures = drawn("study", data)
+    figures = draw_figures("study", data)
     keys = keys_of(parameters)
     design = ("table", DESIGN, _design_rows(study.record["study"]["file"], parameters), 3)
     yield "Design", [design, *notes([LARGE] if data.curves is None else [])]
@@ -710,8 +710,8 @@ def _change(contrasts: pd.DataFrame, scale: pd.Series[float]) -> Iterator[str]:
 
 def _described_change(contrast: dict[str, Any]) -> str:
     """Say whose welfare a setting changed, in place of which, by how much and how surely."""
-    value = theme.short(contrast["value"], 60)
-    setting = f"{contrast['key']} = {value} in place of {theme.short(contrast['against'], 60)}"
+    value = theme.shorten(contrast["value"], 60)
+    setting = f"{contrast['key']} = {value} in place of {theme.shorten(contrast['against'], 60)}"
     if contrast["key"] == "branch":
         setting = f"branch '{value}'"
     interval_ends = f"95 % interval {contrast['low']:.3g} to {contrast['high']:.3g}"

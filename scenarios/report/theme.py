@@ -40,15 +40,15 @@ DARK = {  # the partner of each colour on a dark page
     "#c9c9c9": "#4a4a48",
 }
 LEGEND_ONLY = "legendonly"  # Plotly's word: a curve is drawn on a click on its name
-LEAST = 1e-5  # logarithmic axes end here: what is smaller, or zero, is drawn on their edge
-EDGE = 96  # pixels above and below the panels: margins, the name of the axis, one line of legend
-GAP = 46  # pixels between panels
-NARROW = 1.7  # decades of a logarithmic axis, below which 2 and 5 times a decade are named too
-TITLE = 46  # letters in a line above a panel, which a phone has room for
-FOLD = 14  # letters in a line below an axis
+SMALLEST_LOGARITHMIC = 1e-5  # smaller values, and zero, are drawn on the edge of the axis
+MIN_DECADES = 1.7  # of a logarithmic axis, below which 2 and 5 times a decade are named too
+EDGE_PIXELS = 96  # above and below the panels: margins, the name of the axis, one line of legend
+GAP_PIXELS = 46  # between panels
+SLOT_PIXELS = 26  # of a row with a name beside the axis
+LEGEND_LINE_PIXELS = 20
+TITLE_LETTERS = 46  # in a line above a panel, which a phone has room for
+FOLD_LETTERS = 14  # in a line below an axis
 EARLY = 0.1  # of the rounds, in which means so far jump: they are not drawn
-SLOT = 26  # pixels of a row with a name beside the axis
-LINE = 20  # pixels of a line of a legend
 WHISKER: dict[str, Any] = {"type": "data", "thickness": 1.5, "width": 4, "color": INK}
 LAYOUT: dict[str, Any] = {
     "template": "none",
@@ -84,95 +84,149 @@ def plain(text: Any) -> str:
     return escape(str(text), quote=False).replace("$", "&#36;")
 
 
-def short(text: Any, width: int = 28) -> str:
+def shorten(text: Any, max_letters: int = 28) -> str:
     """Fit a user's text into a legend or beside an axis."""
-    return plain(_cut(str(text), width))
+    return plain(_cut(str(text), max_letters))
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Fold a name below an axis into lines."""
-    return "<br>".join(textwrap.wrap(text, FOLD, break_long_words=False))
+    return "<br>".join(textwrap.wrap(text, FOLD_LETTERS, break_long_words=False))
 
 
 def heading(text: Any) -> str:
     """Fit a user's text above a panel, in two lines if it is long."""
-    return "<br>".join(map(plain, textwrap.wrap(_cut(str(text), 2 * TITLE), TITLE)[:2]))
+    lines = textwrap.wrap(_cut(str(text), 2 * TITLE_LETTERS), TITLE_LETTERS)
+    return "<br>".join(map(plain, lines[:2]))
 
 
-def _cut(text: str, width: int) -> str:
+def _cut(text: str, max_letters: int) -> str:
     """Shorten a text between words, or within a word that is longer than all there is room for."""
-    words = " ".join(text.split())
-    if len(words) <= width:
-        return words
-    found = textwrap.shorten(words, width, placeholder="...")
-    return found if len(found) > width // 2 else f"{words[: width - 3]}..."
+    single_spaced = " ".join(text.split())
+    if len(single_spaced) <= max_letters:
+        return single_spaced
+    cut_between_words = textwrap.shorten(single_spaced, max_letters, placeholder="...")
+    if len(cut_between_words) > max_letters // 2:
+        return cut_between_words
+    return f"{single_spaced[: max_letters - 3]}..."
 
 
-def colours(names: Iterable[Any]) -> dict[Any, str]:
-    """Give each name a colour of the palette."""
-    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+def assign_colours(names: Iterable[Any]) -> dict[Any, str]:
+    """Give each name a colour of the palette, in their order."""
+    return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(names)}
 
 
-def panels(titles: Sequence[str] = ("",), *, each: int = 150, **grid: Any) -> go.Figure:
-    """Make a chart of panels, one above the other, of so many pixels each on average."""
-    inner = len(titles) * each + (len(titles) - 1) * GAP
-    grid = {"shared_xaxes": True, "vertical_spacing": GAP / inner} | grid
-    made = make_subplots(len(titles), subplot_titles=tuple(titles), **grid)
-    for title, axis in zip(made.layout.annotations, made.select_xaxes(), strict=False):
+def make_panels(
+    titles: Sequence[str] = ("",), *, pixels_per_panel: int = 150, **grid: Any
+) -> go.Figure:
+    """Make a chart of empty panels, one above the other, of so many pixels each on average.
+
+    ``grid`` is handed to Plotly's ``make_subplots``.
+    """
+    inner_pixels = len(titles) * pixels_per_panel + (len(titles) - 1) * GAP_PIXELS
+    settings = {"shared_xaxes": True, "vertical_spacing": GAP_PIXELS / inner_pixels} | grid
+    chart = make_subplots(len(titles), subplot_titles=tuple(titles), **settings)
+    for title, axis in zip(chart.layout.annotations, chart.select_xaxes(), strict=False):
         title.update(x=axis.domain[0], xanchor="left", align="left", font_size=13)
-    made.update_layout(LAYOUT, height=inner + EDGE)
-    return made.update_xaxes(AXIS).update_yaxes(AXIS)
+    chart.update_layout(LAYOUT, height=inner_pixels + EDGE_PIXELS)
+    return chart.update_xaxes(AXIS).update_yaxes(AXIS)
 
 
-def stacked(
-    parts: Mapping[Any, Iterable[Any]],
+def draw_panels(
+    panels: Mapping[Any, Iterable[Any]],
     *,
-    each: int = 150,
+    pixels_per_panel: int = 150,
     x: str = "round",
     y: str | Sequence[str] = "",
     log: bool = False,
     legend: bool | None = None,
     **grid: Any,
 ) -> go.Figure:
-    """Draw the marks of each panel, by what stands above it; the legend has each name once.
+    """Draw a chart of panels, one above the other.
 
-    ``y`` names the vertical axes, or each; the legend is by default of several names.
+    Parameters
+    ----------
+    panels : mapping
+        The marks of each panel (Plotly traces), by what stands above it.
+    x, y : str
+        The name of the horizontal axis, and of the vertical ones; ``y`` may be a name for each.
+    log : bool
+        Whether the vertical axes are logarithmic.
+    legend : bool or None
+        Whether there is a legend, which has each name once; by default if there are several names.
     """
-    held, seen = {name: list(marks) for name, marks in parts.items()}, set[str]()
-    made = panels(list(map(heading, held)), each=each, **grid)
+    marks_of_panel = {title: list(marks) for title, marks in panels.items()}
+    titles = [heading(title) for title in marks_of_panel]
+    chart = make_panels(titles, pixels_per_panel=pixels_per_panel, **grid)
     if log:
-        curves = [curve for marks in held.values() for curve in marks]
-        logarithmic(made, [curve.y for curve in curves if curve.visible != LEGEND_ONLY])
-    for row, marks in enumerate(held.values(), 1):
+        drawn_values = []
+        for marks in marks_of_panel.values():
+            drawn_values += [mark.y for mark in marks if mark.visible != LEGEND_ONLY]
+        make_logarithmic(chart, drawn_values)
+    names_in_legend: set[str] = set()
+    for row, marks in enumerate(marks_of_panel.values(), start=1):
         for mark in marks:
-            if log:  # what is never negative is raised to the edge of the axis, and tells truly
-                values = np.asarray(mark.y, dtype=np.float64)
-                said = mark.hovertemplate.replace("%{y", "%{customdata")
-                mark.update(y=np.maximum(values, LEAST), customdata=values, hovertemplate=said)
-            shown = mark.showlegend is not False and mark.name not in seen
-            made.add_trace(mark.update(legendgroup=mark.name, showlegend=shown), row=row, col=1)
-            seen.add(mark.name)
-        made.update_yaxes(title_text=y if isinstance(y, str) else y[row - 1], row=row, col=1)
-    grow(made, 0 if legend is False else len(seen))
-    return made.update_layout(showlegend=legend).update_xaxes(title_text=x, row=len(held))
+            if log:
+                _raise_to_edge(mark)
+            is_new = mark.showlegend is not False and mark.name not in names_in_legend
+            mark.update(legendgroup=mark.name, showlegend=is_new)
+            chart.add_trace(mark, row=row, col=1)
+            names_in_legend.add(mark.name)
+        axis_name = y if isinstance(y, str) else y[row - 1]
+        chart.update_yaxes(title_text=axis_name, row=row, col=1)
+    grow_with_legend(chart, n_entries=0 if legend is False else len(names_in_legend))
+    chart.update_layout(showlegend=legend)
+    return chart.update_xaxes(title_text=x, row=len(marks_of_panel))
 
 
-def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1) -> go.Figure:
-    """Make a panel per name, with a row of so many marks for each plain text, from the top."""
-    counts, slot = [len(names) for names in slots.values()], max(SLOT, 12 * marks)
-    each = max(slot * (sum(counts) // len(counts) + 1), 3 * SLOT)
-    made = panels(list(map(heading, slots)), each=each, row_heights=counts, shared_xaxes="all")
-    for row, names in enumerate(slots.values(), 1):
-        style = {"tickvals": list(range(len(names))), "range": [len(names) - 0.5, -0.5]}
-        made.update_yaxes(**style, ticktext=names, row=row, col=1)
-    return made
+def _raise_to_edge(mark: Any) -> None:
+    """Draw small or negative values at the edge of a logarithmic axis, in place.
+
+    What the pointer says stays the value itself.
+    """
+    values = np.asarray(mark.y, dtype=np.float64)
+    hover = mark.hovertemplate.replace("%{y", "%{customdata")
+    mark.update(y=np.maximum(values, SMALLEST_LOGARITHMIC), customdata=values, hovertemplate=hover)
+
+
+def make_slotted_panels(
+    names_of_panel: Mapping[Any, Sequence[str]], *, marks_per_slot: int = 1
+) -> go.Figure:
+    """Make a panel per title, with a row (a slot) for each of its names, from the top.
+
+    The names are shown as they are, and each slot has room for so many marks.
+    """
+    slot_counts = [len(names) for names in names_of_panel.values()]
+    slot_pixels = max(SLOT_PIXELS, 12 * marks_per_slot)
+    mean_count = sum(slot_counts) // len(slot_counts)
+    pixels_per_panel = max(slot_pixels * (mean_count + 1), 3 * SLOT_PIXELS)
+    chart = make_panels(
+        [heading(title) for title in names_of_panel],
+        pixels_per_panel=pixels_per_panel,
+        row_heights=slot_counts,
+        shared_xaxes="all",
+    )
+    for row, names in enumerate(names_of_panel.values(), start=1):
+        chart.update_yaxes(
+            tickvals=list(range(len(names))),
+            range=[len(names) - 0.5, -0.5],
+            ticktext=names,
+            row=row,
+            col=1,
+        )
+    return chart
 
 
 def line(x: object, y: Any, name: str, **style: Any) -> go.Scatter:
     """Return a curve over rounds that tells its values; ``style`` is its line's."""
-    values = {"x": np.asarray(x), "y": np.asarray(y, dtype=np.float64)}
-    hover = "round %{x}: %{y:.5g}"
-    return go.Scatter(**values, name=name, mode="lines", line=style, hovertemplate=hover)
+    return go.Scatter(
+        x=np.asarray(x),
+        y=np.asarray(y, dtype=np.float64),
+        name=name,
+        mode="lines",
+        line=style,
+        hovertemplate="round %{x}: %{y:.5g}",
+    )
 
 
 def dots(x: Any, y: Any, hover: str, **style: Any) -> go.Scatter:
@@ -180,33 +234,35 @@ def dots(x: Any, y: Any, hover: str, **style: Any) -> go.Scatter:
     return go.Scatter(x=x, y=y, mode="markers", hovertemplate=hover, **style)
 
 
-def dated(figure: go.Figure, names: pd.Series[Any], word: str) -> None:
-    """Put the names of rounds, indexed by round, in place of their numbers on horizontal axes.
+def show_dates(chart: go.Figure, name_of_round: pd.Series[Any], axis_name: str) -> None:
+    """Put the dates of rounds in place of their numbers on horizontal axes, in place.
 
-    Dates become an axis of time; other names stay with the pointer.
+    ``name_of_round`` has what each round is called in the data, indexed by round. Names that are
+    no dates leave the chart as it is.
     """
-    days = calendar(names)
+    days = calendar(name_of_round)
     if days.isna().any() or not days.is_monotonic_increasing or len(days) < 2:
         return
-    first, last = days.index[[0, -1]]
-    for trace in figure.data:
-        rounds = np.clip(np.asarray(trace.x), first, last).astype(int)
+    first_round, last_round = days.index[[0, -1]]
+    for trace in chart.data:
+        rounds = np.clip(np.asarray(trace.x), first_round, last_round).astype(int)
         stamps = days.reindex(rounds).dt.strftime("%Y-%m-%dT%H:%M:%S")
         trace.update(x=stamps.to_numpy(), hovertemplate=trace.hovertemplate.replace("round ", ""))
     time = " %H:%M" if (days.dt.hour > 0).any() else ""
-    for axis in figure.select_xaxes():
+    for axis in chart.select_xaxes():
         axis.update(type="date", hoverformat=f"%-d %b %Y{time}")
-        axis.title.text = axis.title.text and axis.title.text.replace("round", plain(word), 1)
+        if axis.title.text:
+            axis.title.text = axis.title.text.replace("round", plain(axis_name), 1)
 
 
-def nested(place: int, count: int) -> float:
+def nested_width(place: int, count: int) -> float:
     """Return the width of one of several lines: where they coincide, each shows in the last."""
     return 2 + 3 * (1 - (place + 1) / count)
 
 
-def zero(figure: go.Figure, **where: Any) -> go.Figure:
-    """Draw the line of zero."""
-    return figure.add_hline(0, line={"color": INK, "width": 1}, **where)
+def draw_zero_line(chart: go.Figure, **where: Any) -> go.Figure:
+    """Draw the line of zero, in all panels or in those of ``row`` and ``col``."""
+    return chart.add_hline(0, line={"color": INK, "width": 1}, **where)
 
 
 def spans_decades(means: pd.Series[float]) -> bool:
@@ -215,16 +271,18 @@ def spans_decades(means: pd.Series[float]) -> bool:
     return len(positive) > 0.5 * len(means) and bool(positive.max() > 20 * positive.min())
 
 
-def logarithmic(figure: go.Figure, values: Iterable[Any]) -> None:
-    """Make all vertical axes logarithmic, with numbers where the values lie."""
-    known = np.concatenate([np.asarray(own, dtype=np.float64) for own in values])
-    known = np.log10(np.maximum(known[np.isfinite(known)], LEAST))
-    factors = (1, 2, 5) if known.max() - known.min() < NARROW else (1,)
+def make_logarithmic(chart: go.Figure, values: Iterable[Any]) -> None:
+    """Make all vertical axes logarithmic, in place, with numbers where the values lie."""
+    all_values = np.concatenate([np.asarray(array, dtype=np.float64) for array in values])
+    finite_values = all_values[np.isfinite(all_values)]
+    exponents = np.log10(np.maximum(finite_values, SMALLEST_LOGARITHMIC))
+    decades = exponents.max() - exponents.min()
+    factors = (1, 2, 5) if decades < MIN_DECADES else (1,)
     ticks = [factor * 10.0**power for power in range(-5, 4) for factor in factors]
-    words = [f"{tick:.5f}".rstrip("0").rstrip(".") for tick in ticks]
-    figure.update_yaxes(type="log", tickvals=ticks, ticktext=words)
+    names = [f"{tick:.5f}".rstrip("0").rstrip(".") for tick in ticks]
+    chart.update_yaxes(type="log", tickvals=ticks, ticktext=names)
 
 
-def grow(figure: go.Figure, entries: int) -> None:
-    """Let a figure grow with its legend, in place of shrinking its panels."""
-    figure.layout.height += LINE * (entries // 3)
+def grow_with_legend(chart: go.Figure, n_entries: int) -> None:
+    """Let a chart grow with its legend, in place of shrinking its panels."""
+    chart.layout.height += LEGEND_LINE_PIXELS * (n_entries // 3)

@@ -13,18 +13,20 @@ from regretless.scenarios.studies.results import load_study
 from regretless.scenarios.table_files import export
 from regretless.scenarios.training.results import TABLE
 
+PAGES = {RECORD: study_page, TABLE: training_page, MANIFEST: run_page}  # by the file that tells
+
 
 def write_report(directory: Path) -> Path:
     """Write ``report.html`` into the directory of a run, a study or a training, in one step."""
-    kinds = {RECORD: study_page, TABLE: training_page, MANIFEST: run_page}
-    made = next((kind for name, kind in kinds.items() if (directory / name).is_file()), None)
-    if made is None:
-        wanted = "the folder of a run, a study or a training"
+    pages = [page for name, page in PAGES.items() if (directory / name).is_file()]
+    if not pages:
+        expected = "the folder of a run, a study or a training"
         if not directory.exists():
-            raise UserError(f"{directory} does not exist; give {wanted}")
-        lacking = f"it has no {MANIFEST}, {RECORD} or {TABLE}"
-        raise UserError(f"{directory} is not {wanted}: {lacking}; give one")
-    text, path = made.text(directory), directory / REPORT
+            raise UserError(f"{directory} does not exist; give {expected}")
+        missing = f"it has no {MANIFEST}, {RECORD} or {TABLE}"
+        raise UserError(f"{directory} is not {expected}: {missing}; give one")
+    text = pages[0].text(directory)
+    path = directory / REPORT
     if exists(path) and not is_own_page(path):
         reason = f"{path} is there and regretless has not written it"
         raise UserError(f"{reason}; move it away or give it another name")

@@ -20,7 +20,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records import MAX_RECENT, ForecastRecord
 from regretless.scenarios.config.files import find, read
 from regretless.scenarios.logs.reading import PlayedRun
-from regretless.scenarios.report import run_figures
+from regretless.scenarios.report import forecast_figures
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.run import Options, run
 
@@ -109,7 +109,7 @@ def test_reliability_is_the_calibration_curve_of_scikit_learn() -> None:
     assert curve["share"].sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("draw", [run_figures.reliability, run_figures.calibration])
+@pytest.mark.parametrize("draw", [forecast_figures.reliability, forecast_figures.calibration])
 def test_a_figure_of_two_blocks_has_a_curve_for_each_broadcast_and_one_for_a_model(
     draw: Callable[[Run], go.Figure],
 ) -> None:
@@ -173,7 +173,7 @@ def test_decisions_are_scored_by_the_losses_of_the_log(finished_run: PlayedRun) 
 @pytest.mark.parametrize("name", ["calibration", "decision_calibration", "reliability"])
 def test_scores_of_a_run_have_their_figures(finished_run: PlayedRun, name: str) -> None:
     tables = {"agents": finished_run.agents, "forecast_scores": finished_run.scores}
-    draw = getattr(run_figures, name)
+    draw = getattr(forecast_figures, name)
     assert draw(Run(finished_run.manifest["config"], tables)) is not None
 
 

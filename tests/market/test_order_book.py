@@ -23,7 +23,7 @@ from regretless.market.records import Context, Forecast
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import market_figures  # noqa: F401 - registered
-from regretless.scenarios.report.figures import Run, drawn
+from regretless.scenarios.report.figures import Run, draw_figures
 from regretless.scenarios.run import Options, run
 
 BUYS = 1
@@ -645,8 +645,8 @@ Tables = dict[str, pd.DataFrame]
 
 
 def figure_of(tables: Tables, name: str) -> go.Figure | None:
-    figures = drawn("run", Run({}, tables), [name])
-    return figures[name].made if figures else None
+    figures = draw_figures("run", Run({}, tables), [name])
+    return figures[name].chart if figures else None
 
 
 def trace_of(figure: go.Figure | None, name: str) -> go.Scatter:

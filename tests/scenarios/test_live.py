@@ -32,11 +32,14 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import catalogue
 from regretless.scenarios.config.forecaster import KINDS
 from regretless.scenarios.config.validation import resolved, validated
-from regretless.scenarios.live import browser, connections, server
-from regretless.scenarios.live import session as sessions
-from regretless.scenarios.live.server import Live, answer
+from regretless.scenarios.live import browser, connections, course, server
+from regretless.scenarios.live.course import CourseRecorder
+from regretless.scenarios.live.numeric_keys import numeric_keys
+from regretless.scenarios.live.saving import Saving
+from regretless.scenarios.live.server import Live
 from regretless.scenarios.live.session import Session
-from regretless.scenarios.live.source import Saving, Source, numeric_keys
+from regretless.scenarios.live.source import Source
+from regretless.scenarios.live.state import describe_session
 from regretless.scenarios.studies.design import read_study
 
 SMALL: dict[str, Any] = {
@@ -103,50 +106,50 @@ def test_numbers_that_stand_for_words_have_no_slider(
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> sessions.Watched:
-    """Watch a market of 160 rounds, with at most 10 points of curves and 25 rounds of a window."""
-    monkeypatch.setattr(sessions, "POINTS", 10)
-    monkeypatch.setattr(sessions, "WINDOW", 25)
+def recorder(monkeypatch: pytest.MonkeyPatch) -> CourseRecorder:
+    """Record a market of 160 rounds, with at most 10 points of curves and 25 rounds of a window."""
+    monkeypatch.setattr(course, "MAX_POINTS", 10)
+    monkeypatch.setattr(course, "WINDOW_ROUNDS", 25)
     raw = SMALL | {"rounds": 160, "forecaster": {"kind": "constant"}}
     model = Source("small", raw, Path()).scenario().build()
     model.tracker = None
-    return sessions.Watched(model)
+    return CourseRecorder(model)
 
 
-def play_watched(watched: sessions.Watched, n_rounds: int) -> None:
-    """Play rounds, and note each."""
+def play_recorded(recorder: CourseRecorder, n_rounds: int) -> None:
+    """Play rounds, and record each."""
     for _ in range(n_rounds):
-        watched.model.step()
-        watched.note()
+        recorder.model.step()
+        recorder.record_round()
 
 
-def traced_bytes(watched: sessions.Watched) -> int:
-    """Return the memory that is in use after the tables of what is watched were made."""
-    watched.tables()
+def traced_bytes(recorder: CourseRecorder) -> int:
+    """Return the memory that is in use after the tables of what was recorded were made."""
+    recorder.tables()
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
-def test_four_times_as_many_watched_rounds_take_no_more_memory(watched: sessions.Watched) -> None:
+def test_four_times_as_many_recorded_rounds_take_no_more_memory(recorder: CourseRecorder) -> None:
     tracemalloc.start()
-    play_watched(watched, 40)
-    bytes_after_40 = traced_bytes(watched)
-    play_watched(watched, 120)
-    bytes_after_160 = traced_bytes(watched)
+    play_recorded(recorder, 40)
+    bytes_after_40 = traced_bytes(recorder)
+    play_recorded(recorder, 120)
+    bytes_after_160 = traced_bytes(recorder)
     tracemalloc.stop()
     assert bytes_after_160 < bytes_after_40 + 50_000
 
 
-def test_no_decision_and_no_last_round_is_lost_when_points_go(watched: sessions.Watched) -> None:
-    play_watched(watched, 160)
-    assert len(watched.points) == 5
-    assert watched.stride == 32
-    tables = watched.tables()
+def test_no_decision_and_no_last_round_is_lost_when_points_go(recorder: CourseRecorder) -> None:
+    play_recorded(recorder, 160)
+    assert len(recorder.points) == 5
+    assert recorder.rounds_per_point == 32
+    tables = recorder.tables()
     assert tables["actions"]["value"].sum() == 160 * 8
     assert len(tables["rounds"]) == 25
     curves = tables["regret_curves"].loc["calm"]
     assert curves.index[-1] == 159
-    agents = watched.model.agents_frame()
+    agents = recorder.model.agents_frame()
     calm = agents.loc[agents["cohort"] == "calm", "decision_swap_regret"]
     assert curves["max"].iloc[-1] == calm.max()
     assert curves["mean"].iloc[-1] == calm.mean()
@@ -162,14 +165,14 @@ def session_of_twelve_rounds(session: Session) -> Session:
 
 def test_curves_that_are_shown_end_at_the_mean_losses(session_of_twelve_rounds: Session) -> None:
     session = session_of_twelve_rounds
-    course = session.watched.tables()["course"]
+    course = session.recorder.tables()["course"]
     last = course[(course["round"] == 11) & (course["kind"] == "broadcast")]
     agents = session.model.agents_frame()
     mean_losses = agents.groupby("cohort")["mean_loss"].mean().to_dict()
     mean_losses["everybody"] = agents["mean_loss"].mean()
     shown = dict(zip(last["cohort"], last["mean_loss"], strict=True))
     assert shown == pytest.approx(mean_losses)
-    path_of_agent_3 = session.watched.path(3)["loss"]
+    path_of_agent_3 = session.recorder.path(3)["loss"]
     assert path_of_agent_3.iloc[-1] == pytest.approx(agents["mean_loss"].iloc[2], abs=1e-6)
 
 
@@ -177,7 +180,7 @@ def test_an_answer_has_the_figures_and_the_agent_that_were_asked_for(
     session_of_twelve_rounds: Session,
 ) -> None:
     names = ["regret", "agents", "loss", "actions"]
-    content = json.loads(answer(session_of_twelve_rounds, names, 2, 0))
+    content = json.loads(describe_session(session_of_twelve_rounds, names, agent=2, builds=0))
     assert set(content["figures"]) == set(names)
     assert content["build"]["agents"] == 8
     assert content["verdict"].startswith("After 12 rounds: 4 crowd followed the forecast.")
@@ -188,7 +191,7 @@ def test_an_answer_has_the_figures_and_the_agent_that_were_asked_for(
 
 def test_a_figure_of_the_page_is_that_of_the_model(session_of_twelve_rounds: Session) -> None:
     session = session_of_twelve_rounds
-    content = json.loads(answer(session, ["agents"], 2, 0))
+    content = json.loads(describe_session(session, ["agents"], agent=2, builds=0))
     model = load(session.source.name).build()
     model.run(12)
     expected = json.loads(model.show("agents").to_json())["data"]
@@ -202,7 +205,7 @@ def test_speed_pauses_and_looks_change_nothing_of_what_is_played(
     session.speed = 0
     session.play()
     wait_until(lambda: session.model.played > 40)
-    answer(session, ["regret"], 1, 0)
+    describe_session(session, ["regret"], agent=1, builds=0)
     session.pause()
     n_played = session.model.played
     undisturbed = source.scenario().build()
@@ -227,13 +230,13 @@ def test_a_session_ends_with_the_last_round_and_says_so(session: Session) -> Non
     session.play()
     wait_until(lambda: session.model.played == 3 and not session.playing)
     with pytest.raises(UserError, match="all 3 rounds are played"):
-        session.play(once=True)
+        session.play_one_round()
 
 
 def test_every_adversary_that_is_offered_takes_over(session: Session) -> None:
     """Of those of the project: other test modules register, too."""
     built_in = {*built_in_names(register.adversary)}
-    for name in [name for name in session.rivals if name in built_in]:
+    for name in [name for name in session.adversaries if name in built_in]:
         session.step()
         session.replace("adversary", name)
         session.step()
@@ -256,7 +259,7 @@ def test_every_forecaster_that_is_offered_takes_over_and_cuts_the_guarantee(
         session.replace("forecaster", name)
         session.step()
         assert session.fault == "", name
-        round_of_change = session.replaced[-1][0]
+        round_of_change = session.replacements[-1][0]
         cut = f"before round {round_of_change}"
         assert any(cut in line or "drawn forecast" in line for line in session.promises()), name
 
@@ -280,21 +283,21 @@ def test_a_forecaster_that_takes_over_has_the_models_of_the_data(tmp_path: Path)
 def test_data_keep_their_context_when_an_adversary_takes_over(tmp_path: Path) -> None:
     """And have a name, under which they come back."""
     session = Session(Source.of("crop-choice", CROP_CHOICE_KEYS), Saving(tmp_path))
-    assert session.rivals[0] == session.named["adversary"] == "data"
+    assert session.adversaries[0] == session.players["adversary"] == "data"
     session.step()
     for name in ("switching", "data"):
         session.replace("adversary", name)
         session.step()
         assert session.fault == ""
-        assert session.named["adversary"] == name
+        assert session.players["adversary"] == name
     session.model.journal.flush()
-    assert session.watched.window["rounds"]["x_0"].tolist() == [1.0] * 3  # January goes on
+    assert session.recorder.last_rounds["rounds"]["x_0"].tolist() == [1.0] * 3  # January goes on
 
 
 def test_a_scenario_without_data_offers_none(tmp_path: Path) -> None:
     session = Session(Source.of("crop-choice", CROP_CHOICE_KEYS), Saving(tmp_path))
     session.load("bait")
-    assert "data" not in session.rivals
+    assert "data" not in session.adversaries
 
 
 @pytest.mark.parametrize("name", ["../up", "", "a b", "x.toml", "a\x00b"])
@@ -453,7 +456,7 @@ def test_a_bad_request_is_refused_in_a_line(
 ) -> None:
     expected_status, body, headers = BAD_REQUESTS[name]
     if expected_status == 408:
-        monkeypatch.setattr(server, "PATIENCE", 0.2)
+        monkeypatch.setattr(server, "BODY_TIMEOUT_SECONDS", 0.2)
     status, line = post(live, f"{live.token}/{path}", body, **headers)
     assert status == expected_status, line
     assert line.count("\n") <= 1  # refusals by Uvicorn and TrustedHost have no line's end
@@ -727,7 +730,7 @@ def test_viewers_have_markets_of_their_own(live: Live) -> None:
 
 
 def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST", 2)
+    monkeypatch.setattr(server, "MAX_SESSIONS", 2)
     first = live.open("")
     second = live.open("")
     live.find(first)

@@ -22,14 +22,19 @@ from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import crowding
 from regretless.scenarios.logs.reading import regret_curves
 from regretless.scenarios.logs.run_directory import read_run
-from regretless.scenarios.report import market_figures, run_figures, theme
+from regretless.scenarios.report import forecast_figures, market_figures, run_figures, theme
 from regretless.scenarios.report.figures import FIGURES, Run
 from regretless.scenarios.report.page import page as fill_page
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.summary import MOST as MAX_LINES
-from regretless.scenarios.summary import print_summary
-from regretless.scenarios.verdict import alternative_cells, difference, promise, records, sentences
+from regretless.scenarios.summary import MAX_LINES, print_summary
+from regretless.scenarios.verdict import (
+    alternative_cells,
+    bound_text,
+    describe_difference,
+    records,
+    sentences,
+)
 
 ROUNDS = 60
 AGENTS = 8
@@ -118,7 +123,7 @@ def test_the_page_shows_mean_and_greatest_regret_and_the_promise(
         regret = agents[f"{name.replace(' ', '_')}_regret"]
         (row,) = [row for row in page.rows if row[0] == name]
         assert row[1:4] == [str(AGENTS), f"{regret.mean():.4f}", f"{regret.max():.4f}"]
-    assert row[4] == promise(agents["bound_from_bias"].max(), 4)  # of decision swap regret
+    assert row[4] == bound_text(agents["bound_from_bias"].max(), 4)  # of decision swap regret
 
 
 def test_the_page_shows_what_the_regret_of_the_worst_five_agents_is_made_of(
@@ -170,7 +175,7 @@ def test_figures_are_those_that_the_logs_have(
 def test_data_of_a_figure_cannot_end_their_element() -> None:
     """Whatever text comes to a figure, also text that ``plain`` has not seen."""
     dangerous_name = "</script><!--<script>"
-    figure = theme.panels().add_traces([{"name": dangerous_name}])
+    figure = theme.make_panels().add_traces([{"name": dangerous_name}])
     data = replace(FIGURES["run"]["loss"], made=figure).data
     assert "<" not in data
     assert json.loads(data)["data"][0]["name"] == dangerous_name
@@ -277,15 +282,15 @@ def test_the_figure_of_regret_has_no_bounds_where_no_theorem_applies(tables: Tab
 def test_rounds_are_drawn_as_numbers_where_their_names_are_not_dates_in_order(
     names: list[str],
 ) -> None:
-    figure = theme.panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
-    theme.dated(figure, pd.Series(names), "day")
+    figure = theme.make_panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
+    theme.show_dates(figure, pd.Series(names), "day")
     assert figure.data[0].x.tolist() == [0, 1, 5]
 
 
 def test_rounds_are_drawn_as_dates_where_these_are_in_order() -> None:
-    figure = theme.panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
+    figure = theme.make_panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
     figure.update_xaxes(title_text="round; as they are")
-    theme.dated(figure, pd.Series(["2020-01-01", "2020-01-02"]), "day")
+    theme.show_dates(figure, pd.Series(["2020-01-01", "2020-01-02"]), "day")
     assert [day[:10] for day in figure.data[0].x] == ["2020-01-01", "2020-01-02", "2020-01-02"]
     assert figure.layout.xaxis.title.text == "day; as they are"
 
@@ -297,7 +302,7 @@ def test_the_figure_of_forecasts_averages_blocks_and_rounds_in_the_data_s_unit(
     second_block = forecasts.assign(block="second", label_0=0.0)
     tables["forecasts"] = pd.concat([forecasts, second_block], ignore_index=True)
     data = {"outcomes": ["a", "b", "c"], "scale": {"a": [5.0, 25.0], "c": [1.0, 0.0]}}
-    outcome, forecast, *_ = traces_of(run_figures.forecast(Run({"data": data}, tables)))
+    outcome, forecast, *_ = traces_of(forecast_figures.forecast(Run({"data": data}, tables)))
     mean_outcome = tables["rounds"]["y_0"].tail(WINDOW).mean()
     mean_forecast = forecasts.loc[forecasts["drawn"], "label_0"].tail(WINDOW).mean()
     assert outcome.y[-1] == pytest.approx(5 + 20 * mean_outcome)
@@ -423,7 +428,7 @@ def test_an_interval_around_0_is_no_difference_found(
     mean: float, half_width: float, words: str
 ) -> None:
     row = {"difference": mean, "low": mean - half_width, "high": mean + half_width}
-    assert difference(row) == words
+    assert describe_difference(row) == words
 
 
 MARKUP = "</script><script>document.title = 'broken'</script><b>%{x} $y$ & \"q\""

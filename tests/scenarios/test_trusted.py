@@ -21,7 +21,7 @@ from regretless.scenarios.studies.analysis import contrasts, measures
 from regretless.scenarios.studies.conduct import Options as StudyOptions
 from regretless.scenarios.studies.conduct import conduct
 from regretless.scenarios.summary import print_summary
-from regretless.scenarios.verdict import bounds_in_words, bounds_to_print, unchanged
+from regretless.scenarios.verdict import bounds_to_print, describe_bounds, describe_corrections
 
 BOTH_KEPT = GOLDEN_FOLDER / "keys" / "models-default.toml"
 ROUNDS = 60
@@ -87,7 +87,7 @@ def test_of_agents_who_left_in_time_the_bounds_of_the_others_are_printed() -> No
         "given the variation": 0.12,
         "before the run": 0.3,
     }
-    assert bounds_in_words(agents()) == [
+    assert describe_bounds(agents()) == [
         "0.0300 given the biases",
         "trusted given the variation, 2 agents",
         "0.12 given the variation, 1 agents",
@@ -102,7 +102,7 @@ def test_agents_without_a_bound_do_not_hide_that_the_others_are_trusted() -> Non
         bound=[0.2, 0.2, np.nan],
         trusted=pd.array([True, True, None], dtype="boolean"),
     )
-    assert bounds_in_words(known) == [
+    assert describe_bounds(known) == [
         "0.0300 given the biases",
         "trusted given the variation, 2 agents",
         "0.20 without correction, 2 agents",
@@ -123,7 +123,7 @@ def test_only_a_forecast_that_was_always_unchanged_needed_no_correction(
     first_correction: int | None, kept: float, said: str
 ) -> None:
     block = {"kept": kept, "first_correction": first_correction}
-    (line,) = unchanged("aggregate", {"linear": block})
+    (line,) = describe_corrections("aggregate", {"linear": block})
     assert line.startswith(f"Models: weighted mean of the models, {said}")
     assert ("no correction was needed" in line) == (kept == 1)
 
