@@ -37,7 +37,9 @@ class Saving:
     def file(self, source: Source, name: str) -> Path:
         """Write a scenario file; UserError if the name is no name or the file is there."""
         if not ALLOWED_NAME.fullmatch(name):
-            raise UserError(f"save as {format_value(name)}: give letters, digits, - and _, and no path")
+            raise UserError(
+                f"save as {format_value(name)}: give letters, digits, - and _, and no path"
+            )
         path = self._new_path(name)
         self._write(path, source.portable(self.folder) | {"name": name})
         self._message = f"Saved: {path}"

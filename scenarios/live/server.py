@@ -324,7 +324,9 @@ class Live:
         session = self.find(question.session)
         if path == "do":
             if question.action not in ACTIONS:
-                reason = f"action {format_value(question.action)}: choose one of {', '.join(ACTIONS)}"
+                reason = (
+                    f"action {format_value(question.action)}: choose one of {', '.join(ACTIONS)}"
+                )
                 raise Refused(HTTPStatus.BAD_REQUEST, reason)
             act = ACTIONS[question.action]
             act(session, question)

@@ -201,7 +201,9 @@ class Session:
             raise UserError(f"{format_value(name)}: no value; give a number")
         with self.lock:
             if name not in {"seed", *(key.name for key in self.keys)}:
-                raise UserError(f"{format_value(name)} = {value!r}: no numeric key of this scenario")
+                raise UserError(
+                    f"{format_value(name)} = {value!r}: no numeric key of this scenario"
+                )
             is_whole = float(value).is_integer()
             self.restart(self.source.changed(name, int(value) if is_whole else value))
 
