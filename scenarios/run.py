@@ -26,8 +26,9 @@ from regretless.scenarios.logs.ownership import AGAIN
 from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.notes import exploitability_record
 
-MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-ROUND_GRACE = 2.0  # seconds that a round may go on after Ctrl-C
+# what a round raises where the restored state is not its own
+ERRORS_OF_MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+ROUND_GRACE_SECONDS = 2.0  # that a round may go on after Ctrl-C
 PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
 
 
@@ -89,13 +90,20 @@ class Player:
         """Hand on what is left of the logs; return, and keep, the tables that close the run."""
         model = self.model
         model.journal.flush()
-        bounds, tables = model.bounds_frame(), {"agents": model.agents_frame()}
-        tables |= {"swaps": model.swaps_frame(), "biases": model.biases_frame()}
-        tables |= {"bounds": bounds} if len(bounds) else {}
-        tables |= {"verdict": model.verdict_frame(), "forecast_scores": model.scores_frame()}
+        bounds = model.bounds_frame()
+        tables = {
+            "agents": model.agents_frame(),
+            "swaps": model.swaps_frame(),
+            "biases": model.biases_frame(),
+        }
+        if len(bounds):
+            tables["bounds"] = bounds
+        tables["verdict"] = model.verdict_frame()
+        tables["forecast_scores"] = model.scores_frame()
         if any(seat.comparison.names for seat in model.game.seats):
             tables["models"] = model.models_frame()
-        if (network := model.game.network) is not None and network.edges is not None:
+        network = model.game.network
+        if network is not None and network.edges is not None:
             tables["edges"] = network.frame()
         self.closed = tables
         return tables
@@ -114,9 +122,10 @@ def run(
     ``progress`` is called with the number of rounds played, ``warn`` with each of the model's
     warnings, before the first round; ``player`` is this process alone by default.
     """
-    model, player = scenario.build(log_every=options.log_every), player or Player()
-    for line in model.warnings:
-        warn(line)
+    model = scenario.build(log_every=options.log_every)
+    for warning in model.warnings:
+        warn(warning)
+    player = player or Player()
     player.take(model)
     directory = RunDirectory(options.out, options.format)
     with directory.claimed(resume=options.resume, overwrite=options.overwrite):
@@ -132,9 +141,12 @@ def _write(
     progress: Callable[[int], Any] | None,
 ) -> None:
     """Play a model from its start or its checkpoint, and write the directory that is held."""
-    model, config = player.model, resolved(scenario.spec) | {"log_every": options.log_every}
+    model = player.model
+    config = resolved(scenario.spec) | {"log_every": options.log_every}
     manifest = _manifest(scenario, model, config)
-    state = _resumed(directory, model, config, shared=player.shared) if options.resume else None
+    state = None
+    if options.resume:
+        state = _state_to_resume(directory, model, config, is_shared=player.shared)
     if state is None:
         directory.start(manifest)
     else:
@@ -142,7 +154,9 @@ def _write(
             player.restore(state)
         except DAMAGED as error:
             raise _misfit(directory, error) from error
-    started, begun, stopped = time.perf_counter(), model.played, None
+    start_time = time.perf_counter()
+    n_played_before = model.played
+    interrupt: KeyboardInterrupt | None = None
     try:
         try:
             player.play(directory, config, progress)
@@ -151,11 +165,13 @@ def _write(
             directory.abandon()
             raise
         except KeyboardInterrupt as error:
-            stopped = error
+            interrupt = error
         tables = player.tables()
-        manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
+        manifest["wall_seconds"] = round(time.perf_counter() - start_time, 3)
         manifest["exploitability"] = exploitability_record(model)
-        manifest["blocks"] = [_described(b) | b.forecaster.described() for b in model.game.blocks]
+        manifest["blocks"] = [
+            _describe_basis(block) | block.forecaster.described() for block in model.game.blocks
+        ]
         if model.game.market is not None:
             manifest["market"] = model.game.market.described()
         manifest["welfare"] = welfare_record(tables["agents"])
@@ -164,17 +180,20 @@ def _write(
         raise
     except BaseException as error:  # a mistake, or no room; once mended, --resume goes on
         directory.abandon()
-        if state is not None and model.played == begun and isinstance(error, MISFIT):
+        has_played_nothing = model.played == n_played_before
+        if state is not None and has_played_nothing and isinstance(error, ERRORS_OF_MISFIT):
             raise _misfit(directory, error) from error  # what was restored cannot be played
         raise
-    if stopped is not None:
-        raise stopped
+    if interrupt is not None:
+        raise interrupt
 
 
 def _misfit(directory: RunDirectory, error: BaseException) -> UserError:
-    what = f"{type(error).__name__}: {error}"
-    reason = f"--resume: the checkpoint in {directory.path} does not fit this run ({what})"
-    return UserError(f"{reason}; {AGAIN}")
+    """Return the error of a checkpoint that is not one of this run."""
+    reason = f"{type(error).__name__}: {error}"
+    return UserError(
+        f"--resume: the checkpoint in {directory.path} does not fit this run ({reason}); {AGAIN}"
+    )
 
 
 class RoundInterrupted(KeyboardInterrupt):
@@ -185,7 +204,7 @@ class RoundInterrupted(KeyboardInterrupt):
 def interrupts_between_rounds() -> Iterator[threading.Event]:
     """Note Ctrl-C instead of raising it in the middle of a round; yields the note.
 
-    A round that has not ended ``ROUND_GRACE`` seconds after Ctrl-C, as of an agent that loops for
+    A round that has not ended ``ROUND_GRACE_SECONDS`` after Ctrl-C, as of an agent that loops for
     ever, is ended by RoundInterrupted. Compiled code that never returns cannot be ended so.
     """
     noted = threading.Event()
@@ -202,7 +221,7 @@ def interrupts_between_rounds() -> Iterator[threading.Event]:
         else:
             _thread.interrupt_main()
 
-    timer = threading.Timer(ROUND_GRACE, end_the_round)
+    timer = threading.Timer(ROUND_GRACE_SECONDS, end_the_round)
     timer.daemon = True
 
     def note_interrupt(_signal: int, _frame: object) -> None:
@@ -212,54 +231,60 @@ def interrupts_between_rounds() -> Iterator[threading.Event]:
             noted.set()
             timer.start()
 
-    before = signal.signal(signal.SIGINT, note_interrupt)
+    earlier_handler = signal.signal(signal.SIGINT, note_interrupt)
     try:
         yield noted
     finally:
         timer.cancel()
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, earlier_handler)
 
 
-def _resumed(
-    directory: RunDirectory, model: MarketModel, config: dict[str, Any], *, shared: bool
+def _state_to_resume(
+    directory: RunDirectory, model: MarketModel, config: dict[str, Any], *, is_shared: bool
 ) -> dict[str, Any] | None:
-    """Return the state to go on from, None where no round was kept."""
-    if forgetful := model.game.forgetful():
-        what = f"{', '.join(forgetful)} offers no state() and restore(state)"
-        raise UserError(f"--resume: {what}; add them or {AGAIN}")
-    if (recorded := directory.record_in(directory.path)) is not None:
-        directory.check_same(recorded, "configuration", config)
-        if recorded["status"] == "complete":
+    """Return the state to go on from, None where no round was kept.
+
+    ``is_shared`` is whether workers play a part of the agents now; UserError if they did not when
+    the run was begun, or the other way round.
+    """
+    forgetful_players = model.game.forgetful()
+    if forgetful_players:
+        names = ", ".join(forgetful_players)
+        raise UserError(
+            f"--resume: {names} offers no state() and restore(state); add them or {AGAIN}"
+        )
+    manifest = directory.record_in(directory.path)
+    if manifest is not None:
+        directory.check_same(manifest, "configuration", config)
+        if manifest["status"] == "complete":
             directory.tidy()
-            run = f"--resume: the run in {directory.path} is complete"
-            raise UserError(f"{run}; nothing to resume")
+            raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
     state = directory.load_checkpoint(config)
-    if state is not None and ("shared" in state) != shared:
-        begun_how = "without" if shared else "with"
-        hint = "drop them" if shared else "give them"
-        options = "--workers or --scheduler"
-        raise UserError(f"--resume: the run was begun {begun_how} {options}; {hint}")
-    return state
+    if state is None or ("shared" in state) == is_shared:
+        return state
+    options = "--workers or --scheduler"
+    if is_shared:
+        raise UserError(f"--resume: the run was begun without {options}; drop them")
+    raise UserError(f"--resume: the run was begun with {options}; give them")
 
 
 def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest of a run that begins."""
-    cohorts, guarantees = model.game.cohorts, model.guarantees
+    cohorts = model.game.cohorts
+    label_of_cohort = {}
+    remarks_on_guarantees = [guarantee.note for guarantee in model.guarantees if guarantee.note]
+    for cohort, guarantee in zip(cohorts, model.guarantees, strict=True):
+        label_of_cohort[cohort.name] = guarantee.summary(cohort)
+        remarks_on_guarantees += guarantee.unbounded
     manifest: dict[str, Any] = {
         "scenario": scenario.spec.name,
         "config": config,
         "seed": scenario.spec.seed,
         "rounds": scenario.spec.rounds,
         "status": "interrupted",
-        "guarantee": {
-            cohort.name: guarantee.summary(cohort)
-            for cohort, guarantee in zip(cohorts, guarantees, strict=True)
-        },
-        "blocks": [_described(block) for block in model.game.blocks],
-        "covers": [
-            *(guarantee.note for guarantee in guarantees if guarantee.note),
-            *(line for guarantee in guarantees for line in guarantee.unbounded),
-        ],
+        "guarantee": label_of_cohort,
+        "blocks": [_describe_basis(block) for block in model.game.blocks],
+        "covers": remarks_on_guarantees,
         "notes": list(model.notes),
         "actions": {name: list(names) for name, names in model.called.items()},
         "versions": versions(),
@@ -267,8 +292,10 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "wall_seconds": None,
     }
     if model.journal.samples:
-        logged = zip(cohorts, model.journal.logged, strict=True)
-        manifest["logged_agents"] = {cohort.name: len(sample.ids) for cohort, sample in logged}
+        manifest["logged_agents"] = {
+            cohort.name: len(logged.ids)
+            for cohort, logged in zip(cohorts, model.journal.logged, strict=True)
+        }
     if scenario.table is not None:
         manifest["clipped_rows"] = scenario.table.clipped
         manifest["data"] = list(scenario.table.notes)
@@ -280,7 +307,13 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
 
-def _described(block: Block) -> dict[str, Any]:
+def _describe_basis(block: Block) -> dict[str, Any]:
+    """Return the manifest's entry on the basis of a block."""
     basis = block.basis
-    found = {"name": block.name, "basis": type(basis).__name__, "size": basis.size}
-    return found | {"lipschitz": basis.lipschitz, "error": basis.error}
+    return {
+        "name": block.name,
+        "basis": type(basis).__name__,
+        "size": basis.size,
+        "lipschitz": basis.lipschitz,
+        "error": basis.error,
+    }

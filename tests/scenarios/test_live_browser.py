@@ -276,6 +276,6 @@ def test_a_scenario_is_saved_from_the_page(
     name.fill("more")
     viewer.button("Save and study").click()
     viewer.shows("#saving", "^Saved: .*more.toml and .*more-study.toml. Play it: ")
-    monkeypatch.setattr(server, "MOST", 1)
+    monkeypatch.setattr(server, "MAX_SESSIONS", 1)
     live.open("")
     viewer.shows("#fault", "market was ended, since 1 others were opened after it; reload")

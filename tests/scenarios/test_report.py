@@ -176,7 +176,7 @@ def test_data_of_a_figure_cannot_end_their_element() -> None:
     """Whatever text comes to a figure, also text that ``plain`` has not seen."""
     dangerous_name = "</script><!--<script>"
     figure = theme.make_panels().add_traces([{"name": dangerous_name}])
-    data = replace(FIGURES["run"]["loss"], made=figure).data
+    data = replace(FIGURES["run"]["loss"], chart=figure).json
     assert "<" not in data
     assert json.loads(data)["data"][0]["name"] == dangerous_name
 

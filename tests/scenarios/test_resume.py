@@ -200,7 +200,7 @@ def test_an_interrupt_ends_a_round_that_never_ends(
     run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register.agent("never-done")(NeverDone)
-    monkeypatch.setattr("regretless.scenarios.run.ROUND_GRACE", 0.1)
+    monkeypatch.setattr("regretless.scenarios.run.ROUND_GRACE_SECONDS", 0.1)
     result = run_command(*RUN_COMMAND, "--set", "cohort.farmers.response=never-done")
     assert result.status == 130
     assert result.err.count("\n") == 1
