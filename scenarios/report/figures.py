@@ -4,7 +4,7 @@
     def regret(run: Run) -> go.Figure | None: ...
 
 Each figure is one small function, and its texts stand in ``figures.toml``. ``run`` names the kind
-of page, and what the function is handed: a ``Run``, a ``study_page.StudyData`` or a
+of page, and what the function is handed: a ``Run``, a ``study_data.StudyData`` or a
 ``training_page.Training``. A function returns None where its data are not there. Reports, the live
 page and notebooks draw from here.
 """

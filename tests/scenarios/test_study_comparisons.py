@@ -20,8 +20,8 @@ from small_scenarios import cohort_table, play_to_end, read_scenario, write_stud
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
-from regretless.scenarios.report import study_page
-from regretless.scenarios.report.study_page import StudyData, setting_curves, setting_names
+from regretless.scenarios.report import study_figures, study_sentences
+from regretless.scenarios.report.study_data import StudyData, setting_curves, setting_names
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import Study, load_study
 from regretless.scenarios.studies.analysis.contrasts import EVERYBODY
@@ -321,7 +321,7 @@ def test_values_of_a_forecast_on_the_page_are_those_of_the_table(
 
 def test_whiskers_of_means_end_where_their_intervals_do(arms: Study) -> None:
     data = StudyData(arms)
-    figure = study_page.interactions(data)
+    figure = study_figures.interactions(data)
     intervals = data.of("pair_effects").dropna(subset="low")
     drawn = set()
     for trace in figure.data:
@@ -336,7 +336,7 @@ def test_whiskers_of_means_end_where_their_intervals_do(arms: Study) -> None:
 
 
 def test_the_legend_of_interactions_names_each_line_once(arms: Study) -> None:
-    figure = study_page.interactions(StudyData(arms))
+    figure = study_figures.interactions(StudyData(arms))
     entries = [(trace.meta, trace.name) for trace in figure.data if trace.showlegend]
     assert len(set(entries)) == len(entries) < len(figure.data)  # though each panel has its lines
 
@@ -353,7 +353,7 @@ def test_curves_end_at_the_regret_of_the_last_round(arms: Study) -> None:
     last = curves[curves["round"] == LAST_ROUND].set_index(["setting", "cohort"])
     assert (last["seeds"] == 2).all()
     pd.testing.assert_series_equal(last["mean"], expected, check_names=False, check_like=True)
-    figure = study_page.curves(StudyData(arms))
+    figure = study_figures.curves(StudyData(arms))
     assert len(figure.data) == 10
     for trace in figure.data:
         assert trace.y[-1] in last["mean"].to_numpy()
@@ -554,7 +554,7 @@ def test_a_measure_that_no_setting_changes_is_not_the_first_figure() -> None:
     table = pd.DataFrame(
         [contrast("y_0_mean", "market", 0.0, 0.0), contrast("mean_loss", "farmers", 0.2, 0.1)]
     )
-    figure = study_page.marked(table)
+    figure = study_figures.draw_marks(table)
     assert figure is not None
     assert [trace.meta for trace in figure.data if trace.visible] == ["mean_loss"]
     buttons = figure.layout.updatemenus[0].buttons
@@ -567,7 +567,7 @@ def test_changes_of_one_size_are_all_named() -> None:
         [contrast("welfare_mean", "row", 0.1, 0.02), contrast("welfare_mean", "column", -0.1, 0.02)]
     )
     scale = pd.Series({"row": 1.0, "column": 1.0})
-    sentence = " ".join(study_page._change(table, scale))
+    sentence = " ".join(study_sentences.sentence_on_welfare(table, scale))
     assert "row, adversary.kind = leader in place of iid, +0.1 " in sentence
     assert "and as large column, adversary.kind = leader in place of iid, -0.1 " in sentence
 
@@ -582,7 +582,7 @@ def regret_sentences(worst_regrets: list[float]) -> str:
             "mean_loss": [0.3, 0.4, 0.5],
         }
     )
-    return " ".join(study_page._regrets(cohorts, pd.Series({0: "as it is"})))
+    return " ".join(study_sentences.sentence_on_regrets(cohorts, pd.Series({0: "as it is"})))
 
 
 def test_equal_regrets_have_no_least_and_no_greatest() -> None:
