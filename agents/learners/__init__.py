@@ -2,6 +2,7 @@
 
 from regretless.agents.learners.base import RatedLearner, RowLearner, TotalLearner
 from regretless.agents.learners.by_stay import LearnersByStay
+from regretless.agents.learners.controls import Always, Coin
 from regretless.agents.learners.external import (
     EXP3,
     FollowTheLeader,
@@ -14,7 +15,9 @@ from regretless.agents.learners.swap import BlumMansour, SwapRegretMatching, Tre
 
 __all__ = [
     "EXP3",
+    "Always",
     "BlumMansour",
+    "Coin",
     "FollowTheLeader",
     "Hedge",
     "LearnersByStay",

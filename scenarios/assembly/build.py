@@ -74,10 +74,7 @@ def make_players(scenario: ResolvedScenario, options: BuildOptions) -> Players:
         all_have_own_rows=options.apart,
     )
     plans = assign_blocks(populations, network)
-    cohorts = [
-        make_cohort(population, plans, seed=seed, rounds=scenario.rounds)
-        for population in populations
-    ]
+    cohorts = [make_cohort(population, plans, scenario, seed=seed) for population in populations]
     blocks = [make_block(plan, cohorts, scenario, n_blocks=len(plans)) for plan in plans]
     promised_cohorts = find_guarantees(cohorts, plans, blocks, rounds=scenario.rounds)
     return Players(adversary, network, populations, blocks, promised_cohorts)

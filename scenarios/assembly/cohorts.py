@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from regretless.agents.cohorts.advised import Advice, AdvisedCohort
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
 from regretless.agents.cohorts.scripted_agents import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.learners import LearnersByStay, RowLearner
 from regretless.agents.responses import BUILT_IN, Checked, Response
+from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.guarantees.norms import recommended_eta
@@ -33,8 +35,10 @@ from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import in_layout
 from regretless.scenarios.assembly.blocks import BlockPlan, plan_of
 from regretless.scenarios.assembly.construct import construct, drawn_values, offering
+from regretless.scenarios.assembly.models import make_advisers
 from regretless.scenarios.assembly.populations import DrawnPopulation, first_of
-from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec
+from regretless.scenarios.assembly.resolved import ResolvedScenario
+from regretless.scenarios.config.cohort import AnyCoverSpec, ClusterSpec, CohortSpec, LearnerSpec
 
 RULE_ATTRIBUTES = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # a rule offers
 NO_GUARANTEE = Guarantee()
@@ -75,22 +79,27 @@ class ServedCohort:
 
 
 def make_cohort(
-    population: DrawnPopulation, plans: Sequence[BlockPlan], *, seed: int, rounds: int
+    population: DrawnPopulation,
+    plans: Sequence[BlockPlan],
+    scenario: ResolvedScenario,
+    *,
+    seed: int,
 ) -> ServedCohort:
     """Make the cohort that plays, by what its response names.
 
     Learners whom no plan names play beside the broadcast, and nothing is protected for them.
     UserError if a setting does not fit, or the basis of its block does not span its losses.
     """
+    rounds = scenario.rounds
     plan = plan_of(population.spec.name, plans)
     if plan is None:
-        learners = _make_learners(population, seed, rounds=rounds, block=0)
+        learners = _make_learners(population, scenario, seed, block=0)
         attendance = population.attendance_of_rows(learners.row_of)
         return ServedCohort(population.spec, learners, attendance, protected=None)
     if population.spec.response in register.response:
         return _responding_cohort(population, plan, seed=seed, rounds=rounds)
     if population.spec.learns:
-        return _learning_cohort(population, plan, seed=seed, rounds=rounds)
+        return _learning_cohort(population, plan, scenario, seed=seed)
     return _scripted_cohort(population, plan, seed=seed, rounds=rounds)
 
 
@@ -256,11 +265,11 @@ def _make_scripted_agents(
 
 
 def _learning_cohort(
-    population: DrawnPopulation, plan: BlockPlan, *, seed: int, rounds: int
+    population: DrawnPopulation, plan: BlockPlan, scenario: ResolvedScenario, *, seed: int
 ) -> ServedCohort:
     """Make learners for whom the forecast is made as if they trusted it."""
     spec = population.spec
-    learners = _make_learners(population, seed, rounds=rounds, block=plan.index)
+    learners = _make_learners(population, scenario, seed, block=plan.index)
     distinct_losses, type_of = unique_losses(population.loss)
     protected = coefficients_in(plan.basis, distinct_losses, spec.name)
     loss_of_row = None
@@ -276,10 +285,11 @@ def _learning_cohort(
 
 
 def _make_learners(
-    population: DrawnPopulation, seed: int, *, rounds: int, block: int
+    population: DrawnPopulation, scenario: ResolvedScenario, seed: int, *, block: int
 ) -> LearnerCohort:
     """Make learners, who tune themselves to the part of the rounds in which they are there."""
     spec = population.spec
+    rounds = scenario.rounds
     where = f"cohort.{spec.name}.settings of learner '{spec.response}'"
     maker = register.learner[spec.response]
     losses, row_of = unique_losses(population.loss)
@@ -299,7 +309,12 @@ def _make_learners(
         if has_own_stays:
             stays = population.attendance_of_rows(row_of)
             learner = LearnersByStay(learner, entered=stays.entered, left=stays.left)
-        return LearnerCohort(
+        cohort_class: type[LearnerCohort] = LearnerCohort
+        of_cohort: dict[str, Any] = {}
+        if isinstance(spec, LearnerSpec) and spec.advice is not None:
+            cohort_class = AdvisedCohort
+            of_cohort["advice"] = _make_advice(spec, losses, scenario)
+        return cohort_class(
             name=spec.name,
             utility=spec.utility,
             block=block,
@@ -310,10 +325,20 @@ def _make_learners(
             rng=stream(seed, "cohort", spec.name, "play"),
             policies=population.policies,
             horizon=(spec.exits or rounds) - spec.enters,
+            **of_cohort,
         )
     except UserError as error:
         names_its_place = str(error).startswith((where, "learner"))
         raise UserError(str(error) if names_its_place else f"{where}: {error}") from error
+
+
+def _make_advice(spec: LearnerSpec, losses: Loss, scenario: ResolvedScenario) -> Advice:
+    """Make the advice of a cohort with these losses: models' best responses, and actions."""
+    basis = default_basis([losses])
+    names = [name for name in spec.advice or () if name != "actions"]
+    advisers = make_advisers(scenario.spec, basis, names) if names else None
+    coefficients = coefficients_in(basis, losses, spec.name)
+    return Advice(basis, coefficients, advisers, with_actions="actions" in (spec.advice or ()))
 
 
 # What is protected.

@@ -7,7 +7,6 @@ this, and the calibrated baseline announces another's predictions. Any of them g
 where no theorem covers what comes out, nothing is promised.
 """
 
-import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,26 +26,22 @@ from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.models.aggregate import Aggregate
-from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.late_model import LateModel
-from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import CellEvents, Line, scales_for
 from regretless.forecaster.weights import rule_of
-from regretless.market import register
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
 from regretless.scenarios.assembly.blocks import BlockPlan
 from regretless.scenarios.assembly.cohorts import ServedCohort
 from regretless.scenarios.assembly.construct import construct
+from regretless.scenarios.assembly.models import make_model
 from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.config.forecaster import AGGREGATE, KINDS, ForecasterSpec
 from regretless.scenarios.config.reasons import CURVED
-
-IMPORT_HINT = "a name of your own needs --import MODULE"
 
 
 def make_block(
@@ -124,30 +119,15 @@ class _ForecasterMaker:
     def _make_model(
         self, where: str, kind: str, parameters: dict[str, Any], other_kinds: Iterable[str] = ()
     ) -> Forecaster:
-        """Make a model that predicts s(y): forecasts in the data, or a registered one.
-
-        A registered maker is given the number n of functions, and the basis if it takes one.
-        ``other_kinds`` could be meant where the kind is unknown.
-        """
-        data = self.scenario.spec.data
-        basis = self.basis
-        if data is not None and kind in data.forecasts:
-            for key in parameters:
-                raise UserError(f"{where}: forecasts in the data take no parameters; drop '{key}'")
-            columns = data.features_of(kind)
-            return ColumnForecast(basis, columns=columns, levels=data.forecasts[kind].levels)
-        if kind not in register.forecaster:
-            forecasts_in_data = data.forecasts if data else ()
-            known_names = [*other_kinds, *forecasts_in_data, *register.forecaster.names()]
-            raise UserError(f"unknown {where}; {closest(kind, known_names)}; {IMPORT_HINT}")
-        maker = register.forecaster[kind]
-        if "basis" in inspect.signature(maker).parameters:
-            parameters = {"basis": basis, **parameters}
-        model = construct(where, maker, basis.size, **parameters)
-        try:
-            return adapted(model, basis.size, basis)
-        except ValueError as error:
-            raise UserError(f"{where}: {error}") from error
+        """Make a model that predicts s(y); ``other_kinds`` could be meant by an unknown kind."""
+        return make_model(
+            self.scenario.spec,
+            self.basis,
+            kind,
+            parameters,
+            where=where,
+            other_kinds=other_kinds,
+        )
 
     def _make_unbiased(self, protected: Sequence[ProtectedLosses]) -> Forecaster:
         """Put a forecaster together, one for each turn where outcomes are late."""

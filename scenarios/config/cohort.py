@@ -263,6 +263,17 @@ class LearnerSpec(CohortSpec, kind="learner"):
     learns: ClassVar = True
     own_path: ClassVar = True
     response: Name
+    advice: Annotated[list[Name], Field(min_length=1)] | None = None
+    """What they learn to follow in place of their actions: best responses to models ("panel", or
+    names of models), and each action for ever ("actions")."""
+
+    @field_validator("advice")
+    @classmethod
+    def _list_once(cls, advice: list[str] | None) -> list[str] | None:
+        for name in advice or ():
+            if (advice or []).count(name) > 1:
+                raise ValueError(f"'{name}' is listed twice; drop one of them")
+        return advice
 
 
 class AgentSpec(CohortSpec, kind="agent"):

@@ -21,6 +21,7 @@ from regretless.market.core.checkpoint import remembers
 from regretless.market.records import one_hot
 
 Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
+CONTROLS = {"coin", "always"}  # they learn nothing
 NEEDED_SETTINGS: dict[str, TomlTable] = {"quantal-fictitious-play": {"eta": 10.0}}
 TREE: TomlTable = {"depth": 2, "breadth": 5}
 VARIANTS = [
@@ -125,7 +126,8 @@ def test_rows_learn_without_each_other(name: str, settings: TomlTable) -> None:
     losses = dyadic_losses(50, rows=5, actions=4)
     together = started_learner(name, settings, rows=5, actions=4, horizon=50)
     log = play_against(replay(losses), together, rounds=50)
-    assert len(np.unique(log.strategies, axis=1)[0]) == 5, "rows do not differ"
+    if name not in CONTROLS:
+        assert len(np.unique(log.strategies, axis=1)[0]) == 5, "rows do not differ"
     for row in range(5):
         alone = started_learner(name, settings, rows=1, actions=4, horizon=50)
         for round_index in range(50):

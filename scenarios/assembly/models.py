@@ -1,0 +1,97 @@
+"""Models of outcomes by the names that a scenario file gives them.
+
+Forecasters (``forecasters``) use them as baselines, references and comparators, cohorts
+(``cohorts``) as advisers of their learners.
+"""
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+from regretless.forecaster.models.aggregate import PANEL, Aggregate
+from regretless.forecaster.models.external import adapted
+from regretless.forecaster.models.outcomes import ColumnForecast
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.protocols import Forecaster
+from regretless.market.losses.basis import Basis
+from regretless.scenarios.assembly.construct import construct
+from regretless.scenarios.config.scenario import ScenarioSpec
+
+IMPORT_HINT = "a name of your own needs --import MODULE"
+
+
+def make_model(
+    scenario: ScenarioSpec,
+    basis: Basis,
+    kind: str,
+    parameters: dict[str, Any],
+    *,
+    where: str,
+    other_kinds: Iterable[str] = (),
+) -> Forecaster:
+    """Make a model that predicts s(y): forecasts in the data, or a registered one.
+
+    Parameters
+    ----------
+    scenario : ScenarioSpec
+        Its data may have forecasts.
+    basis : Basis
+        The functions s; a registered maker is given their number n, and the basis if it takes one.
+    kind : str
+        The name of forecasts in the data, or of a registered model.
+    parameters : dict
+        The model's own.
+    where : str
+        What error lines call the model.
+    other_kinds : iterable of str
+        What else could be meant where the kind is unknown.
+
+    Raises
+    ------
+    UserError
+        If the kind is unknown or a parameter does not fit.
+    """
+    data = scenario.data
+    if data is not None and kind in data.forecasts:
+        for key in parameters:
+            raise UserError(f"{where}: forecasts in the data take no parameters; drop '{key}'")
+        columns = data.features_of(kind)
+        return ColumnForecast(basis, columns=columns, levels=data.forecasts[kind].levels)
+    if kind not in register.forecaster:
+        forecasts_in_data = data.forecasts if data else ()
+        known_names = [*other_kinds, *forecasts_in_data, *register.forecaster.names()]
+        raise UserError(f"unknown {where}; {closest(kind, known_names)}; {IMPORT_HINT}")
+    maker = register.forecaster[kind]
+    if "basis" in inspect.signature(maker).parameters:
+        parameters = {"basis": basis, **parameters}
+    model = construct(where, maker, basis.size, **parameters)
+    try:
+        return adapted(model, basis.size, basis)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
+
+
+def make_advisers(scenario: ScenarioSpec, basis: Basis, names: Iterable[str]) -> Aggregate:
+    """Make the models that advise a cohort, as the members of one aggregate.
+
+    A name is that of a model of the [forecaster] table, of the panel, of forecasts in the data, or
+    of a registered model; "panel" stands for all models of the panel. UserError if it is unknown.
+    """
+    tables: dict[str, dict[str, Any]] = {}
+    for name in names:
+        if name == "panel":
+            tables |= PANEL
+            continue
+        named = (scenario.forecaster.models or {}).get(name)
+        if named is not None:
+            tables[name] = {"kind": named.kind, **named.parameters}
+        else:
+            tables[name] = PANEL.get(name, {"kind": name})
+    models = {}
+    for name, table in tables.items():
+        parameters = {key: value for key, value in table.items() if key != "kind"}
+        models[name] = make_model(
+            scenario, basis, table["kind"], parameters, where=f"adviser '{name}'"
+        )
+    return Aggregate(models, basis.size)
