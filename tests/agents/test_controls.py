@@ -73,9 +73,7 @@ def play_newsvendors(*advice: str, rounds: int = 300) -> MarketModel:
     """Play newsvendors of equal costs: one who follows the forecast, and one who takes advice."""
     kind: TomlTable = {"utility": "newsvendor", "parameters": {"underage": 3.0, "overage": 1.0}}
     follower = cohort_table("follower", 1, actions=6, **kind)
-    learner = cohort_table(
-        "learner", 1, actions=6, response="hedge", advice=list(advice), **kind
-    )
+    learner = cohort_table("learner", 1, actions=6, response="hedge", advice=list(advice), **kind)
     adversary = {"kind": "drifting", "outcomes": 1}
     forecaster: TomlTable = {"models": ["panel"]}
     scenario = make_scenario(
