@@ -344,7 +344,7 @@ def _players(
         from regretless.scenarios.run import Player
 
         return nullcontext(Player())
-    from regretless.scenarios.distributed import conductor_of
+    from regretless.scenarios.distributed.conductor import conductor_of
 
     return conductor_of(loaded, options, workers, scheduler, imports=imports, warn=shared.warn)
 

@@ -30,16 +30,11 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.logs import journal
-from regretless.scenarios import distributed, executor
-from regretless.scenarios.distributed import (
-    HERE,
-    Answer,
-    Conductor,
-    DaskCrew,
-    Task,
-    attempt,
-    conductor_of,
-)
+from regretless.scenarios import executor
+from regretless.scenarios.distributed import conductor, share
+from regretless.scenarios.distributed.conductor import Conductor, conductor_of
+from regretless.scenarios.distributed.crew import DaskCrew
+from regretless.scenarios.distributed.tasks import SHARES, Answer, Task, attempt
 from regretless.scenarios.executor import Cluster
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.directory import Failure
@@ -144,9 +139,9 @@ PAID = "adversary.weights=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 def set_small_chunks_and_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fill a chunk of the logs, ask and keep checkpoints of shares every few rounds."""
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 32)
-    monkeypatch.setattr(distributed, "BLOCK", 12)
-    monkeypatch.setattr(distributed, "AT_ONCE", 30)
-    monkeypatch.setattr(distributed, "SELDOM", 0.0)
+    monkeypatch.setattr(conductor, "BLOCK_ROUNDS", 12)
+    monkeypatch.setattr(conductor, "MAX_LINES_PER_TASK", 30)
+    monkeypatch.setattr(share, "CHECKPOINT_PAUSE", 0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -173,16 +168,16 @@ class LocalCrew:
     def hear(self) -> tuple[int, Answer | Failure | None]:
         """Do what was given first; a worker that dies leaves nothing but its checkpoints."""
         task = self._tasks.pop(0)
-        place = task.recipe.place
+        index = task.recipe.index
         dies = self.deaths > 0 and self._rng.random() < 0.4
         dies_late = self._rng.random() < 0.5
         if not dies:
-            return place, attempt(task)
+            return index, attempt(task)
         if dies_late:
             attempt(task)
         self.deaths -= 1
-        HERE.pop((task.recipe.run, place), None)
-        return place, None
+        SHARES.pop((task.recipe.run, index), None)
+        return index, None
 
     def close(self) -> None:
         """Hold nothing."""
@@ -200,8 +195,8 @@ def run_shared_out(
     scenario = read_scenario(source, *keys)
     run_options = Options(out, **options)
     warnings: list[str] = []
-    conductor = Conductor(scenario, crew or LocalCrew(), run_options, shares, warn=warnings.append)
-    run(scenario, run_options, player=conductor)
+    player = Conductor(scenario, crew or LocalCrew(), run_options, shares, warn=warnings.append)
+    run(scenario, run_options, player=player)
     return warnings
 
 
@@ -278,9 +273,9 @@ def run_until_interrupted(text: TomlTable, out: Path, at: int) -> None:
         if played >= at:
             signal.raise_signal(signal.SIGINT)
 
-    conductor = Conductor(scenario, LocalCrew(), options, 2)
+    player = Conductor(scenario, LocalCrew(), options, 2)
     with pytest.raises(KeyboardInterrupt):
-        run(scenario, options, player=conductor, progress=interrupt)
+        run(scenario, options, player=player, progress=interrupt)
 
 
 @pytest.mark.parametrize(
@@ -498,7 +493,9 @@ def run_with_deaths(
         closing(Cluster(2)) as cluster,
         closing(MortalCrew(cluster, deaths, every)) as crew,
     ):
-        patch.setattr(distributed, "DEATHS", 100)  # Dask ends some more that are long in starting
+        patch.setattr(
+            conductor, "MAX_DEATHS_IN_A_ROW", 100
+        )  # Dask ends some more that are long in starting
         run(scenario, run_options, player=Conductor(scenario, crew, run_options, 2))
         assert crew.deaths == 0
 

@@ -1,0 +1,107 @@
+"""The game as its conductor has it: the cohorts that are shared out are stand-ins there.
+
+What the agents of all shares come to together is asked for in the rounds in which a market or an
+adversary needs it.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.round import Game
+from regretless.market.game.seats import Seat
+from regretless.market.records import Round
+from regretless.scenarios.distributed.record import Record
+from regretless.scenarios.distributed.share import Share
+from regretless.scenarios.distributed.tasks import Question
+
+AskAll = Callable[[Question], list[Any]]  # asks all shares, and returns what they say
+
+
+class RemoteCohort(Cohort):
+    """A cohort whose agents are elsewhere, as others may see it: what they do is not known here."""
+
+    def __init__(self, whole: Cohort) -> None:
+        self.name = whole.name
+        self.kind = whole.kind
+        self.utility = whole.utility
+        self.block = whole.block
+        self.policies = whole.policies
+        self.loss = whole.loss
+
+    def decide(self, *_: object) -> NoReturn:
+        """Raise UserError: workers know it."""
+        raise UserError(
+            f"cohort.{self.name} is played by workers, and what its agents do is not known here; "
+            "run without --workers and --scheduler"
+        )
+
+    ledger = row_of = rule = property(decide)
+
+
+class RemoteSeat(Seat):
+    """The seat of a cohort whose agents are elsewhere: here nobody decides, or is remembered."""
+
+    def __init__(self, whole: Seat) -> None:
+        self.whole = whole
+        self.cohort = RemoteCohort(whole.cohort)
+
+    def decide(self, *_: Any, round_index: int, affordable: Any) -> None:
+        """Let nobody decide."""
+
+    def record(self, *_: Any, round_index: int, outcome: Array) -> None:
+        """Count the rounds alone, which bounds depend on."""
+        self.whole.cohort.ledger.rounds = self.whole.attendance.spent(round_index + 1)
+
+    def players(self) -> dict[str, object]:
+        """Nobody has a memory here."""
+        return {}
+
+
+class SharedGame(Game):
+    """A game some of whose cohorts are elsewhere; its other parts are those of the whole game.
+
+    Parameters
+    ----------
+    whole : Game
+        The game with all agents.
+    places : collection of int
+        The places of the cohorts that are elsewhere.
+    record : Record
+        What agents hear.
+    ask_all : callable
+        Asks all shares a question.
+    """
+
+    def __init__(
+        self, whole: Game, places: Collection[int], record: Record, ask_all: AskAll
+    ) -> None:
+        # not by the parent's __init__, which would introduce the players to each other once more
+        self.blocks = whole.blocks
+        self.adversary = whole.adversary
+        self.market = whole.market
+        self.network = whole.network
+        self.history = whole.history
+        self.forecast_stream = whole.forecast_stream
+        self.outcome_stream = whole.outcome_stream
+        self.seats = tuple(
+            RemoteSeat(seat) if place in places else seat for place, seat in enumerate(whole.seats)
+        )
+        self._record = record
+        self._ask_all = ask_all
+
+    def ask_market_to_clear(self, market: Any, current: Round) -> object:
+        """Ask the market for the outcome, given what all come to, wherever they are."""
+        load = market.aggregate(current.decisions) + sum(self._ask_all(Share.market_load))
+        return market.answer(current.outcome, load)
+
+    def sums(self, played: Round) -> dict[str, Array]:
+        """Return what the agents of each cohort come to, wherever they are."""
+        self._record.end_round(played.outcome)
+        sums = super().sums(played)
+        for sums_of_share in self._ask_all(Share.sums):
+            for name, values in sums_of_share.items():
+                sums[name] = sums[name] + values
+        return sums
