@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from paper.figures import write_files
-from regretless.scenarios.executor import collect
+from regretless.scenarios.executor.choice import collect
 
 Row = dict[str, Any]
 

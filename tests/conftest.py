@@ -17,7 +17,8 @@ from regretless.market import register
 from regretless.market.numerics import linear_program
 from regretless.scenarios.assembly import scenario  # noqa: F401 - registers what is built in
 from regretless.scenarios.cli import commands
-from regretless.scenarios.executor import Executor, executor
+from regretless.scenarios.executor.base import Executor
+from regretless.scenarios.executor.choice import executor
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies import conduct
 

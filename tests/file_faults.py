@@ -37,7 +37,7 @@ from regretless import load
 from regretless.market.logs import journal
 from regretless.scenarios import run as run_of_a_scenario
 from regretless.scenarios.cli import commands
-from regretless.scenarios.executor import Executor
+from regretless.scenarios.executor.base import Executor
 from regretless.scenarios.studies import conduct
 
 ENDED_STATUS = 77  # of a process that was ended here

@@ -30,7 +30,7 @@ from pathlib import Path
 from separate_process import run_in_separate_process
 
 from regretless.scenarios.cli.commands import main
-from regretless.scenarios.executor import Executor
+from regretless.scenarios.executor.base import Executor
 from regretless.scenarios.studies import conduct
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # pages import ``paper`` in a checkout

@@ -21,7 +21,8 @@ from regretless.scenarios.distributed.record import Record
 from regretless.scenarios.distributed.remote import SharedGame
 from regretless.scenarios.distributed.share import ClosedShare, Recipe, Share
 from regretless.scenarios.distributed.tasks import Answer, Question, Task
-from regretless.scenarios.executor import DIED, Cluster
+from regretless.scenarios.executor.base import DIED
+from regretless.scenarios.executor.cluster import Cluster
 from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.run import Options, Player, interrupts_between_rounds
 from regretless.scenarios.studies.directory import Failure

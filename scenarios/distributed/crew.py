@@ -7,7 +7,7 @@ from typing import Any
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.distributed.tasks import Answer, Task, attempt, forget
-from regretless.scenarios.executor import Cluster
+from regretless.scenarios.executor.cluster import Cluster
 from regretless.scenarios.studies.directory import Failure
 
 

@@ -20,7 +20,9 @@ from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.market.logs.branch_gains import gains
 from regretless.market.model import MarketModel
-from regretless.scenarios.executor import DIED, Executor, beat, executor
+from regretless.scenarios.executor.base import DIED, Executor
+from regretless.scenarios.executor.choice import executor
+from regretless.scenarios.executor.worker import beat
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.run_directory import RunDirectory
 from regretless.scenarios.run import Options as RunOptions

@@ -31,7 +31,7 @@ from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.config.validation import resolved, validated
-from regretless.scenarios.executor import Executor
+from regretless.scenarios.executor.base import Executor
 from regretless.scenarios.imports import import_modules
 
 WEIGHT_DIGITS = 6  # decimal places of a plan's weights in a file

@@ -30,7 +30,8 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.executor import Executor, mapper
+from regretless.scenarios.executor.base import Executor
+from regretless.scenarios.executor.choice import mapper
 from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.studies.analysis.measures import interval
 from regretless.scenarios.training.attack import Attack, Rehearsals, prepare_attacks, round_plan

@@ -30,12 +30,12 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.logs import journal
-from regretless.scenarios import executor
 from regretless.scenarios.distributed import conductor, share
 from regretless.scenarios.distributed.conductor import Conductor, conductor_of
 from regretless.scenarios.distributed.crew import DaskCrew
 from regretless.scenarios.distributed.tasks import SHARES, Answer, Task, attempt
-from regretless.scenarios.executor import Cluster
+from regretless.scenarios.executor import cluster as clusters
+from regretless.scenarios.executor.cluster import Cluster
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.directory import Failure
 
@@ -531,7 +531,7 @@ class StoppingCrew(DaskCrew):
 def test_the_shares_of_a_stopped_worker_are_given_to_another(
     text: TomlTable, tmp_path: Path, finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "SILENT", 3.0)
+    monkeypatch.setattr(clusters, "SILENT_SECONDS", 3.0)
     warnings: list[str] = []
     scenario = read_scenario(text, "rounds=400")
     options = Options(tmp_path / "logs")

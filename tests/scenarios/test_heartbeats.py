@@ -1,6 +1,6 @@
 """A worker hangs if it has shown no life for long, as counted by who looks."""
 
-from regretless.scenarios.heartbeats import LONGEST_GAP, Heartbeats, SignOfLife
+from regretless.scenarios.executor.heartbeats import MAX_GAP_SECONDS, Heartbeats, SignOfLife
 
 
 def test_a_worker_that_shows_nothing_new_is_silent() -> None:
@@ -32,8 +32,8 @@ def test_time_in_which_nobody_looks_hardly_counts() -> None:
     heartbeats = Heartbeats()
     for now in (0.0, 3600.0):
         heartbeats.note({"worker": SignOfLife(100.0)}, now)
-    assert heartbeats.silent_workers(LONGEST_GAP) == {"worker"}
-    assert heartbeats.silent_workers(LONGEST_GAP + 0.1) == set()
+    assert heartbeats.silent_workers(MAX_GAP_SECONDS) == {"worker"}
+    assert heartbeats.silent_workers(MAX_GAP_SECONDS + 0.1) == set()
 
 
 def test_a_worker_that_left_is_forgotten() -> None:

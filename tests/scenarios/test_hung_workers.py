@@ -15,8 +15,8 @@ from run_files import table_bytes
 from servers import two_worker_cluster
 from small_scenarios import TINY_SCENARIO
 
-from regretless.scenarios import executor
-from regretless.scenarios.executor import Cluster
+from regretless.scenarios.executor import cluster as clusters
+from regretless.scenarios.executor.cluster import Cluster
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import read_study
 
@@ -59,9 +59,10 @@ class Stopping(Adversary):
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a worker up after three seconds, and look often."""
-    monkeypatch.setattr(executor, "SILENT", 3.0)
-    monkeypatch.setattr(executor, "LOOKING", 0.2)
-    monkeypatch.setattr(executor, "WITHOUT_WORKERS", 300.0)  # on a machine that has other work
+    monkeypatch.setattr(clusters, "SILENT_SECONDS", 3.0)
+    monkeypatch.setattr(clusters, "LOOK_SECONDS", 0.2)
+    # on a machine that has other work
+    monkeypatch.setattr(clusters, "MAX_SECONDS_WITHOUT_WORKERS", 300.0)
 
 
 @contextmanager
@@ -100,7 +101,7 @@ def test_a_task_that_stops_every_worker_is_over() -> None:
     with closing(Cluster(1, warn=warnings.append)) as cluster:
         assert [*cluster.answers(signal.raise_signal, [signal.SIGSTOP])] == [(0, None)]
         assert [*cluster.answers(abs, [-1, -2])] == [(0, 1), (1, 2)]
-    assert len(set(warnings)) == executor.MOST_HANGS
+    assert len(set(warnings)) == clusters.MAX_HANGS
 
 
 def test_a_stopped_worker_elsewhere_is_passed_over() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regretless.scenarios.executor import collect
+from regretless.scenarios.executor.choice import collect
 from regretless.scenarios.imports import import_modules
 
 TRAP = "from pathlib import Path\n\nPath(__file__).with_suffix('.executed').touch()\n"

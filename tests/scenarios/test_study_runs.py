@@ -29,7 +29,9 @@ from small_scenarios import TINY_SCENARIO, read_scenario, write_study
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.config.files import override, read
-from regretless.scenarios.executor import DIED, Cluster, collect
+from regretless.scenarios.executor.base import DIED
+from regretless.scenarios.executor.choice import collect
+from regretless.scenarios.executor.cluster import Cluster
 from regretless.scenarios.logs.directory_lock import hold_directory
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options as RunOptions
@@ -503,7 +505,7 @@ NOBODY_S_ADDRESS = "tcp://127.0.0.1:9"
 def test_a_scheduler_that_is_not_there_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: str, line: str
 ) -> None:
-    monkeypatch.setattr("regretless.scenarios.executor.CONNECTING", 0.5)
+    monkeypatch.setattr("regretless.scenarios.executor.cluster.CONNECT_SECONDS", 0.5)
     design = write_study(tmp_path, 'scenario = "tiny.toml"')
     with pytest.raises(UserError, match=line):
         conduct(design, Options(tmp_path / "out", scheduler=scheduler))

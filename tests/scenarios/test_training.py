@@ -22,7 +22,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.executor import mapper
+from regretless.scenarios.executor.choice import mapper
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import Rehearsals, prepare_attacks, round_plan

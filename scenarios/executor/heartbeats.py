@@ -12,7 +12,7 @@ had other work.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LONGEST_GAP = 4.0  # seconds between two looks that count, at most
+MAX_GAP_SECONDS = 4.0  # between two looks that count, at most
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Heartbeats:
         ``now`` is in seconds, by a clock that never goes back. Workers that are not in ``signs``
         are forgotten.
         """
-        gap = 0.0 if self._last_look is None else min(now - self._last_look, LONGEST_GAP)
+        gap = 0.0 if self._last_look is None else min(now - self._last_look, MAX_GAP_SECONDS)
         self._last_look = now
         silent_seconds: dict[str, float] = {}
         for address, sign in signs.items():
