@@ -10,7 +10,7 @@ from typing import Any
 
 from regretless.market.core import checkpoint
 from regretless.scenarios.distributed.share import Recipe, Share
-from regretless.scenarios.studies.conduct import TURN
+from regretless.scenarios.studies.conduct import RUN_LOCK
 from regretless.scenarios.studies.directory import Failure, failure_of
 
 Question = Callable[[Share], Any]  # a method of a share without arguments
@@ -57,7 +57,7 @@ def attempt(task: Task) -> Answer | Failure:
     """Do a task with the share that is here, or with a new one; what goes wrong comes back."""
     key = (task.recipe.run, task.recipe.index)
     try:
-        with TURN:
+        with RUN_LOCK:
             share = SHARES.get(key)
             if share is None or share.n_lines_heard != task.first:
                 share = _rebuild(task)

@@ -22,10 +22,16 @@ from plotly.subplots import make_subplots
 from regretless.scenarios.table_files import calendar
 
 # Okabe and Ito's palette, told apart with any common colour vision, and two of Tol's.
-BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-MORE = ("#E69F00", "#56B4E9", "#000000", "#F0E442", "#882255", "#999933")
-PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, *MORE)
-INK, FAINT, GRID, PAPER = "#333333", "#8a8a8a", "#e6e6e6", "#ffffff"
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+OTHER_COLOURS = ("#E69F00", "#56B4E9", "#000000", "#F0E442", "#882255", "#999933")
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, *OTHER_COLOURS)
+INK = "#333333"  # of text and axes
+FAINT = "#8a8a8a"
+GRID = "#e6e6e6"
+PAPER = "#ffffff"
 DARK = {  # the partner of each colour on a dark page
     INK: "#dededc",
     FAINT: "#9c9c9a",

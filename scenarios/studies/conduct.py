@@ -136,7 +136,7 @@ def _check_settings(
 
 
 # Threads of one process take turns: a run changes process-wide settings, such as warning filters.
-TURN = threading.Lock()
+RUN_LOCK = threading.Lock()
 
 
 def check(task: Task) -> Answer:
@@ -152,7 +152,7 @@ def play(task: Task) -> Answer:
 def _guarded(task: Task, work: Callable[[Task], Answer]) -> Answer:
     """Do a task's work; what goes wrong in it is the answer."""
     try:
-        with TURN:
+        with RUN_LOCK:
             import_modules(
                 [name for name in task.imports if name.removesuffix(".py") not in sys.modules]
             )
@@ -169,8 +169,9 @@ def _build(task: Task) -> Answer:
     model = task.scenario().build(log_every=task.log_every, apart=task.branch is not None)
     if task.branch is not None:
         if task.branch.at >= model.rounds:
-            at = f"branch.at = {task.branch.at}"
-            raise UserError(f"{at}: a run has {model.rounds} rounds; give fewer")
+            raise UserError(
+                f"branch.at = {task.branch.at}: a run has {model.rounds} rounds; give fewer"
+            )
         for changes in task.branch.changes.values():
             model.branch(changes)
     return Answer(task.run, warnings=model.warnings)
