@@ -318,4 +318,8 @@ def biases_table(game: Game) -> pd.DataFrame:
         bounds = block.forecaster.event_bounds(occupancies) if len(occupancies) else None
         if bounds is not None:
             table.loc[is_of_block, ["bound", "bound_drawn"]] = np.stack(bounds, axis=1)
-    return table.astype({"policy": "Int64", "suggestion": "Int64"})
+    types = {"policy": "Int64", "suggestion": "Int64"}
+    if not rows:  # which tell no types; a study reads this table beside those of other runs
+        types |= {"block": "str", "loss": "int64", "action": "int64"}
+        types |= dict.fromkeys(columns[5:], "float64")
+    return table.astype(types)

@@ -17,12 +17,11 @@ from typing import Any
 
 import dask.dataframe
 import distributed
-import duckdb
 import pandas as pd
-import polars as pl
 import psutil
 import pytest
 from distributed.security import Security
+from read_study_files import read_with_duckdb, read_with_pandas, read_with_polars
 from run_files import read_manifest, table_bytes
 from servers import two_worker_cluster
 from small_scenarios import TINY_SCENARIO, read_scenario, write_study
@@ -194,22 +193,6 @@ def test_pairs_have_common_random_numbers(finished: Study) -> None:
     assert outcomes.groupby("seed")["y_0"].first().nunique() == 3
 
 
-def read_with_pandas(study: Study) -> pd.DataFrame:
-    files = sorted(study.path.glob("runs/*/agents.parquet"))
-    return pd.read_parquet(files, partitioning="hive")
-
-
-def read_with_polars(study: Study) -> pd.DataFrame:
-    files = f"{study.path}/runs/*/agents.parquet"
-    return pd.DataFrame(pl.scan_parquet(files, hive_partitioning=True).collect().to_dict())
-
-
-def read_with_duckdb(study: Study) -> pd.DataFrame:
-    files = f"{study.path}/runs/*/agents.parquet"
-    rows = duckdb.sql(f"SELECT * FROM read_parquet('{files}', hive_partitioning = true)")  # noqa: S608
-    return pd.DataFrame(rows.fetchall(), columns=rows.columns)
-
-
 def read_with_dask(study: Study) -> pd.DataFrame:
     frame = dask.dataframe.read_parquet(f"{study.path}/runs/*/agents.parquet")
     return frame.compute(scheduler="synchronous")
@@ -219,9 +202,7 @@ def read_with_dask(study: Study) -> pd.DataFrame:
 @pytest.mark.parametrize(
     "read_all", [read_with_pandas, read_with_polars, read_with_duckdb, read_with_dask]
 )
-def test_runs_are_read_as_one_data_set(
-    finished: Study, read_all: Callable[[Study], pd.DataFrame]
-) -> None:
+def test_runs_are_read_as_one_data_set(finished: Study, read_all: Callable[..., Any]) -> None:
     frame = read_all(finished)
     expected = finished.agents()
     columns = ["run", "agent", "mean_loss"]
