@@ -9,15 +9,18 @@ such agent has a row of its own, which is charged for the action played.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from regretless.agents.cohorts.parts import make_part, rows_for_same_rounding
-from regretless.agents.learners.base import RowLearner
+from regretless.agents.learners.base import GameFacts, RowLearner
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import answer_as_strategies, is_ours, readonly_unless_ours
+from regretless.market.game.profiles import agents_action_counts, mean_losses
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture, Policy, one_hot
@@ -48,7 +51,6 @@ class LearnerCohort(Cohort, Checkpointable):
     REMEMBERED = ("ledger", "rng", "learner")
     unguided = "learners do not act on the forecast"
     listens = False
-    foreseeable = True
 
     name: str
     utility: str
@@ -79,6 +81,28 @@ class LearnerCohort(Cohort, Checkpointable):
         return self.learner.name
 
     @property
+    def foreseeable(self) -> bool:  # type: ignore[override]
+        # What it plays next depends on what others do, of whom a look ahead may not know.
+        return not self.learner.watches_actions
+
+    @property
+    def watches_actions(self) -> bool:
+        return self.learner.watches_actions
+
+    def observe_actions(self, actions: Indices) -> None:
+        self.learner.observe_actions(actions)
+
+    def enter(self, model: Any, first: int) -> None:
+        game = model.game
+        first_agents = first - 1 + self._first_agent_of_row
+        facts = GameFacts(
+            action_counts=agents_action_counts(game.cohorts),
+            unit_scale=np.broadcast_to(self.loss.unit_scale, len(first_agents)),
+            mean_losses=partial(mean_losses, game.market, game.cohorts, first_agents),
+        )
+        self.learner.meet(facts)
+
+    @property
     def bandit(self) -> bool:  # type: ignore[override]
         return self.learner.bandit
 
@@ -99,6 +123,11 @@ class LearnerCohort(Cohort, Checkpointable):
         return rows_for_same_rounding(self.loss, distance=None)
 
     def part(self, rows: Indices, agents: slice) -> Self:
+        if self.learner.watches_actions:
+            raise UserError(
+                f"cohort.{self.name} sees what all agents play, which no worker knows alone; "
+                'drop workers, or set sees = "own"'
+            )
         part = make_part(self, self.rng, rows, agents)
         return replace(
             self,

@@ -9,6 +9,9 @@ A learner promises, whatever the losses are, that its regret per round vanishes:
 fixed action (external regret) or against the best replacement of each action played (swap regret).
 ``bound`` says how fast.
 
+In a market ``meet`` comes before the first round, with what a learner may know of the game, and
+``observe_actions`` before ``learn`` where a learner watches what everybody plays.
+
 A learner of a user's own subclasses ``RowLearner`` (or ``TotalLearner``, which keeps cumulative
 losses) and writes ``step``; ``docs/agents.md`` has an example.
 
@@ -26,7 +29,9 @@ code q is ``strategy``, L is ``total``, rate_t is ``rate_at(t)`` and A is ``acti
 """
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +42,26 @@ from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import answer_as_numbers, name_of, readonly_unless_ours
 
 Actions = Indices
+
+
+@dataclass(frozen=True, eq=False)
+class GameFacts:
+    """What a learner may know of the game before the first round.
+
+    Attributes
+    ----------
+    action_counts : int array (M,)
+        How many actions each agent of the market has, in the order of the tables.
+    unit_scale : array (K,)
+        A difference of 1 between losses is so much in the units of each row's utility.
+    mean_losses : callable
+        Returns what each action costs each row (K, A) on average over all that the others may
+        play; UserError where the market has no ``profile_losses``, or they are too many.
+    """
+
+    action_counts: Indices
+    unit_scale: Array
+    mean_losses: Callable[[], Array]
 
 
 class RowLearner(Checkpointable):
@@ -104,6 +129,21 @@ class RowLearner(Checkpointable):
 
     def attend(self, present_rows: Mask | None) -> None:
         """Receive which rows take part in the coming round (K,); None for all."""
+
+    @property
+    def watches_actions(self) -> bool:
+        """Whether it is to be told what all agents of the market play."""
+        return False
+
+    def meet(self, facts: GameFacts) -> None:
+        """Receive what is known of the game; in a market, after ``start``."""
+
+    def observe_actions(self, actions: Indices) -> None:
+        """Receive what all agents of the market played (M,), -1 for absent ones.
+
+        It is called before ``learn``, in the order of the tables, of a learner that
+        ``watches_actions``.
+        """
 
     def begin(self) -> None:
         """Make the arrays of ``REMEMBERED`` for ``rows`` and ``actions``."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.agents.learners.base import Actions, RowLearner
+from regretless.agents.learners.base import Actions, GameFacts, RowLearner
 from regretless.market.core.arrays import Array, Indices, Mask
 
 
@@ -72,6 +72,26 @@ class LearnersByStay(RowLearner):
 
     def attend(self, present_rows: Mask | None) -> None:
         self._is_present = present_rows
+
+    @property
+    def watches_actions(self) -> bool:
+        return self.learner.watches_actions
+
+    def meet(self, facts: GameFacts) -> None:
+        for learner, own_rows in zip(self.learners, self.rows_of_learner, strict=True):
+
+            def mean_losses_of_own_rows(own_rows: Indices = own_rows) -> Array:
+                return facts.mean_losses()[own_rows]
+
+            facts_of_own_rows = GameFacts(
+                facts.action_counts, facts.unit_scale[own_rows], mean_losses_of_own_rows
+            )
+            learner.meet(facts_of_own_rows)
+            self.strategy[own_rows] = learner.play()
+
+    def observe_actions(self, actions: Indices) -> None:
+        for learner in self.learners:
+            learner.observe_actions(actions)
 
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told a round, of which the rows that take part learn."""

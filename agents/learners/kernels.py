@@ -1,10 +1,11 @@
-r"""Compiled passes of learners that play a stationary distribution.
+r"""Compiled passes of learners: those that play a stationary distribution, and Q-learning.
 
 ``agents.learners.swap`` calls ``blum_mansour_step`` and ``swap_regret_matching_step`` once a round.
 Each works row by row, so that K rows are K separate runs to the last bit, and returns a new array:
-a strategy that was handed out never changes afterwards.
+a strategy that was handed out never changes afterwards. ``agents.learners.q_learning`` calls
+``update_q_tables`` and then ``explore``.
 
-Shapes: K rows, A actions.
+Shapes: K rows, A actions, S states.
 
 Stationary distribution
 -----------------------
@@ -18,7 +19,7 @@ below ``TINY``, it is closed within it: all mass goes there, which balances ever
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
@@ -133,3 +134,102 @@ def swap_regret_matching_step(regret: Array, strategy: Array, losses: Array) -> 
         else:
             next_strategies[k] = 1.0 / n_actions
     return next_strategies
+
+
+@compiled()
+def update_q_value(
+    q: Array, greedy: Integers, state: int, action: int, reward: float, next_state: int,
+    alpha: float, gamma: float,
+) -> bool:  # fmt: skip
+    """Move one value of one agent towards its newest estimate; return whether ``greedy`` changed.
+
+    Parameters
+    ----------
+    q : (S, A)
+        The values; the entry of ``state`` and ``action`` is changed in place.
+    greedy : int64 (S,)
+        The lowest action of greatest value in each state; the entry of ``state`` is changed in
+        place.
+    state, action : int
+        Where the agent was, and what it played there.
+    reward : float
+        What it earned.
+    next_state : int
+        Where it is now.
+    alpha, gamma : float
+        The learning rate and the discount factor.
+    """
+    best_next = q[next_state, greedy[next_state]]
+    value = q[state, action] + alpha * (reward + gamma * best_next - q[state, action])
+    q[state, action] = value
+    old_choice = greedy[state]
+    if action == old_choice:  # its value may have fallen below that of another action
+        best = 0
+        for b in range(1, q.shape[1]):
+            if q[state, b] > q[state, best]:
+                best = b
+        greedy[state] = best
+    else:
+        best_value = q[state, old_choice]
+        if value > best_value or (value == best_value and action < old_choice):
+            greedy[state] = action
+    return bool(greedy[state] != old_choice)
+
+
+@compiled()
+def update_q_tables(
+    q: Array, greedy: Integers, states: Integers, actions: Integers, rewards: Array,
+    next_states: Integers, alpha: float, gamma: float,
+) -> None:  # fmt: skip
+    """Move one value of each row towards its newest estimate.
+
+    Parameters
+    ----------
+    q : (K, S, A)
+        The values of each row; changed in place.
+    greedy : int64 (K, S)
+        The lowest action of greatest value in each state; changed in place.
+    states, actions, next_states : int64 (K,)
+        Where each row was, what it played there, and where it is now; not modified.
+    rewards : (K,)
+        What each row earned; not modified.
+    alpha, gamma : float
+        The learning rate and the discount factor.
+    """
+    for k in range(len(states)):
+        update_q_value(
+            q[k], greedy[k], states[k], actions[k], rewards[k], next_states[k], alpha, gamma
+        )
+
+
+@compiled()
+def exploration(epsilon: float, beta: float, round_index: int) -> float:
+    """Return the probability of exploring in a round, counted from 0: epsilon exp(-beta t)."""
+    return float(epsilon * np.exp(-beta * round_index))
+
+
+@compiled()
+def explore(
+    greedy: Integers, states: Integers, epsilon: float, beta: float, round_index: int,
+    strategy: Array,
+) -> None:  # fmt: skip
+    """Write the mixed strategies of a round: mostly greedy, else uniform.
+
+    Parameters
+    ----------
+    greedy : int64 (K, S)
+        The greedy action of each row in each state; not modified.
+    states : int64 (K,)
+        The state of each row; not modified.
+    epsilon, beta : float
+        Of ``exploration``.
+    round_index : int
+        The round, counted from 0.
+    strategy : (K, A)
+        Receives the probabilities.
+    """
+    share = exploration(epsilon, beta, round_index)
+    n_actions = strategy.shape[1]
+    for k in range(len(states)):
+        strategy[k, :] = share / n_actions
+        strategy[k, greedy[k, states[k]]] += 1.0 - share

@@ -3,7 +3,7 @@
 Importing the package registers the populations that scenario files draw from.
 """
 
-from regretless.agents.utilities import order_menus, populations, trading
+from regretless.agents.utilities import order_menus, populations, sellers, trading
 from regretless.agents.utilities.forms import (
     CARA,
     CES,
@@ -26,5 +26,6 @@ __all__ = [
     "Newsvendor",
     "order_menus",
     "populations",
+    "sellers",
     "trading",
 ]

@@ -231,6 +231,15 @@ def _listed(parts: list[str]) -> str:
     return f"{text} and {n_unlisted} more" if n_unlisted > 0 else text
 
 
+def seller_units(_: OutcomeUnits, loss: Any, __: Parameters) -> Units:
+    """Return prices; profit in the unit of the prices on the menu."""
+
+    def write_price(price: Array) -> str:
+        return f"price {float(price):.6g}"
+
+    return Units(quantities=np.asarray(loss.price), text=write_price)
+
+
 def bettor_units(_: OutcomeUnits, loss: Loss, __: Parameters) -> Units:
     """Return shares of wealth that are bet; utility is the logarithm of growth."""
     shares = np.arange(1, loss.actions + 1)[None] / (loss.actions + 1)

@@ -41,7 +41,7 @@ from regretless.market.core.own_code import answer_as_numbers, is_ours, name_of,
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
-from regretless.market.game.seats import TakenActions, taken_actions
+from regretless.market.game.seats import TakenActions, actions_of_agents, taken_actions
 from regretless.market.losses import Loss
 from regretless.market.records import Decision, OutcomeDistribution
 
@@ -295,13 +295,7 @@ class Market(Checkpointable, ABC):
 
     def actions_of_agents(self, decisions: Decisions) -> Indices:
         """Return the action of each agent of all cohorts (N,); -1 for who is absent."""
-        actions_by_cohort = []
-        for cohort, decision in zip(self.cohorts, decisions, strict=True):
-            if decision is None:
-                actions_by_cohort.append(np.full(len(cohort.row_of), -1))
-            else:
-                actions_by_cohort.append(decision.actions)
-        return np.concatenate(actions_by_cohort).astype(np.intp)
+        return actions_of_agents(self.cohorts, decisions)
 
     def losses_of(self, gains: Array) -> list[Array]:
         """Return each cohort's losses (N, A), normalised, of what all agents' actions gain."""

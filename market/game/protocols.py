@@ -7,6 +7,7 @@ Abstract methods must be written; every other method has a default, which mostly
     forecaster.mixture(context)            once per block
     adversary.commit(context, history, view)
     cohort.attend(present_rows, ...)       then cohort.decide(forecast, context), per cohort
+    cohort.observe_actions(actions)        of cohorts that watch what all agents play
     cohort.learn(decision, losses, outcome)
     forecaster.observe(feedback)           once per block
     adversary.learn(payoff, observation)   if it has a payoff or writes the method
@@ -310,6 +311,17 @@ class Cohort(ABC):
 
     def attend(self, present_rows: Mask | None, affordable: Mask | None = None) -> None:  # noqa: B027 - as above
         """Receive which rows take part (K,), and what they can afford (K, A); None for all."""
+
+    @property
+    def watches_actions(self) -> bool:
+        """Whether it is to be told what all agents play."""
+        return False
+
+    def observe_actions(self, actions: Indices) -> None:  # noqa: B027 - as above
+        """Receive what all agents of the market played (M,), -1 for absent ones.
+
+        It is called before ``learn``, of a cohort that ``watches_actions``.
+        """
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:  # noqa: B027
         """Learn from a finished round: its decision, losses of all actions (K, A), outcome (d,)."""

@@ -49,7 +49,7 @@ from regretless.market.game.market import (
 )
 from regretless.market.game.network import DelayedForecasts, Network
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster
-from regretless.market.game.seats import Seat
+from regretless.market.game.seats import Seat, actions_of_agents
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     Context,
@@ -160,6 +160,7 @@ class Game:
             check_leader(adversary, market)
             tell_fundamentals(market, adversary)
         tell_followers(market, self.cohorts)
+        self._watching_cohorts = [cohort for cohort in self.cohorts if cohort.watches_actions]
         introduce(adversary, self.cohorts)
 
     @property
@@ -204,6 +205,14 @@ class Game:
         """Ask the market for the outcome of a round, given what all do."""
         decisions = decisions_readonly_unless_ours(market.clear, current.decisions)
         return market.clear(current.outcome, decisions)
+
+    def show_actions(self, decisions: Sequence[Decision | None]) -> None:
+        """Tell cohorts that watch what all agents play what everybody did in a round."""
+        if not self._watching_cohorts:
+            return
+        actions = actions_of_agents(self.cohorts, decisions)
+        for cohort in self._watching_cohorts:
+            cohort.observe_actions(actions)
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
@@ -339,6 +348,7 @@ def finish(game: Game, decided: Round) -> Round:
         )
         losses.append(charged_losses)
     played = replace(decided, outcome=outcome, losses=tuple(losses))
+    game.show_actions(played.decisions)
     for index, seat in enumerate(game.seats):
         seat.record(
             played.decisions[index],

@@ -101,6 +101,17 @@ def taken_actions(
     )
 
 
+def actions_of_agents(cohorts: Sequence[Cohort], decisions: Sequence[Decision | None]) -> Indices:
+    """Return the action of each agent of all cohorts (M,); -1 for who is absent."""
+    actions_by_cohort = []
+    for cohort, decision in zip(cohorts, decisions, strict=True):
+        if decision is None:
+            actions_by_cohort.append(np.full(len(cohort.row_of), -1))
+        else:
+            actions_by_cohort.append(decision.actions)
+    return np.concatenate(actions_by_cohort).astype(np.intp)
+
+
 def is_taking_part(decision: Decision, cohort: Cohort) -> Mask:
     """Return which agents of a cohort took part in a round (N,)."""
     if decision.present is None:

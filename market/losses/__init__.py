@@ -11,6 +11,7 @@ from regretless.market.losses.minimum import MinimumOfRatios
 from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
 from regretless.market.losses.orders import Orders
 from regretless.market.losses.outcome_spaces import Box, Polytope
+from regretless.market.losses.price_menu import PriceMenu
 from regretless.market.losses.separable import Linear, SeparablePower
 from regretless.market.losses.trade import Trade
 
@@ -26,6 +27,7 @@ __all__ = [
     "Orders",
     "Polytope",
     "PowerOfSum",
+    "PriceMenu",
     "SeparablePower",
     "Trade",
     "averaged",

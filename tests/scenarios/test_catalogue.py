@@ -233,6 +233,7 @@ CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
     ("el-farol", ABOUT, r"has mean (\d+)", "100 * market mean 0"),
     ("el-farol", ABOUT, r"standard deviation (\d+),", "100 * market deviation 0"),
     ("el-farol", ABOUT, r"the deviation (\d+):", "100 * market deviation 0 | listen"),
+    ("fundamentalists", ABOUT, r"rests ([\d.]+) away", "late deviation_0"),
     ("investors", BELOW, r"less than ([\d.]+) per day", "max regret"),
     ("late-news", BELOW, r"regret below ([\d.]+),", "hops 0"),
     ("late-news", ABOUT, r"one hop away ([\d.]+),", "hops 1"),

@@ -1,0 +1,366 @@
+r"""Sellers set prices, and buyers choose among them.
+
+Scenario files choose this market by the kind ``price-competition``; its cohorts have the utility
+``seller``, whose actions are prices p. Seller i has the unit cost c_i and the quality k_i, sells
+q_i(p) units to a unit mass of buyers and earns (p_i - c_i) q_i(p). By ``demand``:
+
+    logit                q_i = exp((k_i - p_i) / mu) / (sum_j exp((k_j - p_j) / mu) + O),
+                         O = exp(outside / mu), 0 without an outside good (McFadden 1974; Anderson,
+                         de Palma and Thisse 1992, chapter 7)
+    linear               q_i = max(0, k_i - slope p_i + cross x mean price of the others)
+                         (Singh and Vives 1984)
+    winner-takes-all     all buy where k_i - p_i is greatest, split equally where several tie, and
+                         nobody where it is below ``outside`` (Bertrand 1883)
+
+mu is ``differentiation`` in the code. The outcome is the mean of the sellers' places on their
+menus, from 0 where all charge their lowest price to 1 where all charge their highest. What the
+adversary draws does not matter.
+
+What a seller earns is a function of what all play: ``profile_losses`` has it for any profile, and
+where profiles are few enough they are all computed once, at the start.
+
+Landmarks
+---------
+``nash_price`` and ``monopoly_price`` are found on the continuum of prices, for demand that is
+smooth: where each seller's price is best against the others', and where joint profit is greatest.
+The *profit gain* of Calvano et al. (2020) is (mean profit - profit at the former) / (profit at the
+latter - profit at the former), with the mean over sellers and rounds.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+
+from regretless.market import register
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError
+from regretless.market.game.market import Decisions, Market, check_key
+from regretless.market.game.profiles import (
+    agents_action_counts,
+    all_profiles,
+    number_of_profiles,
+    profile_strides,
+)
+from regretless.market.game.protocols import Cohort
+from regretless.market.losses.price_menu import PriceMenu
+
+MAX_TABLE_ENTRIES = 2**22  # numbers in the table of all profiles: 32 MiB
+ROUNDS_TO_EQUILIBRIUM = 1000  # of best responses, at most
+PRICE_TOLERANCE = 1e-10  # within which prices are at rest
+
+
+@register.market("price-competition")
+class PriceCompetition(Market):
+    """Sellers set prices; buyers choose by logit, linear or winner-takes-all demand.
+
+    Parameters
+    ----------
+    demand : str
+        "logit", "linear" or "winner-takes-all".
+    differentiation : float
+        mu of logit demand, above 0: the smaller, the more a lower price attracts.
+    outside : float, optional
+        What buying nothing is worth to buyers; without it everybody buys. Not for linear demand.
+    slope, cross : float
+        Of linear demand: by how much the own price lowers, and that of the others raises it.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
+    column_labels: ClassVar[Mapping[str, str]] = {
+        "price": "price of each seller",
+        "quantity": "units that each seller sells",
+    }
+
+    def __init__(
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        demand: Literal["logit", "linear", "winner-takes-all"] = "logit",
+        differentiation: float = 0.25,
+        outside: float | None = None,
+        slope: float = 1.0,
+        cross: float = 0.0,
+    ) -> None:
+        super().__init__(cohorts, rng)
+        check_key("differentiation", differentiation, differentiation > 0, "a positive number")
+        check_key("slope", slope, slope > 0, "a positive number")
+        check_key("cross", cross, 0 <= cross < slope, "a number of at least 0 and below slope")
+        if demand == "linear" and outside is not None:
+            raise UserError("market.outside: linear demand has no outside good; drop it")
+        self.demand = demand
+        self.differentiation = differentiation
+        self.outside = outside
+        self.slope = slope
+        self.cross = cross
+        self._read_menus()
+        self._table = self._profile_table()
+        # Rounds, and the sums over them of each seller's price, quantity and profit.
+        self.sums = np.zeros((4, self.n_sellers))
+
+    def _read_menus(self) -> None:
+        """Read every seller's prices, cost and quality off its cohort's loss."""
+        prices = []
+        costs = []
+        qualities = []
+        for cohort in self.cohorts:
+            loss = cohort.loss
+            if not isinstance(loss, PriceMenu):
+                reason = f"a {loss.form} loss of cohort.{cohort.name} has no prices"
+                raise UserError(f'market: {reason}; use utility = "seller"')
+            prices += list(loss.price)
+            costs.append(loss.cost)
+            qualities.append(loss.quality)
+        self.cost = np.concatenate(costs)  # (M,)
+        self.quality = np.concatenate(qualities)
+        self.n_sellers = len(self.cost)
+        self.action_counts = agents_action_counts(self.cohorts)
+        # Menus that are shorter than the longest end in copies of their highest price.
+        self._menus = np.empty((self.n_sellers, int(self.action_counts.max())))
+        for seller, menu in enumerate(prices):
+            self._menus[seller] = menu[-1]
+            self._menus[seller, : len(menu)] = menu
+        if self.demand == "linear":
+            most = self.quality - self.slope * self._menus.min(1)
+            if self.n_sellers > 1:
+                highest = self._menus.max(1)
+                most = most + self.cross * (highest.sum() - highest) / (self.n_sellers - 1)
+            check_key(
+                "demand",
+                "linear",
+                most.max() <= 1 + 1e-12,
+                "quality, slope and prices by which a seller sells at most 1 unit, not "
+                f"{most.max():.4g}: divide quality, slope and cross by that",
+            )
+
+    def _profile_table(self) -> Array | None:
+        """Return every seller's loss at every profile (P, M); None where they are too many."""
+        entries = number_of_profiles(self.action_counts) * self.n_sellers
+        if entries > MAX_TABLE_ENTRIES:
+            return None
+        self._strides = profile_strides(self.action_counts)
+        return self._losses_at(all_profiles(self.action_counts))
+
+    # Demand.
+
+    def quantities(self, prices: Array, present: Array | None = None) -> Array:
+        """Return what each seller sells (..., M) at prices (..., M).
+
+        ``present`` (..., M) is 1 for who is there and 0 for who is absent: these sell nothing, and
+        all others as if they were not there.
+        """
+        here = np.ones_like(prices) if present is None else present
+        if self.demand == "logit":
+            return self._logit(prices, here)
+        if self.demand == "linear":
+            return self._linear(prices, here)
+        return self._winner_takes_all(prices, here)
+
+    def _logit(self, prices: Array, present: Array) -> Array:
+        exponents = (self.quality - prices) / self.differentiation
+        outside = -np.inf if self.outside is None else self.outside / self.differentiation
+        greatest = np.maximum(exponents.max(-1, keepdims=True), outside)  # against overflow
+        attractions = np.exp(exponents - greatest) * present
+        total = attractions.sum(-1, keepdims=True) + np.exp(outside - greatest)
+        return np.asarray(attractions / np.where(total > 0, total, 1.0))
+
+    def _linear(self, prices: Array, present: Array) -> Array:
+        charged = prices * present
+        others = present.sum(-1, keepdims=True) - present
+        price_of_others = (charged.sum(-1, keepdims=True) - charged) / np.maximum(others, 1)
+        units = self.quality - self.slope * prices + self.cross * price_of_others
+        return np.asarray(np.maximum(units, 0.0) * present)
+
+    def _winner_takes_all(self, prices: Array, present: Array) -> Array:
+        surplus = np.where(present > 0, self.quality - prices, -np.inf)
+        greatest = surplus.max(-1, keepdims=True)
+        wins = (surplus == greatest) & (present > 0)
+        if self.outside is not None:
+            wins &= surplus >= self.outside
+        return np.asarray(wins / np.maximum(wins.sum(-1, keepdims=True), 1))
+
+    def profits(self, prices: Array, present: Array | None = None) -> Array:
+        """Return what each seller earns (..., M) at prices (..., M)."""
+        return (prices - self.cost) * self.quantities(prices, present)
+
+    # What the game asks for.
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Sell at the prices of the round, and return the mean place of prices on their menus."""
+        actions = self.actions_of_agents(decisions)
+        present = (actions >= 0).astype(np.float64)
+        prices = self._prices_of(np.maximum(actions, 0))
+        quantities = self.quantities(prices, present)
+        self.sums[0] += present
+        self.sums[1] += prices * present
+        self.sums[2] += quantities
+        self.sums[3] += (prices - self.cost) * quantities
+        self.last = {"price": np.where(present > 0, prices, np.nan), "quantity": quantities}
+        places = np.maximum(actions, 0) / np.maximum(self.action_counts - 1, 1)
+        return np.array([(places * present).sum() / max(present.sum(), 1.0)])
+
+    def losses(self, decisions: Decisions) -> Sequence[Array]:
+        """Return what every price of every seller would have lost against the others' prices."""
+        actions = self.actions_of_agents(decisions)
+        losses = self._losses_of_deviations(actions)
+        tables = []
+        first = 0
+        for cohort in self.cohorts:
+            last = first + len(cohort.row_of)
+            tables.append(np.ascontiguousarray(losses[first:last, : cohort.loss.actions]))
+            first = last
+        return tables
+
+    def profile_losses(self, profiles: Indices) -> Array:
+        """Return every seller's loss at each profile (P, M), in [0, 1].
+
+        ``profiles`` (P, M) are the sellers' actions, in the order of the tables.
+        """
+        if self._table is None:
+            return self._losses_at(profiles)
+        return np.asarray(self._table[profiles @ self._strides])
+
+    def expected_losses(self, cohort_index: int, outcome: Array) -> Array:
+        """Return what each price loses (N, A) if all others charge the forecast place on a menu."""
+        first = sum(len(cohort.row_of) for cohort in self.cohorts[:cohort_index])
+        cohort = self.cohorts[cohort_index]
+        width = self._menus[:, -1] - self._menus[:, 0]
+        forecast_prices = self._menus[:, 0] + width * float(outcome[0])
+        losses = np.empty((len(cohort.row_of), cohort.loss.actions))
+        for row in range(len(losses)):
+            seller = first + row
+            prices = np.repeat(forecast_prices[None], cohort.loss.actions, axis=0)
+            prices[:, seller] = self._menus[seller, : cohort.loss.actions]
+            losses[row] = self._normalised(self.profits(prices))[:, seller]
+        return losses
+
+    def _prices_of(self, actions: Indices) -> Array:
+        """Return the prices (..., M) of actions (..., M)."""
+        return np.asarray(self._menus[np.arange(self.n_sellers), actions])
+
+    def _losses_at(self, profiles: Indices) -> Array:
+        """Compute the losses (P, M) of profiles (P, M)."""
+        return self._normalised(self.profits(self._prices_of(profiles)))
+
+    def _normalised(self, profits: Array) -> Array:
+        """Turn profits (..., M) into losses in [0, 1]."""
+        scales = np.concatenate([cohort.loss.unit_scale for cohort in self.cohorts])
+        offsets = np.concatenate([cohort.loss.unit_offset for cohort in self.cohorts])
+        return np.asarray(np.clip((-profits - offsets) / scales, 0.0, 1.0))
+
+    def _losses_of_deviations(self, actions: Indices) -> Array:
+        """Return what each seller would have lost by each price of the menus (M, longest menu)."""
+        n_actions = self._menus.shape[1]
+        if self._table is not None and (actions >= 0).all():
+            profile = int(actions @ self._strides)
+            own_actions = np.minimum(np.arange(n_actions), self.action_counts[:, None] - 1)
+            deviations = profile + (own_actions - actions[:, None]) * self._strides[:, None]
+            return np.asarray(self._table[deviations, np.arange(self.n_sellers)[:, None]])
+        present = (actions >= 0).astype(np.float64)
+        prices = self._prices_of(np.maximum(actions, 0))
+        losses = np.empty((self.n_sellers, n_actions))
+        for seller in range(self.n_sellers):
+            prices_if = np.repeat(prices[None], n_actions, axis=0)
+            prices_if[:, seller] = self._menus[seller]
+            present_if = np.repeat(present[None], n_actions, axis=0)
+            present_if[:, seller] = 1.0
+            profits = self.profits(prices_if, present_if)
+            losses[seller] = self._normalised(profits)[:, seller]
+        return losses
+
+    # Landmarks.
+
+    def nash_price(self) -> Array:
+        """Return prices (M,) of which each is the best against the others', by best responses.
+
+        UserError where demand is not smooth, or best responses do not come to rest.
+        """
+        self._check_smooth()
+        prices = np.asarray(self._menus.mean(1))
+        for _ in range(ROUNDS_TO_EQUILIBRIUM):
+            before = prices.copy()
+            for seller in range(self.n_sellers):
+                prices[seller] = self._best_price(seller, prices)
+            if np.abs(prices - before).max() < PRICE_TOLERANCE:
+                return prices
+        raise UserError("market: best responses of prices do not come to rest; no Nash price")
+
+    def monopoly_price(self) -> Array:
+        """Return the prices (M,) at which the sellers earn most together; UserError as above."""
+        self._check_smooth()
+        start = self._menus.mean(1)
+        found = minimize(
+            lambda prices: -self.profits(prices).sum(),
+            start,
+            method="Nelder-Mead",
+            options={"xatol": PRICE_TOLERANCE, "fatol": 1e-14, "maxiter": 200_000},
+        )
+        return np.asarray(found.x)
+
+    def _best_price(self, seller: int, prices: Array) -> float:
+        """Return the price of a seller that earns most against the others' prices (M,)."""
+
+        def loss_at(price: float) -> float:
+            charged = prices.copy()
+            charged[seller] = price
+            return -float(self.profits(charged)[seller])
+
+        widest = np.ptp(self._menus) + 1.0
+        bounds = (self.cost[seller], self._menus.max() + widest)
+        found = minimize_scalar(loss_at, bounds=bounds, method="bounded", options={"xatol": 1e-12})
+        return float(found.x)
+
+    def _check_smooth(self) -> None:
+        if self.demand == "winner-takes-all":
+            raise UserError('market: demand "winner-takes-all" has no smooth best response')
+
+    @cached_property
+    def landmark_profits(self) -> tuple[float, float] | None:
+        """The mean profit of a seller at the Nash and at the monopoly price.
+
+        None where demand is not smooth, or there is no Nash price.
+        """
+        try:
+            at_nash = self.profits(self.nash_price()).mean()
+            at_monopoly = self.profits(self.monopoly_price()).mean()
+        except UserError:
+            return None
+        return float(at_nash), float(at_monopoly)
+
+    def profit_gain(self, mean_profit: float) -> float | None:
+        """Return the share of the way from Nash to monopoly profit that a mean profit has gone.
+
+        None where the two are not known, or the same.
+        """
+        if self.landmark_profits is None:
+            return None
+        at_nash, at_monopoly = self.landmark_profits
+        if at_monopoly - at_nash <= 1e-9:
+            return None
+        return (mean_profit - at_nash) / (at_monopoly - at_nash)
+
+    def described(self) -> dict[str, Any]:
+        rounds, prices, quantities, profits = self.sums
+        divisor = np.maximum(rounds, 1)
+        mean_profits = profits / divisor
+        return {
+            "price": (prices / divisor).tolist(),
+            "quantity": (quantities / divisor).tolist(),
+            "profit": mean_profits.tolist(),
+            "profit_gain": self.profit_gain(float(mean_profits.mean())),
+        }
+
+    def summary(self) -> str:
+        rounds, prices, _, profits = self.sums
+        divisor = max(float(rounds.sum()), 1.0)
+        text = (
+            f"Market: mean price {prices.sum() / divisor:.4g}, mean profit "
+            f"{profits.sum() / divisor:.4g} per seller and round"
+        )
+        gain = self.profit_gain(profits.sum() / divisor)
+        if gain is not None:
+            text += f", {100 * gain:.0f} % of the way from Nash to monopoly profit"
+        return text

@@ -1,0 +1,184 @@
+"""Price competition: demand by hand, profits of profiles, and prices that are known."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from small_scenarios import TomlTable, make_scenario
+
+from regretless import UserError
+from regretless.market.game.profiles import all_profiles, profile_strides
+from regretless.market.markets.price_competition import PriceCompetition
+
+SELLER: TomlTable = {"cost": 1.0, "quality": 2.0, "lowest": 1.4, "highest": 2.0}
+
+
+def seller_cohort(name: str = "sellers", count: int = 2, actions: int = 4, **keys: Any) -> Any:
+    parameters = SELLER | keys.pop("parameters", {})
+    return {
+        "name": name,
+        "utility": "seller",
+        "count": count,
+        "actions": actions,
+        "parameters": parameters,
+        "response": "hedge",
+        "measures": ["swap"],
+        **keys,
+    }
+
+
+def price_market(*cohorts: Any, rounds: int = 20, **keys: Any) -> PriceCompetition:
+    scenario = price_scenario(*cohorts, rounds=rounds, **keys)
+    market = scenario.build(apart=True).game.market
+    assert isinstance(market, PriceCompetition)
+    return market
+
+
+def price_scenario(*cohorts: Any, rounds: int = 20, **keys: Any) -> Any:
+    return make_scenario(
+        *(cohorts or (seller_cohort(),)),
+        rounds=rounds,
+        adversary={"kind": "iid", "outcomes": 1},
+        market={"kind": "price-competition", **keys},
+    )
+
+
+def test_logit_shares_of_two_sellers_and_the_outside_good_by_hand() -> None:
+    market = price_market(outside=0.0, differentiation=0.25)
+    attractions = np.exp([(2 - 1.5) / 0.25, (2 - 1.6) / 0.25])
+    expected = attractions / (attractions.sum() + 1.0)
+    assert market.quantities(np.array([1.5, 1.6])) == pytest.approx(expected)
+
+
+def test_without_an_outside_good_everybody_buys() -> None:
+    market = price_market()
+    assert market.quantities(np.array([1.5, 1.6])).sum() == pytest.approx(1.0)
+
+
+def test_logit_demand_of_little_differentiation_does_not_overflow() -> None:
+    market = price_market(differentiation=1e-4, outside=0.0)
+    assert market.quantities(np.array([1.5, 1.6])) == pytest.approx([1.0, 0.0])
+
+
+LINEAR = {"demand": "linear", "slope": 0.4, "cross": 0.2}
+LINEAR_SELLER = seller_cohort(parameters={"quality": 0.8})
+
+
+def test_linear_demand_by_hand() -> None:
+    market = price_market(LINEAR_SELLER, **LINEAR)
+    expected = [0.8 - 0.4 * 1.5 + 0.2 * 1.6, 0.8 - 0.4 * 1.6 + 0.2 * 1.5]
+    assert market.quantities(np.array([1.5, 1.6])) == pytest.approx(expected)
+
+
+def test_prices_of_linear_duopoly_are_those_of_the_closed_form() -> None:
+    """(a + b c) / (2 b - d) at Nash, (a + (b - d) c) / (2 (b - d)) together."""
+    market = price_market(LINEAR_SELLER, **LINEAR)
+    assert market.nash_price() == pytest.approx([1.2 / 0.6] * 2, abs=1e-6)
+    assert market.monopoly_price() == pytest.approx([1.0 / 0.4] * 2, abs=1e-4)
+
+
+def test_linear_demand_of_more_than_one_unit_is_refused() -> None:
+    with pytest.raises(UserError, match=r"sells at most 1 unit, not 1.6: divide"):
+        price_market(seller_cohort(parameters={"quality": 3.0}), demand="linear")
+
+
+@pytest.mark.parametrize(
+    ("prices", "outside", "expected"),
+    [
+        ([1.5, 1.6], None, [1.0, 0.0]),
+        ([1.5, 1.5], None, [0.5, 0.5]),
+        ([1.5, 1.5], 0.6, [0.0, 0.0]),
+        ([1.5, 1.5], 0.5, [0.5, 0.5]),
+    ],
+)
+def test_the_cheapest_takes_all_and_ties_are_split(
+    prices: list[float], outside: float | None, expected: list[float]
+) -> None:
+    market = price_market(demand="winner-takes-all", outside=outside)
+    assert market.quantities(np.array(prices)) == pytest.approx(expected)
+
+
+def test_prices_of_the_logit_duopoly_are_those_that_are_published() -> None:
+    """Calvano et al. (2020), section III: the prices 1.473 and 1.925, and 0.223 and 0.337."""
+    market = price_market(outside=0.0)
+    assert market.nash_price() == pytest.approx([1.473] * 2, abs=5e-4)
+    assert market.monopoly_price() == pytest.approx([1.925] * 2, abs=5e-4)
+    assert market.landmark_profits == pytest.approx((0.223, 0.337), abs=5e-4)
+    assert market.profit_gain(0.3375) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_winner_takes_all_has_no_smooth_best_response() -> None:
+    market = price_market(demand="winner-takes-all")
+    with pytest.raises(UserError, match="no smooth best response"):
+        market.nash_price()
+    assert market.profit_gain(0.1) is None
+
+
+THREE_SELLERS = (
+    seller_cohort("cheap", 1, 3),
+    seller_cohort("dear", 2, 4, parameters={"cost": [1.0, 1.3], "quality": 2.2}),
+)
+
+
+@pytest.mark.parametrize("demand", ["logit", "winner-takes-all"])
+def test_losses_of_profiles_are_minus_the_profits(demand: str) -> None:
+    market = price_market(*THREE_SELLERS, demand=demand, outside=0.0)
+    profiles = all_profiles(market.action_counts)
+    losses = market.profile_losses(profiles)
+    assert losses.shape == (3 * 4 * 4, 3)
+    assert losses.min() >= 0
+    assert losses.max() <= 1
+    menus = [np.linspace(1.4, 2.0, count) for count in (3, 4, 4)]
+    for profile, loss in zip(profiles, losses, strict=True):
+        prices = np.array([menu[action] for menu, action in zip(menus, profile, strict=True)])
+        profit = (prices - market.cost) * market.quantities(prices)
+        scale = np.concatenate([cohort.loss.unit_scale for cohort in market.cohorts])
+        offset = np.concatenate([cohort.loss.unit_offset for cohort in market.cohorts])
+        assert offset + scale * loss == pytest.approx(-profit)
+
+
+def test_profiles_are_computed_where_they_are_too_many_for_a_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = price_market(*THREE_SELLERS)
+    monkeypatch.setattr("regretless.market.markets.price_competition.MAX_TABLE_ENTRIES", 10)
+    computed = price_market(*THREE_SELLERS)
+    profiles = all_profiles(listed.action_counts)
+    assert computed.profile_losses(profiles) == pytest.approx(listed.profile_losses(profiles))
+    for actions in profiles[::7]:
+        deviations = listed._losses_of_deviations(actions)
+        assert computed._losses_of_deviations(actions) == pytest.approx(deviations)
+
+
+def test_profiles_are_numbered_with_the_last_agent_fastest() -> None:
+    counts = np.array([2, 3, 4])
+    profiles = all_profiles(counts)
+    assert profiles[:2].tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert (profiles @ profile_strides(counts) == np.arange(24)).all()
+
+
+def test_a_seller_who_is_absent_sells_nothing_and_moves_nobody() -> None:
+    market = price_market(outside=0.0)
+    alone = market.quantities(np.array([1.5, 1.6]), np.array([1.0, 0.0]))
+    attraction = np.exp(0.5 / 0.25)
+    assert alone == pytest.approx([attraction / (attraction + 1), 0.0])
+
+
+def test_followers_respond_to_what_all_others_charge() -> None:
+    market = price_market(outside=0.0)
+    expected = market.expected_losses(0, np.array([1.0]))
+    others_charge_most = [[action, 3] for action in range(4)]
+    assert expected[0] == pytest.approx(market.profile_losses(np.array(others_charge_most))[:, 0])
+
+
+def test_best_responses_to_the_forecast_play() -> None:
+    scenario = price_scenario(seller_cohort(response="best-response"), outside=0.0)
+    model = scenario.build()
+    model.run()
+    assert (model.agents_frame()["guarantee"] == "none").all()
+
+
+def test_a_utility_without_prices_is_refused() -> None:
+    cohort = {"name": "others", "utility": "linear", "actions": 2, "response": "hedge"}
+    with pytest.raises(UserError, match='has no prices; use utility = "seller"'):
+        price_scenario(cohort).build(apart=True)
