@@ -42,7 +42,7 @@ def played_actions(model: MarketModel) -> list[tuple[int, int]]:
 
 
 def state_number(history: tuple[tuple[int, ...], ...]) -> int:
-    """Return the number of a state: the oldest round first, the first agent first, digits from 0."""
+    """Return the number of a state: oldest round and first agent first, digits from 0."""
     number = 0
     for actions in history:
         for action in actions:
