@@ -15,7 +15,7 @@ agents that Mesa sees are views (``market.agent_view``).
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, Protocol
 
 import mesa
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from regretless.market import register
 from regretless.market.agent_view import AgentView
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import in_round, read_only
@@ -56,6 +56,13 @@ OF_ITERATIONS = {"rng"}.intersection(signature(mesa.batch_run).parameters)
 MAX_VIEWS = 100_000  # agents; in larger markets no agent is seen by itself
 
 
+class RoundPlayer(Protocol):
+    """Plays many rounds at once (``agents.cohorts.compiled_rounds``)."""
+
+    def play(self, rounds: int, *, patience: int = 0) -> Sequence[Indices]:
+        """Play up to so many rounds, at least one; return each cohort's last actions (N,)."""
+
+
 class MarketModel(mesa.Model):  # type: ignore[misc]
     """A market in which one forecast serves every agent.
 
@@ -82,6 +89,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         Follows exploitability; left out where no cohort keeps it.
     log_every : int
         Rounds between two entries of the regret log.
+    logs_every_round : bool
+        Whether rounds between two entries of the regret log are logged, too.
     log_agents : int, optional
         How many agents logs and windows follow; all by default.
     windows : sequence of (first, last)
@@ -99,6 +108,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     name: str = ""  # of its scenario; empty where it was put together by hand
     notes: tuple[str, ...] = ()  # what its scenario says beside the results
     warnings: tuple[str, ...] = ()  # what of its scenario can hardly be meant
+    compiled: RoundPlayer | None = None  # plays rounds that nobody looks at, where it can be so
+    patience: int = 0  # rounds without a change of any greedy strategy that end a run; 0 for never
     drawer: Callable[..., Any] | None = None  # draws the figure of a model and a name, None for all
 
     def __init__(
@@ -110,6 +121,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         rounds: int,
         tracker: Tracker | None = None,
         log_every: int = 1,
+        logs_every_round: bool = True,
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
         measures: Sequence[str] = (),
@@ -129,7 +141,13 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         logged_windows = (
             Windows(game.cohorts, logged, windows, self.guarantees) if windows else None
         )
-        self.journal = Journal(game, logged, log_every=log_every, windows=logged_windows)
+        self.journal = Journal(
+            game,
+            logged,
+            log_every=log_every,
+            logs_every_round=logs_every_round,
+            windows=logged_windows,
+        )
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self.recipe: Recipe | None = None  # how a scenario makes branches
         self.fork: Fork | None = None  # where this market left the one that it branched from
@@ -191,10 +209,46 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         target = self.rounds if rounds is None else rounds
         if not isinstance(target, int | np.integer) or target < 0:
             raise UserError(f"run({target!r}): give how many rounds shall have been played")
-        while self.played < target:
-            self.step()
+        while self.played < target and not self.is_finished:
+            self.advance(target - self.played)
             if progress is not None:
                 progress()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all rounds are played, or the stopping rule holds."""
+        return self.played >= self.rounds or (
+            self.patience > 0 and self.unchanged_rounds() >= self.patience
+        )
+
+    def unchanged_rounds(self) -> int:
+        """Return for how many rounds no learner's greedy strategy has changed."""
+        numbers = [self.played]
+        for cohort in self.game.cohorts:
+            unchanged = cohort.unchanged_rounds
+            if unchanged is not None and len(unchanged):
+                numbers.append(int(unchanged.min()))
+        return min(numbers)
+
+    def advance(self, rounds: int) -> None:
+        """Play at least one and at most so many rounds.
+
+        Rounds between two logged ones are played as a compiled block where ``compiled`` can.
+        """
+        n_unlogged = 0
+        if self.compiled is not None and not hasattr(self, "datacollector"):
+            n_unlogged = self.journal.unlogged_rounds(self.played)
+        n_block = min(rounds, n_unlogged, self.rounds - self.played)
+        if self.compiled is None or n_block < 1:
+            self.step()
+            return
+        with in_round(self.played):
+            last_actions = self.compiled.play(n_block, patience=self.patience)
+        self.journal.add_unlogged(self.played - 1)
+        self._cache.clear()
+        self.last = {index: (actions, None) for index, actions in enumerate(last_actions)}
+        self.steps = self.played
+        self.running = not self.is_finished
 
     def begin(self) -> Round:
         """Let everybody decide in the next round, and return it; ``conclude`` takes it.
@@ -217,7 +271,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 self.tracker.add(played)
             self.journal.add(played)
             self.bounds.add(self.played)
-            self.running = self.played < self.rounds
+            self.running = not self.is_finished
             if hasattr(self, "datacollector"):
                 self.datacollector.collect(self)
         return played
@@ -271,7 +325,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def scores_frame(self) -> pd.DataFrame:
         """Return one row per forecast of an outcome, and per action: errors, and calibration."""
-        records = {block.name: block.record for block in self.game.blocks}
+        records = {}
+        for block in self.game.blocks:
+            if not block.forecaster.is_silent:
+                records[block.name] = block.record
         outcomes = self.game.history.last(MAX_RECENT)
         return scores_table(records, outcomes, alternatives.losses_of_cohorts(self.game))
 
@@ -515,7 +572,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             self.tracker.restore(state["tracker"])
         self._cache.clear()
         self.steps = self.played
-        self.running = self.played < self.rounds
+        self.running = not self.is_finished
 
     # What Mesa offers and a market refuses.
 

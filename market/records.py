@@ -473,6 +473,18 @@ class History(Recent):
         self.append(outcome)
         self._sum += outcome
 
+    def extend(self, outcomes: Array) -> None:
+        """Append outcomes (T, d) of rounds that follow one another; for the referee only."""
+        sums = np.cumsum(np.concatenate([self._sum[np.newaxis], outcomes]), axis=0)
+        for outcome in outcomes[:MAX_RECENT]:
+            self.append(outcome)
+        if len(outcomes) > MAX_RECENT:  # the ring is full, and the last ones take their places
+            rounds = self.rounds - MAX_RECENT + len(outcomes)
+            places = np.arange(rounds - MAX_RECENT, rounds) % MAX_RECENT
+            self._ring[places] = outcomes[-MAX_RECENT:]
+            self.rounds = rounds
+        self._sum[:] = sums[-1]
+
 
 class ForecastRecord(Recent):
     """The last label forecasts of a block (1 + M, d): the broadcast's, then each model's."""

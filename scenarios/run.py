@@ -28,6 +28,7 @@ from regretless.scenarios.notes import exploitability_record
 
 # what a round raises where the restored state is not its own
 ERRORS_OF_MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+SECONDS_BETWEEN_CHECKPOINTS = 20.0  # of a run that logs few rounds
 ROUND_GRACE_SECONDS = 2.0  # that a round may go on after Ctrl-C
 PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
 
@@ -36,13 +37,14 @@ PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarro
 class Options:
     """How to run.
 
-    ``log_every``: rounds between two entries of the regret log. ``resume`` continues an interrupted
-    run in ``out``, ``overwrite`` replaces one; without either ``out`` must be a new directory.
+    ``log_every``: rounds between two entries of the regret log, as in ``Scenario.build``.
+    ``resume`` continues an interrupted run in ``out``, ``overwrite`` replaces one; without either
+    ``out`` must be a new directory.
     """
 
     out: Path
     format: str = "parquet"
-    log_every: int = 1
+    log_every: int | None = None
     resume: bool = False
     overwrite: bool = False
 
@@ -77,12 +79,16 @@ class Player:
             check_tree(model.state())  # now, and not after hours of play
         model.stream_logs_to(directory.add_chunk)
         with interrupts_between_rounds() as stopped:
-            while model.played < model.rounds:
-                model.step()
+            saved = time.monotonic()
+            while not model.is_finished:
+                model.advance(model.rounds)
                 if progress is not None:
                     progress(model.played)
-                if resumable and model.journal.at_chunk_end:
+                is_late = time.monotonic() > saved + SECONDS_BETWEEN_CHECKPOINTS
+                is_due = model.journal.logs_every_round or is_late
+                if resumable and model.journal.at_chunk_end and is_due:
                     directory.save_checkpoint(model.state(), config)
+                    saved = time.monotonic()
                 if stopped.is_set():
                     raise KeyboardInterrupt
 
@@ -142,7 +148,7 @@ def _write(
 ) -> None:
     """Play a model from its start or its checkpoint, and write the directory that is held."""
     model = player.model
-    config = resolved(scenario.spec) | {"log_every": options.log_every}
+    config = resolved(scenario.spec) | {"log_every": model.journal.log_every}
     manifest = _manifest(scenario, model, config)
     state = None
     if options.resume:
@@ -167,6 +173,7 @@ def _write(
         except KeyboardInterrupt as error:
             interrupt = error
         tables = player.tables()
+        manifest["played"] = model.played
         manifest["wall_seconds"] = round(time.perf_counter() - start_time, 3)
         manifest["exploitability"] = exploitability_record(model)
         manifest["blocks"] = [

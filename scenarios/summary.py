@@ -253,6 +253,9 @@ def _tables_of_cohort(
 def lines_on_forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     """Yield what the forecast of each block was made of."""
     blocks = model.game.blocks
+    if all(block.forecaster.is_silent for block in blocks):
+        yield "Forecast: none."
+        return
     n_statistics = sum(block.basis.size for block in blocks)
     error = max(block.basis.error for block in blocks)
     names = ", ".join(block.name for block in blocks)

@@ -97,7 +97,7 @@ def describe_intervals(verdict: pd.DataFrame) -> Iterator[str]:
     if len(with_interval):
         yield "intervals: simultaneous over all alternatives, stationary outcomes assumed"
     elif len(verdict):
-        yield f"no intervals: they take at least {MIN_ROUNDS} rounds"
+        yield f'no intervals: they take at least {MIN_ROUNDS} rounds, and logs = "full"'
     n_narrow = int((with_interval["effective"] < MIN_EFFECTIVE_ROUNDS).sum())
     if n_narrow == 0:
         return

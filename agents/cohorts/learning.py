@@ -16,7 +16,7 @@ import numpy as np
 
 from regretless.agents.cohorts.parts import make_part, rows_for_same_rounding
 from regretless.agents.learners.base import GameFacts, RowLearner
-from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
+from regretless.market.core.arrays import Array, Indices, Integers, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import answer_as_strategies, is_ours, readonly_unless_ours
@@ -84,6 +84,10 @@ class LearnerCohort(Cohort, Checkpointable):
     def foreseeable(self) -> bool:  # type: ignore[override]
         # What it plays next depends on what others do, of whom a look ahead may not know.
         return not self.learner.watches_actions
+
+    @property
+    def unchanged_rounds(self) -> Integers | None:
+        return self.learner.unchanged_rounds
 
     @property
     def watches_actions(self) -> bool:

@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import answer_as_numbers, name_of, readonly_unless_ours
@@ -129,6 +129,11 @@ class RowLearner(Checkpointable):
 
     def attend(self, present_rows: Mask | None) -> None:
         """Receive which rows take part in the coming round (K,); None for all."""
+
+    @property
+    def unchanged_rounds(self) -> Integers | None:
+        """For how many rounds what each row likes best has not changed (K,); None if unknown."""
+        return None
 
     @property
     def watches_actions(self) -> bool:

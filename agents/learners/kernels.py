@@ -138,18 +138,24 @@ def swap_regret_matching_step(regret: Array, strategy: Array, losses: Array) -> 
 
 @compiled()
 def update_q_value(
-    q: Array, greedy: Integers, state: int, action: int, reward: float, next_state: int,
-    alpha: float, gamma: float,
+    q: Array, greedy: Integers, first_entry: int, first_state: int, n_actions: int,
+    state: int, action: int, reward: float, next_state: int, alpha: float, gamma: float,
 ) -> bool:  # fmt: skip
     """Move one value of one agent towards its newest estimate; return whether ``greedy`` changed.
 
+    The tables of several agents lie behind one another in flat arrays, those of an agent by state
+    and action.
+
     Parameters
     ----------
-    q : (S, A)
-        The values; the entry of ``state`` and ``action`` is changed in place.
-    greedy : int64 (S,)
-        The lowest action of greatest value in each state; the entry of ``state`` is changed in
-        place.
+    q : (number of values,)
+        The values; one entry is changed in place.
+    greedy : int64 (number of states,)
+        The lowest action of greatest value in each state; one entry may be changed in place.
+    first_entry, first_state : int
+        Where the agent's part of ``q`` and of ``greedy`` begins.
+    n_actions : int
+        A, of the agent.
     state, action : int
         Where the agent was, and what it played there.
     reward : float
@@ -159,27 +165,29 @@ def update_q_value(
     alpha, gamma : float
         The learning rate and the discount factor.
     """
-    best_next = q[next_state, greedy[next_state]]
-    value = q[state, action] + alpha * (reward + gamma * best_next - q[state, action])
-    q[state, action] = value
-    old_choice = greedy[state]
-    if action == old_choice:  # its value may have fallen below that of another action
-        best = 0
-        for b in range(1, q.shape[1]):
-            if q[state, b] > q[state, best]:
-                best = b
-        greedy[state] = best
-    else:
-        best_value = q[state, old_choice]
+    row = first_entry + state * n_actions
+    old_choice = greedy[first_state + state]
+    best_next = q[first_entry + next_state * n_actions + greedy[first_state + next_state]]
+    old_value = q[row + action]
+    value = old_value + alpha * (reward + gamma * best_next - old_value)
+    q[row + action] = value
+    choice = old_choice
+    if action != old_choice:
+        best_value = q[row + old_choice]
         if value > best_value or (value == best_value and action < old_choice):
-            greedy[state] = action
-    return bool(greedy[state] != old_choice)
+            choice = action
+    elif value < old_value:  # another action may be better now; one that rose stays the best
+        for b in range(n_actions):
+            if q[row + b] > q[row + choice] or (q[row + b] == q[row + choice] and b < choice):
+                choice = b
+    greedy[first_state + state] = choice
+    return bool(choice != old_choice)
 
 
 @compiled()
 def update_q_tables(
     q: Array, greedy: Integers, states: Integers, actions: Integers, rewards: Array,
-    next_states: Integers, alpha: float, gamma: float,
+    next_states: Integers, alpha: float, gamma: float, changed_at: Integers, round_number: int,
 ) -> None:  # fmt: skip
     """Move one value of each row towards its newest estimate.
 
@@ -195,11 +203,21 @@ def update_q_tables(
         What each row earned; not modified.
     alpha, gamma : float
         The learning rate and the discount factor.
+    changed_at : int64 (K,)
+        The number of rounds after which ``greedy`` of each row changed last; changed in place.
+    round_number : int
+        How many rounds it has learned from, this one among them.
     """
-    for k in range(len(states)):
-        update_q_value(
-            q[k], greedy[k], states[k], actions[k], rewards[k], next_states[k], alpha, gamma
-        )
+    n_rows, n_states, n_actions = q.shape
+    values = q.reshape(-1)
+    choices = greedy.reshape(-1)
+    for k in range(n_rows):
+        is_changed = update_q_value(
+            values, choices, k * n_states * n_actions, k * n_states, n_actions,
+            states[k], actions[k], rewards[k], next_states[k], alpha, gamma,
+        )  # fmt: skip
+        if is_changed:
+            changed_at[k] = round_number
 
 
 @compiled()

@@ -74,6 +74,8 @@ class QLearning(RowLearner):
         The action of greatest value in each state.
     state_index : (K,)
         The state in which each row is.
+    changed_at : (K,)
+        After how many rounds some greedy action of each row changed last.
 
     Examples
     --------
@@ -86,7 +88,7 @@ class QLearning(RowLearner):
 
     name: ClassVar[str] = "q-learning"
     bandit: ClassVar[bool] = True
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("q", "greedy", "state_index")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("q", "greedy", "state_index", "changed_at")
 
     def __init__(
         self,
@@ -142,6 +144,7 @@ class QLearning(RowLearner):
         self.q[:] = self._initial_values()[:, np.newaxis, :]
         self.greedy = self.q.argmax(2).astype(np.int64)
         self.state_index = np.zeros(self.rows, dtype=np.int64)
+        self.changed_at = np.zeros(self.rows, dtype=np.int64)
         self.strategy = np.empty((self.rows, self.actions))
         explore(self.greedy, self.state_index, self.epsilon, self.beta, self.rounds, self.strategy)
 
@@ -165,6 +168,10 @@ class QLearning(RowLearner):
         _check("initial", self.initial, fits, f"a number, {self.actions} of them, or a word")
         return np.broadcast_to(values, shape)
 
+    @property
+    def unchanged_rounds(self) -> Integers:
+        return self.rounds - self.changed_at
+
     def observe_actions(self, actions: Indices) -> None:
         self._actions_of_all = actions
 
@@ -180,6 +187,8 @@ class QLearning(RowLearner):
             next_state_index,
             self.alpha,
             self.gamma,
+            self.changed_at,
+            self.rounds,
         )
         self.state_index = next_state_index
         strategy = np.empty((self.rows, self.actions))

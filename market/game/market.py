@@ -34,12 +34,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.own_code import answer_as_numbers, is_ours, name_of, read_only
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
+from regretless.market.game.profiles import ProfileTable
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.game.seats import TakenActions, actions_of_agents, taken_actions
 from regretless.market.losses import Loss
@@ -78,6 +79,8 @@ class Market(Checkpointable, ABC):
     # Whether agents want nothing but what the market charges them: scenario files need no utility
     # for them (it is ``payoffs``), and no adversary.
     has_own_payoffs: ClassVar[bool] = False
+    # What happens at every profile, where that alone decides losses and outcome in every round.
+    profile_table: ProfileTable | None = None
     accounts: Accounts | None = None  # what agents own, for a market that keeps it
     # Whether the stage game is known: the class writes ``profile_losses``.
     has_profile_losses: ClassVar[bool] = False
@@ -131,6 +134,12 @@ class Market(Checkpointable, ABC):
             self.restore(state)
         self.last = columns_of_last_round
         return np.array(outcomes)
+
+    def count_profiles(self, profiles: Integers) -> None:
+        """Take note of rounds that were played elsewhere, by the numbers of their profiles (T,).
+
+        It stands for ``clear`` in a market with a ``profile_table``.
+        """
 
     def affordable(self, cohort_index: int) -> Mask | None:
         """Return which actions each agent can pay for now (N, A); None for all."""

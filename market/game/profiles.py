@@ -9,15 +9,43 @@ learners, solutions and compiled rounds read its table.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
 
 MAX_PROFILES = 2**20  # that are listed, of all agents
+
+
+class KnowsProfiles(Protocol):
+    """A market that says what profiles lose (``Market.profile_losses``)."""
+
+    def profile_losses(self, profiles: Indices) -> Array:
+        """Return the loss of each agent at each profile (P, M)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileTable:
+    """What happens at every profile, in a market where nothing else matters.
+
+    Attributes
+    ----------
+    action_counts, strides : int array (M,)
+        How many actions each agent has, and by how much one counts in the number of a profile.
+    losses : array (P, M)
+        What each agent loses, in [0, 1].
+    outcomes : array (P, d)
+        The outcome.
+    """
+
+    action_counts: Indices
+    strides: Indices
+    losses: Array
+    outcomes: Array
 
 
 def agents_action_counts(cohorts: Sequence[Cohort]) -> Indices:
@@ -44,7 +72,7 @@ def all_profiles(action_counts: Indices) -> Indices:
     return np.ascontiguousarray(profiles, dtype=np.intp)
 
 
-def mean_losses(market: Market | None, cohorts: Sequence[Cohort], agents: Indices) -> Array:
+def mean_losses(market: KnowsProfiles | None, cohorts: Sequence[Cohort], agents: Indices) -> Array:
     """Return what each action costs agents on average over all that the others may play (k, A).
 
     ``agents`` (k,) are numbered from 0 through all cohorts, and have one number of actions.

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of, readonly_unless_ours
@@ -63,6 +63,7 @@ class Forecaster(ABC):
 
     made_of: tuple[str, ...] = ()  # the models whose predictions are its ``points``
     models: tuple[str, ...] = ()  # those whose predictions are comparators of its agents
+    is_silent: bool = False  # whether nobody hears it: then nothing is drawn, recorded or learned
     has_ensembles: bool = False  # whether every prediction comes with its ensemble of outcomes
     instances: Sequence[Any] = ()  # its unbiased predictions, one per turn, if it has any
     rng: np.random.Generator  # of ``predict``, for a forecaster whose mixture has several atoms
@@ -311,6 +312,11 @@ class Cohort(ABC):
 
     def attend(self, present_rows: Mask | None, affordable: Mask | None = None) -> None:  # noqa: B027 - as above
         """Receive which rows take part (K,), and what they can afford (K, A); None for all."""
+
+    @property
+    def unchanged_rounds(self) -> Integers | None:
+        """For how many rounds what each row likes best has not changed (K,); None if unknown."""
+        return None
 
     @property
     def watches_actions(self) -> bool:

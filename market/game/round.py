@@ -79,6 +79,8 @@ class Block:
 
         The arrays of a user's own forecaster are copied, since it may write into them later.
         """
+        if self.forecaster.is_silent:
+            return self.forecaster.mixture(context)
         method = self.forecaster.mixture
         mixture = method(context)
         if not isinstance(mixture, Mixture):
@@ -95,6 +97,8 @@ class Block:
 
         ``forecast`` is what the block broadcast in the round.
         """
+        if self.forecaster.is_silent:
+            return
         labels = [forecast.label]
         model_names = self.forecaster.models
         if model_names:
@@ -289,7 +293,13 @@ def _ask_to_commit(game: Game, current: Round) -> OutcomeDistribution:
 
 
 def _draw_forecasts(game: Game, current: Round) -> tuple[Forecast, ...]:
-    return tuple(mixture.draw(game.forecast_stream) for mixture in current.mixtures)
+    forecasts = []
+    for block, mixture in zip(game.blocks, current.mixtures, strict=True):
+        if block.forecaster.is_silent:
+            forecasts.append(Forecast(mixture, 0))
+        else:
+            forecasts.append(mixture.draw(game.forecast_stream))
+    return tuple(forecasts)
 
 
 def _check_distribution(adversary: Adversary, distribution: object) -> None:

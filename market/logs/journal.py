@@ -5,7 +5,7 @@ sink the chunks stay in memory for the model's frames. docs/columns.md says what
 is.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
 from regretless.market.game.protocols import Payoff
-from regretless.market.game.round import Game
+from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
@@ -49,6 +49,8 @@ class Journal(Checkpointable):
     log_every : int
         Rounds between two entries of the regret log, counted from the first.
     windows : Windows or None
+    logs_every_round : bool
+        Whether the rounds between two entries have rows in the other tables.
 
     Attributes
     ----------
@@ -67,10 +69,12 @@ class Journal(Checkpointable):
         *,
         log_every: int,
         windows: Windows | None,
+        logs_every_round: bool = True,
     ) -> None:
         self._game = game
         self._cohorts = game.cohorts
         self.log_every = log_every
+        self.logs_every_round = logs_every_round
         self.logged = tuple(logged)
         self.windows = windows
         self.sink: Sink | None = None
@@ -135,7 +139,13 @@ class Journal(Checkpointable):
         windows = None
         if self.windows is not None:
             windows = Windows(game.cohorts, logged, self.windows.spans)
-        part = Journal(game, logged, log_every=self.log_every, windows=windows)
+        part = Journal(
+            game,
+            logged,
+            log_every=self.log_every,
+            logs_every_round=self.logs_every_round,
+            windows=windows,
+        )
         part.chunk_rounds = self.chunk_rounds
         return part
 
@@ -146,12 +156,16 @@ class Journal(Checkpointable):
 
     def add(self, played: Round) -> None:
         """Append a round; hand the chunk on when it is full."""
+        is_entry = played.number % self.log_every == 0
+        if not is_entry and not self.logs_every_round:
+            self.add_unlogged(played.number)
+            return
         tables: dict[str, Mapping[str, NDArray[Any]]] = {}
         if self._market is not None:
             tables |= self._market.extra_tables()
         tables["rounds"] = self._round_row(played)
         tables["forecasts"] = self._forecast_rows(played)
-        if played.number % self.log_every == 0:
+        if is_entry:
             for table, make_rows in self.watchers.items():
                 tables[table] = make_rows(played)
         for table, columns in tables.items():
@@ -166,6 +180,30 @@ class Journal(Checkpointable):
         self._open_rounds += 1
         if self._open_rounds >= self.chunk_rounds:
             self.flush()
+
+    def add_unlogged(self, round_index: int) -> None:
+        """Take note of a round that has no rows, but may end a window."""
+        if self.windows is None:
+            return
+        parts = self.windows.add(round_index)
+        if parts:
+            self._open["windows"] += parts
+            self._open_rounds += 1
+
+    def unlogged_rounds(self, round_index: int) -> int:
+        """Return how many rounds from this one on have no rows, up to the end of a window.
+
+        The last of them may be one with which a window ends, or after which one begins.
+        """
+        if self.logs_every_round:
+            return 0
+        rounds = -round_index % self.log_every
+        if self.windows is not None:
+            for first, last in self.windows.spans:
+                for event in (first - 1, last):
+                    if event >= round_index:
+                        rounds = min(rounds, event - round_index + 1)
+        return rounds
 
     def flush(self) -> None:
         """Hand the open rows on, if there are any."""
@@ -220,7 +258,7 @@ class Journal(Checkpointable):
             if forecast.certificate is not None
         ]
         row["certificate"] = max(certificates, default=np.nan)
-        row["atoms"] = sum(len(forecast.mixture.weights) for forecast in played.forecasts)
+        row["atoms"] = sum(len(forecast.mixture.weights) for _, forecast in self._heard(played))
         if self._payoff is not None:
             cohort_payoffs, agents = earned(self._payoff, self._cohorts, played)
             row["leader_payoff"] = per_agent(cohort_payoffs, agents)
@@ -230,12 +268,21 @@ class Journal(Checkpointable):
 
     def _forecast_rows(self, played: Round) -> Columns:
         """Return a row per block and atom of its mixture; shorter predictions end in NaN."""
-        width = max(forecast.statistics.size for forecast in played.forecasts)
-        has_labels = all(forecast.mixture.labels is not None for forecast in played.forecasts)
+        heard = list(self._heard(played))
+        if not heard:
+            return {}
+        width = max(forecast.statistics.size for _, forecast in heard)
+        has_labels = all(forecast.mixture.labels is not None for _, forecast in heard)
         parts = []
-        for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
+        for block, forecast in heard:
             parts.append(_atom_rows(block.name, forecast, width=width, has_labels=has_labels))
         return concatenate_columns(parts)
+
+    def _heard(self, played: Round) -> Iterator[tuple[Block, Forecast]]:
+        """Yield the blocks whose forecast somebody may hear, each with that of the round."""
+        for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
+            if not block.forecaster.is_silent:
+                yield block, forecast
 
     def _regret_rows(self, played: Round) -> Columns:
         parts = []

@@ -35,10 +35,11 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.profiles import (
+    ProfileTable,
     agents_action_counts,
     all_profiles,
     number_of_profiles,
@@ -68,7 +69,7 @@ class PriceCompetition(Market):
         Of linear demand: by how much the own price lowers, and that of the others raises it.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "profile_counts")
     column_labels: ClassVar[Mapping[str, str]] = {
         "price": "price of each seller",
         "quantity": "units that each seller sells",
@@ -97,9 +98,12 @@ class PriceCompetition(Market):
         self.slope = slope
         self.cross = cross
         self._read_menus()
-        self._table = self._profile_table()
-        # Rounds, and the sums over them of each seller's price, quantity and profit.
+        self.profile_table = self._make_profile_table()
+        # Rounds, and the sums over them of each seller's price, quantity and profit, where somebody
+        # was absent or there are too many profiles; of the others how often each was played.
         self.sums = np.zeros((4, self.n_sellers))
+        n_profiles = 0 if self.profile_table is None else len(self.profile_table.losses)
+        self.profile_counts = np.zeros(n_profiles, dtype=np.int64)
 
     def _read_menus(self) -> None:
         """Read every seller's prices, cost and quality off its cohort's loss."""
@@ -123,6 +127,10 @@ class PriceCompetition(Market):
         for seller, menu in enumerate(prices):
             self._menus[seller] = menu[-1]
             self._menus[seller, : len(menu)] = menu
+        # What an action adds to the number of a profile, (M, longest menu).
+        own_actions = np.minimum(np.arange(self._menus.shape[1]), self.action_counts[:, None] - 1)
+        self._own_parts = own_actions * profile_strides(self.action_counts)[:, None]
+        self._seller_column = np.arange(self.n_sellers)[:, None]
         if self.demand == "linear":
             most = self.quality - self.slope * self._menus.min(1)
             if self.n_sellers > 1:
@@ -136,13 +144,21 @@ class PriceCompetition(Market):
                 f"{most.max():.4g}: divide quality, slope and cross by that",
             )
 
-    def _profile_table(self) -> Array | None:
-        """Return every seller's loss at every profile (P, M); None where they are too many."""
+    def _make_profile_table(self) -> ProfileTable | None:
+        """Compute what happens at every profile; None where these are too many."""
         entries = number_of_profiles(self.action_counts) * self.n_sellers
         if entries > MAX_TABLE_ENTRIES:
             return None
-        self._strides = profile_strides(self.action_counts)
-        return self._losses_at(all_profiles(self.action_counts))
+        profiles = all_profiles(self.action_counts)
+        self._profile_prices = self._prices_of(profiles)
+        self._profile_quantities = self.quantities(self._profile_prices)
+        margins = self._profile_prices - self.cost
+        return ProfileTable(
+            action_counts=self.action_counts,
+            strides=profile_strides(self.action_counts),
+            losses=self._normalised(margins * self._profile_quantities),
+            outcomes=self._places_of(profiles).mean(1, keepdims=True),
+        )
 
     # Demand.
 
@@ -191,6 +207,15 @@ class PriceCompetition(Market):
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Sell at the prices of the round, and return the mean place of prices on their menus."""
         actions = self.actions_of_agents(decisions)
+        table = self.profile_table
+        if table is not None and actions.min() >= 0:
+            profile = int(actions @ table.strides)
+            self.profile_counts[profile] += 1
+            self.last = {
+                "price": self._profile_prices[profile],
+                "quantity": self._profile_quantities[profile],
+            }
+            return np.asarray(table.outcomes[profile])
         present = (actions >= 0).astype(np.float64)
         prices = self._prices_of(np.maximum(actions, 0))
         quantities = self.quantities(prices, present)
@@ -199,8 +224,11 @@ class PriceCompetition(Market):
         self.sums[2] += quantities
         self.sums[3] += (prices - self.cost) * quantities
         self.last = {"price": np.where(present > 0, prices, np.nan), "quantity": quantities}
-        places = np.maximum(actions, 0) / np.maximum(self.action_counts - 1, 1)
+        places = self._places_of(np.maximum(actions, 0))
         return np.array([(places * present).sum() / max(present.sum(), 1.0)])
+
+    def count_profiles(self, profiles: Integers) -> None:
+        self.profile_counts += np.bincount(profiles, minlength=len(self.profile_counts))
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every price of every seller would have lost against the others' prices."""
@@ -219,9 +247,9 @@ class PriceCompetition(Market):
 
         ``profiles`` (P, M) are the sellers' actions, in the order of the tables.
         """
-        if self._table is None:
-            return self._losses_at(profiles)
-        return np.asarray(self._table[profiles @ self._strides])
+        if self.profile_table is None:
+            return self._normalised(self.profits(self._prices_of(profiles)))
+        return np.asarray(self.profile_table.losses[profiles @ self.profile_table.strides])
 
     def expected_losses(self, cohort_index: int, outcome: Array) -> Array:
         """Return what each price loses (N, A) if all others charge the forecast place on a menu."""
@@ -241,9 +269,9 @@ class PriceCompetition(Market):
         """Return the prices (..., M) of actions (..., M)."""
         return np.asarray(self._menus[np.arange(self.n_sellers), actions])
 
-    def _losses_at(self, profiles: Indices) -> Array:
-        """Compute the losses (P, M) of profiles (P, M)."""
-        return self._normalised(self.profits(self._prices_of(profiles)))
+    def _places_of(self, actions: Indices) -> Array:
+        """Return the places of actions (..., M) on their menus, from 0 to 1."""
+        return np.asarray(actions / np.maximum(self.action_counts - 1, 1))
 
     def _normalised(self, profits: Array) -> Array:
         """Turn profits (..., M) into losses in [0, 1]."""
@@ -254,11 +282,11 @@ class PriceCompetition(Market):
     def _losses_of_deviations(self, actions: Indices) -> Array:
         """Return what each seller would have lost by each price of the menus (M, longest menu)."""
         n_actions = self._menus.shape[1]
-        if self._table is not None and (actions >= 0).all():
-            profile = int(actions @ self._strides)
-            own_actions = np.minimum(np.arange(n_actions), self.action_counts[:, None] - 1)
-            deviations = profile + (own_actions - actions[:, None]) * self._strides[:, None]
-            return np.asarray(self._table[deviations, np.arange(self.n_sellers)[:, None]])
+        table = self.profile_table
+        if table is not None and actions.min() >= 0:
+            others_part = actions @ table.strides - actions * table.strides
+            deviations = others_part[:, None] + self._own_parts
+            return np.asarray(table.losses[deviations, self._seller_column])
         present = (actions >= 0).astype(np.float64)
         prices = self._prices_of(np.maximum(actions, 0))
         losses = np.empty((self.n_sellers, n_actions))
@@ -342,8 +370,24 @@ class PriceCompetition(Market):
             return None
         return (mean_profit - at_nash) / (at_monopoly - at_nash)
 
+    def _totals(self) -> Array:
+        """Return rounds, and sums of each seller's price, quantity and profit, in all (4, M)."""
+        if self.profile_table is None:
+            return self.sums
+        n_rounds = self.profile_counts.sum()
+        margins = self._profile_prices - self.cost
+        of_profiles = np.stack(
+            [
+                np.full(self.n_sellers, float(n_rounds)),
+                self.profile_counts @ self._profile_prices,
+                self.profile_counts @ self._profile_quantities,
+                self.profile_counts @ (margins * self._profile_quantities),
+            ]
+        )
+        return np.asarray(self.sums + of_profiles)
+
     def described(self) -> dict[str, Any]:
-        rounds, prices, quantities, profits = self.sums
+        rounds, prices, quantities, profits = self._totals()
         divisor = np.maximum(rounds, 1)
         mean_profits = profits / divisor
         return {
@@ -354,7 +398,7 @@ class PriceCompetition(Market):
         }
 
     def summary(self) -> str:
-        rounds, prices, _, profits = self.sums
+        rounds, prices, _, profits = self._totals()
         divisor = max(float(rounds.sum()), 1.0)
         text = (
             f"Market: mean price {prices.sum() / divisor:.4g}, mean profit "

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from regretless.agents.cohorts.compiled_rounds import compiled_rounds
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
@@ -26,6 +27,7 @@ from regretless.scenarios.assembly.populations import DrawnPopulation, draw_popu
 from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.assembly.seats import make_seat
 from regretless.scenarios.assembly.world import draw_network, make_adversary, make_market
+from regretless.scenarios.config.scenario import UntilSpec
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ def make_model(
         rounds=spec.rounds,
         tracker=make_tracker(game, players, options.seed),
         log_every=options.log_every,
+        logs_every_round=spec.logs == "full",
         log_agents=spec.log_agents,
         measures=spec.measures,
         namers=action_namers,
@@ -153,9 +156,24 @@ def make_model(
         if cohort.name in options.spare:
             model.keep_spare(index, options.spare[cohort.name])
     model.name = spec.name
+    model.compiled = compiled_rounds(game) if model.tracker is None else None
+    if spec.until is not None:
+        model.patience = patience_of(spec.until, game)
     if options.drawer is not None:
         model.drawer = partial(options.drawer, spec)
     return model
+
+
+def patience_of(until: UntilSpec, game: Game) -> int:
+    """Return after how many rounds without a change a run ends.
+
+    UserError if no cohort has a greedy strategy.
+    """
+    if all(cohort.unchanged_rounds is None for cohort in game.cohorts):
+        raise UserError(
+            "until.greedy_unchanged: no cohort has a greedy strategy, as q-learning has; drop it"
+        )
+    return until.greedy_unchanged
 
 
 def make_tracker(game: Game, players: Players, seed: int) -> Tracker | None:

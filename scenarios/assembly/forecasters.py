@@ -27,6 +27,7 @@ from regretless.forecaster.minimax.game import HullSolver
 from regretless.forecaster.minimax.image import ensemble_solver
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.late_model import LateModel
+from regretless.forecaster.no_forecast import NoForecast
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import CellEvents, Line, scales_for
@@ -57,6 +58,11 @@ def make_block(
     listener = None  # the first cohort that hears ensembles
     for name in (*plan.served, *plan.guests):
         served = by_name[name]
+        if scenario.spec.forecaster.kind == "none" and not served.cohort.unguided:
+            raise UserError(
+                f"forecaster.kind 'none': agents of cohort.{name} respond to a forecast; give them "
+                "a learner as response, or choose another kind"
+            )
         if name in plan.served and served.protected is not None:
             protected.append(served.protected)
         if served.cohort.hears_ensemble and listener is None:
@@ -93,6 +99,8 @@ class _ForecasterMaker:
     def make(self, protected: Sequence[ProtectedLosses]) -> Forecaster:
         """Make the forecaster that protects these losses; UserError if a parameter does not fit."""
         spec = self.spec
+        if spec.kind == "none":
+            return NoForecast(self.basis.size)
         if spec.kind == "decision-swap":
             return self._make_unbiased(protected)
         where = f"forecaster '{spec.kind}'"

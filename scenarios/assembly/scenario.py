@@ -59,7 +59,7 @@ class Scenario:
         self,
         *,
         seed: int | None = None,
-        log_every: int = 1,
+        log_every: int | None = None,
         apart: bool = False,
         spare: Mapping[str, int] | None = None,
     ) -> MarketModel:
@@ -71,8 +71,9 @@ class Scenario:
         ----------
         seed : int, optional
             Root seed; the scenario's own by default.
-        log_every : int
-            Rounds between two entries of the regret log.
+        log_every : int, optional
+            Rounds between two entries of the regret log; by default every round has one, or the
+            first round alone where ``logs = "summary"``.
         apart : bool
             Whether every agent has a row of its own, so that it can be taken out alone, where
             agents of equal losses would share one. In a market that gives each agent losses of its
@@ -86,7 +87,7 @@ class Scenario:
             raise UserError(f"seed = {root_seed!r}: give a whole number of at least 0")
         options = BuildOptions(
             seed=root_seed,
-            log_every=log_every,
+            log_every=self._rounds_between_logs(log_every),
             apart=apart or gives_own_losses(self.spec.market),
             spare=spare or {},
             drawer=self._drawer,
@@ -99,6 +100,12 @@ class Scenario:
         else:
             annotate(model, self.spec, rows=table.outcomes, clipped_shares=table.shares)
         return model
+
+    def _rounds_between_logs(self, log_every: int | None) -> int:
+        """Return the rounds between two entries of the regret log, by default what suits it."""
+        if log_every is not None:
+            return log_every
+        return self.spec.rounds if self.spec.logs == "summary" else 1
 
 
 def sampled(spec: ScenarioSpec) -> ScenarioSpec:

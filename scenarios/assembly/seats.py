@@ -18,7 +18,7 @@ from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort, Forecaster
 from regretless.market.game.round import Block
 from regretless.market.game.seats import PUBLIC, NoSignal, Seat, Signal
-from regretless.market.regret.model_comparison import Comparison, ModelComparison
+from regretless.market.regret.model_comparison import NOT_COMPARED, Comparison, ModelComparison
 from regretless.scenarios.assembly.cohorts import ServedCohort
 from regretless.scenarios.assembly.construct import drawn_values
 from regretless.scenarios.assembly.resolved import ResolvedScenario
@@ -43,7 +43,9 @@ def make_seat(
         attendance=served.attendance,
         signal=make_signal(served.spec, scenario, seed, n_outcomes=n_outcomes),
         budget=make_budget(served.spec, served.cohort, market, seed),
-        comparison=compare_with_models(served, block),
+        comparison=(
+            compare_with_models(served, block) if scenario.spec.logs == "full" else NOT_COMPARED
+        ),
     )
 
 

@@ -283,7 +283,7 @@ def run(
     out: shared.Out = None,
     format: shared.Format = "parquet",  # noqa: A002 - the option's name
     assignments: shared.Assignments = None,
-    log_every: shared.LogEvery = 1,
+    log_every: shared.LogEvery = None,
     log_agents: shared.LogAgents = None,
     workers: shared.Workers = None,
     scheduler: shared.Scheduler = None,

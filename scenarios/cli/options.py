@@ -66,7 +66,9 @@ Assignments = Annotated[
     Words, Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
 ]
 LogAgents = Annotated[Whole, Option(min=1, help="Log a sample of this many agents.")]
-LogEvery = Annotated[int, Option(min=1, help="Rounds between two regret log entries.")]
+LogEvery = Annotated[
+    int | None, Option(min=1, help="Rounds between two logged ones; by default each is logged.")
+]
 Imports = Annotated[
     Words, Option("--import", metavar="MODULE", help="Your module with agents; repeatable.")
 ]

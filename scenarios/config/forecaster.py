@@ -12,6 +12,7 @@ from regretless.scenarios.config.tables import ByName, Name, Open, Strict, Varia
 Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
 KINDS = {  # beside every model
     "decision-swap": "The forecaster of the theorem: small decision swap regret for every agent.",
+    "none": "No forecast: agents learn, or decide for themselves.",
     "calibration": "The older recipe: calibrated, and unbiased where a policy suggests an action.",
 }
 AGGREGATE = "aggregate"  # the reference that is made of all models
@@ -169,6 +170,13 @@ class CalibrationSpec(ForecasterSpec, Strict):
         return {} if self.cells is None else {"cells": self.cells}
 
 
+class NoForecastSpec(ForecasterSpec, Strict):
+    """No forecast: agents learn, or decide for themselves."""
+
+    BARRED: ClassVar = reasons.SILENT
+    kind: Literal["none"]
+
+
 class BaselineSpec(ForecasterSpec, Open):
     """A model, registered or forecasts in the data file, that forecasts alone."""
 
@@ -187,6 +195,7 @@ def _choose_branch(table: Any) -> str:
 AnyForecasterSpec = Annotated[
     Annotated[DecisionSwapSpec, Tag("decision-swap")]
     | Annotated[CalibrationSpec, Tag("calibration")]
+    | Annotated[NoForecastSpec, Tag("none")]
     | Annotated[BaselineSpec, Tag("baseline")],
     Discriminator(_choose_branch),
 ]

@@ -34,9 +34,13 @@ COHORTS = {  # by kind: the keys without a meaning, and why
     },
     "agent": _REMEMBERING,
 }
-OURS = ("decision-swap", "calibration")  # forecasters that correct; all others are models
+# Forecasters that are no models.
+OURS = ("decision-swap", "calibration", "none")
 BASELINE = dict.fromkeys(
     ("weights", "intervals", "off_ties", "events", "objective", "models", "reference", "band",
      "give_up"),
     'a model alone corrects nothing; use kind = "decision-swap"',
 )  # fmt: skip
+SILENT = dict.fromkeys(
+    (*BASELINE, "delay", "hull"), 'nobody hears a forecast of kind "none"; drop it'
+)

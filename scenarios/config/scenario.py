@@ -5,7 +5,7 @@ Unknown keys are refused. ``validation`` reads a file by it, and words what is w
 
 from collections import Counter
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -62,6 +62,13 @@ class WindowsSpec(Strict):
         return tuple((start, end - 1) for start, end in zip(starts, ends, strict=True))
 
 
+class UntilSpec(Strict):
+    """When a run ends before its last round."""
+
+    greedy_unchanged: Count
+    """So many rounds in which no Q-learner's greedy action has changed in any state."""
+
+
 class PolicySpec(Open):
     """A benchmark policy."""
 
@@ -80,8 +87,14 @@ class ScenarioSpec(Strict):
     """Where it comes from."""
     rounds: Count
     """How many rounds are played."""
+    until: UntilSpec | None = None
+    """A rule that ends the run earlier; rounds is its limit."""
     seed: Annotated[int, Field(ge=0)] = 0
     """The root of all randomness."""
+    logs: Literal["full", "summary"] = "full"
+    """What is logged of rounds: every one, or with "summary" those alone that the regret log has,
+    by default the first, beside windows and the tables that close a run. No alternatives are
+    followed then."""
     log_agents: Count | None = None
     """How many agents the regret log samples; without it all are logged."""
     measures: list[Name] = Field(default_factory=list)

@@ -71,8 +71,9 @@ class StudySpec(Strict):
     """How many seeds, counted from 0, or a list of them."""
     rounds: Count | None = None
     """Rounds of every run, in place of the scenario's."""
-    log_every: Count = 1
-    """Rounds between two entries of the regret log."""
+    log_every: Count | None = None
+    """Rounds between two entries of the regret log; without it every round has one, or none where
+    logs = "summary"."""
     leave_out: list[Dispensable] = Field(default_factory=list)
     """Tables that the runs do not keep."""
     fixed: Setting = Field(default_factory=dict, alias="set")
@@ -212,7 +213,7 @@ class Task:
     run: int
     raw: dict[str, Any]
     origin: str
-    log_every: int = 1
+    log_every: int | None = None
     imports: tuple[str, ...] = ()
     folder: str | None = None
     leave_out: tuple[str, ...] = ()
