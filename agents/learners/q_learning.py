@@ -28,6 +28,7 @@ Shapes: K rows, S = B^m states, A actions, M agents of all cohorts.
 """
 
 import math
+from copy import copy
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -130,6 +131,12 @@ class QLearning(RowLearner):
         if self.initial == UNIFORM_PLAY:
             self._mean_losses = facts.mean_losses()
         self.begin()
+
+    def part(self, rows: Indices) -> "QLearning":
+        part = copy(self)
+        if self._mean_losses is not None:
+            part._mean_losses = self._mean_losses[rows]  # noqa: SLF001 - its own class
+        return part
 
     def begin(self) -> None:
         self.base = self._base()

@@ -1,4 +1,4 @@
-"""Compiled rounds are the rounds of the general path: every rule, windows, stops and checkpoints."""
+"""Compiled rounds are those of the general path: every rule, windows, stops, checkpoints."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from small_scenarios import make_scenario
 
 from regretless import MarketModel, UserError
 from regretless.agents.cohorts.compiled_rounds import KERNELS
+from regretless.agents.learners.repeated_game import Q_LEARNING, play_rounds
 from regretless.market import register
 from regretless.market.core.compiled import over_rows
 from regretless.scenarios.assembly.scenario import Scenario
@@ -180,8 +181,6 @@ def test_an_agent_who_leaves_is_played_on_the_general_path() -> None:
 
 def test_markets_of_one_call_do_not_influence_each_other() -> None:
     """Two markets that are played at once are the two that are played alone."""
-    from regretless.agents.learners.repeated_game import Q_LEARNING, play_rounds
-
     losses = np.array([[0.4, 0.4], [0.1, 0.9], [0.9, 0.1], [0.6, 0.6]])
     uniforms = np.random.default_rng(0).random((2, 200, 2))
 

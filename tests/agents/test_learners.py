@@ -22,7 +22,10 @@ from regretless.market.records import one_hot
 
 Adversary = Callable[[int, Array], Array]  # round, strategies (K, A) -> losses (K, A)
 CONTROLS = {"coin", "always"}  # they learn nothing
-NEEDED_SETTINGS: dict[str, TomlTable] = {"quantal-fictitious-play": {"eta": 10.0}}
+NEEDED_SETTINGS: dict[str, TomlTable] = {
+    "quantal-fictitious-play": {"eta": 10.0},
+    "discrete-choice": {"beta": 4.0},
+}
 TREE: TomlTable = {"depth": 2, "breadth": 5}
 VARIANTS = [
     *((name, NEEDED_SETTINGS.get(name, {})) for name in register.learner.names()),
@@ -35,6 +38,7 @@ VARIANTS = [
     ("blum-mansour", {"rate": "fixed"}),
     ("blum-mansour", {"rate": 2.0}),
     ("tree-swap", TREE),
+    ("discrete-choice", {"beta": 4.0, "discount": 0.9}),
     ("q-learning", {"memory": 0, "beta": 0.01}),
     ("q-learning", {"memory": 2, "initial": 20.0}),
 ]

@@ -101,6 +101,7 @@ COUNTED = scenario_table(
     **BRIEF_LOGS,
 )
 LED = COUNTED | WITH_MODELS | {"name": "led"}
+NEEDED_SETTINGS = {"quantal-fictitious-play": {"eta": 40.0}, "discrete-choice": {"beta": 20.0}}
 LEARNING = scenario_table(
     "learning",
     90,
@@ -109,7 +110,7 @@ LEARNING = scenario_table(
         cohort_table(
             rule, 10, 3, "ces", types=3, response=rule, parameters=rho_choices(0.5, 0.8, 1.0)
         )
-        | {"measures": REGRETS[:2], "settings": {"eta": 40.0} if "quantal" in rule else {}}
+        | {"measures": REGRETS[:2], "settings": NEEDED_SETTINGS.get(rule, {})}
         for rule in built_in_names(register.learner)
     ],
     **BRIEF_LOGS,

@@ -40,8 +40,9 @@ def cohort_of_game(index: int, response: str) -> dict[str, Any]:
     """Return two followers of Deng's game who respond so."""
     cohort: dict[str, Any] = {"name": f"them {index}", "utility": "game", "actions": 3, "count": 2}
     cohort["response"] = response
-    if response == "quantal-fictitious-play":
-        cohort["settings"] = {"eta": 5.0}
+    needed_settings = {"quantal-fictitious-play": {"eta": 5.0}, "discrete-choice": {"beta": 5.0}}
+    if response in needed_settings:
+        cohort["settings"] = needed_settings[response]
     return cohort
 
 
