@@ -115,7 +115,7 @@ def compiled_rounds(game: Game) -> "CompiledRounds | None":
             and not seat.deviations.agent_and_policy_of_row
             and not cohort.policies
         )
-        if not is_plain or not isinstance(cohort, LearnerCohort):
+        if not is_plain or type(cohort) is not LearnerCohort:  # not one that learns whom to follow
             return None
         has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
         if not has_own_rows or type(cohort.learner) not in KERNELS:

@@ -98,6 +98,8 @@ class Conductor(Player):
         imports: tuple[str, ...] = (),
         warn: Callable[[str], Any] = lambda _: None,
     ) -> None:
+        if scenario.spec.until is not None:
+            raise UserError("until: what agents like best is known in one process; drop workers")
         self._scenario = scenario.resolved
         self._crew = crew
         self._max_shares = max_shares

@@ -50,7 +50,7 @@ class Recipe:
         Tells runs apart in a worker that serves several.
     config : dict
         The resolved scenario.
-    log_every : int
+    log_every : int or None
         Rounds between two entries of the regret log.
     imports : tuple of str
         The user's modules.
@@ -62,7 +62,7 @@ class Recipe:
 
     run: str
     config: dict[str, Any]
-    log_every: int
+    log_every: int | None
     imports: tuple[str, ...]
     folder: str
     n_shares: int

@@ -94,7 +94,7 @@ class CourseRecorder:
             counts = self._action_counts[place]
             taken = taken_actions(model.game.cohorts[place], *decision)
             counts += taken.per_action(len(counts))
-        if model.played % self.rounds_per_point == 0 or model.played == model.rounds:
+        if model.played % self.rounds_per_point == 0 or model.is_finished:
             self.points.append(self._make_point())
         if len(self.points) == MAX_POINTS:
             self.points = self.points[1::2]

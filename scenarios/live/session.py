@@ -183,7 +183,7 @@ class Session:
                 reason = str(error) or "no reason given"
                 self.fault = f"round {round_index}: {type(error).__name__}: {reason}"
             self.version += 1
-            if self.fault or self.model.played >= self.model.rounds:
+            if self.fault or self.model.is_finished:
                 self.pause()
 
     def load(self, name: str) -> None:
