@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a table's module, and matplotlib with it, is imported once 
 
 TABLES_OF_MODULE = {  # names of the tables, with a space between
     "tables": "anchoring covers crowding events skill speculator streams unseen",
+    "audit_sellers": "audit-coverage audit-power audit-sellers",
     "bases": "bases",
     "concentration": "concentration",
     "everyone": "everyone everyone-rates everyone-series newsvendors",

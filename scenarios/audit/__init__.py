@@ -150,7 +150,7 @@ def audit(
     error : float, optional
         Probability with which each limit of an interval may be wrong.
     min_propensity : float, optional
-        Below it an action counts as untried in a round; by default 1 / sqrt(T), at most 1 / (4 A).
+        Below it an action counts as untried in a round; by default 30 / T, at most 1 / (4 A).
     intervals : str, optional
         ``martingale``, ``blocks`` or ``time-uniform``; by default the first where probabilities
         are logged, else the second.

@@ -47,7 +47,7 @@ class BanditOptions:
     error : float
         Probability with which each limit of an interval may be wrong.
     min_propensity : float, optional
-        Below it an action counts as untried; by default 1 / sqrt(T), at most 1 / (4 A).
+        Below it an action counts as untried; by default 30 / T, at most 1 / (4 A).
     intervals : str, optional
         ``martingale``, ``blocks`` or ``time-uniform``; by default the first where propensities are
         logged, else the second.

@@ -47,7 +47,13 @@ def audit_and_print(
         return
     print_bandit_audit(found)
     if out is not None:
+        from regretless.scenarios.audit.bandit_page import (  # noqa: PLC0415 - Plotly is slow
+            PAGE,
+            write_page,
+        )
+
         write_bandit_audit(found, out)
+        write_page(found, decisions.name, out / PAGE)
 
 
 def read_cost(text: str | None) -> Cost | None:

@@ -57,10 +57,14 @@ class Propensities:
 def find_propensities(log: BanditLog, classifier: Classifier | None = None) -> Propensities:
     """Return logged probabilities; where they are missing, estimates of them."""
     rounds = np.arange(log.rounds)
-    is_known = ~np.isnan(log.logged)
+    logged = log.logged.copy()
+    is_certain = logged[rounds, log.chosen] == 1
+    logged[is_certain] = 0.0  # nothing else could have been taken
+    logged[rounds[is_certain], log.chosen[is_certain]] = 1.0
+    is_known = ~np.isnan(logged)
     if is_known.all():
-        totals = log.logged.sum(1, keepdims=True)
-        return Propensities(log.logged / totals, LOGGED, is_logged=True)
+        totals = logged.sum(1, keepdims=True)
+        return Propensities(logged / totals, LOGGED, is_logged=True)
     if classifier is None:
         estimated = _frequencies_by_cell(log)
     else:

@@ -16,7 +16,6 @@ Actions that are no prices have no order: an untried one has the smallest loss t
 have.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.scenarios.audit.bandit_log import BanditLog
 
+MIN_EXPECTED_ROUNDS = 30  # with an action that counts as tried
 MAX_SHARE_OF_EQUAL = 0.25  # of 1 / A, that the default of ``min_propensity`` is at most
 NO_STAND_IN = -1
 
@@ -46,12 +46,16 @@ class StandIns:
 
 
 def default_min_propensity(rounds: int, n_actions: int) -> float:
-    """Return below which probability an action counts as untried: 1 / sqrt(T), at most 1 / (4 A).
+    """Return below which probability an action counts as untried: 30 / T, at most 1 / (4 A).
+
+    An action with this probability in all rounds is expected to be taken 30 times. With 1 / sqrt(T)
+    in its place, Hedge with an exploration of 2 % failed in 30 of 30 logs of 16,000 rounds for what
+    it had hardly tried; with 30 / T it passed in 22 and failed in none.
 
     >>> default_min_propensity(10_000, 5), default_min_propensity(100, 5)
-    (0.01, 0.05)
+    (0.003, 0.05)
     """
-    return min(1 / math.sqrt(rounds), MAX_SHARE_OF_EQUAL / n_actions)
+    return min(MIN_EXPECTED_ROUNDS / rounds, MAX_SHARE_OF_EQUAL / n_actions)
 
 
 def own_results(probability: Array) -> StandIns:

@@ -8,8 +8,8 @@ at the cost in the range that makes it least.
 - **undecided**: neither.
 
 Whoever has a regret above the threshold passes with probability ``error`` at most, and whoever has
-one at or below it fails with probability ``error`` at most, in large samples and if the
-propensities are right.
+a pessimistic regret at or below it fails with probability ``error`` at most, in large samples and
+if the propensities are right. Whoever hardly tried an action may fail with a small true regret.
 """
 
 import math

@@ -15,12 +15,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from command_results import RefusalOf, RunCommand
+from report_pages import chart_names, parse_page
 from scipy.optimize import linprog
 
 from regretless import UserError, audit
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.randomness import stream
 from regretless.scenarios.audit.bandit_log import BanditLog
+from regretless.scenarios.audit.bandit_page import page_text
 from regretless.scenarios.audit.demand_models import predict_results
 from regretless.scenarios.audit.pair_gains import pair_gains
 from regretless.scenarios.audit.regret_intervals import RegretEstimate
@@ -334,6 +336,27 @@ def test_what_does_not_fit_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_a_probability_of_1_says_that_nothing_else_could_have_been_taken() -> None:
+    table = pd.DataFrame({"price": [1.0, 2.0] * 20, "sold": [1, 0] * 20, "chance": 1.0})
+    found = audit(table, **SOLD, cost=0.0, propensity="chance")
+    assert found.verdicts["propensities"].tolist() == ["logged"]
+    assert found.overlap["tried"].tolist() == [0.5, 0.5]
+
+
+def test_the_page_has_each_verdict_its_four_sentences_and_what_is_not_known() -> None:
+    table, _ = simulated_sales(0, 400, np.full(5, 0.2))
+    both = pd.concat([table.assign(seller="north"), table.assign(seller="<b>south</b>")])
+    found = audit(both, **SOLD, cost=(0.0, 0.4), propensity=LOGGED, agent="seller")
+    page = parse_page(page_text(found, "sales.csv"))
+    assert chart_names(page) == {"regrets", "costs", "overlap"}
+    for agent, sentences in found.texts.items():
+        assert len(sentences) == 4
+        for sentence in [*sentences, *found.unknowns[agent]]:
+            assert sentence in page.text
+    known = audit(both, **SOLD, cost=0.1, propensity=LOGGED, agent="seller")
+    assert chart_names(parse_page(page_text(known, "sales.csv"))) == {"regrets", "overlap"}
+
+
 def test_the_command_prints_a_verdict_and_writes_tables_once(
     tmp_path: Path, run_command: RunCommand, refusal_of: RefusalOf
 ) -> None:
@@ -350,4 +373,5 @@ def test_the_command_prints_a_verdict_and_writes_tables_once(
     for name, frame in expected.tables.items():
         written = pd.read_csv(tmp_path / "found" / f"{name}.csv", dtype={"agent": str})
         assert len(written) == len(frame)
+    parse_page((tmp_path / "found" / "report.html").read_text(encoding="utf-8"))
     refusal_of(*words)

@@ -1,0 +1,175 @@
+"""Audits of simulated sellers whose regret is known: verdicts, coverage of intervals, power.
+
+``audit-sellers`` audits each kind of seller (``paper.sellers``); ``audit-coverage`` says how often
+the 95 % intervals of the swap regret contain it; ``audit-power`` says how often Hedge passes and
+Q-learning fails, by rounds and exploration, so that one knows before asking for data how much is
+needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from paper.harness import Row, Table
+from paper.sellers import KINDS, N_PRICES, PRICES, SellerLog, play
+from regretless.scenarios.audit.bandit_audit import ERROR, THRESHOLD
+from regretless.scenarios.audit.bandit_log import BanditLog
+from regretless.scenarios.audit.demand_models import predict_results
+from regretless.scenarios.audit.propensities import find_propensities
+from regretless.scenarios.audit.regret_curve import RegretCurve, regret_curve
+from regretless.scenarios.audit.untried_actions import default_min_propensity
+from regretless.scenarios.audit.verdict import FAILS, PASSES, Verdict, find_verdict
+
+EXPLORATION = 0.1
+ROUNDS_OF_VERDICTS = 16_000
+ROUNDS_OF_COVERAGE = 2_000
+EXPLORATIONS = (0.02, 0.05, 0.1, 0.2)
+ROUNDS_OF_POWER = (1_000, 4_000, 16_000, 64_000)
+WAYS = {  # of intervals: the kind, and whether propensities are logged
+    "martingale": ("martingale", True),
+    "time-uniform": ("time-uniform", True),
+    "blocks": ("blocks", True),
+    "blocks, estimated propensities": ("blocks", False),
+}
+
+
+def bandit_log(log: SellerLog, *, is_logged: bool = True) -> BanditLog:
+    """Return what an auditor sees of a seller."""
+    rounds = len(log.chosen)
+    return BanditLog(
+        agent="seller",
+        names=tuple(f"{price:g}" for price in PRICES),
+        prices=PRICES,
+        chosen=log.chosen,
+        result=log.sold[np.arange(rounds), log.chosen],
+        cost=(0.0, 0.0),
+        logged=log.probability if is_logged else np.full((rounds, N_PRICES), np.nan),
+        context=pd.DataFrame(index=range(rounds)),
+        largest=1.0,
+        smallest=0.0,
+        is_range_given=True,
+    )
+
+
+def audited(log: SellerLog, *, kind: str, is_logged: bool = True) -> tuple[RegretCurve, Verdict]:
+    """Audit a seller with the doubly robust estimate and running means for a model."""
+    seen = bandit_log(log, is_logged=is_logged)
+    curve = regret_curve(
+        seen,
+        find_propensities(seen),
+        predict_results(seen, "means"),
+        kind=kind,
+        min_propensity=default_min_propensity(seen.rounds, N_PRICES),
+    )
+    return curve, find_verdict(curve, THRESHOLD, ERROR)
+
+
+def verdicts(kind: str, seed: int) -> Iterator[Row]:
+    """Audit one seller of a kind."""
+    log = play(kind, ROUNDS_OF_VERDICTS, EXPLORATION, seed)
+    curve, verdict = audited(log, kind="martingale")
+    yield {
+        "seller": kind,
+        "seed": seed,
+        "mean_price": log.mean_price(),
+        "true_regret": log.swap_regret(),
+        "swap": curve.points[0].swap.regret,
+        "pessimistic": verdict.regret,
+        "low": verdict.low,
+        "high": verdict.high,
+        "passes": float(verdict.verdict == PASSES),
+        "fails": float(verdict.verdict == FAILS),
+        "wrong": is_wrong(verdict, log.swap_regret()),
+    }
+
+
+def coverage(instance: tuple[str, str], seed: int) -> Iterator[Row]:
+    """Say whether the interval of one log contains the regret."""
+    kind, way = instance
+    log = play(kind, ROUNDS_OF_COVERAGE, EXPLORATION, seed)
+    interval_kind, is_logged = WAYS[way]
+    curve, _ = audited(log, kind=interval_kind, is_logged=is_logged)
+    estimate = curve.points[0].swap
+    low = estimate.lower_limit(ERROR)
+    high = estimate.upper_limit(ERROR)
+    regret = log.swap_regret()
+    yield {
+        "seller": kind,
+        "intervals": way,
+        "seed": seed,
+        "true_regret": regret,
+        "bias": estimate.regret - regret,
+        "width": high - low,
+        "covers": float(low <= regret <= high),
+        "below_low": float(regret < low),
+        "above_high": float(regret > high),
+    }
+
+
+def power(instance: tuple[str, float, int], seed: int) -> Iterator[Row]:
+    """Audit one seller with so much exploration over so many rounds."""
+    kind, exploration, rounds = instance
+    log = play(kind, rounds, exploration, seed)
+    _, verdict = audited(log, kind="martingale")
+    yield {
+        "seller": kind,
+        "exploration": exploration,
+        "rounds": rounds,
+        "seed": seed,
+        "true_regret": log.swap_regret(),
+        "regret": verdict.regret,
+        "passes": float(verdict.verdict == PASSES),
+        "fails": float(verdict.verdict == FAILS),
+        "wrong": is_wrong(verdict, log.swap_regret()),
+    }
+
+
+def is_wrong(verdict: Verdict, true_regret: float) -> float:
+    """Return 1 where a verdict is on the wrong side of the threshold, else 0."""
+    if true_regret > THRESHOLD:
+        return float(verdict.verdict == PASSES)
+    return float(verdict.verdict == FAILS)
+
+
+def lay_out_power(table: pd.DataFrame) -> str:
+    """Return how often verdicts are found, rounds by exploration.
+
+    Of Hedge all logs count, of Q-learning those with a true regret above the threshold.
+    """
+    parts = [f"wrong verdicts: {table['wrong'].sum():.0f} of {len(table)}"]
+    is_hedge = table["seller"] == "hedge"
+    too_large = ~is_hedge & (table["true_regret"] > THRESHOLD)
+    hedge, q_learning = "hedge", "q-learning above the threshold"
+    for words, rows, column in (
+        (f"{hedge}, share that passes", is_hedge, "passes"),
+        (f"{hedge}, mean true regret", is_hedge, "true_regret"),
+        (f"{q_learning}, share that fails", too_large, "fails"),
+        (f"{q_learning}, mean true regret", too_large, "true_regret"),
+        ("q-learning, share with a true regret above the threshold", ~is_hedge, "too_large"),
+    ):
+        own = table.assign(too_large=too_large.astype(float))[rows]
+        means = own.pivot_table(index="rounds", columns="exploration", values=column)
+        parts.append(f"{words}\n{means.round(4).to_string()}")
+    return "\n\n".join(parts)
+
+
+TABLES = {
+    "audit-sellers": Table(verdicts, ["seller"], instances=lambda: KINDS, seeds=20),
+    "audit-coverage": Table(
+        coverage,
+        ["seller", "intervals"],
+        instances=lambda: list(product(("hedge", "swap", "q-learning"), WAYS)),
+        seeds=200,
+    ),
+    "audit-power": Table(
+        power,
+        ["seller", "exploration", "rounds"],
+        instances=lambda: list(product(("hedge", "q-learning"), EXPLORATIONS, ROUNDS_OF_POWER)),
+        seeds=20,
+        layout=lay_out_power,
+    ),
+}
