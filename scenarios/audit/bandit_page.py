@@ -22,7 +22,7 @@ from regretless.scenarios.audit.bandit_print import (
     scale_words,
 )
 from regretless.scenarios.report import theme
-from regretless.scenarios.report.figures import drawn, figure
+from regretless.scenarios.report.figures import draw_figures, figure
 from regretless.scenarios.report.page import Part, charts, page
 
 PAGE = "report.html"
@@ -45,7 +45,7 @@ OUT_OF_REACH = (
 
 def page_text(found: BanditAudit, name: str) -> str:
     """Return the page of an audit of the log with this name."""
-    figures = drawn("audit", found)
+    figures = draw_figures("audit", found)
     sections: dict[str, list[Part]] = {
         "Verdict": [("table", _VERDICT_HEADS, _verdict_cells(found))],
         "What it means": [],
@@ -138,7 +138,7 @@ def regrets(found: BanditAudit) -> go.Figure:
         words = own["measure"].map(MEASURE_WORDS) + ", " + own["estimator"]
         tables[agent] = own
         slots[str(agent)] = [theme.plain(word) for word in words]
-    made = theme.slotted(slots)
+    made = theme.make_slotted_panels(slots)
     for row, own in enumerate(tables.values(), 1):
         error = theme.WHISKER | {
             "symmetric": False,
@@ -192,7 +192,7 @@ def costs(found: BanditAudit) -> go.Figure | None:
         panels[agent] = curves
     if not panels:
         return None
-    return theme.stacked(panels, x="cost", y="regret per round", each=240)
+    return theme.draw_panels(panels, x="cost", y="regret per round", pixels_per_panel=240)
 
 
 @figure("audit")
@@ -200,7 +200,7 @@ def overlap(found: BanditAudit) -> go.Figure:
     """Draw how often each action was taken, and counted as tried."""
     panels = {}
     for agent, own in found.overlap.groupby("agent", sort=False):
-        names = [theme.short(name) for name in own["action"]]
+        names = [theme.shorten(name) for name in own["action"]]
         share_taken = own["taken"] / own["taken"].sum()
         hover = "%{x}: %{y:.3f}"
         panels[agent] = [
@@ -212,5 +212,5 @@ def overlap(found: BanditAudit) -> go.Figure:
             ),
         ]
     word = "price" if found.is_price else "action"
-    made = theme.stacked(panels, x=word, y="share of rounds")
+    made = theme.draw_panels(panels, x=word, y="share of rounds")
     return made.update_xaxes(type="category").update_layout(barmode="group")
