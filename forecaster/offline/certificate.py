@@ -1,24 +1,30 @@
-r"""A bound on the regret of a fitted predictor, from rows that were held out of the fit.
+r"""A bound on the regret of fitted predictors, from rows that were held out of each fit.
 
 Let the m held-out rows be independent draws from one distribution, p_i the probabilities with which
-the predictor plays each action at row i, and c an assignment of a comparator c_a to every action a.
-The gain of c is
+a predictor that was learned from other, earlier rows plays each action at row i, and c an
+assignment of a comparator c_a to every action a. The gain of c is
 
     D_i(a, c_a) = l(a, y_i) - l(c_a(x_i), y_i)  in [-1, 1],     X_i = sum_a p_i(a) D_i(a, c_a),
 
-and decision swap regret on fresh rows is the maximum over c of mu(c) = E X. If mu(c) >= u, the
-capital of a bet of the share lambda on mu(c) < u is a supermartingale:
+with the mean mu_i(c) given all earlier rows: the same for all rows that one fit is tested on.
+Decision swap regret on fresh rows is the maximum over c of mu(c), the mean of all mu_i(c): that of
+the fit, or, where several fits are each tested on as many rows, of a fit drawn among them, and of
+who plays the mean of their distributions of actions. For 0 <= theta < 1 the capital of a bet
 
-    prod_i (1 + lambda (u - X_i)),   0 <= lambda < 1,  u >= 0.
+    prod_i (1 - theta X_i) / (1 - theta mu_i)
 
-By Markov's inequality it exceeds 1 / q with probability at most q (Waudby-Smith and Ramdas 2024,
-arXiv:2010.09686). Hence mu(c) < u as soon as its logarithm exceeds ln(1 / q). By concavity the
-logarithm is at least
+is a martingale that begins at 1. By Markov's inequality it exceeds 1 / q with probability at most
+q. As the logarithm is concave, sum_i ln(1 - theta mu_i) <= m ln(1 - theta mu). Hence
 
-    sum_a B_a(c_a),    B_a(c_a) = sum_i p_i(a) ln(1 + lambda (u - D_i(a, c_a))),
+    mu(c) <= [1 - exp((B(c) - ln(1 / q)) / m)] / theta,      B(c) = sum_i ln(1 - theta X_i),
+
+(for one fit the bets of Waudby-Smith and Ramdas 2024, arXiv:2010.09686, of the share theta / (1 -
+theta u) on mu < u). By concavity B(c) is at least
+
+    sum_a B_a(c_a),    B_a(c_a) = sum_i p_i(a) ln(1 - theta D_i(a, c_a)),
 
 with equality where the predictor does not randomise. A union bound covers all K losses, all values
-of lambda in ``RATES`` and all (A + C)^A assignments: ln(1 / q) = ln(K |RATES| / kappa) +
+of theta in ``RATES`` and all (A + C)^A assignments: ln(1 / q) = ln(K |RATES| / kappa) +
 sum_a r_a(c_a), with r_a(a) = -ln(1 - 1/A) (no change) and r_a(c) = ln A + ln(A + C - 1) (a change),
 since the shares (1 - 1/A) and 1 / (A (A + C - 1)) sum to one. Both sums are over actions, so the
 worst assignment is found action by action. The bound falls like 1 / m where no comparator gains,
@@ -38,9 +44,8 @@ from regretless.market.regret import decision_swap_regret, omniprediction_regret
 
 Measure = Literal["decision_swap", "omniprediction"]
 
-# lambda, the share of the capital that is bet; fixed before any row is looked at
+# theta, which sets the share of the capital that is bet; fixed before any row is looked at
 RATES = np.geomspace(0.01, 0.99, 16)
-BISECTION_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Certificate:
     measured: float  # regret on those rows
     total: float
     rows: int  # held out
+    mean_loss: float  # on those rows
 
 
 @dataclass(frozen=True)
@@ -88,34 +94,17 @@ def certify(
         gains = (play[:, :, None] * gains).sum(1, keepdims=True)
         weights = np.ones((len(play), 1))
         charges = np.full((1, 1), math.log(len(comparators)))
-    # what the logarithm of an assignment's capital must exceed, beside the sum of its charges
+    # ln(1 / q), beside the sum of an assignment's charges
     log_target = math.log(len(RATES) / kappa)
     bounds = []
     for rate in RATES:
-        bound = _bound(gains, weights, charges, rate=rate, log_target=log_target)
-        bounds.append(bound)
-    return Certificate(measured, min(bounds), len(losses))
-
-
-def _bound(
-    gains: Array, weights: Array, charges: Array, *, rate: float, log_target: float
-) -> float:
-    """Find the least u, by bisection, for which the capital of every assignment is large enough.
-
-    ``gains`` are D (m, A, A + C), ``weights`` (m, A) the probabilities of the actions, and
-    ``charges`` (A, A + C) the r_a(c).
-    """
-    low = 0.0
-    high = 1.0
-    for _ in range(BISECTION_STEPS):
-        middle = (low + high) / 2
         # B_a(c) for every action a and comparator c
-        log_capital = np.einsum("ia,iac->ac", weights, np.log1p(rate * (middle - gains)))
-        if (log_capital - charges).min(1).sum() >= log_target:
-            high = middle
-        else:
-            low = middle
-    return high
+        log_products = np.einsum("ia,iac->ac", weights, np.log1p(-rate * gains))
+        least = (log_products - charges).min(1).sum() - log_target
+        bounds.append(-math.expm1(least / len(losses)) / rate)
+    bound = float(np.clip(min(bounds), 0.0, 1.0))
+    mean_loss = float((play * losses).sum(1).mean())
+    return Certificate(measured, bound, len(losses), mean_loss)
 
 
 def _charges(actions: int, comparators: int) -> Array:

@@ -374,25 +374,49 @@ class ConditionalDistribution:
 
     def quantiles(self, inputs: Array, levels: Sequence[float]) -> Array:
         """Return quantiles (m, d, levels), by distribution functions at ``MAX_VALUES`` values."""
-        quantiles_of_coordinates = []
-        for coordinate in self.points.T:
-            values = np.unique(coordinate)
-            if len(values) > MAX_VALUES:
-                shares = np.linspace(0, 1, MAX_VALUES)
-                values = np.unique(np.quantile(coordinate, shares, method="higher"))
-            is_at_most = (coordinate[:, None] <= values).astype(np.float64)  # (S, values)
-            distribution_function = self.expected(inputs, is_at_most)  # (m, values)
-            least_probability = np.array(levels)[:, None] - ROUNDING  # off by what sums round
-            is_below_level = distribution_function[:, None] < least_probability
-            index_of_quantile = is_below_level.sum(2)  # (m, levels) the first value that is not
-            quantiles_of_coordinates.append(values[index_of_quantile.clip(max=len(values) - 1)])
-        return np.stack(quantiles_of_coordinates, axis=1)
+        return quantiles_of([self], inputs, levels)
 
-    def alternatives(self, loss: Loss, inputs: Array) -> Indices:
-        """Return the actions (B, m) of comparators: what each member would do by itself."""
+    def alternatives(
+        self, loss: Loss, inputs: Array, names: Sequence[str] | None = None
+    ) -> Indices:
+        """Return the actions (B, m) of comparators: what each member would do by itself.
+
+        Of the members with these ``names``; by default of all. A member that has no share stands
+        for the whole distribution.
+        """
         table = loss.losses(self.points)
-        members = self.members.values()
-        return np.array([best_response(member.expected(inputs, table)) for member in members])
+        actions = []
+        for name in self.members if names is None else names:
+            member = self.members.get(name, self)
+            actions.append(best_response(member.expected(inputs, table)))
+        return np.array(actions, dtype=np.intp).reshape(len(actions), len(inputs))
+
+
+def quantiles_of(
+    distributions: Sequence[ConditionalDistribution], inputs: Array, levels: Sequence[float]
+) -> Array:
+    """Return quantiles (m, d, levels) of the mean of distributions.
+
+    By distribution functions at ``MAX_VALUES`` values of their supports.
+    """
+    supports = [distribution.points for distribution in distributions]
+    least_probability = np.array(levels)[:, None] - ROUNDING  # off by what sums round
+    quantiles_of_coordinates = []
+    for coordinate in range(supports[0].shape[1]):
+        numbers = np.concatenate([points[:, coordinate] for points in supports])
+        values = np.unique(numbers)
+        if len(values) > MAX_VALUES:
+            shares = np.linspace(0, 1, MAX_VALUES)
+            values = np.unique(np.quantile(numbers, shares, method="higher"))
+        distribution_functions = []
+        for distribution in distributions:
+            is_at_most = (distribution.points[:, [coordinate]] <= values).astype(np.float64)
+            distribution_functions.append(distribution.expected(inputs, is_at_most))
+        distribution_function = np.mean(distribution_functions, axis=0)  # (m, values)
+        is_below_level = distribution_function[:, None] < least_probability
+        index_of_quantile = is_below_level.sum(2)  # (m, levels) the first value that is not
+        quantiles_of_coordinates.append(values[index_of_quantile.clip(max=len(values) - 1)])
+    return np.stack(quantiles_of_coordinates, axis=1)
 
 
 def folds_of(cv: Any, rows: Rows, seed: int) -> Any:

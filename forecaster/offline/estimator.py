@@ -2,7 +2,8 @@
 
 By default a conditional distribution P(y | x) is learned (``conditional``), everybody best-responds
 to it, and its regret on fresh examples is certified on rows held out (``certificate``); then the
-distribution in use is learned again from all rows. With ``base="none"`` it is the paper's offline
+distribution in use is learned again from all rows. Or what is in use are fits on growing parts,
+each certified on the next part (``growing_fits``). With ``base="none"`` it is the paper's offline
 omnipredictor, a mixture of the online forecaster's prediction functions (``online_to_batch``).
 """
 
@@ -24,6 +25,7 @@ from regretless.forecaster.offline import tables
 from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
 from regretless.forecaster.offline.conditional import MIXED, ConditionalDistribution
 from regretless.forecaster.offline.continuous_actions import ContinuousLoss
+from regretless.forecaster.offline.growing_fits import GrowingFits, learn_growing
 from regretless.forecaster.offline.online_to_batch import (
     EVENTS,
     MEASURES,
@@ -51,6 +53,7 @@ HELD = 0.2
 MIN_HELD_OUT = 300
 MAX_HELD_OUT = 2000
 LEVELS = (0.1, 0.5, 0.9)
+PREQUENTIAL = "prequential"
 FEATURES: Any = {"dtype": "float64", "ensure_min_features": 0}
 COUNT, POSITIVE = (Interval(Integral, least, None, closed="left") for least in (0, 1))
 MAX_TREES = 100_000
@@ -92,11 +95,14 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         Of the forest, and of each boosted model.
     cv : int, splitter or list of splits
         Folds of the cross-fitting; ``TimeSeriesSplit`` and the like for rows in an order.
-    holdout : float or "auto"
+    holdout : float, "auto" or "prequential"
         Share of the rows that nothing is learned from, for certificates. By default a fifth of
-        them, 300 to 2,000, where there are 1,000 rows or more, and none with fewer.
+        them, 300 to 2,000, where there are 1,000 rows or more, and none with fewer. With
+        "prequential" four fits learn from growing parts, from half of the rows on, and each is
+        certified on the next part; what acts is the mean of their strategies.
     refit : bool
         Whether the distribution in use is learned again from all rows, once it is certified.
+        Nothing is learned again with "prequential", where what is certified is in use.
     ends : sequence of (low, high), optional
         What becomes 0 and 1 of each outcome. By default the least and greatest one where an outcome
         leaves [0, 1].
@@ -109,6 +115,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
     ends_ : array (d, 2)
     fitted_, certified_fit_ : ConditionalDistribution or OnlineToBatch
         What predicts, and what was learned without the held-out rows, the same without a refit.
+        ``GrowingFits`` with a prequential holdout.
     certified_on_holdout_ : float or None
         The greatest certificate of a listed loss; None where no rows were held out.
     bound_ : float or None
@@ -126,7 +133,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         "base": [StrOptions({*MIXED, "none"})],
         "trees": [Interval(Integral, 1, MAX_TREES, closed="both")],
         "cv": [Interval(Integral, 2, MAX_FOLDS, closed="both"), "cv_object"],
-        "holdout": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
+        "holdout": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto", PREQUENTIAL})],
         "refit": ["boolean"],
     }
 
@@ -221,12 +228,24 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
 
         # learn without the rows that are held out, certify, and learn again from all
         learned: Any = OnlineToBatch if self.base == "none" else ConditionalDistribution
-        is_held_out = self._held_out(rows)
-        self.fitted_: Any = learned(self, listed, rows[~is_held_out])
-        self.certified_fit_ = self.fitted_
         self.held_ = None
-        if is_held_out.any():
-            self.held_ = rows[is_held_out]
+        is_certified_in_use = self.holdout == PREQUENTIAL
+        if is_certified_in_use:
+            self._check_exchangeable(rows)
+            if self.base == "none":
+                fault = "holdout = 'prequential': base = 'none' has a bound of its own"
+                raise UserError(f"{fault}; use base='auto', or a share")
+            order = self._stream("holdout").permutation(len(outcomes))
+            growing, self.held_ = learn_growing(
+                lambda part: ConditionalDistribution(self, listed, part), rows, order
+            )
+            self.fitted_: Any = growing
+        else:
+            is_held_out = self._held_out(rows)
+            self.fitted_ = learned(self, listed, rows[~is_held_out])
+            if is_held_out.any():
+                self.held_ = rows[is_held_out]
+        self.certified_fit_ = self.fitted_
         certificates = self._certified(listed.singles, "decision_swap", self.kappa)
         self.certified_on_holdout_ = None
         if certificates:
@@ -234,27 +253,35 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         self.bound_ = self.certified_on_holdout_
         if self.base == "none":
             self.bound_ = self.fitted_.worst()
-        elif self.refit and is_held_out.any():
+        elif self.refit and self.held_ is not None and not is_certified_in_use:
             self.fitted_ = learned(self, listed, rows)
         return self
 
     def _held_out(self, rows: Rows) -> Mask:
         count = len(rows.seen)
         share = self.holdout
-        is_exchangeable = rows.exchangeable and isinstance(self.cv, Integral)
         n_held_out = 0
         if share != "auto":
             n_held_out = max(min(round(float(share) * count), count - 2), 0)
-        elif is_exchangeable and self.base != "none" and count >= ENOUGH:
+        elif self._is_exchangeable(rows) and self.base != "none" and count >= ENOUGH:
             n_held_out = int(np.clip(HELD * count, MIN_HELD_OUT, MAX_HELD_OUT))
-        if n_held_out and not is_exchangeable:
-            raise UserError(
-                f"holdout = {share!r}: groups, sample_weight and time splits say that rows are not "
-                "alike, and no certificate holds; leave one of them out"
-            )
+        if n_held_out:
+            self._check_exchangeable(rows)
         is_held_out = np.zeros(count, dtype=bool)
         is_held_out[self._stream("holdout").choice(count, n_held_out, replace=False)] = True
         return is_held_out
+
+    def _is_exchangeable(self, rows: Rows) -> bool:
+        """Whether neither rows nor their splits say that they are not alike."""
+        return rows.exchangeable and isinstance(self.cv, Integral)
+
+    def _check_exchangeable(self, rows: Rows) -> None:
+        """Raise UserError where rows are not alike, so that no certificate holds."""
+        if not self._is_exchangeable(rows):
+            raise UserError(
+                f"holdout = {self.holdout!r}: groups, sample_weight and time splits say that rows "
+                "are not alike, and no certificate holds; leave one of them out"
+            )
 
     def _stream(self, name: str) -> np.random.Generator:
         return stream(self.random_state or 0, "omniprediction", name)
@@ -380,23 +407,40 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """
         fit, inputs = self._asked(X)
         outcomes = self._outcomes(y, rows=len(inputs))
-        return decision_swap_regret(*self._compared(fit, inputs, loss, outcomes))
+        return decision_swap_regret(*self._compared_all(fit, inputs, loss, outcomes))
 
     def omniprediction_regret(self, loss: AnyLoss, X: Any, y: Any) -> float:
         """Measure the loss above that of the best benchmark; the rest is as above."""
         fit, inputs = self._asked(X)
         outcomes = self._outcomes(y, rows=len(inputs))
-        return omniprediction_regret(*self._compared(fit, inputs, loss, outcomes))
+        return omniprediction_regret(*self._compared_all(fit, inputs, loss, outcomes))
 
-    def _compared(
+    def _compared_all(
         self, fit: Any, inputs: Array, loss: AnyLoss, outcomes: Array
     ) -> tuple[Array, Array, Indices]:
-        """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
+        """Return the same as ``_compared``, of growing fits all rows once for each fit."""
+        if not isinstance(fit, GrowingFits):
+            return self._compared(fit, inputs, loss, outcomes)
+        logs = [self._compared(one, inputs, loss, outcomes, fit.names) for one in fit.fits]
+        return _joined(logs)
+
+    def _compared(
+        self,
+        fit: Any,
+        inputs: Array,
+        loss: AnyLoss,
+        outcomes: Array,
+        names: Sequence[str] | None = None,
+    ) -> tuple[Array, Array, Indices]:
+        """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m).
+
+        Benchmarks are members of the fit with these ``names``, all by default.
+        """
         finite = fit.listed.finite(loss)
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
         # behind the features each row has what every policy suggests
         suggested = inputs[:, self.n_features_in_ :].T.astype(np.intp)
-        comparators = [constants, suggested, fit.alternatives(finite, inputs)]
+        comparators = [constants, suggested, fit.alternatives(finite, inputs, names)]
         strategies, _expected = fit.play(finite, inputs)
         return finite.losses(outcomes), strategies, np.concatenate(comparators)
 
@@ -409,9 +453,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             return []
         certificates = []
         for loss in losses:
-            losses_of_actions, play, comparators = self._compared(
-                self.certified_fit_, held_out.seen, loss, held_out.outcomes
-            )
+            losses_of_actions, play, comparators = self._tested(loss, held_out)
             certificate = certify(
                 losses_of_actions,
                 play,
@@ -422,12 +464,22 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             certificates.append(certificate)
         return certificates
 
+    def _tested(self, loss: AnyLoss, held_out: Rows) -> tuple[Array, Array, Indices]:
+        """Return the arrays of ``_compared`` of held-out rows, each before a fit without it."""
+        fit = self.certified_fit_
+        if not isinstance(fit, GrowingFits):
+            return self._compared(fit, held_out.seen, loss, held_out.outcomes)
+        logs = []
+        for one, part in fit.test_parts(held_out):
+            logs.append(self._compared(one, part.seen, loss, part.outcomes, fit.names))
+        return _joined(logs)
+
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
         """Certify a loss's regret on fresh examples from held-out rows; None where there are none.
 
-        It is the regret of ``certified_fit_``, to the constants, the policies and what the
-        distribution's members would do. Listed losses are certified all at once; any other by
-        itself, if nobody chose it after a look at the rows.
+        It is the regret of ``certified_fit_`` to the constants, the policies and what the
+        distribution's members would do, with its mean loss on these rows beside it. Listed losses
+        are certified all at once; any other by itself, if nobody chose it after a look at the rows.
         """
         check_is_fitted(self)
         check_name("measure", measure, MEASURES)
@@ -483,6 +535,12 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         """Read a model that ``save`` wrote; UserError if it is no such file."""
         model: Self = persistence.load(cls, check_path("path", path))
         return model
+
+
+def _joined(logs: Sequence[tuple[Array, Array, Indices]]) -> tuple[Array, Array, Indices]:
+    """Put the rows of several logs one below the other: losses, strategies, benchmarks."""
+    losses, strategies, comparators = zip(*logs, strict=True)
+    return np.concatenate(losses), np.concatenate(strategies), np.concatenate(comparators, axis=1)
 
 
 def _checked_levels(levels: Any) -> list[float]:

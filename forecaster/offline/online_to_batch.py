@@ -238,7 +238,9 @@ class OnlineToBatch:
         probabilities = strategies[mixture_of_row] / strategies.sum(1)[mixture_of_row, None]
         return probabilities, np.array(expected_losses_of_mixtures)[mixture_of_row]
 
-    def alternatives(self, loss: Loss, inputs: Array) -> Indices:
+    def alternatives(
+        self, loss: Loss, inputs: Array, names: Sequence[str] | None = None
+    ) -> Indices:
         """Return no comparators (0, m) but constants and policies."""
         return np.empty((0, len(inputs)), dtype=np.intp)
 

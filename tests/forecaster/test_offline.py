@@ -184,15 +184,23 @@ def test_a_certificate_is_the_worst_over_assignments() -> None:
     table, play = rng.random((60, 2)), np.eye(2)[rng.integers(2, size=60)]
     comparators = np.stack([np.zeros(60), np.ones(60), rng.integers(2, size=60)]).astype(int)
     gains = table[:, :, None] - table[np.arange(60)[:, None], comparators.T][:, None, :]
-    charges, wanted, rate, worst = certificate._charges(2, 3), 4.0, 0.4, 0.0
-    for chosen in product(range(3), repeat=2):
-        gained = sum(play[:, a] * gains[:, a, c] for a, c in enumerate(chosen))
-        need = wanted + sum(charges[a, c] for a, c in enumerate(chosen))
-        tried = np.linspace(0, 1, 2001)
-        refuted = tried[np.log1p(rate * (tried[:, None] - gained)).sum(1) >= need]
-        worst = max(worst, refuted.min() if len(refuted) else 1.0)
-    bound = certificate._bound(gains, play, charges, rate=rate, log_target=wanted)
-    assert bound == pytest.approx(worst, abs=1e-3)
+    charges = certificate._charges(2, 3)
+    log_rates_over_kappa = np.log(len(RATES) / 0.05)
+    bounds_of_rates = []
+    for rate in RATES:
+        worst = 0.0
+        for chosen in product(range(3), repeat=2):
+            gained = sum(play[:, a] * gains[:, a, c] for a, c in enumerate(chosen))
+            log_odds = log_rates_over_kappa + sum(charges[a, c] for a, c in enumerate(chosen))
+            # the capital of mu is e^log_odds, or more, above this mean
+            tried = np.linspace(0, 0.99, 10_001)
+            capital = np.log1p(-rate * gained).sum() - 60 * np.log1p(-rate * tried)
+            refuted = tried[capital >= log_odds]
+            worst = max(worst, refuted.min() if len(refuted) else 1.0)
+        bounds_of_rates.append(worst)
+    found = certify(table, play, comparators, measure="decision_swap", kappa=0.05)
+    assert found.total == pytest.approx(min(bounds_of_rates), abs=1e-3)
+    assert found.mean_loss == pytest.approx((play * table).sum(1).mean())
 
 
 def test_certificates_hold_as_often_as_they_say() -> None:
@@ -228,6 +236,89 @@ def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> 
     for loss in four:
         assert model.decision_swap_regret(loss, *fresh) <= model.certified_on_holdout_
     assert model.bound(Pinball(0.65)).total < 0.15
+
+
+@pytest.fixture(scope="module")
+def growing() -> OfflineOmnipredictor:
+    return learned(*one_outcome(330), losses=[SIDES, OTHER], trees=20, holdout="prequential")
+
+
+def test_growing_fits_are_tested_on_rows_that_they_have_not_seen(
+    growing: OfflineOmnipredictor,
+) -> None:
+    """Each fit has learned from the first half and all parts before its own."""
+    features, outcomes = one_outcome(330)
+    fits = growing.fitted_.fits
+    assert [fit.rounds for fit in fits] == [166, 207, 248, 289]
+    held_out = growing.held_
+    assert held_out is not None
+    assert len(held_out.seen) == 4 * 41
+    for fit, part in growing.fitted_.test_parts(held_out):
+        assert len(part.seen) == 41
+        if fit is not fits[0]:  # supports hold all values of one outcome that were learned from
+            continue
+        assert not np.isin(np.round(part.outcomes, 12), fit.points).any()
+    assert growing.certified_fit_ is growing.fitted_
+    rows = np.column_stack([features, outcomes])
+    tested = np.column_stack([held_out.seen, held_out.outcomes])
+    assert {*map(tuple, tested)} <= {*map(tuple, rows)}
+
+
+def test_growing_fits_play_the_mean_of_their_strategies(growing: OfflineOmnipredictor) -> None:
+    fresh = one_outcome(500, 8)[0]
+    strategies = [fit.play(OTHER, fresh)[0] for fit in growing.fitted_.fits]
+    np.testing.assert_allclose(growing.act_proba(OTHER, fresh), np.mean(strategies, axis=0))
+    is_mixed = (growing.act_proba(OTHER, fresh).max(1) < 1).mean()
+    assert 0 < is_mixed < 0.2
+    drawn = np.eye(2)[growing.act(OTHER, fresh)]
+    assert (drawn[growing.act_proba(OTHER, fresh) == 1] == 1).all()
+    levels = growing.predict_quantiles(fresh[:20])[:, 0]
+    assert (np.diff(levels, axis=1) >= 0).all()
+    outcomes = [fit.outcomes(fresh) for fit in growing.fitted_.fits]
+    np.testing.assert_allclose(growing.predict_outcome(fresh), np.mean(outcomes, axis=0))
+
+
+def test_regret_of_growing_fits_is_that_of_one_drawn_among_them(
+    growing: OfflineOmnipredictor,
+) -> None:
+    fresh = one_outcome(400, 9)
+    table = OTHER.losses(fresh[1][:, None])
+    regret = growing.decision_swap_regret(OTHER, *fresh)
+    of_constants = decision_swap_regret(
+        table, growing.act_proba(OTHER, fresh[0]), np.tile([[0], [1]], 400)
+    )
+    assert of_constants <= regret + 1e-12  # members are comparators, too
+    assert regret <= growing.certificate(OTHER).total
+
+
+def test_growing_fits_certify_more_from_the_same_rows() -> None:
+    table = one_outcome(600)
+    for measure in MEASURES:
+        by_parts = learned(*table, base="ridge", holdout="prequential").certificate(SIDES, measure)
+        by_one_part = learned(*table, base="ridge", holdout=0.2).certificate(SIDES, measure)
+        assert by_parts.total < by_one_part.total
+        assert by_parts.rows == 300
+        assert by_parts.mean_loss == pytest.approx(by_one_part.mean_loss, abs=0.05)
+
+
+def test_growing_fits_are_certified_as_often_as_they_say() -> None:
+    """Pure chance, where what each fit plays depends on the rows of the parts before."""
+    failures = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        outcomes = (rng.random(80) < 0.4).astype(float)
+        own = learned(None, outcomes, kappa=0.3, holdout="prequential", ends=[[0, 1]])
+        plays_high = [fit.play(SIDES, np.empty((1, 0)))[0][0, 1] for fit in own.fitted_.fits]
+        true_regret = 0.2 * np.mean(plays_high)  # high loses 0.6, low 0.4
+        failures += own.certificate(SIDES).total < true_regret
+    assert failures <= 0.3 * 40
+
+
+def test_growing_fits_are_saved(tmp_path: Path, growing: OfflineOmnipredictor) -> None:
+    again = kept(growing, tmp_path)
+    fresh = one_outcome(50, 8)[0]
+    assert np.array_equal(again.act_proba(SIDES, fresh), growing.act_proba(SIDES, fresh))
+    assert again.certificate(SIDES) == growing.certificate(SIDES)
 
 
 EXPECTED = {
@@ -413,6 +504,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"losses": [Linear(np.eye(2) * 9)]}, r"use loss.normalised\(\)"),
     ({"basis": LinearBasis(2)}, "leave basis out"),
     ({"policies": [lambda _: 0.5]}, "suggests 0.5"),
+    ({"holdout": "prequential"}, "base = 'none' has a bound of its own; use base='auto'"),
+    ({"holdout": "prequential", "base": "ridge"}, "12 rows; give 16 or more"),
+    ({"holdout": "prequential", "rows": {"groups": np.arange(12)}}, "rows are not alike"),
     ({"rows": {"groups": np.zeros(12)}}, "all rows .* are in one group"),
     ({"rows": {"sample_weight": np.zeros(12)}}, "weight"),
     ({"rows": {"sample_weight": -np.ones(12)}}, "Negative values in data passed to `sample_w"),
