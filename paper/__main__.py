@@ -35,7 +35,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "prequential": "prequential",
     "rates": "rates",
     "series": "series",
-    "sharing": "sharing",
+    "sharing": "sharing short-runs",
     "stays": "stays",
     "statements": "assignments certificates delay distance entry intervals margins",
     "switch_test": "switch-alarms switch-found",

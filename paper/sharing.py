@@ -7,6 +7,10 @@ of its own. Further methods try to close the gap: gains that are charged with th
 which is never more, and other rules of weights. Measured are the worst swap regret per round, the
 mean loss, and the bound: from variation of a forecast, a priori of a learner. All opponents play
 games of the middle size; the hunter of the worst alone plays games of others.
+
+``short-runs``: twelve agents with forty actions each and three outcomes, in runs of 30 and 100
+rounds: a forecast without a model, beside the mean of the panel or the running mean as a reference,
+these two whatever they cost, and a learner each.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,10 +23,19 @@ from paper.harness import Row, Table
 from paper.listed import Crowd, against_listed, random_losses
 from paper.trust import ACTIONS, greedy
 from regretless.agents.learners import BlumMansour
-from regretless.forecaster import GainEvents, ProtectedLosses, UnbiasedPrediction, VectorEvents
+from regretless.forecaster import (
+    GainEvents,
+    ProtectedLosses,
+    Reference,
+    RunningMean,
+    UnbiasedPrediction,
+    VectorEvents,
+)
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.loss_events import Assignments, GainsOfRound
 from regretless.forecaster.events.loss_table import Played
+from regretless.forecaster.models import Aggregate
+from regretless.forecaster.models.aggregate import PANEL, make_panel
 from regretless.forecaster.weights import ExponentialWeights, SecondOrderWeights
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
@@ -179,11 +192,83 @@ def instances() -> list[Instance]:
     return games
 
 
+MANY_ACTIONS = 40
+SHORT_STREAMS = ("iid", "hunter of the worst")
+NEVER = 1e6  # times what chance explains: a reference that is never given up
+REFERENCES: dict[str, tuple[str, float]] = {  # what is broadcast, and when it is given up
+    "panel": ("panel", 1.0),
+    "running mean": ("running mean", 1.0),
+    "panel, never given up": ("panel", NEVER),
+    "running mean, never given up": ("running mean", NEVER),
+}
+WITHOUT_MODEL = "no model"
+
+
+def short_forecaster(method: str, listed: ProtectedLosses, outcomes: int) -> UnbiasedPrediction:
+    """Make a forecaster with a reference, or without one."""
+    if method == WITHOUT_MODEL:
+        return UnbiasedPrediction(Assignments([listed]))
+    kind, give_up = REFERENCES[method]
+    model: Any = RunningMean(outcomes)
+    n_models = 0
+    if kind == "panel":
+        model = Aggregate(make_panel(PANEL, outcomes), outcomes)
+        n_models = len(model.made_of)
+    reference = Reference(model, give_up=give_up)
+    return UnbiasedPrediction(Assignments([listed], models=n_models), reference=reference)
+
+
+def short_run(instance: tuple[int, str, str], seed: int) -> Iterator[Row]:
+    """Play a short run with many actions."""
+    rounds, opponent, method = instance
+    outcomes = Sizes().outcomes
+    agents = Sizes().agents
+    rng = stream(seed, "sharing", "short runs", opponent)
+    shape = np.empty((agents, MANY_ACTIONS, outcomes))
+    offset, weights = random_losses(shape, rng, count=agents)
+    corners = np.array(list(product([0.0, 1.0], repeat=outcomes)))
+    means = rng.random(outcomes)
+    crowd = PlayedCrowd(offset, weights)
+    learner = OwnLearners(crowd)
+    forecaster = None
+    if method != LEARNER:
+        listed = ProtectedLosses(offset, weights)
+        forecaster = short_forecaster(method, listed, outcomes)
+    for _ in range(rounds):
+        if forecaster is None:
+            crowd.played = learner.strategies()
+        else:
+            crowd.played = Crowd.strategies(crowd, forecaster.mixture())
+        if opponent == HUNTER:
+            truth = against_listed(crowd, NOBODYS_MIXTURE, corners)
+        else:
+            truth = (rng.random(outcomes) < means).astype(np.float64)
+        crowd.add(crowd.played, truth)
+        if forecaster is None:
+            learner.learn(truth)
+        else:
+            forecaster.update(truth)
+    yield {
+        "T": rounds,
+        "opponent": opponent,
+        "method": method,
+        "worst regret": crowd.regret().max() / rounds,
+        "mean regret": crowd.regret().mean() / rounds,
+        "loss": crowd.cost.mean() / rounds,
+    }
+
+
 TABLES = {
+    "short-runs": Table(
+        short_run,
+        ["T", "opponent", "method"],
+        lambda: list(product((30, 100), SHORT_STREAMS, [WITHOUT_MODEL, *REFERENCES, LEARNER])),
+        seeds=5,
+    ),
     "sharing": Table(
         one_game,
         ["T", "d", "agents", "opponent", "method"],
         instances,
         seeds=2,
-    )
+    ),
 }

@@ -240,7 +240,7 @@ def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> 
 
 @pytest.fixture(scope="module")
 def growing() -> OfflineOmnipredictor:
-    return learned(*one_outcome(330), losses=[SIDES, OTHER], trees=20, holdout="prequential")
+    return learned(*one_outcome(330), losses=[SIDES, OTHER], base="ridge", holdout="prequential")
 
 
 def test_growing_fits_are_tested_on_rows_that_they_have_not_seen(
