@@ -92,6 +92,21 @@ def worst(run: Run) -> Row:
     }
 
 
+def utility(run: Run) -> Row:
+    """Measure the mean utility per round, in the agents' own units, and the first correction.
+
+    In its own units an agent's loss is ``loss_offset`` plus ``loss_scale`` times the logged one,
+    and its utility is minus that. The first correction is NaN in a run without any.
+    """
+    agents = run.agents
+    losses = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
+    return {
+        "utility": -losses.mean(),
+        "mean_loss": agents["mean_loss"].mean(),
+        "first_correction": agents["first_correction"].min(),
+    }
+
+
 def certificate(run: Run) -> Row:
     """Measure the mean positive certificate; NaN where nothing is certified."""
     return {"certificate": run.table("rounds")["certificate"].clip(lower=0).mean()}

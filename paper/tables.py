@@ -33,8 +33,10 @@ from paper.study_table import (
     played,
     served,
     spread,
+    utility,
     worst,
 )
+from regretless.scenarios.studies.analysis.measures import interval
 
 REGRET = "worst agent's swap regret"
 WORST_OF_TWENTY = "worst of 20 agents' swap regret per round"
@@ -349,5 +351,102 @@ SPECULATOR = StudyTable(
     figure=speculator_figure,
 )
 
-STUDY_TABLES = (STREAMS, EVENTS, ANCHORING, SKILL, COVERS, CROWDING, UNSEEN, SPECULATOR)
+# Two sellers: one exploits learners, the other who repeats a model. A point shows both at once.
+
+OURS_AMONG_BUYERS = "Decision-Swap"
+NEIGHBOUR_DISTANCE = 0.1  # of points that have one label, in units of utility
+
+
+def utilities_by_seller(table: pd.DataFrame) -> pd.DataFrame:
+    """Return mean and 95 % interval of the utility of each kind of buyer, against each seller.
+
+    The columns are pairs of a seller and of ``mean``, ``low`` and ``high``; a row is a kind of
+    buyers, in the order of the table.
+    """
+    columns: dict[tuple[str, str], dict[str, float]] = {}
+    for (buyers, seller), rows in table.groupby(["buyers", "seller"], sort=False):
+        ends = interval(rows["utility"].to_numpy())
+        for name, value in zip(("mean", "low", "high"), ends, strict=True):
+            columns.setdefault((seller, name), {})[buyers] = value
+    return pd.DataFrame(columns)
+
+
+def two_sellers_figure(table: pd.DataFrame) -> Figure:
+    """Draw a point per kind of buyers: its utility against one seller, and against the other."""
+    utilities = utilities_by_seller(table)
+    across, up = utilities.columns.unique(level=0)
+    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    axis = figure.subplots()
+    for buyers, row in utilities.iterrows():
+        x = row[across, "mean"]
+        y = row[up, "mean"]
+        x_error = [[x - row[across, "low"]], [row[across, "high"] - x]]
+        y_error = [[y - row[up, "low"]], [row[up, "high"] - y]]
+        colour = figures.BLUE if is_ours(str(buyers)) else figures.GREY
+        axis.errorbar(x, y, xerr=x_error, yerr=y_error, fmt="o", ms=5, lw=1, color=colour)
+    means_of_sellers = utilities[[(across, "mean"), (up, "mean")]]
+    for names in groups_of_neighbours(means_of_sellers):
+        right_end = utilities.loc[names, (across, "high")].max()
+        height = utilities.loc[names, (up, "mean")].mean()
+        has_ours = any(is_ours(name) for name in names)
+        axis.annotate(
+            "\n".join(names),
+            (right_end, height),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color="#1a1a1a" if has_ours else "#555555",
+        )
+    axis.axhline(0, color="#333333", ls=":", lw=1)
+    axis.axvline(0, color="#333333", ls=":", lw=1)
+    axis.set(
+        xlabel=f"utility per round, seller {across}",
+        ylabel=f"utility per round, seller {up}",
+    )
+    low, high = axis.get_xlim()
+    axis.set_xlim(low, high + 0.4 * (high - low))  # the labels stand on the right
+    axis.set_title("Buyers of two sellers: safe from both is top right", loc="left", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def is_ours(buyers: str) -> bool:
+    """Whether these buyers follow a forecast of Decision-Swap."""
+    return buyers.startswith(OURS_AMONG_BUYERS)
+
+
+def groups_of_neighbours(points: pd.DataFrame) -> list[list[str]]:
+    """Return the names of points (a row each) in groups that lie near the first of each group."""
+    groups: list[list[str]] = []
+    for name, point in points.iterrows():
+        for group in groups:
+            distance = np.abs(points.loc[group[0]].to_numpy() - point.to_numpy()).max()
+            if distance < NEIGHBOUR_DISTANCE:
+                group.append(str(name))
+                break
+        else:
+            groups.append([str(name)])
+    return groups
+
+
+TWO_SELLERS = StudyTable(
+    study="two-sellers",
+    title="20 buyers of two sellers, utility per round",
+    rows=combined(utility),
+    layouts=(Layout(["seller", "buyers"], means("utility mean_loss first_correction")),),
+    figure=two_sellers_figure,
+)
+
+STUDY_TABLES = (
+    STREAMS,
+    EVENTS,
+    ANCHORING,
+    SKILL,
+    COVERS,
+    CROWDING,
+    UNSEEN,
+    SPECULATOR,
+    TWO_SELLERS,
+)
 TABLES = {table.study: table for table in STUDY_TABLES}

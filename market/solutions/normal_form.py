@@ -182,7 +182,7 @@ class NormalForm:
     def profile_losses(self, profiles: Indices) -> Array:
         """Return minus what each player is paid at profiles (P, N): array (P, N)."""
         chosen = tuple(np.asarray(profiles).T)
-        return np.asarray(-self.payoffs[chosen])
+        return np.asarray(0.0 - self.payoffs[chosen])  # a payoff of 0 costs 0, not -0
 
 
 def _as_tensor_game(game: Any) -> Any:

@@ -20,7 +20,7 @@ from regretless.market.logs.welfare import welfare_record
 from regretless.market.records import Decision
 from regretless.scenarios.assembly import populations
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.validation import MANY
+from regretless.scenarios.config.validation import MULTIPLICITY_THRESHOLD
 from regretless.scenarios.studies.analysis.measures import cohorts_of
 
 CROWD = 3000  # agents
@@ -268,6 +268,6 @@ def test_gains_of_a_changed_branch_are_of_all_agents_that_are_counted() -> None:
 
 
 def test_a_branch_in_which_a_counted_crowd_would_learn_is_refused() -> None:
-    trunk = crowded_scenario({"count": MANY + 1}).build()
+    trunk = crowded_scenario({"count": MULTIPLICITY_THRESHOLD + 1}).build()
     with pytest.raises(UserError, match="multiplicity = false"):
         trunk.branch({"cohort.crowd.response": "hedge"})

@@ -23,7 +23,7 @@ from paper.families import FAMILIES
 from paper.games import TABLES as GAMES
 from paper.omniprediction_tasks import LISTED, task
 from paper.rates import slope, slopes, verdict
-from paper.tables import TABLES
+from paper.tables import TABLES, groups_of_neighbours, utilities_by_seller
 from regretless.forecaster import OfflineOmnipredictor
 
 pytestmark = pytest.mark.slow
@@ -331,3 +331,25 @@ def test_the_command_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     status, out, complaint = answer(capsys, *words, "--rounds", "9")
     assert (status, out, complaint.count("\n")) == (2, "", 1)
     assert "holds this table with other --rounds or --seeds; give another folder" in complaint
+
+
+def test_points_that_lie_near_the_first_of_a_group_share_its_label() -> None:
+    points = pd.DataFrame(
+        {"across": [0.0, 0.05, 0.5, 0.12], "up": [0.0, 0.02, 0.5, 0.0]},
+        index=["first", "near", "far", "further"],
+    )
+    assert groups_of_neighbours(points) == [["first", "near"], ["far"], ["further"]]
+
+
+def test_utilities_of_two_sellers_stand_beside_each_other_with_their_intervals() -> None:
+    utility = {"a": [0.1, 0.3], "b": [0.5, 0.5]}
+    rows = [
+        {"buyers": "all", "seller": seller, "utility": value}
+        for seller, values in utility.items()
+        for value in values
+    ]
+    table = utilities_by_seller(pd.DataFrame(rows))
+    assert table.loc["all", ("a", "mean")] == pytest.approx(0.2)
+    assert table.loc["all", ("a", "low")] < min(utility["a"])
+    assert table.loc["all", ("a", "high")] > max(utility["a"])
+    assert table.loc["all", ("b", "low")] == table.loc["all", ("b", "high")] == 0.5

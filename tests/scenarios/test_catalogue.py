@@ -91,7 +91,14 @@ KINDS_IN_FILES = [
     "basis",
 ]
 # whom `regretless train` seats in any scenario, markets by feedback, and the default models
-IN_NO_FILE = {"cma", "plan", "prices", *(model["kind"] for model in PANEL.values())}
+IN_NO_FILE = {
+    "always",
+    "cma",
+    "coin",
+    "plan",
+    "prices",
+    *(model["kind"] for model in PANEL.values()),
+}
 
 
 def default_bases(name: str) -> set[str]:
