@@ -367,7 +367,7 @@ def utilities_by_seller(table: pd.DataFrame) -> pd.DataFrame:
     for (buyers, seller), rows in table.groupby(["buyers", "seller"], sort=False):
         ends = interval(rows["utility"].to_numpy())
         for name, value in zip(("mean", "low", "high"), ends, strict=True):
-            columns.setdefault((seller, name), {})[buyers] = value
+            columns.setdefault((str(seller), name), {})[str(buyers)] = value
     return pd.DataFrame(columns)
 
 
