@@ -16,8 +16,10 @@ from regretless.forecaster.models import (
     ExponentialSmoothing,
     LastValue,
     LeastSquares,
+    PastOutcomes,
     RunningMean,
     SeasonalNaive,
+    WithErrors,
     adapted,
 )
 from regretless.forecaster.reference import Reference
@@ -43,6 +45,7 @@ __all__ = [
     "LeastSquares",
     "NonLinearDecisionSwap",
     "OfflineOmnipredictor",
+    "PastOutcomes",
     "ProtectedLosses",
     "Reference",
     "RunningMean",
@@ -51,6 +54,7 @@ __all__ = [
     "UnbiasedPrediction",
     "UniversalDecisionSwap",
     "VectorEvents",
+    "WithErrors",
     "adapted",
     "bases",
     "bounds",

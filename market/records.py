@@ -135,7 +135,7 @@ class Context:
 class Ensemble:
     """A prediction spelled out as weighted outcomes whose mean of s(y) is the prediction."""
 
-    outcomes: Array  # (e, d), at most n + 1 of them
+    outcomes: Array  # (e, d), at most n + 1 of them where a game was solved
     weights: Array  # (e,), probabilities
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from regretless.forecaster.models.base import Model
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.least_squares import LeastSquares
 from regretless.forecaster.models.outcomes import ColumnForecast
+from regretless.forecaster.models.past_outcomes import PastOutcomes
 from regretless.forecaster.models.simple import (
     Constant,
     ExponentialSmoothing,
@@ -12,6 +13,7 @@ from regretless.forecaster.models.simple import (
     RunningMean,
     SeasonalNaive,
 )
+from regretless.forecaster.models.with_errors import WithErrors
 
 __all__ = [
     "PANEL",
@@ -22,7 +24,9 @@ __all__ = [
     "LastValue",
     "LeastSquares",
     "Model",
+    "PastOutcomes",
     "RunningMean",
     "SeasonalNaive",
+    "WithErrors",
     "adapted",
 ]

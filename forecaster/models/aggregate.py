@@ -25,6 +25,7 @@ that of the own weights plus that of this choice, and the average of R_k over th
 most that of the common weights plus the average of this choice.
 """
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,6 +38,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.validation import check_name
 from regretless.market.game.protocols import Forecaster
+from regretless.market.losses.basis import Basis
 from regretless.market.records import RoundFeedback
 
 VARIATION_OFFSET = 0.001  # c
@@ -191,11 +193,42 @@ PANEL: dict[str, dict[str, Any]] = {
 }
 
 
-def make_panel(panel: Mapping[str, Mapping[str, Any]], size: int) -> dict[str, Model]:
-    """Make the models of a panel for n = ``size`` numbers: their kinds and parameters, by name."""
+LONG_REGRESSION = {"kind": "least-squares", "lags": 12, "ridge": 0.01, "forgetting": 0.99}
+# the same seven and two that carry their errors, "panel-with-errors" of a scenario file
+PANEL_WITH_ERRORS: dict[str, dict[str, Any]] = PANEL | {
+    "last-value-with-errors": {"kind": "with-errors", "model": "last-value"},
+    "regression-with-errors": {"kind": "with-errors", "model": LONG_REGRESSION},
+}
+# nine models that are distributions: what ``OnlineOmnipredictor`` calls its panel
+PANEL_OF_DISTRIBUTIONS: dict[str, dict[str, Any]] = {
+    "running-mean": {"kind": "past-outcomes"},
+    "smoothing-0.2": {"kind": "past-outcomes", "rate": 0.2},
+    "last-value": {"kind": "past-outcomes", "rate": 1.0},
+    "seasonal-naive": {"kind": "past-outcomes", "rate": 1.0, "seasonal": True},
+    "seasonal-0.2": {"kind": "past-outcomes", "rate": 0.2, "seasonal": True},
+    "least-squares": {"kind": "with-errors", "model": "least-squares"},
+    "least-squares-0.99": {
+        "kind": "with-errors",
+        "model": {"kind": "least-squares", "forgetting": 0.99},
+    },
+    "last-value-with-errors": {"kind": "with-errors", "model": "last-value"},
+    "regression-with-errors": {"kind": "with-errors", "model": LONG_REGRESSION},
+}
+
+
+def make_panel(
+    panel: Mapping[str, Mapping[str, Any]], size: int, basis: Basis | None = None
+) -> dict[str, Model]:
+    """Make the models of a panel for n = ``size`` numbers: their kinds and parameters, by name.
+
+    Models of outcomes are made for the ``basis`` of these numbers, where it is given.
+    """
     models: dict[str, Model] = {}
     for name, table in panel.items():
         parameters = {key: value for key, value in table.items() if key != "kind"}
+        takes_basis = "basis" in inspect.signature(register.forecaster[table["kind"]]).parameters
+        if takes_basis and basis is not None:
+            parameters["basis"] = basis
         models[name] = register.forecaster[table["kind"]](size, **parameters)
     return models
 

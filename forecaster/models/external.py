@@ -217,6 +217,7 @@ class SeriesModel(OutcomeModel):
         return Spread(np.where(np.isfinite(point), point, last_outcome)[:, None])
 
     def _learn_outcome(self, outcome: Array) -> None:
+        super()._learn_outcome(outcome)
         position = max(len(self._series) - self.newer, 0)  # in the order of the rounds
         self._series = np.insert(self._series, position, outcome, axis=0)[-WINDOW:]
         self._ahead = self._ahead[1:]

@@ -4,9 +4,12 @@ A forecast is an increasing, piecewise linear function Q of a number u per coord
 y = Q(u): the quantiles at the levels u, continued beyond the first and the last as between their
 neighbours; sorted samples are quantiles at even levels; a point is Q(u) = y^ + u - 1/2. Every
 round remembers the marks u = Q^-1(y) of the outcome, all coordinates together; the prediction
-is the mean over the last ``WINDOW`` marks
+is the mean over the last ``window`` marks
 
     E s(y) ~ mean_u s(Q(u)).
+
+So these models are distributions: Q(u) over the marks u are outcomes with weights, and every
+expectation follows from them (``OutcomeModel.distribution``).
 
 Of a point forecast the marks are its residuals; of quantiles they are probability integral
 transforms, even on [0, 1] where the forecast is calibrated, and otherwise they say how it is not.
@@ -19,14 +22,18 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.models.base import Model, check, features, in_unit_cube
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.validation import numbers
+from regretless.market.core.validation import check_unit_vector, check_whole, numbers
 from regretless.market.losses.basis import Basis, checked_basis
+from regretless.market.records import Ensemble, RoundFeedback
 
-WINDOW = 64  # marks that are remembered
+WINDOW = 64  # marks that are remembered, unless a model says otherwise
+MAX_WINDOW = 10_000  # marks
 MARKS_TO_TAKE_OVER = 8  # marks without which the forecast is believed as it is
 MAX_BEYOND = 20.0  # how far beyond 0 and 1 a mark may lie
 MIN_SLOPE = 1e-9  # slope of Q where quantiles are equal
@@ -41,6 +48,8 @@ class Spread(NamedTuple):
 
     def at(self, marks: Array) -> Array:
         """Return the outcomes (m, d) at marks (m, d), kept to [0, 1]."""
+        if self._is_point:
+            return in_unit_cube(self.values.T + (marks - 0.5))
         outcomes = []
         for marks_of_coordinate, (levels, values) in zip(marks.T, self._knots(), strict=True):
             outcomes.append(np.interp(marks_of_coordinate, levels, values))
@@ -48,11 +57,18 @@ class Spread(NamedTuple):
 
     def mark(self, outcome: Array, turn: float) -> Array:
         """Return the marks (d,) of an outcome; among many the one at ``turn`` in [0, 1]."""
+        if self._is_point:
+            return np.asarray(outcome - self.values[:, 0] + 0.5)
         marks = []
         for y, (levels, values) in zip(outcome, self._knots(), strict=True):
             marks.append(np.interp((y - EQUAL_OUTCOMES, y + EQUAL_OUTCOMES), values, levels))
         lowest, highest = np.array(marks).T
         return np.asarray(lowest + turn * (highest - lowest))
+
+    @property
+    def _is_point(self) -> bool:
+        """Whether it is a point forecast, whose marks are its errors and 1/2."""
+        return self.levels is None and self.values.shape[1] == 1
 
     def _knots(self) -> list[tuple[Array, Array]]:
         """Return levels and values of Q for every coordinate, with a knot beyond either end."""
@@ -69,20 +85,63 @@ class Spread(NamedTuple):
 
 
 def lattice(coordinates: int) -> Array:
-    """Return points (WINDOW, d), even on [0, 1] in every coordinate, as a lattice jointly."""
+    """Return points (``WINDOW``, d), even on [0, 1] in each coordinate, as a lattice jointly."""
     steps = np.array([pow(19, i, WINDOW) for i in range(coordinates)])
     return (np.outer(np.arange(WINDOW), steps) % WINDOW + 0.5) / WINDOW
 
 
-class OutcomeModel(Model):
-    """Predicts E s(y) by forecasts of y; subclasses say which. It learns from outcomes."""
+class DistributionModel(Model):
+    """Predicts E s(y) as the mean of s over a distribution of outcomes; subclasses say which.
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_marks", "_marked")
+    It learns from outcomes y (d,). Where the statistics are the outcome itself (``LinearBasis``),
+    they are learned in its place.
+    """
 
     def __init__(self, basis: Basis) -> None:
         super().__init__(checked_basis(basis).size)
         self.basis = basis
-        self._marks = np.zeros((WINDOW, basis.outcomes))
+        self._learns_statistics = isinstance(basis, LinearBasis)
+
+    def distribution(self, x: object = None) -> Ensemble:
+        """Return the forecast as outcomes of the unit cube (m, d), with their probabilities (m,).
+
+        The prediction is the mean of s over them. As ``point`` it may be asked for twice.
+        """
+        raise NotImplementedError
+
+    def _predicted(self, x: object) -> Array:
+        distribution = self.distribution(x)
+        return np.asarray(distribution.weights @ self.basis.transform(distribution.outcomes))
+
+    def learn_outcome(self, outcome: ArrayLike) -> None:
+        """Learn the outcome (d,) of the round; the basis says its statistics."""
+        realised = check_unit_vector("outcome", outcome, self.basis.outcomes)
+        self.observe(RoundFeedback(self.basis.transform(realised), realised))
+
+    def _learn(self, statistics: Array) -> None:
+        outcome = self._outcome
+        self._outcome = None
+        if self._learns_statistics:
+            outcome = statistics
+        if outcome is not None:
+            self._learn_outcome(outcome)
+
+    def _learn_outcome(self, outcome: Array) -> None:
+        """Learn the outcome (d,), where the forecasts depend on it."""
+
+
+class OutcomeModel(DistributionModel):
+    """Its distribution is that of quantiles or points, mended by their past.
+
+    ``window`` is the number of past marks that it remembers, and of which its distribution is made.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_marks", "_marked")
+
+    def __init__(self, basis: Basis, *, window: int = WINDOW) -> None:
+        super().__init__(basis)
+        self.window = check_whole("window", window, least=1, most=MAX_WINDOW)
+        self._marks = np.zeros((self.window, basis.outcomes))
         self._marked = 0
         self._spread: Spread | None = None
 
@@ -90,20 +149,23 @@ class OutcomeModel(Model):
         """Return the forecast of this round's outcome."""
         raise NotImplementedError
 
-    def _predicted(self, x: object) -> Array:
+    def distribution(self, x: object = None) -> Ensemble:
         spread = self._forecast_of_outcome(x)
         self._spread = spread
-        marks = self._marks[: min(self._marked, WINDOW)]
+        n_marks = min(self._marked, self.window)
         share = min(self._marked / MARKS_TO_TAKE_OVER, 1.0)
-        mean = np.zeros(self.size)
-        if share > 0:
-            mean += share * self.basis.transform(spread.at(marks)).mean(0)
+        outcomes = []
+        weights = []
+        if n_marks:
+            outcomes.append(spread.at(self._marks[:n_marks]))
+            weights.append(np.full(n_marks, share / n_marks))
         if share < 1:
-            outcomes = spread.values.T
+            believed = spread.values.T
             if spread.levels is not None:
-                outcomes = spread.at(lattice(self.basis.outcomes))
-            mean += (1 - share) * self.basis.transform(in_unit_cube(outcomes)).mean(0)
-        return mean
+                believed = spread.at(lattice(self.basis.outcomes))
+            outcomes.append(in_unit_cube(believed))
+            weights.append(np.full(len(believed), (1 - share) / len(believed)))
+        return Ensemble(np.concatenate(outcomes), np.concatenate(weights))
 
     def opened(self) -> Any:
         return None if self._spread is None else self._spread._asdict()
@@ -111,19 +173,12 @@ class OutcomeModel(Model):
     def reopen(self, x: object, opened: Any) -> None:
         self._spread = None if opened is None else Spread(**opened)
 
-    def _learn(self, statistics: Array) -> None:
-        if self._outcome is None:
-            return
+    def _learn_outcome(self, outcome: Array) -> None:
         if self._spread is not None:
             turn = (self.time + 1) * 0.6180339887498949 % 1  # evenly, and never the same
-            self._marks[self._marked % WINDOW] = self._spread.mark(self._outcome, turn)
+            self._marks[self._marked % self.window] = self._spread.mark(outcome, turn)
             self._marked += 1
-        self._learn_outcome(self._outcome)
-        self._spread = None
-        self._outcome = None
-
-    def _learn_outcome(self, outcome: Array) -> None:
-        """Learn the outcome (d,), where the forecasts depend on it."""
+            self._spread = None
 
 
 class ColumnForecast(OutcomeModel):

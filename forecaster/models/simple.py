@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.forecaster.models.base import Model, features, in_unit_cube
+from regretless.forecaster.models.seasons import IntegerFeatures
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_range, check_rate, check_whole
@@ -84,7 +85,7 @@ class SeasonalNaive(Model):
     season has the share that one round would have left of it.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last", "_uneven")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last", "_integers")
 
     def __init__(self, size: int, *, period: int | None = None, rate: float = 1.0) -> None:
         super().__init__(size)
@@ -96,7 +97,7 @@ class SeasonalNaive(Model):
         # By season, which is text such as "7" or "hour=3.0,weekday=1.0", the oldest first:
         self._seasons: dict[str, Array] = {}  # the vector that is predicted
         self._rounds: dict[str, int] = {}  # the latest round whose vector was learned
-        self._uneven: list[str] = []  # features that were no integers once, and tell no season
+        self._integers = IntegerFeatures()
 
     def _predicted(self, x: object) -> Array:
         self._open = features(x)
@@ -105,16 +106,10 @@ class SeasonalNaive(Model):
     def _season(self) -> str:
         if self.period is not None:
             return str((self.time + self.ahead) % self.period)
-        parts = []
-        for name, value in self._open.items():
-            if value.is_integer() and name not in self._uneven:
-                parts.append(f"{name}={value!r}")
-        return ",".join(parts)
+        return self._integers.combination(self._open)
 
     def _learn(self, statistics: Array) -> None:
-        for name, value in self._open.items():
-            if not value.is_integer() and name not in self._uneven:
-                self._uneven.append(name)
+        self._integers.learn(self._open)
         season = self._season()
         if season not in self._seasons and len(self._seasons) == (self.period or MAX_SEASONS):
             oldest = next(iter(self._seasons))

@@ -10,6 +10,12 @@ Losses and outcomes are in the user's units: ``scale`` says which values of an o
 (``forecaster.unbiased``) on the losses' scalar events, with models for its reference: nobody who
 acts on the forecast regrets much, neither a swap of actions nor not to have followed a model.
 
+**A distribution first.** Every model forecasts a distribution of the outcome; the reference is
+their mixture D, with one weight each (``models.pool``), and what is broadcast are the means of s
+over D. So quantiles and actions agree: where the losses are exactly linear in s, ``act`` takes the
+best action under the distribution that the forecast shows. Once the models are corrected,
+predictions stay in conv s(Y), and D is reweighted until it has them (``outcome_distribution``).
+
 The **bound** on a swap regret is read off the run itself: what the loss expected when it chose and
 the realised outcomes differ by as much as the forecast is biased on the rounds of each action, and
 no swap can gain more than these biases and twice the error of the basis
@@ -41,18 +47,18 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 import numpy as np
 import pandas as pd
 
-from regretless.forecaster.bases.default import default_basis
-from regretless.forecaster.bases.exact import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.guarantees.draws import swap_draws
-from regretless.forecaster.models import Aggregate, adapted
-from regretless.forecaster.models.aggregate import PANEL
-from regretless.forecaster.models.outcomes import ColumnForecast, lattice
+from regretless.forecaster.models import WithErrors, adapted
+from regretless.forecaster.models.aggregate import PANEL_OF_DISTRIBUTIONS
+from regretless.forecaster.models.outcomes import ColumnForecast, DistributionModel
+from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.online import saved, validation
 from regretless.forecaster.online.inputs import Contexts, Inputs, errors_about, maker_of, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
-from regretless.forecaster.online.slots import MAX_SLOTS, Slot
+from regretless.forecaster.online.serving_basis import serving_basis, support_of
+from regretless.forecaster.online.slots import MAX_SLOTS, Slot, serving_solver
 from regretless.forecaster.unbiased import protected_groups
 from regretless.market import losses as forms
 from regretless.market import register
@@ -65,11 +71,9 @@ from regretless.market.core.randomness import stream
 from regretless.market.core.validation import check_int
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
-from regretless.market.records import Decision, RoundFeedback
+from regretless.market.records import Decision, Ensemble, RoundFeedback
 from regretless.market.regret.ledger import Ledger
 
-MAX_PAST_ERRORS = 512  # past forecast errors that a distribution is made of
-ERRORS_OF_LATTICE = 2.0  # how many errors a lattice of all outcomes counts for
 MAX_WAITING = 10_000  # forecasts whose outcomes may come late
 MAX_STEPS_AHEAD = 1_000
 COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
@@ -85,7 +89,7 @@ class OpenForecast(TypedDict):
     context: dict[str, float]
     statistics: Array  # (n,), as they were broadcast
     points: Array  # (M, n), what the models predicted
-    models: Any  # what they need to learn the outcome (``Aggregate.opened``)
+    models: Any  # what they need to learn the outcome (``DistributionPool.opened``)
     game: dict[str, Any]  # that of its slot
     outcome: Array | None  # (d,) of the unit cube, once it is known; the models are taught later
 
@@ -111,9 +115,10 @@ class OnlineOmnipredictor(Checkpointable):
         outcomes are in [0, 1], called ``y``, or ``y_0`` and so on. Values beyond are clipped,
         counted and warned of once; what lies 1,000 scales away is refused.
     models : "panel" or mapping of str to model
-        Models by name: the name of a registered one, a table ``{"kind": ..., ...}`` of one with its
-        parameters, or an untrained object of River's, sktime's, statsforecast's or scikit-learn's
-        kind. "panel" is the panel that scenarios with data have.
+        Models of the outcome by name: the name of a registered one, a table ``{"kind": ..., ...}``
+        of one with its parameters, or an untrained object of River's, sktime's, statsforecast's or
+        scikit-learn's kind. One that is no distribution carries its past errors (``WithErrors``).
+        "panel" are the nine of ``models.aggregate.PANEL_OF_DISTRIBUTIONS``.
     forecasts : mapping of str to str or sequence of str, optional
         Forecasts of the user's own, which become models: by name the columns of the context that
         hold them, one for each outcome, in its units.
@@ -148,8 +153,8 @@ class OnlineOmnipredictor(Checkpointable):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        *("counts", "_contexts", "_ledgers", "_followed", "_errors", "_shared_models", "_slots"),
-        *("_brought", "_slots_were_shared"),
+        *("counts", "_contexts", "_ledgers", "_followed", "_shared_models", "_slots", "_brought"),
+        "_slots_were_shared",
     )
 
     def __init__(
@@ -175,20 +180,18 @@ class OnlineOmnipredictor(Checkpointable):
         self.steps_ahead = check_int("steps_ahead", steps_ahead, least=1, below=MAX_STEPS_AHEAD + 1)
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
-        # The losses over the unit cube, and the basis in which they are linear: the outcome's own
-        # coordinates are its last functions.
+        # The losses over the unit cube, and the basis in which they are linear.
         self.names, self.space = _outcomes(self.losses, self.scale)
         unit_losses = {}  # the losses over the unit cube, in [0, 1]
         for name, loss in self.losses.items():
             with errors_about(f"losses['{name}']"):
                 loss_of_unit = self.space.pulled_back(loss) if self.scale else loss
                 unit_losses[name] = loss_of_unit.normalised()
-        linear = LinearBasis(len(self.names))
-        self.basis = DirectSumBasis([default_basis(list(unit_losses.values())), linear])
+        self.basis = serving_basis(list(unit_losses.values()))
         self.tasks = {name: self._task(name, loss) for name, loss in unit_losses.items()}
         # The models, which all slots share: a slot reads what they predict, and never teaches them.
         self._members = self._make_models()
-        self._shared_models = Aggregate(self._members, self.basis.size)
+        self._shared_models = DistributionPool(self._members, self.basis)
 
         # Losses with equal numbers of actions form a group; one with policies is alone.
         names_by_group: dict[Any, list[str]] = {}
@@ -202,6 +205,7 @@ class OnlineOmnipredictor(Checkpointable):
             self._groups += protected_groups(coefficients, self.tasks[names[0]].policies)
 
         # Slots: an instance of unbiased prediction for each forecast that is open at the same time.
+        self._support = support_of(self.basis)
         self._slots: list[Slot] = []
         self._add_slot()
         self._slots_were_shared = False  # whether more forecasts were open than there are slots
@@ -220,10 +224,6 @@ class OnlineOmnipredictor(Checkpointable):
             )
         # sums of each task's losses of following each model
         self._followed = np.zeros((len(self.tasks), len(self._members)))
-        # by how much the latest outcomes missed their forecasts (rounds, d), newest last
-        self._errors = np.zeros((0, len(self.names)))
-        # outcomes all over the cube, which a forecast's distribution holds beside the past errors
-        self._grid = lattice(len(self.names))
 
         # Open forecasts: their outcomes are to come, or to be taught.
         self._waiting: dict[str, OpenForecast] = {}  # by the key of ``learn_late``
@@ -237,6 +237,10 @@ class OnlineOmnipredictor(Checkpointable):
         self._peek: Peek | None = None  # returned once more if the same context is asked for
         # The forecast whose round the models have open; any other is reopened to be taught.
         self._asked: OpenForecast | None = None
+        # The outcomes of which the game made that round's statistics; None where they are the
+        # models' own.
+        self._correction: Ensemble | None = None
+        self._is_unchanged = True
 
     def _task(self, name: str, unit_loss: Loss) -> Task:
         """Return what a forecast needs to serve a loss: action names, coefficients, policies."""
@@ -257,7 +261,7 @@ class OnlineOmnipredictor(Checkpointable):
 
         UserError if ``models`` is no mapping from names, or there are none in all.
         """
-        descriptions = PANEL if self._has_panel else self.models
+        descriptions = PANEL_OF_DISTRIBUTIONS if self._has_panel else self.models
         if not isinstance(descriptions, Mapping) or not all_names(descriptions):
             raise UserError(f"models = {brief(descriptions)}: give 'panel', or models by name")
         models: dict[str, Any] = {}
@@ -277,18 +281,28 @@ class OnlineOmnipredictor(Checkpointable):
         """Whether the models are those of the panel."""
         return isinstance(self.models, str) and self.models == "panel"
 
-    def _make_model(self, name: str, description: Any) -> Any:
-        """Make a model of a kind's name, a table or an object of the user's own."""
-        size = self.basis.size
+    def _make_model(self, name: str, description: Any) -> DistributionModel:
+        """Make a model of a kind's name, a table or an object of the user's own.
+
+        It forecasts the outcome. One that is no distribution carries its past errors.
+        """
+        n_outcomes = len(self.names)
         with errors_about(f"models['{name}']"):
             model = description
             if isinstance(description, str | Mapping):
                 make = maker_of(description, register.forecaster)
                 if "basis" in inspect.signature(make).parameters:
-                    model = make(size, basis=self.basis)
+                    model = make(self.basis.size, basis=self.basis)
+                    if not isinstance(model, DistributionModel):
+                        model = make(n_outcomes, basis=LinearBasis(n_outcomes))
                 else:
-                    model = make(size)
-            return adapted(model, size, self.basis)
+                    model = make(n_outcomes)
+            if isinstance(model, DistributionModel):
+                return model
+            model = adapted(model, n_outcomes, self.basis)
+            if isinstance(model, DistributionModel):
+                return model
+            return WithErrors(model, self.basis)
 
     # the verbs
 
@@ -429,6 +443,8 @@ class OnlineOmnipredictor(Checkpointable):
         }
         self._peek = Peek(context, lead, forecast)
         self._asked = forecast
+        self._correction = slot.correction(drawn.index)
+        self._is_unchanged = slot.is_unchanged
         return forecast
 
     def _lowest_free_slot(self) -> int:
@@ -444,7 +460,8 @@ class OnlineOmnipredictor(Checkpointable):
         return slot_index
 
     def _add_slot(self) -> None:
-        slot = Slot(self._groups, self.basis, self._shared_models, slot_index=len(self._slots))
+        solver = serving_solver(self.basis, self._support, self._shared_models)
+        slot = Slot(self._groups, solver, self._shared_models, slot_index=len(self._slots))
         self._slots.append(slot)
 
     def _drop(self, forecast: OpenForecast) -> None:
@@ -456,21 +473,17 @@ class OnlineOmnipredictor(Checkpointable):
         self._asked = None
 
     def _distribution(self, forecast: OpenForecast) -> OnlineForecast:
-        """Return the forecast as a distribution of outcomes, from past errors."""
-        statistics = forecast["statistics"]
-        expected_outcome = statistics[-len(self.names) :]
-        outcomes = np.clip(expected_outcome + self._errors, 0.0, 1.0)
-        n_errors = len(self._errors)
-        n_lattice = len(self._grid)
-        weight_of_lattice_point = ERRORS_OF_LATTICE / n_lattice
+        """Return the forecast, whose round the models have open, as a distribution of outcomes."""
+        assert self._asked is forecast  # noqa: S101 - or the models had another round open
         return OnlineForecast(
-            statistics=statistics,
-            likely=np.concatenate([outcomes, self._grid]),
-            prior=np.repeat([1.0, weight_of_lattice_point], [n_errors, n_lattice]),
+            statistics=forecast["statistics"],
+            models=self._shared_models.distribution(),
+            correction=self._correction,
             names=self.names,
             space=self.space,
             basis=self.basis,
             tasks=self.tasks,
+            is_unchanged=self._is_unchanged,
         )
 
     # learning
@@ -498,8 +511,6 @@ class OnlineOmnipredictor(Checkpointable):
             self._ledgers[name].add(decision, losses[None], suggestions[name])
             actions_of_models = best_response(task.offset + forecast["points"] @ task.weights.T)
             self._followed[task_index] += losses[actions_of_models]
-        error = unit_outcome - forecast["statistics"][-len(unit_outcome) :]
-        self._errors = np.concatenate([self._errors[1 - MAX_PAST_ERRORS :], error[None]])
         self.counts["learned"] += 1
         forecast["outcome"] = unit_outcome
 

@@ -1,18 +1,20 @@
 r"""One round's forecast in the units of its users, as a distribution of outcomes.
 
-The broadcast statistics p of s(y) are all that the losses need. Of the outcome itself they leave
-much open. The distribution is the one with E s(y) = p that is nearest, in relative entropy, to the
-empirical one
+The broadcast statistics p are all that the losses need. While the models' own mean is broadcast, p
+= E_D s(y) of their mixture D, and D is the distribution that is shown. Once they are corrected, p
+is another point of conv s(Y), the mean of s over a few outcomes that the game names. The
+distribution shown then is the one with E s(y) = p that is nearest, in relative entropy, to D with
+a tenth of its weight on those outcomes and on an even lattice. Of prior weights v_i it has w_i ~
+v_i exp(lambda . s(y_i)), with lambda from a convex program in n numbers,
 
-    y ~ mean forecast + a past forecast error, each of the last rounds alike,
+    min over lambda of  ln sum_i v_i exp(lambda . (s(y_i) - p)),
 
-with the weight of a few rounds on an even grid of all outcomes. Of prior weights v_i it has
-w_i ~ v_i exp(lambda . s(y_i)), with lambda from a convex program in n numbers,
+solved by Newton steps (Csiszar 1975, Annals of Probability 3(1), doi:10.1214/aop/1176996454), at
+first with a ridge. It has no solution where p lies on the border of conv s(Y): there the game's own
+outcomes are the distribution. Either way its mean of s is p, up to ``PRECISION``.
 
-    min over lambda of  ln sum_i v_i exp(lambda . (s(y_i) - p)) + (rho / 2) |lambda|^2,
-
-solved by Newton steps (Csiszar 1975, Annals of Probability 3(1), doi:10.1214/aop/1176996454).
-The ridge rho keeps it solvable where p is no mean of these outcomes.
+A basis that does not know conv s(Y) may correct p to what no distribution has; the distribution
+then is the nearest with a ridge, and its mean of s differs from p.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +25,21 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from regretless.forecaster.models.outcomes import lattice
 from regretless.market.best_response import best_response
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_name, check_probability
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.losses.outcome_spaces import Box
-from regretless.market.records import Policy
+from regretless.market.records import Ensemble, Policy
 
-RIDGE = 1e-4  # rho
-GRADIENT_TOLERANCE = 1e-8  # of the gradient
+RIDGE = 1e-4  # of the program that has a solution always
+GRADIENT_TOLERANCE = 1e-8  # of its gradient
+PRECISION = 1e-11  # of the mean of s, where p is the mean of some distribution
+MAX_NEWTON_STEPS = 50
+SHARE_OF_CORRECTION = 0.1  # of the game's outcomes in the prior, and half as much of the lattice
+ROUNDING = 1e-12  # of sums of probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +65,14 @@ class Task:
 class OnlineForecast:
     """What is broadcast before a round; shown as means, with the 5 % and 95 % quantiles."""
 
-    statistics: Array  # (n,), the prediction of s(y)
-    likely: Array  # (m, d), outcomes of the unit cube
-    prior: Array  # (m,), their weights before the statistics count
+    statistics: Array  # (n,), the prediction p of s(y)
+    models: Ensemble  # D, in the unit cube
+    correction: Ensemble | None  # outcomes whose mean of s is p, where that is not D's
     names: Sequence[str]  # of the outcomes
     space: Box  # outcomes in the user's units
     basis: Basis
     tasks: Mapping[str, Task]
+    is_unchanged: bool = True  # whether p is the mean of s over D
 
     def __repr__(self) -> str:
         means = self.weights @ self.outcomes
@@ -75,6 +83,16 @@ class OnlineForecast:
         return f"<OnlineForecast: {', '.join(parts)}>"
 
     @cached_property
+    def likely(self) -> Array:
+        """Outcomes (m, d) of the unit cube."""
+        parts = [self.models.outcomes]
+        if not self.is_unchanged:
+            parts.append(lattice(len(self.names)))
+        if self.correction is not None:
+            parts.append(self.correction.outcomes)
+        return np.concatenate(parts)
+
+    @cached_property
     def outcomes(self) -> Array:
         """Outcomes (m, d) in the user's units."""
         return self.space.from_unit(self.likely)
@@ -82,7 +100,27 @@ class OnlineForecast:
     @cached_property
     def weights(self) -> Array:
         """Probabilities (m,) of the outcomes."""
-        return tilted(self.basis.transform(self.likely) - self.statistics, self.prior)
+        if self.is_unchanged:
+            return np.asarray(self.models.weights)
+        n_models = len(self.models.weights)
+        prior = np.full(len(self.likely), SHARE_OF_CORRECTION / 2)
+        prior[:n_models] = self.models.weights
+        prior[n_models:] /= len(prior) - n_models
+        gaps = self.basis.transform(self.likely) - self.statistics
+        if self.correction is None:
+            return tilted(gaps, prior)
+        weights = exactly_tilted(gaps, prior)
+        if weights is None:  # the game's outcomes alone
+            weights = np.zeros(len(prior))
+            weights[-len(self.correction.weights) :] = self.correction.weights
+        return weights
+
+    @cached_property
+    def _distribution_functions(self) -> tuple[Array, Array]:
+        """The outcomes of every coordinate in ascending order, and the probability up to each."""
+        order = np.argsort(self.outcomes, axis=0, kind="stable")
+        ascending = np.take_along_axis(self.outcomes, order, axis=0)
+        return ascending, np.cumsum(self.weights[order], axis=0)
 
     @property
     def mean(self) -> Any:
@@ -104,17 +142,22 @@ class OnlineForecast:
         return task.in_units(float(task.expected(self.statistics).min()))
 
     def _at(self, q: Any) -> Array:
-        """Return quantiles of every outcome (d,), or (levels, d) of several levels."""
-        quantiles = np.quantile(
-            self.outcomes, q, axis=0, weights=self.weights, method="inverted_cdf"
-        )
-        return np.asarray(quantiles)
+        """Return quantiles of every outcome (d,), or (levels, d) of several levels.
+
+        The q-quantile is the least outcome up to which the probability is at least q.
+        """
+        ascending, probability = self._distribution_functions
+        levels = np.atleast_1d(q)
+        quantiles = np.empty((len(levels), len(self.names)))
+        for j in range(len(self.names)):
+            places = np.searchsorted(probability[:, j], levels - ROUNDING)
+            quantiles[:, j] = ascending[np.minimum(places, len(ascending) - 1), j]
+        return quantiles[0] if np.ndim(q) == 0 else quantiles
 
     def _task(self, name: str) -> Task:
         return self.tasks[check_name("loss", name, self.tasks)]
 
     def _by_name(self, values: Array) -> Any:
-        """Return the number of a single outcome, or the numbers (d,) by outcome's name."""
         """Return the number of a single outcome, or the numbers (d,) by outcome's name."""
         if len(self.names) == 1:
             return float(values[0])
@@ -122,27 +165,64 @@ class OnlineForecast:
 
 
 def tilted(gaps: Array, prior: Array) -> Array:
-    """Return the weights (m,) nearest to prior ones with which gaps (m, n) have mean 0.
+    """Return the weights (m,) nearest to prior ones with which gaps (m, n) have mean about 0.
 
     Examples
     --------
     >>> tilted(np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)).round(3)
     array([0.436, 0.346, 0.218])
     """
+    return np.asarray(weights_at(_tilt_with_ridge(gaps, prior), gaps, prior))
+
+
+def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
+    """Return the weights (m,) nearest to prior ones with which gaps (m, n) have mean 0.
+
+    It is 0 up to ``PRECISION``. None where Newton's steps find no such weights: 0 may lie on the
+    border of what means there are.
+    """
+    tilt = _tilt_with_ridge(gaps, prior)
+    log_prior = np.log(prior / prior.sum())
+    value = float(np.logaddexp.reduce(log_prior + gaps @ tilt))
+    for _ in range(MAX_NEWTON_STEPS):
+        weights = weights_at(tilt, gaps, prior)
+        mean = weights @ gaps
+        if np.abs(mean).max() <= PRECISION:
+            return weights
+        centred = gaps - mean
+        step = np.linalg.lstsq(centred.T @ (weights[:, None] * centred), -mean, rcond=1e-13)[0]
+        length = 1.0
+        while length > 1e-6:
+            new_value = float(np.logaddexp.reduce(log_prior + gaps @ (tilt + length * step)))
+            if new_value <= value + ROUNDING:
+                break
+            length /= 2
+        else:
+            return None
+        tilt = tilt + length * step
+        value = new_value
+    return None
+
+
+def weights_at(tilt: Array, gaps: Array, prior: Array) -> Array:
+    """Return the weights (m,) ~ prior exp(tilt . gaps)."""
+    exponents = np.log(prior / prior.sum()) + gaps @ tilt
+    weights = np.exp(exponents - exponents.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _tilt_with_ridge(gaps: Array, prior: Array) -> Array:
+    """Return the tilt (n,) that solves the program with a ridge."""
     log_prior = np.log(prior / prior.sum())
     size = gaps.shape[1]
 
-    def tilted_weights(tilt: Array) -> tuple[float, Array]:
-        exponents = log_prior + gaps @ tilt
-        total = float(np.logaddexp.reduce(exponents))
-        return total, np.exp(exponents - total)
-
     def objective(tilt: Array) -> tuple[float, Array]:
-        total, weights = tilted_weights(tilt)
+        total = float(np.logaddexp.reduce(log_prior + gaps @ tilt))
+        weights = weights_at(tilt, gaps, prior)
         return total + RIDGE / 2 * float(tilt @ tilt), weights @ gaps + RIDGE * tilt
 
     def hessian(tilt: Array) -> Array:
-        _, weights = tilted_weights(tilt)
+        weights = weights_at(tilt, gaps, prior)
         centred = gaps - weights @ gaps
         return np.asarray(centred.T @ (weights[:, None] * centred) + RIDGE * np.eye(size))
 
@@ -154,5 +234,4 @@ def tilted(gaps: Array, prior: Array) -> Array:
         method="trust-exact",
         options={"gtol": GRADIENT_TOLERANCE},
     )
-    _, weights = tilted_weights(solution.x)
-    return np.asarray(weights / weights.sum())
+    return np.asarray(solution.x)

@@ -16,9 +16,15 @@ twice the probability of a single one.
 
 The **models** are shared: they see every outcome once, when it comes. A slot reads what they
 predict, and does not teach them.
+
+**Predictions are means of distributions.** What the models predict is the mean of s over their
+mixture D. Once a slot corrects them, its game is over conv s(Y) (``minimax.image``) where the basis
+knows it: each prediction comes with outcomes whose mean it is. Where the basis does not, as that of
+several families of losses, the game is over the box.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,17 +32,18 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.minimax.cube import cube
-from regretless.forecaster.minimax.game import Solution
-from regretless.forecaster.models import Aggregate
+from regretless.forecaster.minimax.cube import Simplex, cube
+from regretless.forecaster.minimax.game import Game, HullSolver, Solution
+from regretless.forecaster.minimax.image import Image, WeightedOutcomes, fewest
+from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.game.protocols import Forecaster
-from regretless.market.losses.basis import Basis
-from regretless.market.records import Mixture
+from regretless.market.losses.basis import Basis, Support
+from regretless.market.records import Ensemble, Mixture
 
 MAX_SLOTS = 256  # beyond, forecasts share the last one, for which there is no theorem then
 
@@ -48,7 +55,7 @@ class SharedModel(Checkpointable, Forecaster):
 
     points = Delegated("model")
 
-    def __init__(self, model: Aggregate) -> None:
+    def __init__(self, model: DistributionPool) -> None:
         self.model = model
         self.made_of = model.made_of
 
@@ -62,6 +69,70 @@ class SharedModel(Checkpointable, Forecaster):
         """Learn nothing: the owner teaches the model."""
 
 
+class PooledImage(Image):
+    """The game over conv s(Y), in which the models' mean is a prediction with an ensemble.
+
+    The ensemble is the models' mixture D, as it is: it is made as small as others are only where a
+    game begins at it.
+    """
+
+    def __init__(self, support: Support, model: DistributionPool) -> None:
+        super().__init__(support)
+        self._model = model
+
+    def single(self, point: Array) -> Solution:
+        outcomes, weights, images = self._model.weighted_images()
+        mixture = WeightedOutcomes(outcomes, weights, images)
+        return Solution(np.array(point)[None], ensembles=(mixture,), unchanged=True)
+
+    def _play(self, game: Game) -> Solution:
+        start = game.start
+        if start.ensembles:
+            ensembles = tuple(smaller(ensemble) for ensemble in start.ensembles)
+            game = replace(game, start=replace(start, ensembles=ensembles))
+        return super()._play(game)
+
+    def remember(self, solution: Solution) -> None:
+        if not solution.unchanged:
+            super().remember(solution)
+
+    def state(self) -> dict[str, Any]:
+        # before the first game there is nothing that a new object does not have
+        return {"games": super().state() if self._atoms else None}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        if state["games"] is not None:
+            super().restore(state["games"])
+
+
+def smaller(ensemble: Ensemble) -> WeightedOutcomes:
+    """Return an ensemble of at most n + 1 outcomes with the same mean of s.
+
+    It is found part by part, since the time that ``fewest`` takes grows with the cube of the
+    outcomes that it is given.
+    """
+    assert isinstance(ensemble, WeightedOutcomes)  # noqa: S101 - those of an ``Image`` all are
+    outcomes = ensemble.outcomes
+    images = ensemble.images
+    weights = np.array(ensemble.weights)
+    step = images.shape[1] + 1
+    kept = np.zeros(0, dtype=np.intp)
+    for first in range(0, len(weights), step):
+        kept = np.concatenate([kept, np.arange(first, min(first + step, len(weights)))])
+        weights[kept] = fewest(images[kept], weights[kept])
+        kept = kept[weights[kept] > 0]
+    return WeightedOutcomes.of(outcomes[kept], images[kept], weights[kept])
+
+
+def serving_solver(basis: Basis, support: Support | None, model: DistributionPool) -> HullSolver:
+    """Make the solver of a slot: over conv s(Y) where a basis knows its ``support``."""
+    if basis.points is not None:
+        return Simplex(basis.size, cell_outcomes=basis.points)
+    if support is None:
+        return cube(basis.size, basis.hull)
+    return PooledImage(support, model)
+
+
 class Slot(UnbiasedPrediction):
     """Unbiased prediction of one open forecast at a time, whose round can be put away.
 
@@ -69,22 +140,42 @@ class Slot(UnbiasedPrediction):
     ----------
     groups : sequence of ProtectedLosses
         The losses that are protected, the same objects in all slots.
-    basis : Basis
-        Says in which hull predictions lie.
-    model : Aggregate
+    solver : HullSolver
+        Says in which hull predictions lie; its own, as it has a memory.
+    model : DistributionPool
         The models that all slots share.
     slot_index : int
         The slot's number among all of them, from 0.
     """
 
     def __init__(
-        self, groups: Sequence[ProtectedLosses], basis: Basis, model: Aggregate, slot_index: int
+        self,
+        groups: Sequence[ProtectedLosses],
+        solver: HullSolver,
+        model: DistributionPool,
+        slot_index: int,
     ) -> None:
         # The chance of a false alarm is shared as among blocks: alpha / (j (j + 1)) for slot j.
         blocks = max(slot_index * (slot_index + 1), 1)
         reference = Reference(SharedModel(model), blocks=blocks)
         events = GainEvents(groups, models=len(model.made_of))
-        super().__init__(events, cube(basis.size, basis.hull), reference)
+        super().__init__(events, solver, reference)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the open round's prediction is the models' own."""
+        return self._pending is not None and self._pending[1].unchanged
+
+    def correction(self, drawn: int) -> Ensemble | None:
+        """Return outcomes whose mean of s is the open round's drawn prediction.
+
+        None where the prediction is the models' own, or the game knows no outcomes.
+        """
+        assert self._pending is not None  # noqa: S101 - a round is open
+        solution = self._pending[1]
+        if solution.unchanged or solution.ensembles is None:
+            return None
+        return solution.ensembles[drawn]
 
     def open_game(self) -> dict[str, Any]:
         """Return the open round's game, as arrays and plain values: what ``reopen_game`` takes."""
@@ -100,6 +191,7 @@ class Slot(UnbiasedPrediction):
             "mass": solution.mass.copy(),
             "certificate": solution.certificate,
             "unchanged": solution.unchanged,
+            "ensembles": kept_ensembles(solution),
         }
 
     def reopen_game(self, game: dict[str, Any]) -> None:
@@ -114,5 +206,32 @@ class Slot(UnbiasedPrediction):
             mass=game["mass"],
             certificate=game["certificate"],
             unchanged=bool(game["unchanged"]),
+            ensembles=restored_ensembles(game["ensembles"]),
         )
         self._pending = suggestions, solution
+
+
+def kept_ensembles(solution: Solution) -> dict[str, Array] | None:
+    """Return the ensembles of a game over conv s(Y) in arrays, one after another; None if none."""
+    if solution.unchanged or solution.ensembles is None:
+        return None
+    ensembles = [one for one in solution.ensembles if isinstance(one, WeightedOutcomes)]
+    if not ensembles:
+        return None
+    return {
+        "sizes": np.array([len(ensemble.weights) for ensemble in ensembles]),
+        "outcomes": np.vstack([ensemble.outcomes for ensemble in ensembles]),
+        "weights": np.concatenate([ensemble.weights for ensemble in ensembles]),
+        "images": np.vstack([ensemble.images for ensemble in ensembles]),
+    }
+
+
+def restored_ensembles(kept: dict[str, Array] | None) -> tuple[WeightedOutcomes, ...] | None:
+    """Return the ensembles that ``kept_ensembles`` put into arrays."""
+    if kept is None:
+        return None
+    ends = np.cumsum(kept["sizes"])[:-1]
+    outcomes = np.split(np.asarray(kept["outcomes"]), ends)
+    weights = np.split(np.asarray(kept["weights"]), ends)
+    images = np.split(np.asarray(kept["images"]), ends)
+    return tuple(map(WeightedOutcomes, outcomes, weights, images))

@@ -19,6 +19,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import ParameterError, UserError, did_you_mean
 from regretless.market.core.own_code import blamed, copy_for_user, is_ours, is_writing
+from regretless.market.losses.basis import Basis
 from regretless.scenarios.config.validation import fault_line
 
 PLAIN_TYPES = {int, float, str, bool, NoneType, Any}
@@ -103,7 +104,7 @@ def _listed(parameters: dict[str, Any]) -> str:
     """Write parameters for an error line, long values cut short in their middle."""
     entries = []
     for name, value in parameters.items():
-        if callable(value):
+        if callable(value) or isinstance(value, Basis):  # no part of a file
             continue
         text = " ".join(repr(value).split())
         if len(text) >= MAX_VALUE_LENGTH:

@@ -386,8 +386,7 @@ class Half:
 def file_with_own_model(tmp_path: Path) -> Path:
     """Save a server with a model and a policy of the user's own."""
     shop = Newsvendor([0.0, 0.5, 1.0], underage=4.0, overage=1.0)
-    size = OnlineOmnipredictor({"shop": shop}, models={"last": "last-value"}).basis.size
-    models = {"own": Half(size), "last": "last-value"}
+    models = {"own": Half(1), "last": "last-value"}
     policies = {"shop": {"none": lambda _: 0.0}}
     server = OnlineOmnipredictor({"shop": shop}, models=models, policies=policies)
     server.learn_one({"hour": 1}, 0.5)
@@ -427,9 +426,10 @@ def test_what_a_file_does_not_need_is_refused(file_with_own_model: Path, case: s
     assert "\n" not in str(refusal.value)
 
 
-def test_a_model_of_too_few_numbers_is_named() -> None:
-    server = OnlineOmnipredictor({"a": LOSS}, models={"own": Half(1), "last": "last-value"})
-    with pytest.raises(UserError, match=r"models\['own'\] predicted an array of shape \(1,\)"):
+def test_a_model_of_too_many_numbers_is_named() -> None:
+    server = OnlineOmnipredictor({"a": LOSS}, models={"own": Half(2), "last": "last-value"})
+    reason = r"models\['own'\]: the model predicted \[0.5 0.5\]; it must predict 1 finite number"
+    with pytest.raises(UserError, match=reason):
         server.predict_one()
 
 

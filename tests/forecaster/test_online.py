@@ -207,8 +207,9 @@ def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     log = table / table.max(), played
     assert row["mean_loss"] == pytest.approx(table[np.arange(200), played].mean(), rel=1e-9)
     expected = {"external_regret": external_regret(*log), "swap_regret": swap_regret(*log)}
-    decision = decision_swap_regret(*log, np.array([told, told]))
-    expected["decision_swap_regret"] = max(decision, *expected.values())
+    constants = np.repeat(np.arange(len(ORDERS))[:, None], 200, axis=1)
+    comparators = np.vstack([constants, told])  # each action is compared with all of them
+    expected["decision_swap_regret"] = decision_swap_regret(*log, comparators)
     for name, regret in expected.items():
         assert row[name] == pytest.approx(table.max() * regret, rel=1e-9, abs=1e-9)
         assert row[name] <= row["bound"]

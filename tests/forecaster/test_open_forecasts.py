@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from regretless import OnlineOmnipredictor, UserError, external_regret, swap_regret
 from regretless.agents.utilities import Newsvendor
 from regretless.forecaster.models import LastValue, LeastSquares, SeasonalNaive
+from regretless.forecaster.models.pool import ROUNDS_TO_TAKE_OVER
 from regretless.market.core.arrays import Array
 
 ORDERS = [0.0, 25.0, 50.0, 75.0, 100.0]
@@ -22,6 +23,9 @@ SIMPLE_MODELS = {
     "last": "last-value",
     "season": {"kind": "seasonal-naive", "period": 3},
 }
+
+
+LAST_VALUE = {"kind": "past-outcomes", "rate": 1.0}  # is certain of it
 
 
 def make_server(**options: object) -> OnlineOmnipredictor:
@@ -44,8 +48,8 @@ def costs_of_all_orders(demand: float) -> Array:
 
 
 def expected_demand(forecast: object) -> float:
-    """Return the demand that is broadcast: the last statistic, in units."""
-    return 100.0 * float(forecast.statistics[-1])  # type: ignore[attr-defined]
+    """Return the mean of the demand that is forecast."""
+    return float(forecast.mean)  # type: ignore[attr-defined]
 
 
 def test_two_open_forecasts_are_learned_one_after_the_other() -> None:
@@ -141,18 +145,20 @@ def test_any_order_of_the_same_outcomes_leads_to_the_same_forecast() -> None:
 
 def test_a_forecast_is_made_of_all_that_is_known_and_nothing_else() -> None:
     """With the last value alone, two rounds late, brute force: what came three rounds ago."""
-    server = make_followed_server("last-value")
-    outcomes = np.random.default_rng(0).uniform(0, 100, 12)
+    server = make_followed_server(LAST_VALUE)
+    outcomes = np.random.default_rng(0).uniform(0, 100, 2 * ROUNDS_TO_TAKE_OVER)
     for t, _ in enumerate(outcomes):
         forecast = server.predict_one({}, key=t)
-        if t >= 3:
+        if t >= 3 + ROUNDS_TO_TAKE_OVER:
             assert expected_demand(forecast) == pytest.approx(outcomes[t - 3])
         if t >= 2:
             server.learn_late(t - 2, outcomes[t - 2])
 
 
 def test_an_old_outcome_does_not_pass_for_the_newest_one() -> None:
-    server = make_followed_server("last-value")
+    server = make_followed_server(LAST_VALUE)
+    for _ in range(ROUNDS_TO_TAKE_OVER):
+        server.learn_one({}, 50.0)
     for day in ("monday", "tuesday"):
         server.predict_one({}, key=day)
     server.learn_late("tuesday", 80.0)
@@ -223,14 +229,14 @@ STEPS = 3
 
 def test_steps_ahead_forecasts_the_outcome_after_the_ones_between() -> None:
     """The orders are charged with the outcomes that they were made for, by brute force."""
-    server = make_followed_server("last-value", steps_ahead=STEPS)
-    outcomes = np.random.default_rng(3).uniform(0, 100, 15)
+    server = make_followed_server(LAST_VALUE, steps_ahead=STEPS)
+    outcomes = np.random.default_rng(3).uniform(0, 100, 2 * ROUNDS_TO_TAKE_OVER)
     costs = []
     orders: dict[int, float] = {}
     for t, demand in enumerate(outcomes):
         forecast = server.predict_one({"weekday": (t + STEPS - 1) % 7})
         orders[t + STEPS - 1] = forecast.act("store")
-        if t:
+        if t > ROUNDS_TO_TAKE_OVER + STEPS:
             assert expected_demand(forecast) == pytest.approx(outcomes[t - 1])
         assert len(server._planned) <= STEPS
         server.learn_one({"weekday": t % 7}, demand)

@@ -90,13 +90,16 @@ KINDS_IN_FILES = [
     "market",
     "basis",
 ]
-# whom `regretless train` seats in any scenario, markets by feedback, and the default models
+# whom `regretless train` seats in any scenario, markets by feedback, models that are distributions,
+# and the default models
 IN_NO_FILE = {
     "always",
     "cma",
     "coin",
+    "past-outcomes",
     "plan",
     "prices",
+    "with-errors",
     *(model["kind"] for model in PANEL.values()),
 }
 

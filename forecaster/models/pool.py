@@ -1,0 +1,130 @@
+r"""Models that are distributions, pooled with one weight each.
+
+Every model k forecasts a distribution D_k of the outcome. With one weight w_k for each model the
+pool is their mixture,
+
+    D = sum_k w_k D_k,        E_D s(y) = sum_k w_k E_(D_k) s(y),
+
+so that its prediction is the mean of s over D: quantiles, statistics and decisions agree. Weights
+that differ from number to number, as an ``Aggregate`` has, may predict what no distribution has.
+
+The weights are the common ones of ``aggregate``: ML-Poly with the squared error of the predicted
+statistics, averaged over them, for a loss. Where the statistics are hinges or indicators of one
+outcome this is a continuous ranked probability score, and weights learned by it are those of CRPS
+learning (Berrisch and Ziel 2023, J. of Econometrics 237(2), arXiv:2102.00968). The bound of
+``aggregate`` on common weights holds.
+
+Before any outcome is known, D is an even lattice of all outcomes; the models take over within
+``ROUNDS_TO_TAKE_OVER`` rounds.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from regretless.forecaster.models.aggregate import Aggregate, Shares
+from regretless.forecaster.models.base import check
+from regretless.forecaster.models.outcomes import DistributionModel, lattice
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.losses.basis import Basis
+from regretless.market.records import Ensemble
+
+ROUNDS_TO_TAKE_OVER = 8
+MIN_WEIGHT = 1e-6  # of a model: one that has less is left out of D
+
+
+class DistributionPool(Aggregate):
+    """The mixture of models that are distributions, by name.
+
+    Parameters
+    ----------
+    models : mapping of str to DistributionModel
+        For the same basis.
+    basis : Basis
+        Of the statistics that are predicted.
+    """
+
+    def __init__(self, models: Mapping[str, DistributionModel], basis: Basis) -> None:
+        for name, model in models.items():
+            expected = "a model of outcomes, such as WithErrors"
+            check(isinstance(model, DistributionModel), f"models['{name}']", model, expected)
+        super().__init__(models, basis.size)
+        self.basis = basis
+        self._models = tuple(models.values())
+        self._lattice = lattice(basis.outcomes)
+        self._lattice_images = basis.transform(self._lattice)
+        self._distributions: list[Ensemble] = []  # of the open round, a model's each
+        self._images: list[Array] = []  # s of their outcomes
+        # D of the open round: outcomes, weights, images; None before it is asked for
+        self._mixture: tuple[Array, Array, Array] | None = None
+
+    def _points_of_models(self, x: object) -> Array:
+        self._tell_lead_to_models()
+        self._mixture = None
+        self._distributions = []
+        for name, model in zip(self.made_of, self._models, strict=True):
+            try:
+                self._distributions.append(model.distribution(x))
+            except UserError as error:
+                raise UserError(f"models['{name}']: {error}") from error
+        all_outcomes = np.concatenate([forecast.outcomes for forecast in self._distributions])
+        all_images = self.basis.transform(all_outcomes)
+        sizes = [len(forecast.weights) for forecast in self._distributions]
+        self._images = np.split(all_images, np.cumsum(sizes)[:-1])
+        points = np.empty((len(self._models), self.size))
+        for k, (forecast, images) in enumerate(zip(self._distributions, self._images, strict=True)):
+            points[k] = forecast.weights @ images
+        return points
+
+    def _current_shares(self) -> Shares:
+        common_alone = np.repeat([[0.0], [1.0]], self.size, axis=1)
+        weights = self._common.shares
+        weights = np.where(weights < MIN_WEIGHT, 0.0, weights)
+        return Shares(self._own.shares, weights / weights.sum(), common_alone)
+
+    @property
+    def _share_of_lattice(self) -> float:
+        """Return how much of D is the lattice, before the next outcome is learned."""
+        return max(1.0 - self.time / ROUNDS_TO_TAKE_OVER, 0.0)
+
+    def _predicted(self, x: object) -> Array:
+        mean_of_models = super()._predicted(x)
+        share = self._share_of_lattice
+        if not share:
+            return mean_of_models
+        return np.asarray((1 - share) * mean_of_models + share * self._lattice_images.mean(0))
+
+    def distribution(self) -> Ensemble:
+        """Return D of the open round: outcomes of the unit cube (m, d), and their weights (m,).
+
+        The prediction that was asked for last is the mean of s over it.
+        """
+        outcomes, weights, _ = self.weighted_images()
+        return Ensemble(outcomes, weights)
+
+    def weighted_images(self) -> tuple[Array, Array, Array]:
+        """Return the outcomes (m, d) of D, their weights (m,) and their images s (m, n)."""
+        if self._mixture is None:
+            self._mixture = self._mixed()
+        return self._mixture
+
+    def _mixed(self) -> tuple[Array, Array, Array]:
+        """Mix the models' distributions."""
+        share = self._share_of_lattice
+        outcomes = []
+        weights = []
+        images = []
+        shares_of_models = self._shares.common[:, 0]
+        for share_of_model, forecast, images_of_model in zip(
+            shares_of_models, self._distributions, self._images, strict=True
+        ):
+            if share_of_model > 0 and share < 1:
+                outcomes.append(forecast.outcomes)
+                weights.append((1 - share) * share_of_model * forecast.weights)
+                images.append(images_of_model)
+        if share > 0:
+            outcomes.append(self._lattice)
+            weights.append(np.full(len(self._lattice), share / len(self._lattice)))
+            images.append(self._lattice_images)
+        return np.concatenate(outcomes), np.concatenate(weights), np.concatenate(images)
