@@ -24,11 +24,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.models.base import Model, check, features, in_unit_cube
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.validation import check_unit_vector, check_whole, numbers
+from regretless.market.core.validation import check_int, check_unit_vector, check_whole, numbers
+from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis, checked_basis
 from regretless.market.records import Ensemble, RoundFeedback
 
@@ -90,17 +90,35 @@ def lattice(coordinates: int) -> Array:
     return (np.outer(np.arange(WINDOW), steps) % WINDOW + 0.5) / WINDOW
 
 
+class Coordinates(Basis):
+    """The outcome's own d coordinates, of a model that predicts the outcome and knows no losses."""
+
+    lipschitz = 1.0
+    error = 0.0
+    convex_image = True
+
+    def __init__(self, outcomes: int) -> None:
+        self.outcomes = check_int("outcomes", outcomes, least=1)
+        self.size = self.outcomes
+
+    def transform(self, y: ArrayLike) -> Array:
+        return np.asarray(y, dtype=np.float64)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        raise ValueError("these are a model's own coordinates; give LinearBasis for losses")
+
+
 class DistributionModel(Model):
     """Predicts E s(y) as the mean of s over a distribution of outcomes; subclasses say which.
 
-    It learns from outcomes y (d,). Where the statistics are the outcome itself (``LinearBasis``),
+    It learns from outcomes y (d,). Where the statistics are the outcome itself (``Coordinates``),
     they are learned in its place.
     """
 
     def __init__(self, basis: Basis) -> None:
         super().__init__(checked_basis(basis).size)
         self.basis = basis
-        self._learns_statistics = isinstance(basis, LinearBasis)
+        self._learns_statistics = isinstance(basis, Coordinates)
 
     def distribution(self, x: object = None) -> Ensemble:
         """Return the forecast as outcomes of the unit cube (m, d), with their probabilities (m,).

@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.models.base import features
-from regretless.forecaster.models.outcomes import DistributionModel
+from regretless.forecaster.models.outcomes import Coordinates, DistributionModel
 from regretless.forecaster.models.seasons import MAX_ROUNDS, PastRounds
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -95,5 +94,5 @@ def past_outcomes(
     window: int = WINDOW,
 ) -> PastOutcomes:
     """Make the distribution of past outcomes; without a ``basis`` n = ``size`` numbers are one."""
-    basis_of_statistics = LinearBasis(size) if basis is None else basis
+    basis_of_statistics = Coordinates(size) if basis is None else basis
     return PastOutcomes(basis_of_statistics, rate=rate, seasonal=seasonal, window=window)

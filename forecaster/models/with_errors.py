@@ -24,12 +24,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.models.base import check, features, in_unit_cube
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import (
     MARKS_TO_TAKE_OVER,
     WINDOW,
+    Coordinates,
     DistributionModel,
 )
 from regretless.forecaster.models.seasons import MAX_ROUNDS, PastRounds
@@ -53,8 +53,7 @@ class WithErrors(DistributionModel):
     model : Forecaster
         Predicts the d coordinates of an outcome in [0, 1]: a model for d numbers.
     basis : Basis
-        Of the statistics s(y) that are predicted, over d coordinates. Where these are the
-        coordinates themselves (``LinearBasis``), the statistics that it learns are the outcome.
+        Of the statistics s(y) that are predicted, over d coordinates.
     window : int
         How many errors it carries, at most 8,192.
     by_season : bool
@@ -163,7 +162,7 @@ def model_of_outcome(description: str | dict[str, Any], outcomes: int) -> Foreca
         if name not in accepted:
             raise UserError(f"model '{kind}': no parameter '{name}'; {closest(name, accepted)}")
     try:
-        return adapted(maker(outcomes, **table), outcomes, LinearBasis(outcomes))
+        return adapted(maker(outcomes, **table), outcomes, Coordinates(outcomes))
     except (TypeError, ValueError) as error:
         raise UserError(f"model '{kind}': {error}") from error
 
@@ -181,6 +180,6 @@ def with_errors(
 
     Without a ``basis`` the n = ``size`` numbers are the outcome.
     """
-    basis_of_statistics = LinearBasis(size) if basis is None else basis
+    basis_of_statistics = Coordinates(size) if basis is None else basis
     point_model = model_of_outcome(model, basis_of_statistics.outcomes)
     return WithErrors(point_model, basis_of_statistics, window=window, by_season=by_season)
