@@ -476,13 +476,11 @@ class History(Recent):
     def extend(self, outcomes: Array) -> None:
         """Append outcomes (T, d) of rounds that follow one another; for the referee only."""
         sums = np.cumsum(np.concatenate([self._sum[np.newaxis], outcomes]), axis=0)
-        for outcome in outcomes[:MAX_RECENT]:
-            self.append(outcome)
-        if len(outcomes) > MAX_RECENT:  # the ring is full, and the last ones take their places
-            rounds = self.rounds - MAX_RECENT + len(outcomes)
-            places = np.arange(rounds - MAX_RECENT, rounds) % MAX_RECENT
-            self._ring[places] = outcomes[-MAX_RECENT:]
-            self.rounds = rounds
+        self.rounds += len(outcomes)
+        while len(self._ring) < min(self.rounds, MAX_RECENT):
+            self._ring = np.concatenate([self._ring, self._ring])
+        recent = outcomes[-MAX_RECENT:]
+        self._ring[np.arange(self.rounds - len(recent), self.rounds) % MAX_RECENT] = recent
         self._sum[:] = sums[-1]
 
 

@@ -36,7 +36,7 @@ from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import over_rows
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.game.budget import UNLIMITED
-from regretless.market.game.profiles import ProfileTable
+from regretless.market.game.profiles import ProfileTable, profile_strides
 from regretless.market.game.round import Game
 from regretless.market.game.seats import PUBLIC
 from regretless.market.regret.model_comparison import NOT_COMPARED
@@ -144,6 +144,7 @@ class CompiledRounds:
         ends = np.cumsum(sizes)
         self._spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
         self._max_actions = int(table.action_counts.max())
+        self._own_losses, self._own_strides = _by_own_action(table)
 
     def play(self, rounds: int, *, patience: int = 0) -> list[Indices]:
         """Play up to so many rounds, at most ``MAX_BLOCK_ROUNDS``, and return the last actions.
@@ -159,7 +160,8 @@ class CompiledRounds:
         over_rows(
             play_rounds,
             1,
-            self._table.losses,
+            self._own_losses,
+            self._own_strides,
             self._table.strides,
             self._table.action_counts,
             memory.rules,
@@ -209,6 +211,20 @@ class CompiledRounds:
     def _actions_at(self, profile: int) -> list[Indices]:
         actions = profile // self._table.strides % self._table.action_counts
         return [actions[span] for span in self._spans]
+
+
+def _by_own_action(table: ProfileTable) -> tuple[Array, Indices]:
+    """Return each agent's losses (N, P) with its own action fastest, and strides (N, N) of all."""
+    n_agents = len(table.action_counts)
+    shape = tuple(table.action_counts)
+    own_losses = np.empty((n_agents, len(table.losses)))
+    own_strides = np.empty((n_agents, n_agents), dtype=np.intp)
+    for agent in range(n_agents):
+        others = [other for other in range(n_agents) if other != agent]
+        order = [*others, agent]
+        own_losses[agent] = table.losses[:, agent].reshape(shape).transpose(order).ravel()
+        own_strides[agent, order] = profile_strides(table.action_counts[order])
+    return own_losses, own_strides
 
 
 class _Memory:

@@ -31,6 +31,7 @@ from regretless.agents.learners.kernels import TINY, exploration, update_q_value
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
 
+MARGIN = 1e-12  # from a boundary, within which sums of probabilities may round to either side
 Q_LEARNING = 0
 LOGIT = 1
 EXP3 = 2
@@ -50,6 +51,42 @@ def _draw(strategy: Array, n_actions: int, uniform: float) -> int:
     cumulative = 0.0
     for a in range(n_actions - 1):
         cumulative += strategy[a]
+        if threshold < cumulative:
+            return a
+    return n_actions - 1
+
+
+@compiled(nogil=True)
+def _draw_exploring(n_actions: int, greedy: int, share: float, uniform: float) -> int:
+    """Draw an action where ``share`` is spread over all and one of them has the rest.
+
+    It is the action that ``_draw`` draws. It is computed and not searched for, unless the number
+    lies so near a boundary that the rounding of sums decides.
+    """
+    part = share / n_actions
+    rest = 1.0 - share
+    if uniform < greedy * part:
+        action = int(uniform / part)
+        low = action * part
+        high = low + part
+    elif uniform < (greedy + 1) * part + rest:
+        action = greedy
+        low = greedy * part
+        high = low + part + rest
+    else:
+        action = int((uniform - rest) / part) if part > 0.0 else n_actions - 1
+        low = action * part + rest
+        high = low + part
+    is_clear = (action == 0 or uniform - low > MARGIN) and high - uniform > MARGIN
+    if is_clear and action < n_actions:
+        return action
+    total = 0.0
+    for a in range(n_actions):
+        total += part + rest if a == greedy else part
+    threshold = uniform * total
+    cumulative = 0.0
+    for a in range(n_actions - 1):
+        cumulative += part + rest if a == greedy else part
         if threshold < cumulative:
             return a
     return n_actions - 1
@@ -120,8 +157,21 @@ def _match_regret(
 
 
 @compiled(nogil=True)
+def _share(settings: Array, shares: Array, n: int, round_index: int) -> float:
+    """Return the probability with which Q-learner ``n`` explores in a round, counted from 0.
+
+    ``settings`` (N, 4) and ``shares`` (N,), of which those of agents before n are of this round,
+    are not modified. Agents of one schedule explore alike: an exponential is computed once.
+    """
+    if n > 0 and settings[n, 2] == settings[n - 1, 2] and settings[n, 3] == settings[n - 1, 3]:
+        return shares[n - 1]
+    return exploration(settings[n, 3], settings[n, 2], round_index)
+
+
+@compiled(nogil=True)
 def play_rounds(
-    losses: Array, strides: Indices, action_counts: Indices, rules: Indices, settings: Array,
+    own_losses: Array, own_strides: Indices, strides: Indices, action_counts: Indices,
+    rules: Indices, settings: Array,
     sees_all: Indices, bases: Integers, n_states: Integers, first_entries: Integers,
     first_states: Integers, first_round: int, patience: int, uniforms: Array, q: Array,
     greedy: Integers, state_index: Integers, changed_at: Integers, total: Array, strategy: Array,
@@ -131,8 +181,11 @@ def play_rounds(
 
     Parameters
     ----------
-    losses : (P, N)
-        What each agent loses at each profile, in [0, 1]; not modified.
+    own_losses : (N, P)
+        What each agent loses at each profile, in [0, 1], its own action changing fastest; not
+        modified.
+    own_strides : (N, N)
+        By how much the action of each agent (second axis) counts there; not modified.
     strides : (N,)
         By how much each agent's action counts in the number of a profile; not modified.
     action_counts : (N,)
@@ -179,15 +232,30 @@ def play_rounds(
     n_rounds = uniforms.shape[1]
     n_agents = len(rules)
     actions = np.empty(n_agents, dtype=np.int64)
-    losses_now = np.empty(total.shape[2])
+    shares = np.empty(n_agents)
     for s in range(first, last):
+        # Views are made once: each costs as much as some arithmetic.
+        values = q[s]
+        choices = greedy[s]
+        states = state_index[s]
+        changes = changed_at[s]
+        counts = count[s]
+        sums = fixed[s]
+        strategies = strategy[s]
         played[s] = n_rounds
         for t in range(n_rounds):
             round_number = first_round + t + 1  # how many rounds have been played after this one
             profile = 0
             digit = 0
             for n in range(n_agents):
-                actions[n] = _draw(strategy[s, n], action_counts[n], uniforms[s, t, n])
+                if rules[n] == Q_LEARNING:
+                    shares[n] = _share(settings, shares, n, round_number - 1)
+                    choice = choices[first_states[n] + states[n]]
+                    actions[n] = _draw_exploring(
+                        action_counts[n], choice, shares[n], uniforms[s, t, n]
+                    )
+                else:
+                    actions[n] = _draw(strategies[n], action_counts[n], uniforms[s, t, n])
                 profile += actions[n] * strides[n]
                 digit = digit * (action_counts[n] + 1) + actions[n] + 1
             profiles[s, t] = profile
@@ -196,41 +264,38 @@ def play_rounds(
             for n in range(n_agents):
                 action = actions[n]
                 n_actions = action_counts[n]
-                base_profile = profile - action * strides[n]
-                for b in range(n_actions):
-                    losses_now[b] = losses[base_profile + b * strides[n], n]
-                own_strategy = strategy[s, n]
+                first_loss = 0
+                for other in range(n_agents):
+                    if other != n:
+                        first_loss += own_strides[n, other] * actions[other]
+                losses_now = own_losses[n, first_loss : first_loss + n_actions]
                 rule = rules[n]
                 if rule in (Q_LEARNING, EXP3):
-                    count[s, n, action] += 1.0
+                    counts[n, action] += 1.0
                     for b in range(n_actions):
-                        fixed[s, n, action, b] += losses_now[b]
+                        sums[n, action, b] += losses_now[b]
                 else:  # charged its strategy in expectation
                     for a in range(n_actions):
-                        probability = own_strategy[a]
-                        count[s, n, a] += probability
+                        probability = strategies[n, a]
+                        counts[n, a] += probability
                         if probability != 0.0:
                             for b in range(n_actions):
-                                fixed[s, n, a, b] += probability * losses_now[b]
+                                sums[n, a, b] += probability * losses_now[b]
 
                 if rule == Q_LEARNING:
-                    state = state_index[s, n]
+                    state = states[n]
                     next_state = 0
                     if n_states[n] > 1:
                         newest = digit if sees_all[n] == 1 else action + 1
                         next_state = (state * bases[n] + newest) % n_states[n]
                     is_changed = update_q_value(
-                        q[s], greedy[s], first_entries[n], first_states[n], n_actions, state,
+                        values, choices, first_entries[n], first_states[n], n_actions, state,
                         action, 1.0 - losses_now[action], next_state, settings[n, 0],
                         settings[n, 1],
                     )  # fmt: skip
                     if is_changed:
-                        changed_at[s, n] = round_number
-                    state_index[s, n] = next_state
-                    share = exploration(settings[n, 3], settings[n, 2], round_number)
-                    for a in range(n_actions):
-                        own_strategy[a] = share / n_actions
-                    own_strategy[greedy[s, first_states[n] + next_state]] += 1.0 - share
+                        changes[n] = round_number
+                    states[n] = next_state
                 elif rule == LOGIT:
                     rate = settings[n, 2]
                     if settings[n, 3] == 1.0:
@@ -238,20 +303,27 @@ def play_rounds(
                     for a in range(n_actions):
                         total[s, n, a] *= settings[n, 0]
                         total[s, n, a] += losses_now[a] * settings[n, 1]
-                    _write_logit(total[s, n], n_actions, rate, own_strategy)
+                    _write_logit(total[s, n], n_actions, rate, strategies[n])
                 elif rule == EXP3:
                     rate = settings[n, 0]
                     if settings[n, 1] == 1.0:
                         rate /= np.sqrt(round_number + 1)
                     _learn_exp3(
-                        total[s, n], own_strategy, n_actions, action, losses_now[action], rate,
+                        total[s, n], strategies[n], n_actions, action, losses_now[action], rate,
                         settings[n, 2] == 1.0,
                     )  # fmt: skip
                 else:
                     _match_regret(
-                        total[s, n], own_strategy, losses_now, n_actions, settings[n, 0] == 1.0
+                        total[s, n], strategies[n], losses_now, n_actions, settings[n, 0] == 1.0
                     )
-                changed_last = max(changed_last, changed_at[s, n])
+                changed_last = max(changed_last, changes[n])
             if patience > 0 and round_number - changed_last >= patience:
                 played[s] = t + 1
                 break
+        for n in range(n_agents):
+            if rules[n] == Q_LEARNING:
+                next_round = first_round + played[s]
+                share = exploration(settings[n, 3], settings[n, 2], next_round)
+                strategies[n, : action_counts[n]] = share / action_counts[n]
+                choice = choices[first_states[n] + states[n]]
+                strategies[n, choice] += 1.0 - share

@@ -181,7 +181,8 @@ def test_an_agent_who_leaves_is_played_on_the_general_path() -> None:
 
 def test_markets_of_one_call_do_not_influence_each_other() -> None:
     """Two markets that are played at once are the two that are played alone."""
-    losses = np.array([[0.4, 0.4], [0.1, 0.9], [0.9, 0.1], [0.6, 0.6]])
+    own_losses = np.array([[0.4, 0.9, 0.1, 0.6], [0.4, 0.9, 0.1, 0.6]])  # own action fastest
+    own_strides = np.array([[1, 2], [2, 1]])
     uniforms = np.random.default_rng(0).random((2, 200, 2))
 
     def play(markets: slice) -> np.ndarray[Any, Any]:
@@ -190,7 +191,7 @@ def test_markets_of_one_call_do_not_influence_each_other() -> None:
         greedy = np.zeros((n_markets, 10), dtype=np.int64)
         profiles = np.zeros((n_markets, 200), dtype=np.int64)
         over_rows(
-            play_rounds, n_markets, losses, np.array([2, 1]), np.array([2, 2]),
+            play_rounds, n_markets, own_losses, own_strides, np.array([2, 1]), np.array([2, 2]),
             np.full(2, Q_LEARNING), np.tile([0.2, 0.5, 0.0, 0.2], (2, 1)), np.zeros(2, np.intp),
             np.full(2, 3), np.full(2, 3), np.array([0, 6]), np.array([0, 3]), 0, 0, own_uniforms,
             np.zeros((n_markets, 12)), greedy, np.zeros((n_markets, 2), np.int64),
