@@ -79,8 +79,9 @@ def plain_q_learning(
 def repeated_game_numba(rounds: int) -> Duel:
     """Compare the values of two Q-learners, which depend on all rounds before."""
     model = load("pricing-algorithms", rounds=MAX_ROUNDS, windows=None, until=None).build(seed=SEED)
-    learner = model.game.cohorts[0].learner
-    losses = model.game.market.profile_table.losses.reshape(15, 15, 2)
+    game: Any = model.game
+    learner = game.cohorts[0].learner
+    losses = game.market.profile_table.losses.reshape(15, 15, 2)
     q = learner.q.copy()
     state = np.zeros(1, dtype=np.intp)
     rng = stream(SEED, "cohort", "sellers", "play")
@@ -97,7 +98,7 @@ def repeated_game_numba(rounds: int) -> Duel:
             losses, uniforms, q, state, n_played, learner.alpha, learner.gamma, learner.beta
         )
         n_played += rounds
-        return q.copy()
+        return np.array(q)
 
     size = f"two Q-learners, 15 prices, {rounds:,} rounds"
     return Duel("repeated-game", size, "numba", ours, theirs)
@@ -136,8 +137,9 @@ def small_market_python(rounds: int) -> Duel:
     }
     keys = {"rounds": MAX_ROUNDS, "windows": None, "until": None, "cohort": [cohort]}
     model = load("pricing-algorithms", **keys, **QUIET).build(seed=SEED)
-    loss = model.game.cohorts[0].loss
-    of_model = model.game.cohorts[0].agents
+    sellers: Any = model.game.cohorts[0]
+    loss = sellers.loss
+    of_model = sellers.agents
     by_hand = [
         Averaging(loss[agent], stream(SEED, "cohort", "sellers", "agent", str(agent)))
         for agent in range(2)

@@ -164,7 +164,7 @@ def _share(settings: Array, shares: Array, n: int, round_index: int) -> float:
     are not modified. Agents of one schedule explore alike: an exponential is computed once.
     """
     if n > 0 and settings[n, 2] == settings[n - 1, 2] and settings[n, 3] == settings[n - 1, 3]:
-        return shares[n - 1]
+        return float(shares[n - 1])
     return exploration(settings[n, 3], settings[n, 2], round_index)
 
 
