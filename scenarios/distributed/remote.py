@@ -78,14 +78,9 @@ class SharedGame(Game):
     def __init__(
         self, whole: Game, places: Collection[int], record: Record, ask_all: AskAll
     ) -> None:
-        # not by the parent's __init__, which would introduce the players to each other once more
-        self.blocks = whole.blocks
-        self.adversary = whole.adversary
-        self.market = whole.market
-        self.network = whole.network
-        self.history = whole.history
-        self.forecast_stream = whole.forecast_stream
-        self.outcome_stream = whole.outcome_stream
+        # It is the whole game but for its seats, whatever a game consists of. The parent's __init__
+        # would begin a new history, and introduce the players to each other once more.
+        vars(self).update(vars(whole))
         self.seats = tuple(
             RemoteSeat(seat) if place in places else seat for place, seat in enumerate(whole.seats)
         )
