@@ -94,5 +94,6 @@ forecaster = Registry("forecaster")
 measure = Registry("measure")
 market = Registry("market")
 basis = Registry("basis")
+solution = Registry("solution")
 
 ANSWERS = (response, agent, learner)  # what a cohort's ``response`` may name: names differ

@@ -81,6 +81,8 @@ class Market(Checkpointable, ABC):
     has_own_payoffs: ClassVar[bool] = False
     # What happens at every profile, where that alone decides losses and outcome in every round.
     profile_table: ProfileTable | None = None
+    # Whether it matters only how many agents take an action, not who, of those with equal losses.
+    is_anonymous: ClassVar[bool] = False
     accounts: Accounts | None = None  # what agents own, for a market that keeps it
     # Whether the stage game is known: the class writes ``profile_losses``.
     has_profile_losses: ClassVar[bool] = False
@@ -200,6 +202,33 @@ class Market(Checkpointable, ABC):
         """
         name = type(self).__name__
         raise UserError(f"market {name} does not say what profiles lose; write its profile_losses")
+
+    # Whether outcomes of shares of agents are known (``losses_of_flows``).
+    has_flows: ClassVar[bool] = False
+
+    def losses_of_flows(self, strategies: Sequence[Array]) -> Sequence[Array]:
+        """Return what actions lose at the outcome of a continuum of agents, at rest.
+
+        Parameters
+        ----------
+        strategies : sequence of array (K, A)
+            By cohort: how the agents of each row are shared out over actions.
+
+        Returns
+        -------
+        sequence of array (K, A)
+            Each action's loss, normalised, where no agent moves the outcome. UserError if the
+            market has none.
+        """
+        raise UserError(f"market {type(self).__name__} has no outcomes of shares of agents")
+
+    def imputed_losses(self, cohort_index: int) -> Array | None:
+        """Return the part of a cohort's losses (K, A) by which agents count their own impact.
+
+        It is charged while the outcome of a round is held fixed, and stands for what the outcome
+        does where it moves: ``profile_losses`` leave it out. None for nothing, as by default.
+        """
+        return None
 
     def expected_fundamentals(self) -> OutcomeDistribution:
         """Return what the fundamental outcome is drawn from in every round.

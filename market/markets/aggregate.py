@@ -91,13 +91,15 @@ class Settling(Market):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")
 
+    is_anonymous = True
     level_is_mean: ClassVar[bool] = True  # of loads over agents, not their sum
 
     def __init_subclass__(cls) -> None:
         """Note that a class has a stage game only if it says what it rests at."""
         super().__init_subclass__()
         writes_profile_losses = cls.profile_losses is not Settling.profile_losses
-        cls.has_profile_losses = writes_profile_losses or cls.rest is not Settling.rest
+        cls.has_flows = cls.rest is not Settling.rest
+        cls.has_profile_losses = writes_profile_losses or cls.has_flows
 
     def __init__(
         self,
@@ -164,7 +166,9 @@ class Settling(Market):
         return part
 
     def rest(self, fundamental: Array, level: Array) -> Array:
-        """Return the outcomes (..., d) of a fundamental (d,) and levels (..., c), not yet cut.
+        """Return the outcomes (..., d) of fundamentals and levels, not yet cut.
+
+        One of them may be (d,) or (c,), and the other have leading axes.
 
         A subclass that writes it has ``profile_losses``.
         """
@@ -195,6 +199,10 @@ class Settling(Market):
         for cohort_index in np.flatnonzero(is_linear):  # whose mean loss is that at the mean
             columns, at_mean = self._losses_at(int(cohort_index), mean_outcomes, profiles)
             losses[:, columns] = at_mean
+        for cohort_index, (columns, rows) in enumerate(self.agent_columns()):
+            imputed = self.imputed_losses(cohort_index)
+            if imputed is not None:  # the outcome has moved: it is not charged a second time
+                losses[:, columns] -= imputed[rows, profiles[:, columns]]
         return losses
 
     def _losses_at(
@@ -218,6 +226,33 @@ class Settling(Market):
             ):
                 level += loads[rows, profiles[:, columns]].sum(1)
         return level / profiles.shape[1] if self.level_is_mean else level
+
+    def losses_of_flows(self, strategies: Sequence[Array]) -> list[Array]:
+        level = self._level_of_flows(strategies)
+        fundamentals = self.fundamentals_that_matter(level[np.newaxis])
+        outcomes = np.clip(self.rest(fundamentals.points, level), 0.0, 1.0)  # (m, d)
+        mean_outcome = fundamentals.weights @ outcomes
+        tables = []
+        for cohort in self.cohorts:
+            if cohort.loss.linear_weights is not None:
+                tables.append(cohort.loss.losses(mean_outcome))
+            else:
+                losses = cohort.loss.losses(outcomes)  # (m, K, A)
+                tables.append(np.tensordot(fundamentals.weights, losses, axes=1))
+        return tables
+
+    def _level_of_flows(self, strategies: Sequence[Array]) -> Array:
+        """Return the level (c,) at which shares (K, A) of each cohort's rows rest."""
+        total = 0.0
+        for cohort_index, (cohort, shares) in enumerate(zip(self.cohorts, strategies, strict=True)):
+            agents_by_action = cohort.counts[:, np.newaxis] * shares  # (K, A)
+            if self.loads_of_actions:
+                total = total + np.einsum(
+                    "ka,kac->c", agents_by_action, self.loads_of_actions[cohort_index]
+                )
+            else:
+                total = total + agents_by_action.sum(0)[1:]
+        return np.asarray(total) / self.agents if self.level_is_mean else np.asarray(total)
 
     def fundamentals_that_matter(self, level: Array) -> OutcomeDistribution:
         """Return what fundamentals are drawn from; a point where none of them moves an outcome."""

@@ -22,10 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.game.market import check_key, slopes
 from regretless.market.game.protocols import Cohort
-from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Moments, Settling
 
 ROUNDING = 1e-9  # relative difference that rounding may leave between a cost and its formula
@@ -80,19 +79,22 @@ class Cournot(Settling):
         highest_price = self.intercept + self.noise * (fundamental - 0.5)  # at which nothing sells
         return np.asarray(highest_price - self.slope * level)
 
-    def profile_losses(self, profiles: Indices) -> Array:
-        """Return minus the profits at profiles, as ``Market.profile_losses`` says.
+    def imputed_losses(self, cohort_index: int) -> Array:
+        """Return slope q^2 / 2 of each action (K, A), normalised, where a firm's loss has it.
 
-        A firm that counts its own impact, which holds the price fixed within a round, has
-        slope q^2 / 2 in its loss. At a profile the price itself has moved: the term is left out.
+        It is 0 for firms that take the price as given. What a firm loses at the price 0 is its
+        cost: c q, or c q + slope q^2 / 2 if it counts its impact on the price. With two actions or
+        fewer the two cannot be told apart, and the loss is taken as it is.
         """
-        losses = super().profile_losses(profiles)
-        for cohort, quantities, (columns, rows) in zip(
-            self.cohorts, self.loads_of_actions, self.agent_columns(), strict=True
-        ):
-            imputed = imputed_impact(cohort.loss, quantities, self.slope)
-            losses[:, columns] -= imputed[rows, profiles[:, columns]]
-        return losses
+        loss = self.cohorts[cohort_index].loss
+        quantities = self.loads_of_actions[cohort_index]  # (K, A, d)
+        total = quantities.sum(-1)
+        normalised_cost = loss.losses(np.zeros(loss.outcomes))
+        cost = loss.unit_offset[:, np.newaxis] + loss.unit_scale[:, np.newaxis] * normalised_cost
+        impact = self.slope * (quantities**2).sum(-1) / 2
+        counts_impact = _is_proportional(cost - impact, total) & ~_is_proportional(cost, total)
+        imputed = impact / loss.unit_scale[:, np.newaxis]
+        return np.where(counts_impact[:, np.newaxis], imputed, 0.0)
 
     def price_impact(self, cohort_index: int) -> Array:
         return self.impact_of_one_agent(
@@ -106,23 +108,6 @@ class Cournot(Settling):
         price = self.outcomes.mean[0]
         quantity = self.supplied.mean[0]
         return f"Market: {self.feedback} supply, mean price {price:.3f} of {quantity:.4g} units"
-
-
-def imputed_impact(loss: Loss, quantities: Array, slope: float) -> Array:
-    """Return slope q^2 / 2 of each action (K, A), normalised, for firms whose loss contains it.
-
-    It is 0 for the others. What a firm loses at the price 0 is its cost: c q, or
-    c q + slope q^2 / 2 if it counts its impact on the price. With two actions or fewer the two
-    cannot be told apart, and the loss is taken as it is. ``quantities`` (K, A, d) are what the
-    actions sell.
-    """
-    total = quantities.sum(-1)
-    normalised_cost = loss.losses(np.zeros(loss.outcomes))
-    cost = loss.unit_offset[:, np.newaxis] + loss.unit_scale[:, np.newaxis] * normalised_cost
-    impact = slope * (quantities**2).sum(-1) / 2
-    counts_impact = _is_proportional(cost - impact, total) & ~_is_proportional(cost, total)
-    imputed = impact / loss.unit_scale[:, np.newaxis]
-    return np.where(counts_impact[:, np.newaxis], imputed, 0.0)
 
 
 def _is_proportional(values: Array, quantities: Array) -> Mask:

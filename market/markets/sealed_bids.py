@@ -38,6 +38,7 @@ class SealedBids(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
+    is_anonymous = True
     utility_is_expected = True  # what a bid gains at a forecast price
     own_bid: ClassVar[bool]  # whether winners pay what they bid
 

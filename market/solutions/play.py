@@ -1,0 +1,116 @@
+"""How often each configuration of a stage game was played, in a run and in its windows.
+
+A model whose market has a stage game of few agents counts (``MarketModel``); the distribution of
+play that comes of it is what correlated equilibria are compared with. Rounds in which somebody was
+absent are no profiles, and are left out and counted.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError
+from regretless.market.game.market import Decisions
+from regretless.market.game.seats import taken_actions
+from regretless.market.solutions.stage_game import StageGame
+
+Span = tuple[int, int]  # first and last round
+
+
+class PlayCounts:
+    """Counts configurations of a game that is enumerable, over the run and over ``spans``."""
+
+    def __init__(self, game: StageGame, spans: Sequence[Span] = ()) -> None:
+        self.game = game
+        self.spans = tuple(spans)
+        self.left_out = 0  # rounds in which somebody was absent
+        self._counts: list[dict[tuple[int, ...], int]] = [{} for _ in range(1 + len(self.spans))]
+
+    def add(self, round_index: int, decisions: Decisions) -> None:
+        """Count the configuration that was played in a round."""
+        key = self._key(decisions)
+        if key is None:
+            self.left_out += 1
+            return
+        self._counts[0][key] = self._counts[0].get(key, 0) + 1
+        for number, (first, last) in enumerate(self.spans, start=1):
+            if first <= round_index <= last:
+                self._counts[number][key] = self._counts[number].get(key, 0) + 1
+
+    def _key(self, decisions: Decisions) -> tuple[int, ...] | None:
+        """Return how many agents of each type took each action, one after another."""
+        market = self.game.market
+        assert market is not None  # noqa: S101 - who plays has a market
+        counts = [np.zeros(size, dtype=np.int64) for size in self.game.size_of_type]
+        n_seen = 0
+        for cohort, decision, (columns, _) in zip(
+            market.cohorts, decisions, market.agent_columns(), strict=True
+        ):
+            if decision is None:
+                return None
+            type_of_agent = self.game.type_of[columns]
+            if cohort.multiplicity is None:
+                if (decision.actions < 0).any():
+                    return None
+                for kind in np.unique(type_of_agent):
+                    actions = decision.actions[type_of_agent == kind]
+                    counts[kind] += np.bincount(actions, minlength=len(counts[kind]))
+                n_seen += len(decision.actions)
+                continue
+            taken = taken_actions(cohort, decision.actions, decision.counts)
+            type_of_row = np.zeros(len(cohort.ledger.count), dtype=np.intp)
+            type_of_row[np.repeat(cohort.row_of, cohort.multiplicity)] = type_of_agent
+            multiplicity = taken.multiplicity
+            if multiplicity is None:
+                multiplicity = np.ones(len(taken.rows))
+            for row, action, number in zip(taken.rows, taken.actions, multiplicity, strict=True):
+                counts[type_of_row[row]][action] += int(number)
+            n_seen += int(taken.agents)
+        if n_seen < self.game.agents:
+            return None
+        return tuple(np.concatenate(counts).tolist())
+
+    def distribution(self, span: Span | None = None) -> Array:
+        """Return how often each configuration was played (C,), as shares.
+
+        UserError if the window was not declared, or no round of it was played by all.
+        """
+        if span is None:
+            number = 0
+        elif span in self.spans:
+            number = 1 + self.spans.index(span)
+        else:
+            declared = ", ".join(str(known) for known in self.spans) or "none"
+            hint = f"add it to the scenario's windows; declared: {declared}"
+            raise UserError(f"window {span}: {hint}")
+        counted = self._counts[number]
+        if not counted:
+            raise UserError("no round has been played by all agents; play some")
+        weights = np.zeros(len(self.game.configurations))
+        for key, count in counted.items():
+            weights[self.game.configurations.index_of(self._split(key))] += count
+        return np.asarray(weights / weights.sum())
+
+    def _split(self, key: tuple[int, ...]) -> list[Indices]:
+        """Return the counts of each type out of a key."""
+        ends = np.cumsum(self.game.size_of_type)[:-1]
+        return list(np.split(np.array(key, dtype=np.intp), ends))
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        tables = []
+        for counted in self._counts:
+            width = sum(self.game.size_of_type)
+            keys = np.array(list(counted), dtype=np.int64).reshape(len(counted), width)
+            tables.append({"keys": keys, "counts": np.array(list(counted.values()), np.int64)})
+        return {"left_out": self.left_out, "tables": tables}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.left_out = int(state["left_out"])
+        for number, table in enumerate(state["tables"]):
+            keys = [tuple(key) for key in np.asarray(table["keys"]).tolist()]
+            counts = np.asarray(table["counts"]).tolist()
+            self._counts[number] = dict(zip(keys, counts, strict=True))
