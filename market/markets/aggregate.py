@@ -199,8 +199,8 @@ class Settling(Market):
         for cohort_index in np.flatnonzero(is_linear):  # whose mean loss is that at the mean
             columns, at_mean = self._losses_at(int(cohort_index), mean_outcomes, profiles)
             losses[:, columns] = at_mean
-        for cohort_index, (columns, rows) in enumerate(self.agent_columns()):
-            imputed = self.imputed_losses(cohort_index)
+        for index, (columns, rows) in enumerate(self.agent_columns()):
+            imputed = self.imputed_losses(index)
             if imputed is not None:  # the outcome has moved: it is not charged a second time
                 losses[:, columns] -= imputed[rows, profiles[:, columns]]
         return losses

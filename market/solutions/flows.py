@@ -3,8 +3,8 @@ r"""Equilibria in which nobody moves the outcome, and the minimum of a potential
 ``wardrop``: a continuum of agents of each type is shared out over actions, and every action in use
 is best at the outcome that the market rests at (Wardrop 1952). Of roads it is the equilibrium of
 traffic; of firms that take the price as given the competitive one, and Cournot's if they count
-their impact. It is what followers of a forecast reach who regret nothing in a market that is settled
-before the round.
+their impact. It is what followers of a forecast reach who regret nothing in a market that is
+settled before the round.
 
 ``potential``: where a change of action changes one function by what the agent gains, the game has
 an exact potential (Monderer and Shapley 1996; of congestion games Rosenthal 1973), and its minimum

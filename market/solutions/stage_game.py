@@ -2,7 +2,8 @@
 
 ``stage_game_of(market)`` or ``stage_game_of(normal_form)`` makes a ``StageGame``. All solutions
 work on its ``Configurations``: agents of one type are alike, so that a profile is described by how
-many of each type take each action. A game without equal agents has a configuration for each profile.
+many of each type take each action. A game without equal agents has a configuration for each
+profile.
 
 Mathematics
 -----------
