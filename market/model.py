@@ -46,6 +46,8 @@ from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sampling import logged_agents
 from regretless.market.logs.windows import Span, Windows
 from regretless.market.records import MAX_RECENT, Round
+from regretless.market.solutions.solution import DEFAULT_NAMES
+from regretless.market.solutions.solved_game import SolvedGame
 
 Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "MarketModel"]
 
@@ -97,6 +99,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         Rounds over which regret is measured by itself (``market.logs.windows``).
     measures : sequence of str
         Registered names of a user's measures (``market.logs.user_columns``).
+    solutions : sequence of str
+        Registered names of solutions of the stage game that the run's tables have.
     namers : mapping, optional
         By cohort: names an action of each agent.
     called : mapping, optional
@@ -125,6 +129,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
         measures: Sequence[str] = (),
+        solutions: Sequence[str] = (),
         namers: final_tables.Namers | None = None,
         called: Mapping[str, Sequence[str]] | None = None,
         traits: final_tables.Traits | None = None,
@@ -167,6 +172,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 self._views += [AgentView(self, index, number) for number in range(size)]
         for first, cohort in numbered(game.cohorts):
             cohort.enter(self, first)
+        for solution_name in solutions:
+            register.solution[solution_name]  # which refuses one that is unknown
+        self.solved = SolvedGame(game.market, names=solutions, spans=windows)
         self.own_measures = {name: register.measure[name] for name in measures}
         self.journal.watchers["measures"] = lambda _: user_columns.measures(self, self.own_measures)
 
@@ -270,6 +278,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             if self.tracker is not None:
                 self.tracker.add(played)
             self.journal.add(played)
+            if self.solved.play is not None:
+                self.solved.play.add(played.number, played.decisions)
             self.bounds.add(self.played)
             self.running = not self.is_finished
             if hasattr(self, "datacollector"):
@@ -362,6 +372,47 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             return pd.DataFrame()
         return self.game.network.frame()
 
+    # Solutions of the stage game (``market.solutions``).
+
+    def solutions(self, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return one row per solution of the stage game and cohort, after those of play.
+
+            model.solutions()                        # those of the scenario, or the default ones
+            model.solutions(["nash", "optimum"])
+
+        Columns are those of the table ``solutions``. What cannot be computed has a row without
+        numbers, whose ``method`` says why.
+        """
+        if names is None:
+            names = self.solved.names or DEFAULT_NAMES
+        return self.solved.table(names)
+
+    def price_of_anarchy(self, concept: str = "nash") -> float:
+        """Return the total loss of the worst equilibrium over the optimum's (``SolvedGame``).
+
+        ``concept`` is "nash", "ce", "cce", "wardrop" or "potential". Of welfare the ratio is the
+        other way round. UserError where there is none.
+        """
+        return self.solved.price_of_anarchy(concept)
+
+    def distance(self, concept: str, *, window: tuple[int, int] | None = None) -> float:
+        """Return how far play is from the correlated equilibria, in total variation: in [0, 1].
+
+            model.distance("cce", window=(1000, 1999))    # one of the scenario's windows
+
+        ``concept`` is "ce" or "cce". UserError where it cannot be computed, with the reason.
+        """
+        return self.solved.distance(concept, window)
+
+    def index(self, first: str, second: str, *, window: tuple[int, int] | None = None) -> float:
+        """Return where play is between two solutions: 0 at the first, 1 at the second.
+
+            model.index("nash", "optimum")    # of firms, the profit gain of Calvano et al. (2020)
+
+        It is linear in the sum of all losses. UserError where it cannot be computed.
+        """
+        return self.solved.index(first, second, window)
+
     def show(self, figure: str | None = None) -> Any:
         """Return a Plotly figure of the rounds so far by its name, or all of them in a dict.
 
@@ -435,6 +486,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.promise(roster.replace_players(self.game, self.guarantees, **players))
         self._has_replaced_players = True
         if {"adversary", "market"} & set(players):
+            self.solved = SolvedGame(
+                self.game.market, names=self.solved.names, spans=self.solved.spans
+            )
             self.tracker = None
             self.journal.add_columns_of_leader_and_market()
         self._cache.clear()
@@ -550,6 +604,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             "journal": self.journal.state(),
             "bounds": self.bounds.state(),
             "tracker": None if self.tracker is None else self.tracker.state(),
+            "play": None if self.solved.play is None else self.solved.play.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -570,6 +625,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.bounds.restore(state["bounds"])
         if self.tracker is not None:
             self.tracker.restore(state["tracker"])
+        if self.solved.play is not None:
+            self.solved.play.restore(state["play"])
         self._cache.clear()
         self.steps = self.played
         self.running = not self.is_finished

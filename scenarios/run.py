@@ -111,6 +111,8 @@ class Player:
         network = model.game.network
         if network is not None and network.edges is not None:
             tables["edges"] = network.frame()
+        if model.solved.names:
+            tables["solutions"] = model.solutions()
         self.closed = tables
         return tables
 
@@ -133,6 +135,8 @@ def run(
         warn(warning)
     player = player or Player()
     player.take(model)
+    if player.shared:
+        model.solved.leave_play_uncounted("agents are shared out among workers")
     directory = RunDirectory(options.out, options.format)
     with directory.claimed(resume=options.resume, overwrite=options.overwrite):
         _write(scenario, player, directory, options, progress)

@@ -22,6 +22,7 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.logs.run_directory import MANIFEST
 from regretless.scenarios.notes import on_exploitability
+from regretless.scenarios.solution_lines import lines_on_solutions
 from regretless.scenarios.terminal import console, plain_lines, table
 from regretless.scenarios.verdict import four_decimals
 
@@ -63,6 +64,7 @@ def print_summary(
         "",
         *lay_out_tables(verdict, agents, width=screen.width),
         "",
+        *lines_on_solutions(model, closing_tables, width=screen.width),
         *lines_on_forecast(scenario, model),
         *_lines_on_data(scenario, model),
     ]

@@ -19,7 +19,8 @@ def optimum(game: StageGame) -> Solution:
         configurations = game.configurations
         best = int(configurations.total_loss.argmin())
         method = f"enumeration of {len(configurations):,} profiles by counts"
-        return of_profile(game, "optimum", configurations.profiles[best], method)
+        gain = float(configurations.greatest_gains[best])
+        return Solution("optimum", configurations.losses_at(best), method, gain)
     found = []
     for start in range(N_STARTS):
         rng = stream(0, "optimum", str(start))

@@ -100,17 +100,18 @@ class PlayCounts:
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
-        tables = []
-        for counted in self._counts:
+        tables = {}
+        for number, counted in enumerate(self._counts):
             width = sum(self.game.size_of_type)
             keys = np.array(list(counted), dtype=np.int64).reshape(len(counted), width)
-            tables.append({"keys": keys, "counts": np.array(list(counted.values()), np.int64)})
+            counts = np.array(list(counted.values()), dtype=np.int64)
+            tables[str(number)] = {"keys": keys, "counts": counts}
         return {"left_out": self.left_out, "tables": tables}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
         self.left_out = int(state["left_out"])
-        for number, table in enumerate(state["tables"]):
+        for number, table in state["tables"].items():
             keys = [tuple(key) for key in np.asarray(table["keys"]).tolist()]
             counts = np.asarray(table["counts"]).tolist()
-            self._counts[number] = dict(zip(keys, counts, strict=True))
+            self._counts[int(number)] = dict(zip(keys, counts, strict=True))

@@ -275,7 +275,8 @@ def _neighbours(counts: Indices) -> Indices:
     Rows are found by sum_a n_a r_a modulo 2^64 with random odd r_a, which tells them apart.
     """
     n_rows, size = counts.shape
-    factors = stream(0, "configurations").integers(1 << 63, size=size, dtype=np.uint64) * 2 + 1
+    rng = stream(0, "configurations")
+    factors = np.asarray(rng.integers(1 << 63, size=(size,), dtype=np.uint64) * np.uint64(2)) + 1
     keys = (counts.astype(np.uint64) * factors).sum(1, dtype=np.uint64)
     order = np.argsort(keys)
     sorted_keys = keys[order]

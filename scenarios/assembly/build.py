@@ -147,6 +147,7 @@ def make_model(
         logs_every_round=spec.logs == "full",
         log_agents=spec.log_agents,
         measures=spec.measures,
+        solutions=spec.solutions,
         namers=action_namers,
         called=action_names,
         traits=traits,

@@ -291,6 +291,7 @@ def run(
     dry_run: shared.DryRun = False,
     resume: shared.Resume = False,
     overwrite: shared.Overwrite = False,
+    solutions: shared.Solutions = False,
     quiet: shared.Quiet = False,
     verbose: shared.Verbose = False,
 ) -> None:
@@ -302,6 +303,11 @@ def run(
     import_modules(imports or [])
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
     loaded = shared.load_scenario(scenario, assignments or [], chosen)
+    if solutions and not loaded.spec.solutions:
+        from regretless.market.solutions.solution import DEFAULT_NAMES
+
+        named = chosen | {"solutions": list(DEFAULT_NAMES)}
+        loaded = shared.load_scenario(scenario, assignments or [], named)
     if dry_run:
         _show(loaded)
         return

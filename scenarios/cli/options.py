@@ -81,6 +81,9 @@ Workers = Annotated[
 Scheduler = Annotated[
     Text, Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
 ]
+Solutions = Annotated[
+    bool, Option("--solutions", help="Solve the game behind the market: equilibria and optimum.")
+]
 Verbose = Annotated[bool, Option("--verbose", help="Print all tables, definitions and tracebacks.")]
 Quiet = Annotated[bool, Option("--quiet", help="Print nothing but warnings and errors.")]
 

@@ -99,6 +99,8 @@ class ScenarioSpec(Strict):
     """How many agents the regret log samples; without it all are logged."""
     measures: list[Name] = Field(default_factory=list)
     """Names of measures of your own, taken in every logged round."""
+    solutions: list[Name] = Field(default_factory=list)
+    """Solutions of the stage game beside the run: "nash", "ce", "cce", "optimum" and others."""
     windows: WindowsSpec | None = None
     """Windows of rounds over which regret is taken as well."""
     data: DataSpec | None = None

@@ -47,6 +47,7 @@ CHECKPOINT = "checkpoint.npz"
 FORMATS = ("parquet", "csv")
 CLOSING_TABLES = (
     *("agents", "swaps", "biases", "bounds", "edges", "models", "verdict", "forecast_scores"),
+    "solutions",
 )
 TABLES = (*STREAMED_TABLES, *CLOSING_TABLES)
 TABLE_FILES = {f"{table}.{ending}" for table in (*TABLES, "branches") for ending in FORMATS}
