@@ -24,6 +24,7 @@ PLAYED = dict.fromkeys(BUNDLED.split(), "rounds=4") | {  # what else is set
     "keys/turnover": "log_agents=4",
     "keys/counted": "rounds=4",
     "keys/prices-lagged": "rounds=4",
+    "el-farol": 'solutions=["optimum"]',
     "keys/windows": "forecaster.intervals=true",
 }
 
