@@ -36,6 +36,7 @@ def lines_on_solutions(
         cells.append([row["name"], f"{row['mean_loss']:.4f}", f"{row['welfare']:.4f}", gain])
     if cells:
         yield table(HEADERS, cells, width=width)
+    if cells and {"nash", "optimum"} <= {*model.solved.names}:
         with suppress(UserError):  # where no equilibrium was found, or losses have no ratio
             yield f"  price of anarchy: {model.price_of_anarchy():.4g}, worst Nash over optimum"
     play = solutions[solutions["name"] == "play"]
