@@ -29,17 +29,24 @@ ROUNDS_OF_VERDICTS = 16_000
 ROUNDS_OF_COVERAGE = 2_000
 EXPLORATIONS = (0.02, 0.05, 0.1, 0.2)
 ROUNDS_OF_POWER = (1_000, 4_000, 16_000, 64_000)
-WAYS = {  # of intervals: the kind, and whether propensities are logged
-    "martingale": ("martingale", True),
-    "time-uniform": ("time-uniform", True),
-    "blocks": ("blocks", True),
-    "blocks, estimated propensities": ("blocks", False),
+LOGGED, ESTIMATED, ESTIMATED_BY_STATE = "logged", "estimated", "estimated, last prices known"
+WAYS = {  # of intervals: the kind, and where propensities come from
+    "martingale": ("martingale", LOGGED),
+    "time-uniform": ("time-uniform", LOGGED),
+    "blocks": ("blocks", LOGGED),
+    "blocks, estimated": ("blocks", ESTIMATED),
+    "blocks, estimated, last prices known": ("blocks", ESTIMATED_BY_STATE),
 }
 
 
-def bandit_log(log: SellerLog, *, is_logged: bool = True) -> BanditLog:
+def bandit_log(log: SellerLog, propensities: str = LOGGED) -> BanditLog:
     """Return what an auditor sees of a seller."""
     rounds = len(log.chosen)
+    is_logged = propensities == LOGGED
+    context = pd.DataFrame(index=range(rounds))
+    if propensities == ESTIMATED_BY_STATE:
+        context["own_last"] = np.append(0, log.chosen[:-1])
+        context["rival_last"] = np.append(0, log.rival[:-1])
     return BanditLog(
         agent="seller",
         names=tuple(f"{price:g}" for price in PRICES),
@@ -48,16 +55,18 @@ def bandit_log(log: SellerLog, *, is_logged: bool = True) -> BanditLog:
         result=log.sold[np.arange(rounds), log.chosen],
         cost=(0.0, 0.0),
         logged=log.probability if is_logged else np.full((rounds, N_PRICES), np.nan),
-        context=pd.DataFrame(index=range(rounds)),
+        context=context,
         largest=1.0,
         smallest=0.0,
         is_range_given=True,
     )
 
 
-def audited(log: SellerLog, *, kind: str, is_logged: bool = True) -> tuple[RegretCurve, Verdict]:
+def audited(
+    log: SellerLog, *, kind: str, propensities: str = LOGGED
+) -> tuple[RegretCurve, Verdict]:
     """Audit a seller with the doubly robust estimate and running means for a model."""
-    seen = bandit_log(log, is_logged=is_logged)
+    seen = bandit_log(log, propensities)
     curve = regret_curve(
         seen,
         find_propensities(seen),
@@ -91,8 +100,8 @@ def coverage(instance: tuple[str, str], seed: int) -> Iterator[Row]:
     """Say whether the interval of one log contains the regret."""
     kind, way = instance
     log = play(kind, ROUNDS_OF_COVERAGE, EXPLORATION, seed)
-    interval_kind, is_logged = WAYS[way]
-    curve, _ = audited(log, kind=interval_kind, is_logged=is_logged)
+    interval_kind, propensities = WAYS[way]
+    curve, _ = audited(log, kind=interval_kind, propensities=propensities)
     estimate = curve.points[0].swap
     low = estimate.lower_limit(ERROR)
     high = estimate.upper_limit(ERROR)

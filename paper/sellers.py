@@ -48,12 +48,15 @@ class SellerLog:
         Index of the price of each round (T,).
     probability : ndarray
         Of each price in each round (T, A).
+    rival : ndarray
+        Index of the rival's price of each round (T,).
     sold : ndarray
         What each price would have sold in each round (T, A), 0 or 1.
     """
 
     chosen: Indices
     probability: Array
+    rival: Indices
     sold: Array
 
     def swap_regret(self) -> float:
@@ -219,4 +222,4 @@ def play(kind: str, rounds: int, exploration: float, seed: int) -> SellerLog:
         _play_strategies(strategy, uniforms, exploration * (kind != "monopoly"), chosen, mixed)
     buyer = stream(seed, "sellers", "buyers").random(rounds)
     sold = (buyer[:, None] < demand[:, chosen[:, 1]].T).astype(float)
-    return SellerLog(chosen[:, 0], mixed[:, 0], sold)
+    return SellerLog(chosen[:, 0], mixed[:, 0], chosen[:, 1], sold)
