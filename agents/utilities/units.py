@@ -22,6 +22,7 @@ from regretless.market.losses import Loss
 
 MAX_LISTED_PARTS = 4  # goods or orders of an action that its name lists
 MIN_LISTED_HOLDING = 5e-4  # the smallest share of wealth that a name lists
+COST = "cost"  # the unit of costs per piece that no currency names
 QUANTITY_DECIMALS = 9  # to which quantities are rounded before they are named
 
 Parameters = Mapping[str, Any]
@@ -36,6 +37,7 @@ class OutcomeUnits:
     high: Array  # (d,), the measured value that 1 stands for
     units: Sequence[str]  # empty where none is known
     known: bool  # whether the file says how outcomes are measured
+    currency: str = ""  # of the cohort's costs, prices and gains; empty where none is named
 
     def written(self, coordinate: int, share: float) -> str:
         """Return the value at a share of a coordinate's scale as text, with its unit."""
@@ -51,6 +53,11 @@ class OutcomeUnits:
             return 1.0, ""
         difference = float(np.abs(self.high - self.low)[coordinate])
         return difference, self.units[coordinate]
+
+    def money_of_prices(self, coordinate: int = 0) -> tuple[float, str]:
+        """Return what a difference of 1 in a price is, and the currency or else the unit of it."""
+        difference, unit = self.of_prices(coordinate)
+        return difference, self.currency or unit
 
     def has_one_scale(self) -> bool:
         """Return whether 0 and 1 stand for the same numbers in every coordinate."""
@@ -98,14 +105,14 @@ class Units:
 
 
 def newsvendor_units(outcomes: OutcomeUnits, loss: Loss, parameters: Parameters) -> Units:
-    """Return orders in units of demand; costs scale with it."""
+    """Return orders in units of demand; costs per unit of it, which are money, scale with it."""
     coordinate = parameters.get("coordinate", 0)
     evenly_spaced = np.linspace(0, 1, loss.actions)
     orders = np.ravel(parameters.get("orders", evenly_spaced))
-    scale, unit = outcomes.of_prices(coordinate)
-    name = unit
-    if not unit and outcomes.known:
-        name = outcomes.names[coordinate]
+    scale, _ = outcomes.of_prices(coordinate)
+    name = outcomes.currency
+    if not name and outcomes.known:
+        name = COST
     low = outcomes.low[coordinate]
     width = outcomes.high[coordinate] - low
 
@@ -138,6 +145,8 @@ def _units_of_sums(outcomes: OutcomeUnits, shares: Array, *, fallback: str) -> U
     different_units = set(outcomes.units)
     if len(different_units) == 1 and different_units != {""}:
         unit = different_units.pop()
+    if not fallback and outcomes.currency:
+        unit = outcomes.currency
     is_rising = outcomes.high[0] > outcomes.low[0]
     sums_to_one = np.abs(shares - 1).max() <= 1e-9
     if not (outcomes.known and outcomes.has_one_scale() and is_rising and sums_to_one and unit):
@@ -178,7 +187,7 @@ def firm_units(outcomes: OutcomeUnits, loss: Any, parameters: Parameters) -> Uni
     coordinate = parameters.get("coordinate", 0)
     unit_scale = np.asarray(loss.unit_scale)[..., None]
     output = -np.asarray(loss.weights)[..., coordinate] * unit_scale
-    scale, unit = outcomes.of_prices(coordinate)
+    scale, unit = outcomes.money_of_prices(coordinate)
 
     def write_output(quantity: Array) -> str:
         return f"sell {float(quantity):.6g}"
@@ -220,7 +229,7 @@ def _units_of_orders(outcomes: OutcomeUnits, orders: Array) -> Units:
     scale = 1.0
     unit = ""
     if outcomes.has_one_scale() and len(set(outcomes.units)) == 1:
-        scale, unit = outcomes.of_prices()
+        scale, unit = outcomes.money_of_prices()
     return Units(scale=scale, name=unit, quantities=orders, text=write_orders)
 
 
@@ -231,13 +240,13 @@ def _listed(parts: list[str]) -> str:
     return f"{text} and {n_unlisted} more" if n_unlisted > 0 else text
 
 
-def seller_units(_: OutcomeUnits, loss: Any, __: Parameters) -> Units:
+def seller_units(outcomes: OutcomeUnits, loss: Any, _: Parameters) -> Units:
     """Return prices; profit in the unit of the prices on the menu."""
 
     def write_price(price: Array) -> str:
         return f"price {float(price):.6g}"
 
-    return Units(quantities=np.asarray(loss.price), text=write_price)
+    return Units(name=outcomes.currency, quantities=np.asarray(loss.price), text=write_price)
 
 
 def bettor_units(_: OutcomeUnits, loss: Loss, __: Parameters) -> Units:

@@ -34,6 +34,7 @@ from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
 
+GIVEN_GAINS = {"affine", "buyer", "game", "payoffs"}  # utilities in the unit of the gains given
 COPIES_OF_LOSSES = 3  # that are held at once while losses are made
 MAX_NOISY_COORDINATES = 6  # with noise of one's own: 3 nodes each, 729 together
 
@@ -392,23 +393,38 @@ def _averaged_over_noise(spec: CohortSpec, loss: Loss) -> Loss:
 def _units_of(
     spec: CohortSpec, scenario: ScenarioSpec, truth: DrawnLosses, *, n_outcomes: int
 ) -> Units:
-    """Return what a cohort's losses and actions are as outcomes are measured in the scenario."""
+    """Return what a cohort's losses and actions are as outcomes are measured in the scenario.
+
+    UserError if a currency is named for losses that are no money.
+    """
     make_units = register.utility.units.get(spec.utility)
+    units = Units()
+    if spec.currency is not None and spec.utility in GIVEN_GAINS:
+        units = Units(name=spec.currency)
+    elif make_units is not None and scenario.measured is not None:
+        outcome_units = _outcome_units(scenario, n_outcomes, currency=spec.currency or "")
+        units = make_units(outcome_units, truth.loss, truth.parameters)
+    if spec.currency is not None and units.name != spec.currency:
+        reason = f"the losses of utility '{spec.utility}' are no money here"
+        raise UserError(f"cohort.{spec.name}.currency: {reason}; leave it out")
+    return units
+
+
+def _outcome_units(scenario: ScenarioSpec, n_outcomes: int, *, currency: str) -> OutcomeUnits:
+    """Return what the outcomes of a scenario are that says how they are measured."""
     measured = scenario.measured
-    if make_units is None or measured is None:
-        return Units()
+    assert measured is not None  # noqa: S101 - the caller asks only then
     names = scenario.outcome_names or [f"outcome {j}" for j in range(n_outcomes)]
     ends = [measured.scale.get(name, (0.0, 1.0)) for name in names]
     low_and_high = np.array(ends, dtype=np.float64)
-    outcome_units = OutcomeUnits(
+    return OutcomeUnits(
         names=names,
         low=low_and_high[:, 0],
         high=low_and_high[:, 1],
         units=[measured.units.get(name, "") for name in names],
         known=scenario.data is not None or bool(measured.scale or measured.units),
+        currency=currency,
     )
-    units: Units = make_units(outcome_units, truth.loss, truth.parameters)
-    return units
 
 
 def _make_policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolicy:

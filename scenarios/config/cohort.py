@@ -113,6 +113,8 @@ class CohortSpec(Strict, Counted, Variant):
     """What its agents want: a registered name."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """The utility's: a number, [low, high] drawn per agent, or { choices = [...] }."""
+    currency: Label | None = None
+    """The money of its costs, prices or gains, such as "EUR": the unit of its losses."""
     reports: dict[str, Any] = Field(default_factory=dict)
     """Parameters that its agents report in place of their own: the forecaster protects those."""
     acts_on: Literal["truth", "report"] = "truth"

@@ -9,6 +9,7 @@ import pytest
 from small_scenarios import TomlTable, cohort_table, play_to_end, read_scenario
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.report.run_figures import regret_by_parameter
@@ -16,7 +17,7 @@ from regretless.scenarios.verdict import regret_rows, sentences
 
 ROUNDS = 60
 COSTS = {"underage": [1.0, 6.0], "overage": 2.0}
-SHOPS = cohort_table("shops", 4, 5, "newsvendor", parameters=COSTS)
+SHOPS = cohort_table("shops", 4, 5, "newsvendor", parameters=COSTS, currency="EUR")
 OTHERS = cohort_table("others", 3, 3, "ces", parameters={"rho": {"choices": [0.4, 0.8]}})
 
 
@@ -36,12 +37,12 @@ def folder_with_demand(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def play_demand(folder: Path, *cohorts: TomlTable) -> MarketModel:
-    """Play cohorts against the demand, in pieces from 20 to 180 and euros."""
+    """Play cohorts against the demand, in pieces from 20 to 180."""
     data = {
         "file": "shop.csv",
         "outcomes": ["pieces"],
         "scale": {"pieces": [20.0, 180.0]},
-        "units": {"pieces": "EUR"},
+        "units": {"pieces": "boxes"},
     }
     return play(*cohorts, origin=folder, seed=1, data=data)
 
@@ -57,7 +58,7 @@ def in_own_units(agents: Any, column: str = "mean_loss") -> Any:
     return agents["loss_offset"] + agents["loss_scale"] * agents[column]
 
 
-def test_costs_are_those_of_the_orders_in_the_unit_of_the_data(
+def test_costs_are_those_of_the_orders_in_money(
     shops_and_others: MarketModel,
 ) -> None:
     model = shops_and_others
@@ -72,7 +73,7 @@ def test_costs_are_those_of_the_orders_in_the_unit_of_the_data(
         assert in_own_units(shop) == pytest.approx(costs.mean(), rel=1e-9)
 
 
-def test_who_loses_what_the_data_measure_has_their_unit(shops_and_others: MarketModel) -> None:
+def test_losses_of_shops_are_in_their_currency(shops_and_others: MarketModel) -> None:
     agents = shops_and_others.agents_frame()
     assert agents["unit"].tolist() == ["EUR"] * 4 + [""] * 3
     first_sentence = next(iter(sentences(shops_and_others.verdict_frame(), agents)))
@@ -206,6 +207,25 @@ def test_utility_of_a_portfolio_is_in_returns() -> None:
     assert -in_own_units(row) == pytest.approx(utility.mean())
     assert row["unit"] == "return"
     assert model.called["funds"] == ["hold 1 of a", "hold 0.6 of b, 0.4 of a"]
+
+
+def test_costs_without_a_currency_are_no_pieces(folder_with_demand: Path) -> None:
+    nameless = {key: value for key, value in SHOPS.items() if key != "currency"}
+    agents = play_demand(folder_with_demand, nameless).agents_frame()
+    assert set(agents["unit"]) == {"cost"}
+
+
+def test_a_currency_takes_the_place_of_the_unit_of_prices() -> None:
+    firms = cohort_table("firms", 2, 3, "firm", parameters={"cost": 0.3}, currency="EUR")
+    agents = play(firms, adversary=PRICE).agents_frame()
+    assert set(agents["unit"]) == {"EUR"}
+
+
+@pytest.mark.parametrize("utility", ["lp-target", "mean-variance"])
+def test_a_currency_of_what_is_no_money_is_refused(utility: str, folder_with_demand: Path) -> None:
+    cohort = cohort_table("a", 1, 3, utility, currency="EUR")
+    with pytest.raises(UserError, match=r"cohort\.a\.currency: .* are no money here; leave it out"):
+        play_demand(folder_with_demand, cohort)
 
 
 DOLLARS = {"a": "USD", "b": "USD"}
