@@ -199,6 +199,8 @@ PANEL_WITH_ERRORS: dict[str, dict[str, Any]] = PANEL | {
     "last-value-with-errors": {"kind": "with-errors", "model": "last-value"},
     "regression-with-errors": {"kind": "with-errors", "model": LONG_REGRESSION},
 }
+# names that stand for several models in a scenario file
+PANELS = {"panel": PANEL, "panel-with-errors": PANEL_WITH_ERRORS}
 # nine models that are distributions: what ``OnlineOmnipredictor`` calls its panel
 PANEL_OF_DISTRIBUTIONS: dict[str, dict[str, Any]] = {
     "running-mean": {"kind": "past-outcomes"},

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from regretless.forecaster.models.aggregate import PANEL, Aggregate
+from regretless.forecaster.models.aggregate import PANEL, PANELS, Aggregate
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.market import register
@@ -76,12 +76,13 @@ def make_advisers(scenario: ScenarioSpec, basis: Basis, names: Iterable[str]) ->
     """Make the models that advise a cohort, as the members of one aggregate.
 
     A name is that of a model of the [forecaster] table, of the panel, of forecasts in the data, or
-    of a registered model; "panel" stands for all models of the panel. UserError if it is unknown.
+    of a registered model; "panel" stands for all models of the panel, "panel-with-errors" for these
+    and two that carry their errors. UserError if it is unknown.
     """
     tables: dict[str, dict[str, Any]] = {}
     for name in names:
-        if name == "panel":
-            tables |= PANEL
+        if name in PANELS:
+            tables |= PANELS[name]
             continue
         named = (scenario.forecaster.models or {}).get(name)
         if named is not None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
 
-from regretless.forecaster.models.aggregate import PANEL
+from regretless.forecaster.models.aggregate import PANEL, PANELS
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.tables import ByName, Name, Open, Strict, Variant
 
@@ -57,7 +57,8 @@ class ForecasterSpec(Variant):
     """Where predictions lie: in the basis's box or simplex, or among means of possible values."""
     models: dict[Name, ModelSpec] | None = None
     """Models that nobody shall regret not to have followed: a list of names ("panel" for those that
-    come with the forecaster) and tables. With data the panel and the forecasts in it by default."""
+    come with the forecaster, "panel-with-errors" for these and two that carry their past errors)
+    and tables. With data the panel and the forecasts in it by default."""
     reference: Annotated[ReferenceSpec, ByName] = ReferenceSpec()
     """A model whose forecast is kept where it is good; where there are models, their aggregate."""
     band: Annotated[float, Field(ge=0)] | None = None
@@ -80,8 +81,8 @@ class ForecasterSpec(Variant):
             return models
         named_tables: dict[str, Any] = {}
         for entry in models:
-            if entry == "panel":
-                entry_tables = {name: dict(table) for name, table in PANEL.items()}
+            if isinstance(entry, str) and entry in PANELS:
+                entry_tables = {name: dict(table) for name, table in PANELS[entry].items()}
             elif isinstance(entry, str):
                 entry_tables = {entry: {"kind": entry}}
             elif isinstance(entry, dict) and "kind" in entry:

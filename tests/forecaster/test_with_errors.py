@@ -11,6 +11,7 @@ from regretless import OnlineOmnipredictor, UserError
 from regretless.agents.utilities import Newsvendor
 from regretless.forecaster import LastValue, RunningMean, WithErrors
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
+from regretless.forecaster.models.aggregate import PANEL
 from regretless.forecaster.models.outcomes import MARKS_TO_TAKE_OVER
 from regretless.forecaster.models.with_errors import model_of_outcome
 from regretless.market.core.arrays import Array
@@ -115,6 +116,14 @@ def test_a_scenario_takes_it_by_name_and_as_a_table() -> None:
     frame = model.models_frame()
     assert set(frame["model"]) == {"with-errors", "regression"}
     assert frame["mean_loss"].between(0.0, 1.0).all()
+
+
+def test_a_scenario_takes_the_panel_with_two_that_carry_their_errors() -> None:
+    forecaster = {"models": ["panel-with-errors"]}
+    scenario = make_scenario(cohort_table("growers", 3), rounds=15, forecaster=forecaster)
+    model = play_to_end(scenario)
+    models = model.models_frame()["model"].unique().tolist()
+    assert models == [*PANEL, "last-value-with-errors", "regression-with-errors"]
 
 
 def test_mistakes_are_named_in_one_line() -> None:
