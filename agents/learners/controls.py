@@ -18,9 +18,14 @@ from regretless.market.core.validation import check_int
 
 @register.learner("coin")
 class Coin(RowLearner):
-    """Plays every action with the same probability, in every round."""
+    """Plays an action drawn evenly from all, in every round, and is charged for that action.
+
+    Were it charged its mixed strategy in expectation, it would not feel what its own draw does to
+    the outcome, as an agent does who follows a forecast in a crowded market.
+    """
 
     name = "coin"
+    bandit: ClassVar[bool] = True
     REMEMBERED: ClassVar[tuple[str, ...]] = ()
 
     def begin(self) -> None:
