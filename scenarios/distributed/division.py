@@ -57,6 +57,9 @@ def _reasons_against_all(spec: ScenarioSpec, game: Game) -> dict[str, str]:
         reasons["adversary"] = f"it sees '{sight}', which takes all agents in every round"
     if game.market is not None and not _clears_by_sums(game.market):
         reasons["market"] = f"{type(game.market).__name__} clears agent by agent"
+    for cohort in game.cohorts:
+        if cohort.watches_actions:
+            reasons[f"cohort.{cohort.name}"] = "it watches what all agents play"
     return reasons
 
 

@@ -428,6 +428,16 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(
             ["adversary.kind=myopic", PAID, "rounds=50"],
             "adversary: it sees 'play', which takes all",
         ),
+        (
+            [
+                "cohort.farmers.count=2",
+                "cohort.farmers.response=q-learning",
+                "cohort.farmers.settings={memory=1, sees='all'}",
+                'cohort.farmers.measures=["external"]',
+                "rounds=50",
+            ],
+            "cohort.farmers: it watches what all agents play; played",
+        ),
     ],
 )
 def test_what_cannot_be_shared_out_is_played_here_and_said(
