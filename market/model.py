@@ -61,6 +61,8 @@ MAX_VIEWS = 100_000  # agents; in larger markets no agent is seen by itself
 class RoundPlayer(Protocol):
     """Plays many rounds at once (``agents.cohorts.compiled_rounds``)."""
 
+    last_profiles: Indices  # what all agents played in each round of the last block (T, N)
+
     def play(self, rounds: int, *, patience: int = 0) -> Sequence[Indices]:
         """Play up to so many rounds, at least one; return each cohort's last actions (N,)."""
 
@@ -250,8 +252,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if self.compiled is None or n_block < 1:
             self.step()
             return
+        first_round = self.played
         with in_round(self.played):
             last_actions = self.compiled.play(n_block, patience=self.patience)
+        if self.solved.play is not None:
+            self.solved.play.add_profiles(first_round, self.compiled.last_profiles)
         self.journal.add_unlogged(self.played - 1)
         self._cache.clear()
         self.last = {index: (actions, None) for index, actions in enumerate(last_actions)}

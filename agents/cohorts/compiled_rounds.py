@@ -146,6 +146,8 @@ class CompiledRounds:
         self._max_actions = int(table.action_counts.max())
         self._own_losses, self._own_strides = _by_own_action(table)
 
+    last_profiles: Indices  # of the last block, (T, N)
+
     def play(self, rounds: int, *, patience: int = 0) -> list[Indices]:
         """Play up to so many rounds, at most ``MAX_BLOCK_ROUNDS``, and return the last actions.
 
@@ -207,6 +209,9 @@ class CompiledRounds:
         market = self._game.market
         assert market is not None  # noqa: S101 - it has the table
         market.count_profiles(profiles)
+        numbers, rounds_of_number = np.unique(profiles, return_inverse=True)
+        distinct = numbers[:, np.newaxis] // self._table.strides % self._table.action_counts
+        self.last_profiles = distinct[rounds_of_number]
 
     def _actions_at(self, profile: int) -> list[Indices]:
         actions = profile // self._table.strides % self._table.action_counts

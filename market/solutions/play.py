@@ -39,6 +39,26 @@ class PlayCounts:
             if first <= round_index <= last:
                 self._counts[number][key] = self._counts[number].get(key, 0) + 1
 
+    def add_profiles(self, first_round: int, profiles: Indices) -> None:
+        """Count the profiles (T, N) that all agents played in consecutive rounds."""
+        round_indices = first_round + np.arange(len(profiles))
+        for number, span in enumerate((None, *self.spans)):
+            is_inside = np.ones(len(profiles), dtype=np.bool_)
+            if span is not None:
+                is_inside = (round_indices >= span[0]) & (round_indices <= span[1])
+            distinct, times = np.unique(profiles[is_inside], axis=0, return_counts=True)
+            counted = self._counts[number]
+            for profile, n_times in zip(distinct, times.tolist(), strict=True):
+                key = self._key_of_profile(profile)
+                counted[key] = counted.get(key, 0) + n_times
+
+    def _key_of_profile(self, profile: Indices) -> tuple[int, ...]:
+        """Return how many agents of each type take each action at a profile (N,)."""
+        counts = []
+        for agents, size in zip(self.game.members, self.game.size_of_type, strict=True):
+            counts.append(np.bincount(profile[agents], minlength=size))
+        return tuple(np.concatenate(counts).tolist())
+
     def _key(self, decisions: Decisions) -> tuple[int, ...] | None:
         """Return how many agents of each type took each action, one after another."""
         market = self.game.market

@@ -307,6 +307,21 @@ def test_agents_with_multiplicity_are_counted_as_if_they_were_listed() -> None:
     assert counted.solutions().equals(listed.solutions())
 
 
+def test_rounds_that_are_played_at_once_are_counted_as_those_one_by_one() -> None:
+    scenario = load("pricing-algorithms", rounds=300, windows={"every": 100})
+    one_by_one = scenario.build(seed=1)
+    one_by_one.run()
+    at_once = scenario.build(seed=1, log_every=150)
+    while at_once.played < 300:
+        at_once.advance(300)
+    assert at_once.compiled is not None
+    assert at_once.solved.play is not None
+    assert one_by_one.solved.play is not None
+    for span in (None, (0, 99), (200, 299)):
+        expected = one_by_one.solved.play.distribution(span)
+        assert (at_once.solved.play.distribution(span) == expected).all()
+
+
 def test_a_solution_of_one_s_own_is_a_row_with_its_certificate(registries: None) -> None:
     @register.solution("everybody-goes")
     def everybody_goes(game: StageGame) -> Indices:
