@@ -74,7 +74,10 @@ def _write_draws(
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:
     """Draw an index with probabilities proportional to weights (A,), from one uniform number."""
-    cumulative_weights = np.cumsum(weights, dtype=np.float64)
-    share = rng.random() * cumulative_weights[-1]
-    first_beyond = int(np.searchsorted(cumulative_weights, share, side="right"))
+    uniform = rng.random()  # drawn where there is no choice, too: later draws stay what they are
+    if len(weights) == 1:
+        return 0
+    cumulative_weights = weights.cumsum(dtype=np.float64)
+    share = uniform * cumulative_weights[-1]
+    first_beyond = int(cumulative_weights.searchsorted(share, side="right"))
     return min(first_beyond, len(cumulative_weights) - 1)

@@ -298,14 +298,6 @@ class Market(Checkpointable, ABC):
         """Return what agents see of open orders before a round, read-only; None without a book."""
         return None
 
-    def columns(self) -> dict[str, Array]:
-        """Return what the ``rounds`` table says of ``last``: a column for each of its numbers."""
-        columns = {}
-        for name, values in self.last.items():
-            for position, value in enumerate(values):
-                columns[f"{name}_{position}"] = value[None]
-        return columns
-
     def described(self) -> dict[str, object]:
         """Describe the market and what happened in it so far, for a manifest."""
         return {}

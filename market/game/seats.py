@@ -69,13 +69,10 @@ class TakenActions:
 
     def total(self, table: Array) -> Array:
         """Return the exact sum over agents of a table's entries (K, A, c) as two numbers (2, c)."""
-        agents_per_entry: Array | Indices
-        if self.multiplicity is None:
-            agents_per_entry = np.ones(len(self.rows))
-        else:
-            agents_per_entry = self.multiplicity
         values = table[self.rows, self.actions]
-        return exact_sum.total(values, np.asarray(agents_per_entry, np.float64))
+        if self.multiplicity is None:
+            return exact_sum.total(values, np.ones(len(self.rows)))
+        return exact_sum.total(values, np.asarray(self.multiplicity, np.float64))
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""

@@ -3,9 +3,13 @@
 ``MarketModel`` adds every round. A full chunk, one frame per table, goes to the ``sink``; without a
 sink the chunks stay in memory for the model's frames. docs/columns.md says what a row of each table
 is.
+
+A round adds no more than what must be known of it at once: of ``rounds`` and ``forecasts``, which
+have rows of every round, the arrays are kept as they come, and made into columns when a frame is.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,7 +27,7 @@ from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
-from regretless.market.records import Decision, Forecast, Round
+from regretless.market.records import Decision, Round
 from regretless.market.regret.ledger import Ledger
 
 Sink = Callable[[dict[str, pd.DataFrame]], None]
@@ -35,6 +39,18 @@ TABLES = (
     *MARKET_TABLES,
 )
 LOGGED_MEASURES = ("external", "swap", "decision_swap")
+
+
+@dataclass(frozen=True, eq=False)
+class _BroadcastForecast:
+    """What one block broadcast in a round, as the table of forecasts shows it."""
+
+    round_index: int
+    block: str
+    points: Array  # (m, n)
+    weights: Array  # (m,)
+    labels: Array | None  # (m, d)
+    drawn_atom: int
 
 
 class Journal(Checkpointable):
@@ -79,7 +95,10 @@ class Journal(Checkpointable):
         self.windows = windows
         self.sink: Sink | None = None
         self.chunk_rounds = self._rounds_per_chunk()
-        # The columns of the rounds since the last chunk, and the frames of the chunks before it.
+        # What is known of the rounds since the last chunk: rows of the table of rounds, forecasts,
+        # and columns of all other tables; and the frames of the chunks before it.
+        self._open_rows: list[dict[str, Any]] = []
+        self._open_forecasts: list[_BroadcastForecast] = []
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._open_rounds = 0
@@ -163,8 +182,8 @@ class Journal(Checkpointable):
         tables: dict[str, Mapping[str, NDArray[Any]]] = {}
         if self._market is not None:
             tables |= self._market.extra_tables()
-        tables["rounds"] = self._round_row(played)
-        tables["forecasts"] = self._forecast_rows(played)
+        self._open_rows.append(self._round_row(played))
+        self._open_forecasts.extend(self._forecasts_of_round(played))
         if is_entry:
             for table, make_rows in self.watchers.items():
                 tables[table] = make_rows(played)
@@ -209,8 +228,10 @@ class Journal(Checkpointable):
         """Hand the open rows on, if there are any."""
         if self._open_rounds == 0:
             return
-        chunk = {table: _make_frame(self._open[table]) for table in TABLES}
+        chunk = {table: _make_frame(self._open_columns(table)) for table in TABLES}
         self._open = {table: [] for table in TABLES}
+        self._open_rows = []
+        self._open_forecasts = []
         self._open_rounds = 0
         if self.sink is not None:
             self.sink(chunk)
@@ -221,8 +242,9 @@ class Journal(Checkpointable):
     def frame(self, table: str) -> pd.DataFrame:
         """Return a table of what is in memory."""
         parts = list(self._kept[table])
-        if self._open[table]:
-            parts.append(_make_frame(self._open[table]))
+        open_columns = self._open_columns(table)
+        if open_columns:
+            parts.append(_make_frame(open_columns))
         parts_with_rows = [part for part in parts if len(part)]
         if parts_with_rows:
             return pd.concat(parts_with_rows, ignore_index=True)
@@ -230,6 +252,14 @@ class Journal(Checkpointable):
         if parts_with_columns:
             return parts_with_columns[0]
         return pd.DataFrame()
+
+    def _open_columns(self, table: str) -> Sequence[Columns]:
+        """Return the columns of a table since the last chunk, in parts below one another."""
+        if table == "rounds" and self._open_rows:
+            return [_columns_of_rows(self._open_rows)]
+        if table == "forecasts" and self._open_forecasts:
+            return [_columns_of_forecasts(self._open_forecasts)]
+        return self._open[table]
 
     def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
         """Add a column ``logged`` to an agents table, where not everybody is logged."""
@@ -243,15 +273,20 @@ class Journal(Checkpointable):
         """Whether a sample of the agents is logged."""
         return any(isinstance(logged.agents, np.ndarray) for logged in self.logged)
 
-    def _round_row(self, played: Round) -> Columns:
-        row: dict[str, Any] = {}
+    def _round_row(self, played: Round) -> dict[str, Any]:
+        """Return the row of a round: a number for each column, and arrays.
+
+        An array (c,) under the name ``y_`` is the columns ``y_0``, ``y_1`` and so on.
+        """
+        row: dict[str, Any] = {"round": played.number}
         if played.context.index is not None:
             index_name, index_value = played.context.index
             row[index_name] = index_value
-        row |= _numbered("y", played.outcome)
-        row |= _numbered("x", played.context.shown)
+        row["y_"] = np.array(played.outcome)
+        row["x_"] = np.array(played.context.shown)
         if self._market is not None:
-            row |= self._market.columns()
+            for name, values in self._market.last.items():
+                row[f"{name}_"] = np.array(values)
         certificates = [
             forecast.certificate
             for forecast in played.forecasts
@@ -263,20 +298,27 @@ class Journal(Checkpointable):
             cohort_payoffs, agents = earned(self._payoff, self._cohorts, played)
             row["leader_payoff"] = per_agent(cohort_payoffs, agents)
             if len(cohort_payoffs) > 1:
-                row |= _numbered("leader_payoff", cohort_payoffs)
-        return {name: np.atleast_1d(value) for name, value in row.items()}
+                row["leader_payoff_"] = np.array(cohort_payoffs)
+        return row
 
-    def _forecast_rows(self, played: Round) -> Columns:
-        """Return a row per block and atom of its mixture; shorter predictions end in NaN."""
+    def _forecasts_of_round(self, played: Round) -> list[_BroadcastForecast]:
+        """Return what each block broadcast; labels only where all blocks have them."""
         heard = list(self._heard(played))
-        if not heard:
-            return {}
-        width = max(forecast.statistics.size for _, forecast in heard)
         has_labels = all(forecast.mixture.labels is not None for _, forecast in heard)
-        parts = []
+        broadcast = []
         for block, forecast in heard:
-            parts.append(_atom_rows(block.name, forecast, width=width, has_labels=has_labels))
-        return concatenate_columns(parts)
+            mixture = forecast.mixture
+            broadcast.append(
+                _BroadcastForecast(
+                    round_index=played.number,
+                    block=block.name,
+                    points=mixture.points,
+                    weights=mixture.weights,
+                    labels=mixture.labels if has_labels else None,
+                    drawn_atom=forecast.index,
+                )
+            )
+        return broadcast
 
     def _heard(self, played: Round) -> Iterator[tuple[Block, Forecast]]:
         """Yield the blocks whose forecast somebody may hear, each with that of the round."""
@@ -301,8 +343,8 @@ class Journal(Checkpointable):
 
 
 def _numbered(name: str, values: Iterable[Any]) -> dict[str, Any]:
-    """Return values as columns ``name_0``, ``name_1`` and so on."""
-    return {f"{name}_{i}": value for i, value in enumerate(values)}
+    """Return values as columns, for the name ``y_`` as ``y_0``, ``y_1`` and so on."""
+    return {f"{name}{i}": value for i, value in enumerate(values)}
 
 
 def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
@@ -317,21 +359,46 @@ def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(text_columns, "str"))
 
 
-def _atom_rows(block: str, forecast: Forecast, *, width: int, has_labels: bool) -> Columns:
-    """Return a row per atom of one block's mixture."""
-    mixture = forecast.mixture
-    atoms = np.arange(len(mixture.weights))
-    coordinates = np.full((width, len(atoms)), np.nan)
-    coordinates[: mixture.points.shape[1]] = mixture.points.T
+def _columns_of_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Return rows of the table of rounds as columns; arrays (c,) become c numbered ones.
+
+    Every row has the names of the first.
+    """
+    columns: Columns = {}
+    for name in rows[0]:
+        values = np.array([row[name] for row in rows])
+        if values.ndim == 1:
+            columns[name] = values
+        else:
+            columns |= _numbered(name, values.T)
+    return columns
+
+
+def _columns_of_forecasts(forecasts: Sequence[_BroadcastForecast]) -> Columns:
+    """Return a row per round, block and atom; predictions of fewer numbers end in NaN."""
+    atoms_per_forecast = [len(forecast.weights) for forecast in forecasts]
+    width = max(forecast.points.shape[1] for forecast in forecasts)
+    coordinates = np.full((width, sum(atoms_per_forecast)), np.nan)
+    first = 0
+    for forecast in forecasts:
+        last = first + len(forecast.weights)
+        coordinates[: forecast.points.shape[1], first:last] = forecast.points.T
+        first = last
+    round_indices = [forecast.round_index for forecast in forecasts]
+    blocks = np.array([forecast.block for forecast in forecasts], dtype=object)
+    drawn_atoms = [forecast.drawn_atom for forecast in forecasts]
+    atoms = np.concatenate([np.arange(count) for count in atoms_per_forecast])
     columns: Columns = {
-        "block": np.array([block] * len(atoms), dtype=object),
+        "round": np.repeat(round_indices, atoms_per_forecast),
+        "block": np.repeat(blocks, atoms_per_forecast),
         "atom": atoms,
-        "weight": mixture.weights,
-        "drawn": atoms == forecast.index,
+        "weight": np.concatenate([forecast.weights for forecast in forecasts]),
+        "drawn": atoms == np.repeat(drawn_atoms, atoms_per_forecast),
     }
-    columns |= _numbered("p", coordinates)
-    if has_labels and mixture.labels is not None:
-        columns |= _numbered("label", mixture.labels.T)
+    columns |= _numbered("p_", coordinates)
+    labels = [forecast.labels for forecast in forecasts if forecast.labels is not None]
+    if len(labels) == len(forecasts):
+        columns |= _numbered("label_", np.concatenate(labels).T)
     return columns
 
 
@@ -344,7 +411,7 @@ def _agent_rows(logged: Logged, ledger: Ledger, decision: Decision, losses: Arra
     expected_losses = np.einsum("ka,ka->k", strategies, losses[logged.rows])
     columns: Columns = {
         "agent": logged.ids,
-        "action": decision.actions[logged.agents],
+        "action": np.array(decision.actions[logged.agents]),
         "loss": expected_losses[logged.row_of],
     }
     for measure, regret in ledger.regrets(LOGGED_MEASURES).items():

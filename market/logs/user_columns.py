@@ -33,6 +33,8 @@ def concatenate_columns(parts: Sequence[Columns]) -> Columns:
     """
     if not parts:
         return {}
+    if len(parts) == 1:
+        return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -41,6 +43,8 @@ def states(cohorts: Sequence[Cohort], logged: Sequence[Logged], played: Round) -
     names: dict[str, None] = {}  # in the order of their first cohort
     for cohort in cohorts:
         names |= dict.fromkeys(cohort.columns)
+    if not names:
+        return {}
     parts = []
     for cohort_index, cohort, decision, _ in present_cohorts(cohorts, played):
         if not cohort.columns:

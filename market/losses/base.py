@@ -115,7 +115,8 @@ class Loss(ABC):
     @property
     def lead(self) -> Array:
         """The first of the arrays, which decides the sizes of all."""
-        return next(iter(self.tables().values()))
+        first_name = next(iter(self.AXES))
+        return np.asarray(vars(self)[first_name])
 
     def tables(self) -> dict[str, Array]:
         """Return the arrays of the loss by the names of their fields, the lead first."""

@@ -51,8 +51,9 @@ def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
     """
     if weights.ndim == 3 and values.ndim == 2:
         out = np.empty(weights.shape[:2])
-        offsets = np.broadcast_to(offset, out.shape)
-        over_rows(weighted_rows, len(out), offsets, weights.swapaxes(1, 2), values, out)
+        if np.shape(offset) != out.shape:
+            offset = np.broadcast_to(offset, out.shape)
+        over_rows(weighted_rows, len(out), offset, weights.swapaxes(1, 2), values, out)
         return out
     total = weights[..., 0] * values[..., None, 0]
     for j in range(1, weights.shape[-1]):

@@ -79,10 +79,14 @@ class Tally(Checkpointable):
 
     def add(self, demand: Array) -> None:
         """Add a round's demand (d,)."""
-        last_two = np.stack([self._demand, demand])
-        measures = np.array([concentration(last_two)[1], churn(last_two)[1]])
-        self._sums += np.nan_to_num(measures)
-        self._counts += ~np.isnan(measures)
+        total = demand.sum()
+        if total > 0:  # as ``concentration``
+            self._sums[0] += ((demand / total) ** 2).sum()
+            self._counts[0] += 1
+        changed_share = np.abs(demand - self._demand).sum() / 2  # as ``churn``
+        if not np.isnan(changed_share):
+            self._sums[1] += changed_share
+            self._counts[1] += 1
         self._demand = demand
 
     def means(self) -> dict[str, float]:

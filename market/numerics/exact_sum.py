@@ -14,6 +14,7 @@ whose sums are exact below 2^33 and over 2^26 values, and closer than those of p
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 
 COARSE_UNIT = 2.0**-20
 FINE_UNIT = 2.0**-48
@@ -27,4 +28,12 @@ def total(values: Array, weights: Array) -> Array:
     """
     coarse = np.rint(values / COARSE_UNIT) * COARSE_UNIT
     fine = np.rint((values - coarse) / FINE_UNIT) * FINE_UNIT
-    return np.stack([weights @ coarse, weights @ fine])
+    return np.array([weights @ coarse, weights @ fine])
+
+
+@compiled(inline="always")
+def split(value: float) -> tuple[float, float]:
+    """Return the two numbers that stand for a value: what ``total`` adds up, for kernels."""
+    coarse = np.rint(value / COARSE_UNIT) * COARSE_UNIT
+    fine = np.rint((value - coarse) / FINE_UNIT) * FINE_UNIT
+    return coarse, fine

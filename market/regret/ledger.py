@@ -386,7 +386,7 @@ class Ledger(Checkpointable):
     def regrets(self, measures: Sequence[str]) -> dict[str, Array | None]:
         """Return the regrets per round of every row (K,), by measure, as ``regret`` does."""
         has_benchmark = self.constants or self.followed.shape[2] > 0
-        regret_per_round = self._summed_regrets() / self.rounds_of_rows  # (4, K)
+        regret_per_round = self._summed_regrets() / np.maximum(self.rounds, 1.0)  # (4, K)
         by_measure: dict[str, Array | None] = {}
         for measure in measures:
             if measure not in self.measures:

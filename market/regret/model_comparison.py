@@ -28,8 +28,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
 
@@ -101,6 +102,84 @@ def _merge_batches(table: Array) -> Array:
     """Return batches (B, ...) of twice the rounds, followed by room for as many new ones."""
     pair_sums = _add_pairs(table)
     return np.concatenate([pair_sums, np.zeros_like(pair_sums)])
+
+
+@compiled()
+def _add_round(
+    losses: Array,
+    played_losses: Array,
+    present: Mask,
+    counts: Array,
+    model_actions: Indices,
+    suggested: Indices,
+    sample: Indices,
+    sums: Array,
+    differences: Array,
+    sampled: Array,
+) -> None:
+    """Add a round to a comparison of K rows with M models and C policies (compiled).
+
+    Of row k, whose n_k agents lose l_k(a) with action a and l_k as they played,
+
+        sums[k, m] += l_k(model m),    differences[:, j] += sum_k n_k (l_k(alternative j) - l_k),
+
+    where row k is present, the last sum as two numbers (``exact_sum``).
+
+    Parameters
+    ----------
+    losses : array (K, A)
+        Losses of all actions at the outcome.
+    played_losses : array (K,)
+        Loss of each row as it played, 0 for an absent one.
+    present : bool array (K,)
+        Which rows took part.
+    counts : array (K,)
+        How many agents each row stands for, 0 for an absent one.
+    model_actions : int array (K, M)
+        What each model suggests to each row.
+    suggested : int array (C, 1) or (C, K)
+        What each policy suggests to all rows, or to each.
+    sample : int array (S,)
+        Rows that keep the losses of all actions.
+    sums : array (K, M)
+        Losses with each model; added to in place.
+    differences : array (2, M + C)
+        Loss with each model and policy less loss as played, over all agents; added to in place.
+    sampled : array (S, A + 2)
+        Losses of all actions, loss as played and rounds of the sampled rows; added to in place.
+    """
+    n_models = model_actions.shape[1]
+    n_policies = suggested.shape[0]
+    n_actions = losses.shape[1]
+    same_for_all = suggested.shape[1] == 1
+    for m in range(n_models):
+        coarse_total = 0.0
+        fine_total = 0.0
+        for k in range(losses.shape[0]):
+            model_loss = losses[k, model_actions[k, m]] if present[k] else 0.0
+            sums[k, m] += model_loss
+            coarse, fine = exact_sum.split(model_loss - played_losses[k])
+            coarse_total += counts[k] * coarse
+            fine_total += counts[k] * fine
+        differences[0, m] += coarse_total
+        differences[1, m] += fine_total
+    for c in range(n_policies):
+        coarse_total = 0.0
+        fine_total = 0.0
+        for k in range(losses.shape[0]):
+            policy_loss = losses[k, suggested[c, 0 if same_for_all else k]]
+            coarse, fine = exact_sum.split(policy_loss - played_losses[k])
+            coarse_total += counts[k] * coarse
+            fine_total += counts[k] * fine
+        differences[0, n_models + c] += coarse_total
+        differences[1, n_models + c] += fine_total
+    for s in range(sample.shape[0]):
+        k = sample[s]
+        if present[k]:
+            for a in range(n_actions):
+                sampled[s, a] += losses[k, a]
+            sampled[s, n_actions + 1] += 1.0
+        sampled[s, n_actions] += played_losses[k]
 
 
 class Comparison(Checkpointable):
@@ -200,6 +279,8 @@ class ModelComparison(Comparison):
             evenly_spaced = np.linspace(0, len(counts) - 1, sample_size)
             sample = np.unique(evenly_spaced.astype(np.intp))
         self._sample = sample
+        self._every_row = np.arange(len(counts))
+        self._everybody = np.ones(len(counts), dtype=np.bool_)
         self._batch_length = 1  # rounds
         # By batch: loss with each model and policy minus loss as played, summed over agents, as two
         # numbers that add up to it; over how many rounds of agents; of the sampled rows the losses
@@ -209,39 +290,32 @@ class ModelComparison(Comparison):
         self._sampled = np.zeros((MAX_BATCHES, len(sample), n_actions + 2))
 
     def add(self, round_index: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        n_models = len(self.names)
-        rows = np.arange(len(losses))[:, None]
-        counts = self._counts
-        present = decision.present
-        model_losses = losses[rows, self.suggest()]  # (K, M)
         if decision.choices is None:
             played_losses = (decision.probabilities * losses).sum(1)
         else:
-            played_losses = losses[rows[:, 0], np.maximum(decision.choices, 0)]
-            played_losses = np.where(decision.choices < 0, 0.0, played_losses)
-        if present is not None:
-            model_losses = model_losses * present[:, None]
+            played_losses = losses[self._every_row, decision.choices]
+        present = self._everybody
+        counts = self._counts
+        if decision.present is not None:
+            present = decision.present
             counts = counts * present
-        self.sums += model_losses
-
+            played_losses = np.where(present, played_losses, 0.0)
         batch_index = self._batch_of(round_index)
         self._agent_rounds[batch_index] += counts.sum()
-        differences = self._differences[batch_index]
-        if model_losses.size:
-            model_losses -= played_losses[:, None]  # in place: a new table takes the longest of all
-            differences[:, :n_models] += exact_sum.total(model_losses, counts)
-        if len(suggested):
-            policy_differences = losses[rows, suggested.T] - played_losses[:, None]
-            differences[:, n_models:] += exact_sum.total(policy_differences, counts)
-
-        sample = self._sample
-        sample_present = np.ones(len(sample))
-        if present is not None:
-            sample_present = present[sample].astype(np.float64)
-        sampled = self._sampled[batch_index]
-        sampled[:, :-2] += losses[sample] * sample_present[:, None]
-        sampled[:, -2] += played_losses[sample]
-        sampled[:, -1] += sample_present
+        if suggested.ndim == 1:
+            suggested = suggested[:, None]
+        _add_round(
+            losses,
+            played_losses,
+            present,
+            counts,
+            self.suggest(),
+            suggested,
+            self._sample,
+            self.sums,
+            self._differences[batch_index],
+            self._sampled[batch_index],
+        )
 
     def part(self, rows: Indices, counts: Array, suggest: Callable[[], Indices]) -> Self:
         """Return a comparison of some ``rows`` (k,) that has seen no round.
