@@ -45,6 +45,7 @@ expectation.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -68,6 +69,7 @@ from regretless.forecaster.weights import (
     WeightRule,
 )
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Event, checked_suggestion
@@ -81,6 +83,133 @@ class GainsOfRound(NamedTuple):
 
     gain: Array  # (K, A, C)
     margin: Array  # (K, A, C), by how much the gain exceeds the regret
+
+
+@compiled()
+def _write_gains(
+    value: Array,
+    suggested: Indices,
+    scale: Array,
+    trusted: bool,  # noqa: FBT001
+    chance: Array,
+    realised_losses: Array,
+    gain: Array,
+    margin: Array,
+) -> None:
+    """Write what a round adds to the gains and margins (compiled).
+
+    With b the action of comparator c, D the scale, q the chance and l the losses,
+
+        D gain[k, a, c] = value[k, a, b] - value[k, a, a],
+        D margin[k, a, c] = D gain[k, a, c] - q[k, a] (l[k, a] - l[k, b]).
+
+    The value is of the bias of p - s, so that the gain is what the played action a loses against b
+    beyond what it was expected to. While a reference is trusted the gain is at most the regret,
+    and in size at most q min(D, 1).
+
+    Parameters
+    ----------
+    value : array (K, A, A)
+        <r_k(b), bias of "k plays a"> by loss, played action a, and action b.
+    suggested : int array (K, C - constants)
+        What the comparators after the constant actions suggest.
+    scale : array (K,)
+        D, the range of the gains of each loss.
+    trusted : bool
+        Whether a reference is trusted.
+    chance : array (K, A)
+        q, with which each action is played.
+    realised_losses : array (K, A)
+        l, at the outcome.
+    gain, margin : array (K, A, C)
+        Written.
+    """
+    n_constants = gain.shape[2] - suggested.shape[1]
+    for k in range(gain.shape[0]):
+        for a in range(gain.shape[1]):
+            greatest = chance[k, a] * min(scale[k], 1.0)
+            for c in range(gain.shape[2]):
+                b = c
+                if c >= n_constants:
+                    b = suggested[k, c - n_constants]
+                excess = value[k, a, b] - value[k, a, a]
+                regret = chance[k, a] * (realised_losses[k, a] - realised_losses[k, b])
+                if trusted:
+                    excess = min(max(min(excess, regret), -greatest), greatest)
+                gain[k, a, c] = excess / scale[k]
+                margin[k, a, c] = (excess - regret) / scale[k]
+
+
+@compiled()
+def _add_gains(
+    gain: Array,
+    margin: Array,
+    chance: Array,
+    squared: bool,  # noqa: FBT001
+    tests_go_on: bool,  # noqa: FBT001
+    gains: Array,
+    margins: Array,
+    variation: Array,
+    squares: Array,
+    played_squares: Array,
+) -> None:
+    """Add the gains of a round to all sums (compiled).
+
+    Parameters
+    ----------
+    gain, margin : array (K, A, C)
+        g of the round, and by how much it exceeds the regret.
+    chance : array (K, A)
+        q, with which each action is played.
+    squared, tests_go_on : bool
+        Whether variations add up squares, not sizes; whether the switch test wants g^2 / q.
+    gains, margins, variation, squares, played_squares : array (K, A, C)
+        Added to in place: g, its margin, its size or its square, g^2, and g^2 / q.
+    """
+    for k in range(gain.shape[0]):
+        for a in range(gain.shape[1]):
+            divisor = chance[k, a] if chance[k, a] > 0.0 else 1.0
+            for c in range(gain.shape[2]):
+                square = gain[k, a, c] * gain[k, a, c]
+                gains[k, a, c] += gain[k, a, c]
+                margins[k, a, c] += margin[k, a, c]
+                variation[k, a, c] += square if squared else abs(gain[k, a, c])
+                squares[k, a, c] += square
+                if tests_go_on:
+                    played_squares[k, a, c] += square / divisor
+
+
+@compiled()
+def _greatest_sum(gains: Array) -> float:
+    """Return max_k sum_a max(0, max_c gains[k, a, c]) of gains (K, A, C)."""
+    greatest_sum = 0.0
+    for k in range(gains.shape[0]):
+        total = 0.0
+        for a in range(gains.shape[1]):
+            greatest = 0.0
+            for c in range(gains.shape[2]):
+                greatest = max(greatest, gains[k, a, c])
+            total += greatest
+        greatest_sum = max(greatest_sum, total)
+    return greatest_sum
+
+
+@dataclass(frozen=True)
+class KindsOfTest:
+    """The switch tests of each kind, whose risk is divided by the number of tests of that kind."""
+
+    of_assignments: SwitchTest | None  # of every assignment of comparators to actions
+    of_models: SwitchTest | None  # of the regrets to models
+    harmless: float  # the regret up to which none of them rejects, nor that of single regrets
+
+
+@lru_cache(maxsize=256)
+def _kinds_of_test(trust: SwitchTest, *, assignments: int, regrets_to_models: int) -> KindsOfTest:
+    """Return the tests beside ``trust``, that of single regrets; of a number 0 there is no test."""
+    of_assignments = replace(trust, tests=assignments) if assignments else None
+    of_models = replace(trust, tests=regrets_to_models) if regrets_to_models else None
+    tests = [test for test in (trust, of_assignments, of_models) if test is not None]
+    return KindsOfTest(of_assignments, of_models, min(test.harmless for test in tests))
 
 
 class Gains:
@@ -130,28 +259,30 @@ class Gains:
         coefficients = self.group.weights  # (K, A, n)
         bias = played.bias[self.rows].reshape(coefficients.shape)
         value = bias @ coefficients.swapaxes(1, 2)
-        # The bias is of p - s: with it <r(c) - r(a), p - s> is what the played action a loses
-        # against c beyond what it was expected to.
-        gain = value - np.einsum("kaa->ka", value)[:, :, None]
         chance = played.play_chance[self.rows].reshape(n_losses, n_actions)
         realised_losses = played.realised_losses[self.rows].reshape(n_losses, n_actions)
-        regret = chance[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None, :])
-        if played.trusted:
-            greatest = (chance * np.minimum(self.scale, 1.0)[:, None])[:, :, None]
-            gain = np.clip(np.minimum(gain, regret), -greatest, greatest)
-        margin = gain - regret
-        return GainsOfRound(
-            self._of_comparators(gain, suggested), self._of_comparators(margin, suggested)
+        gain = np.empty(self.shape)
+        margin = np.empty(self.shape)
+        _write_gains(
+            value, suggested, self.scale, played.trusted, chance, realised_losses, gain, margin
         )
+        return GainsOfRound(gain, margin)
 
-    def _of_comparators(self, of_actions: Array, suggested: Indices) -> Array:
-        """Return what is said of other actions (K, A, A) of the comparators (K, A, C), scaled.
-
-        These are the constant actions, or none, and then who suggests an action.
-        """
-        scaled = of_actions / self.scale[:, None, None]
-        of_suggestions = np.take_along_axis(scaled, suggested[:, None, :], 2)
-        return np.concatenate([scaled[:, :, : self.constants], of_suggestions], axis=2)
+    def add(self, gains: GainsOfRound, played: Played, *, squared: bool) -> None:
+        """Add a round to all sums; ``squared`` as of the rule."""
+        n_losses, n_actions, _ = self.shape
+        _add_gains(
+            gains.gain,
+            gains.margin,
+            played.play_chance[self.rows].reshape(n_losses, n_actions),
+            squared,
+            played.trusted,  # the switch test goes on
+            self.gain,
+            self.margin,
+            self.variation,
+            self.squares,
+            self.played_squares,
+        )
 
     def chance_or_one(self, played: Played) -> Array:
         """Return the chance of every played action (K, A, 1); 1 where it is 0."""
@@ -178,18 +309,14 @@ class Gains:
 
         ``losses`` counts the losses that share a kind of test, as the switch test counts.
         """
-        # ``trust`` divides its risk by the number of tests of a kind: of single regrets, of every
-        # assignment of comparators to actions, and of the models.
-        tests = {"single": trust}
-        if self.fixed:
-            tests["assignments"] = replace(trust, tests=losses * self.fixed ** self.shape[1])
-        if self.models:
-            tests["to models"] = replace(trust, tests=losses * self.models)
-        if not hint:
-            # No single regret, and no sum of regrets over actions, is above this one sum.
-            greatest_sums = np.maximum(self.gain.max(2), 0.0).sum(1)
-            if greatest_sums.max() <= min(test.harmless for test in tests.values()):
-                return False
+        tests = _kinds_of_test(
+            trust,
+            assignments=losses * self.fixed ** self.shape[1] if self.fixed else 0,
+            regrets_to_models=losses * self.models,
+        )
+        # No single regret, and no sum of regrets over actions, is above the greatest sum.
+        if not hint and _greatest_sum(self.gain) <= tests.harmless:
+            return False
         regret = np.where(np.isfinite(self.gain), self.gain, 0.0)
         if trust.rejects(regret, self.squares, hint=hint):
             return True
@@ -198,17 +325,17 @@ class Gains:
         if hint:
             return trust.rejects(common, common_squares, hint=True)
         rejected = False
-        if self.fixed:
+        if tests.of_assignments is not None:
             best = regret[:, :, : self.fixed].argmax(2)[:, :, None]
             gain = np.take_along_axis(regret, best, 2)[:, :, 0]
             squares = np.take_along_axis(self.played_squares, best, 2)[:, :, 0]
             total = np.maximum(gain, 0.0).sum(1)
             total_squares = np.where(gain > 0, squares, 0.0).sum(1)
-            rejected = tests["assignments"].rejects(total, total_squares)
-        if self.models:
+            rejected = tests.of_assignments.rejects(total, total_squares)
+        if tests.of_models is not None:
             models = slice(self.fixed, None)
-            of_models = tests["to models"]
-            rejected |= of_models.rejects(common[:, models], common_squares[:, models])
+            to_models = common[:, models]
+            rejected |= tests.of_models.rejects(to_models, common_squares[:, models])
         return rejected
 
 
@@ -340,14 +467,8 @@ class GainEvents(EventSet):
 
     def _add_gains(self, gains: list[GainsOfRound], played: Played) -> None:
         """Add the gains of a round, of every group, to all sums."""
-        for member, (gain, margin) in zip(self.members, gains, strict=True):
-            squares = gain**2
-            member.gain += gain
-            member.margin += margin
-            member.variation += squares if self.rule.squared else np.abs(gain)
-            member.squares += squares
-            if played.trusted:  # the switch test goes on
-                member.played_squares += squares / member.chance_or_one(played)
+        for member, gains_of_group in zip(self.members, gains, strict=True):
+            member.add(gains_of_group, played, squared=self.rule.squared)
         self.views[0].occupancy[:] += played.play_chance
 
     @property

@@ -110,10 +110,8 @@ class LossTable(Fixed):
         """Return every loss's best response to each of M points: (K, M), ties to the lowest."""
         best_actions = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
         scratch = response_scratch(self._best_response_arrays)
-        _, _, played_rows = scratch
-        for point_index, point in enumerate(np.ascontiguousarray(points, dtype=np.float64)):
-            write_responses(self._best_response_arrays, point, scratch)
-            best_actions[:, point_index] = played_rows[:, 0] - self.start[:-1]
+        points_in_order = np.ascontiguousarray(points, dtype=np.float64)
+        _write_best_actions(self._best_response_arrays, points_in_order, scratch, best_actions)
         return best_actions
 
     def times(self, vector: Array) -> Array:
@@ -174,6 +172,23 @@ def write_responses(rows: RowArrays, point: Array, scratch: ResponseScratch) -> 
             play_chance[r] /= total
         played_rows[k, 0] = first
         played_rows[k, 1] = end
+
+
+@compiled()
+def _write_best_actions(
+    rows: RowArrays, points: Array, scratch: ResponseScratch, best_actions: Indices
+) -> None:
+    """Write the first action that each loss plays at each of M points (compiled).
+
+    ``rows`` and ``scratch`` are as in ``write_responses``, ``points`` (M, n) predictions, and
+    ``best_actions`` (K, M) is written.
+    """
+    start = rows[2]
+    _, _, played_rows = scratch
+    for m in range(points.shape[0]):
+        write_responses(rows, points[m], scratch)
+        for k in range(best_actions.shape[0]):
+            best_actions[k, m] = played_rows[k, 0] - start[k]
 
 
 def _in_blocks(rows: Array) -> Array:
