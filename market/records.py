@@ -108,6 +108,11 @@ class Context:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", frozen(self.values))
 
+    @cached_property
+    def features(self) -> Mapping[str, float]:
+        """The values by the names of the features, in their order."""
+        return MappingProxyType(dict(zip(self.names, self.values.tolist(), strict=True)))
+
     def of(self, agent: int) -> "Context":
         """Return what one agent of a cohort sees: the context with its own signal alone."""
         if not self.own:

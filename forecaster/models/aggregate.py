@@ -27,6 +27,7 @@ most that of the common weights plus the average of this choice.
 
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import ParameterError, UserError, brief
+from regretless.market.core.own_code import is_ours
 from regretless.market.core.validation import check_name
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
@@ -178,7 +180,16 @@ class Aggregate(Model):
         self._outcome = None
         feedback = RoundFeedback(statistics, outcome)
         for model in self.members.values():
-            model.observe(feedback)
+            if isinstance(model, Model) and _takes_what_is_checked(type(model)):
+                model.learn_checked(statistics, outcome)
+            else:
+                model.observe(feedback)
+
+
+@cache
+def _takes_what_is_checked(kind: type[Model]) -> bool:
+    """Whether a model is one of ours that learns as the base class says."""
+    return is_ours(kind) and kind.observe is Model.observe and kind.update is Model.update
 
 
 # the models that come with the forecaster, as data that a scenario file could write

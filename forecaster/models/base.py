@@ -42,7 +42,7 @@ class Model(Checkpointable, Forecaster):
         self.size = check_int("size", size, least=1, below=MAX_NUMBERS + 1)
         self.time = 0
         self._outcome: Array | None = None
-        self._open: dict[str, float] = {}  # the features of the open round, where they matter
+        self._open: Mapping[str, float] = {}  # the features of the open round, where they matter
 
     def mixture(self, x: object = None) -> Mixture:
         return Mixture(self.point(x)[None], np.ones(1))
@@ -61,6 +61,17 @@ class Model(Checkpointable, Forecaster):
 
     def update(self, y: ArrayLike) -> None:
         self._learn(check_unit_vector("y", y, self.size))
+        self.time += 1
+
+    def learn_checked(self, statistics: Array, outcome: Array | None) -> None:
+        """Learn s(y) (n,), which is known to be right, and y (d,) where it is known.
+
+        For an aggregate, which has checked what all of its models learn. Neither array may change
+        later.
+        """
+        if outcome is not None:
+            self._outcome = outcome
+        self._learn(statistics)
         self.time += 1
 
     def __repr__(self) -> str:
@@ -83,7 +94,7 @@ def in_unit_cube(values: Array) -> Array:
     return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))
 
 
-def features(x: object) -> dict[str, float]:
+def features(x: object) -> Mapping[str, float]:
     """Name the features of a context: a ``Context``, a mapping, numbers, or None.
 
     A number that is not finite is one that is not known, or too large to tell: each model says what
@@ -93,7 +104,7 @@ def features(x: object) -> dict[str, float]:
         case None:
             return {}
         case Context():
-            return dict(zip(x.names, x.values.tolist(), strict=True))
+            return x.features
         case Mapping():
             return {str(name): _number(f"x['{name}']", value) for name, value in x.items()}
         case str() | bytes():

@@ -224,8 +224,9 @@ class LeastSquares(Model):
             self._gram = self._gram[np.ix_(rows, rows)]
             self._cross = self._cross[rows]
         row = self._row()
-        self._gram = self._gram * self.forgetting + np.outer(row, row)
-        self._cross = self._cross * self.forgetting + np.outer(row, statistics - 0.5)
+        column = row[:, None]
+        self._gram = self._gram * self.forgetting + column * row
+        self._cross = self._cross * self.forgetting + column * (statistics - 0.5)
         position = self.newer  # the newest first
         if position < len(self._past):
             self._past[position + 1 :] = self._past[position:-1]

@@ -35,6 +35,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of, readonly_unless_ours
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     AdversaryView,
     Context,
@@ -61,6 +62,7 @@ class Forecaster(ABC):
     A forecaster that is to be resumed has ``state`` and ``restore`` (``market.core.checkpoint``).
     """
 
+    basis: Basis | None = None  # that of its predictions, where it adds labels to its mixtures
     made_of: tuple[str, ...] = ()  # the models whose predictions are its ``points``
     models: tuple[str, ...] = ()  # those whose predictions are comparators of its agents
     is_silent: bool = False  # whether nobody hears it: then nothing is drawn, recorded or learned

@@ -85,6 +85,9 @@ class Block:
         mixture = method(context)
         if not isinstance(mixture, Mixture):
             raise UserError(f"{name_of(method)} returned {brief(mixture)}; return a Mixture")
+        has_labels = mixture.labels is not None and self.forecaster.basis is self.basis
+        if is_ours(method) and has_labels:
+            return mixture
         labels = self.basis.inverse(mixture.points)
         if is_ours(method):  # which writes into nothing that it has returned
             return replace(mixture, labels=labels)
