@@ -86,7 +86,7 @@ class _Wrapped(Model):
 
     def _predicted(self, x: object) -> Array:
         lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
-        self._open = features(x) | lagged
+        self._open = {**features(x), **lagged}
         if self.time < self.silent:
             return self._last
         return self._answer()

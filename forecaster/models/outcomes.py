@@ -115,6 +115,8 @@ class DistributionModel(Model):
     they are learned in its place.
     """
 
+    basis: Basis
+
     def __init__(self, basis: Basis) -> None:
         super().__init__(checked_basis(basis).size)
         self.basis = basis

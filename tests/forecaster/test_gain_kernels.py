@@ -1,0 +1,91 @@
+"""The kernels of scalar events beside the same formulas in NumPy."""
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.events import loss_events
+from regretless.market.core.randomness import stream
+
+LOSSES = 5
+ACTIONS = 3
+MODELS = 2
+COMPARATORS = ACTIONS + MODELS
+
+
+def gains_by_definition(
+    value: np.ndarray,
+    suggested: np.ndarray,
+    scale: np.ndarray,
+    *,
+    chance: np.ndarray,
+    realised_losses: np.ndarray,
+    trusted: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return gains and margins (K, A, C); gains are capped by the regrets while trusted."""
+    gain = value - np.einsum("kaa->ka", value)[:, :, None]
+    regret = chance[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None, :])
+    if trusted:
+        greatest = (chance * np.minimum(scale, 1.0)[:, None])[:, :, None]
+        gain = np.clip(np.minimum(gain, regret), -greatest, greatest)
+    of_comparators = []
+    for of_actions in (gain, gain - regret):
+        scaled = of_actions / scale[:, None, None]
+        of_suggestions = np.take_along_axis(scaled, suggested[:, None, :], 2)
+        of_comparators.append(np.concatenate([scaled, of_suggestions], axis=2))
+    return of_comparators[0], of_comparators[1]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool) -> None:
+    rng = stream(5, "gains")
+    value = rng.normal(size=(LOSSES, ACTIONS, ACTIONS))
+    suggested = rng.integers(ACTIONS, size=(LOSSES, MODELS))
+    scale = rng.uniform(0.5, 2.0, size=LOSSES)
+    chance = rng.dirichlet(np.ones(ACTIONS), size=LOSSES)
+    realised_losses = rng.random((LOSSES, ACTIONS))
+    gain = np.empty((LOSSES, ACTIONS, COMPARATORS))
+    margin = np.empty_like(gain)
+
+    loss_events._write_gains(
+        value, suggested, scale, trusted, chance, realised_losses, gain, margin
+    )
+
+    expected_gain, expected_margin = gains_by_definition(
+        value,
+        suggested,
+        scale,
+        chance=chance,
+        realised_losses=realised_losses,
+        trusted=trusted,
+    )
+    assert np.array_equal(gain, expected_gain)
+    assert np.array_equal(margin, expected_margin)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_a_round_is_added_to_every_sum(*, squared: bool) -> None:
+    rng = stream(6, "sums of gains")
+    gain = rng.normal(size=(LOSSES, ACTIONS, COMPARATORS))
+    chance = rng.dirichlet(np.ones(ACTIONS), size=LOSSES)
+    chance[0, 0] = 0.0
+    margin = rng.random(gain.shape)
+    sums = rng.random((5, LOSSES, ACTIONS, COMPARATORS))
+    gains_before, margins_before, variation_before, *squares_of_both_before = sums.copy()
+    squares_before, played_squares_before = squares_of_both_before
+
+    loss_events._add_gains(gain, margin, chance, squared, True, *sums)  # noqa: FBT003 - compiled
+
+    gains, margins, variation, squares, played_squares = sums
+    assert np.array_equal(margins, margins_before + margin)
+    divisor = np.where(chance > 0, chance, 1.0)[:, :, None]
+    assert np.array_equal(gains, gains_before + gain)
+    assert np.array_equal(variation, variation_before + (gain**2 if squared else np.abs(gain)))
+    assert np.array_equal(squares, squares_before + gain**2)
+    assert np.array_equal(played_squares, played_squares_before + gain**2 / divisor)
+
+
+def test_the_greatest_sum_is_over_losses_of_the_best_comparators() -> None:
+    gains = stream(7, "greatest sum").normal(size=(LOSSES, ACTIONS, COMPARATORS))
+    gains[:, np.arange(ACTIONS), np.arange(ACTIONS)] = -np.inf
+    expected = np.maximum(gains.max(2), 0.0).sum(1).max()
+    assert loss_events._greatest_sum(gains) == pytest.approx(expected, abs=1e-15)

@@ -1,0 +1,69 @@
+"""What agents would have lost with models and policies: the kernel beside its definition."""
+
+import numpy as np
+import pytest
+
+from regretless.market.core.randomness import stream
+from regretless.market.numerics import exact_sum
+from regretless.market.records import Decision
+from regretless.market.regret.model_comparison import ModelComparison
+
+ROWS = 7
+ACTIONS = 3
+
+
+def comparison_by_definition(
+    losses: np.ndarray,
+    played: np.ndarray,
+    present: np.ndarray,
+    counts: np.ndarray,
+    alternatives: np.ndarray,
+) -> np.ndarray:
+    """Return the sum over agents of loss with each alternative less loss as played (J,)."""
+    rows = np.arange(len(losses))[:, None]
+    differences = losses[rows, alternatives] - played[:, None]
+    return (counts * present) @ differences
+
+
+@pytest.mark.parametrize("absent_row", [None, 4])
+def test_a_round_adds_what_each_alternative_would_have_cost(absent_row: int | None) -> None:
+    rng = stream(3, "a round of a comparison")
+    counts = np.array([1.0, 2.0, 1.0, 5.0, 1.0, 3.0, 1.0])
+    model_actions = rng.integers(ACTIONS, size=(ROWS, 2))
+    policy_actions = np.array([2, 0])
+    losses = rng.random((ROWS, ACTIONS))
+    choices = rng.integers(ACTIONS, size=ROWS)
+    present = np.ones(ROWS, dtype=np.bool_)
+    if absent_row is not None:
+        present[absent_row] = False
+        choices[absent_row] = -1
+    comparison = ModelComparison(
+        ("first", "second"), counts, sizes=(2, ACTIONS), suggest=lambda: model_actions
+    )
+    decision = Decision(
+        None,
+        choices,
+        np.zeros((ROWS, ACTIONS)),
+        present=None if absent_row is None else present,
+        choices=choices,
+    )
+
+    comparison.add(0, decision, losses, policy_actions)
+
+    played = np.where(present, losses[np.arange(ROWS), choices], 0.0)
+    alternatives = np.column_stack([model_actions, np.tile(policy_actions, (ROWS, 1))])
+    series = comparison.series()
+    assert series is not None
+    expected = comparison_by_definition(losses, played, present, counts, alternatives)
+    np.testing.assert_allclose(series.sums[0, :-1], expected, rtol=0, atol=1e-13)
+    assert series.agent_rounds[0, 0] == (counts * present).sum()
+    model_losses = losses[np.arange(ROWS)[:, None], model_actions] * present[:, None]
+    assert np.array_equal(comparison.sums, model_losses)
+
+
+def test_the_two_numbers_of_a_value_are_those_that_the_sum_adds_up() -> None:
+    values = stream(4, "values").normal(size=50)
+    ones = np.ones(1)
+    for value in values:
+        coarse, fine = exact_sum.total(np.array([[value]]), ones)[:, 0]
+        assert exact_sum.split(value) == (coarse, fine)
