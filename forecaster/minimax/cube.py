@@ -83,10 +83,12 @@ class CubeSolver(HullSolver):
         tolerance = game.tolerance
         points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
         mass, answer = self.best(points, fields)
-        last_points = self._last[~np.isnan(self._last[:, 0])]
+        last_points: Array | None = None  # of the last mixture; not looked up unless needed
         for _ in range(MAX_WALKS):
             if self.worst(mass, points, fields) <= tolerance:
                 break
+            if last_points is None:
+                last_points = self._last[~np.isnan(self._last[:, 0])]
             # From nature's answer short steps to the end of its own cell first.
             growing_steps = np.geomspace(min(SHORTEST_STEP, tolerance), 0.1, STEPS_THAT_GROW)
             steps = np.append(growing_steps, growing_steps[::-1])

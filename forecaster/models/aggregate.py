@@ -36,6 +36,7 @@ from regretless.forecaster.models.base import Model, in_unit_cube
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.validation import check_name
@@ -44,6 +45,23 @@ from regretless.market.losses.basis import Basis
 from regretless.market.records import RoundFeedback
 
 VARIATION_OFFSET = 0.001  # c
+
+
+@compiled(error_model="numpy")
+def _write_shares(regret: Array, variation: Array, shares: Array) -> None:
+    """Write (R_k)_+ / (c + V_k) over its sum over models k, alike where none is positive.
+
+    ``regret`` and ``variation`` (M, m) are R and V of M models in m coordinates; ``shares`` (M, m)
+    is written (compiled).
+    """
+    n_models = regret.shape[0]
+    for i in range(regret.shape[1]):
+        total = 0.0
+        for k in range(n_models):
+            shares[k, i] = max(regret[k, i], 0.0) / (VARIATION_OFFSET + variation[k, i])
+            total += shares[k, i]
+        for k in range(n_models):
+            shares[k, i] = shares[k, i] / total if total > 0.0 else 1.0 / n_models
 
 
 class PolynomialWeights(Checkpointable):
@@ -58,10 +76,9 @@ class PolynomialWeights(Checkpointable):
     @property
     def shares(self) -> Array:
         """Weight (M, m) of every model in the next round."""
-        positive_regret = np.maximum(self._regret, 0.0) / (VARIATION_OFFSET + self._variation)
-        total = positive_regret.sum(0)
-        even = np.full(positive_regret.shape, 1 / len(positive_regret))
-        return np.asarray(np.divide(positive_regret, total, out=even, where=total > 0))
+        shares = np.empty(self._regret.shape)
+        _write_shares(self._regret, self._variation, shares)
+        return shares
 
     def add(self, gain: Array) -> None:
         """Learn r (M, m) of a round."""
@@ -168,9 +185,9 @@ class Aggregate(Model):
 
     def _learn(self, statistics: Array) -> None:
         shares = self._shares
-        mean_by_own_shares = (shares.own * self._points).sum(0)
-        mean_by_common_shares = (shares.common * self._points).sum(0)
-        means = np.stack([mean_by_own_shares, mean_by_common_shares])  # (2, n)
+        means = np.empty((2, self.size))
+        means[0] = (shares.own * self._points).sum(0)
+        means[1] = (shares.common * self._points).sum(0)
         prediction = (shares.choice * means).sum(0)
         gains = (means - statistics)[:, None] * (means[:, None] - self._points)  # (2, M, n)
         self._own.add(gains[0])

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import FrozenInstanceError
+from functools import cache
 from inspect import Parameter, isfunction, signature
 from pathlib import Path
 from types import FrameType
@@ -43,6 +44,7 @@ def is_ours(code: Any) -> bool:
     return package_of(getattr(code, "__module__", None)) == PROJECT
 
 
+@cache  # asked many times a round, of few modules
 def package_of(module: str | None) -> str:
     """Return the name of the package at the top of a module's name."""
     return (module or "").partition(".")[0]

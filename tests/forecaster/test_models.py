@@ -14,7 +14,12 @@ from sklearn.tree import DecisionTreeRegressor
 from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
-from regretless.forecaster.models.aggregate import PANEL, VARIATION_OFFSET, make_panel
+from regretless.forecaster.models.aggregate import (
+    PANEL,
+    VARIATION_OFFSET,
+    PolynomialWeights,
+    make_panel,
+)
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
 from regretless.forecaster.models.simple import MAX_SEASONS
@@ -393,3 +398,12 @@ def test_a_series_that_stays_too_short_is_the_users_to_mend() -> None:
         series(Long(), np.full(2 * SHORT, 0.3))
     with pytest.raises(ValueError, match="give the basis as well"):
         adapted(Long(), 2)
+
+
+def test_shares_are_positive_regrets_over_variations_or_alike() -> None:
+    weights = PolynomialWeights(models=3, coordinates=2)
+    weights.add(np.array([[0.3, -0.1], [0.1, -0.2], [-0.4, -0.3]]))
+    positive_regrets = np.array([0.3, 0.1, 0.0])
+    of_variations = positive_regrets / (VARIATION_OFFSET + np.array([0.09, 0.01, 0.16]))
+    assert weights.shares[:, 0] == pytest.approx(of_variations / of_variations.sum(), abs=1e-15)
+    assert weights.shares[:, 1].tolist() == [1 / 3] * 3
