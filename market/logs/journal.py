@@ -27,7 +27,7 @@ from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
-from regretless.market.records import Decision, Round
+from regretless.market.records import Decision, Forecast, Round
 from regretless.market.regret.ledger import Ledger
 
 Sink = Callable[[dict[str, pd.DataFrame]], None]
