@@ -45,6 +45,8 @@ class DistributionPool(Aggregate):
         Of the statistics that are predicted.
     """
 
+    basis: Basis
+
     def __init__(self, models: Mapping[str, DistributionModel], basis: Basis) -> None:
         for name, model in models.items():
             expected = "a model of outcomes, such as WithErrors"
