@@ -19,6 +19,7 @@ WHOLE_PAGE = (Path(__file__).parents[2] / "docs/columns.md").read_text(encoding=
 PAGE, _, PAGE_OF_AUDITS = WHOLE_PAGE.partition("## Tables of an audit\n")
 OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
 BUNDLED = "oligopoly pigou shops survival zero-intelligence late-news chain-store"
+BUNDLED += " fundamentalists"
 PLAYED = dict.fromkeys(BUNDLED.split(), "rounds=4") | {  # what else is set
     "beating-mean-based-learners": "rounds=6",
     "keys/turnover": "log_agents=4",
