@@ -332,7 +332,7 @@ def add_second_order_weights(
     variation: Array,
     sign: float,
     prior: float,
-    exponent: float,
+    reference_exponent: float,
     weights: Array,
 ) -> float:
     """Add the weights of experts, times their sign, to ``weights``, and return their sum.
@@ -343,8 +343,8 @@ def add_second_order_weights(
         G, z sqrt(V) and V of every expert; its gain is the sign times G.
     sign, prior : float
         1 or -1, and what each weight is multiplied by.
-    exponent : float
-        That of the scale: weights are relative to e to its power.
+    reference_exponent : float
+        Weights are relative to exp(reference_exponent), so that none overflows.
     weights : array (m,)
         Is added to.
     """
@@ -352,9 +352,10 @@ def add_second_order_weights(
     for e in range(gain.shape[0]):
         weight = 0.0
         for j in range(RATES.shape[0]):  # RATES are eta_j and COSTS psi_j of the mixture
-            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - exponent
-            if power > -NEGLIGIBLE:
-                weight += prior * RATES[j] * np.exp(power)
+            exponent = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e]
+            relative_exponent = exponent - reference_exponent
+            if relative_exponent > -NEGLIGIBLE:
+                weight += prior * RATES[j] * np.exp(relative_exponent)
         weights[e] += sign * weight
         total += weight
     return total

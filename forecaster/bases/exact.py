@@ -129,17 +129,19 @@ class ExactLossesBasis(CellBasis):
         """Point at each action's own function; ValueError for a loss that was not listed."""
         self.check_outcomes(loss)
         stack = loss.as_stack()
+        # the index of each action's function (K, A), -1 for an action without one
         keys = itertools.chain.from_iterable(keys_of(stack))
         indices = [self.index_of_key.get(key, -1) for key in keys]
-        # the index of each action's function (K, A), -1 if it has none
-        function = np.array(indices).reshape(-1, stack.actions)
+        function_indices = np.reshape(indices, (-1, stack.actions))
         least, greatest = stack.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
-        if ((function < 0) & (greatest > least)).any():
+        has_no_function = function_indices < 0
+        if (has_no_function & (greatest > least)).any():
             raise ValueError("a loss is not among those that this basis lists")
         # An action is low + scale s(y) of its function; without one it is the same everywhere.
         constant = stack.losses(np.zeros(self.outcomes))
-        offset = np.where(function < 0, constant, self.low[function])
-        weights = np.where(np.arange(self.size) == function[..., None], self.scale, 0.0)
+        offset = np.where(has_no_function, constant, self.low[function_indices])
+        is_own_function = np.arange(self.size) == function_indices[..., None]
+        weights = np.where(is_own_function, self.scale, 0.0)
         return self.contiguous(offset.reshape(loss.offset.shape), weights)
 
     def enclosure(self, low: Array, high: Array) -> Range:

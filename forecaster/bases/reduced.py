@@ -402,15 +402,16 @@ class _Search:
         """Add functions until all are within ``error``; ValueError if there would be too many."""
         while True:
             fit = self.fitter()
-            is_refitted = np.isinf(self.errors)  # infinite: never fitted, or on another sample
-            for row in self._order_of_fits[is_refitted[self._order_of_fits]]:
+            has_new_fit = np.isinf(self.errors)  # never fitted, or on another sample: fitted now
+            rows_to_fit = self._order_of_fits[has_new_fit[self._order_of_fits]]
+            for row in rows_to_fit:
                 self.errors[row] = fit(self._losses([row])[0]).error
             # Find the worst function: others are refitted only where old errors leave doubt.
             worst = int(self.errors.argmax())
-            while not is_refitted[worst]:
+            while not has_new_fit[worst]:
                 new_error = fit(self._losses([worst])[0]).error
                 self.errors[worst] = min(self.errors[worst], new_error)
-                is_refitted[worst] = True
+                has_new_fit[worst] = True
                 worst = int(self.errors.argmax())
             greatest_error = self.errors[worst]
             count = len(self.chosen)

@@ -138,15 +138,16 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
     for i in range(size):
         descending[i] = point[i]
     sort_descending(descending)
+    # The nearest point is max(point - shift, 0), with the shift at which its sum is 1: of the
+    # i + 1 greatest entries that stay positive each gives up an equal part of what is too much.
     total = 0.0
-    excess = 0.0
+    shift = 0.0
     for i in range(size):
         total += descending[i]
         if descending[i] * (i + 1) > total - 1.0:
-            excess = (total - 1.0) / (i + 1)
+            shift = (total - 1.0) / (i + 1)
     for i in range(size):
-        moved = point[i] - excess
-        point[i] = max(0.0, moved)
+        point[i] = max(0.0, point[i] - shift)
 
 
 @compiled()
