@@ -143,13 +143,13 @@ class OnlineOmnipredictor(Checkpointable):
     Examples
     --------
     >>> from regretless.agents.utilities import Newsvendor
-    >>> store = Newsvendor(orders=[100.0, 200.0, 300.0], underage=4.0, overage=1.0)
+    >>> store = Newsvendor(orders=[100.0, 250.0, 400.0], underage=4.0, overage=1.0)
     >>> o = OnlineOmnipredictor({"store": store}, scale={"demand": (0.0, 400.0)})
     >>> for day in range(60):
     ...     o.learn_one({"weekday": day % 7}, 120.0 + 100.0 * (day % 7 == 5))
     >>> forecast = o.predict_one({"weekday": 5})
     >>> forecast.act("store"), round(forecast.quantile(0.5)), forecast.loss("store") < 100
-    (200.0, 215, True)
+    (250.0, 220, True)
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (

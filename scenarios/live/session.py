@@ -289,11 +289,16 @@ def _possible_adversaries(scenario: Scenario, n_outcomes: int) -> list[str]:
 
 
 def _possible_forecasters(spec: ScenarioSpec) -> list[str]:
-    """Return who can forecast in a scenario, its own forecaster first, each once."""
+    """Return who can forecast in a scenario, its own forecaster first, each once.
+
+    Nobody at all can, if some cohort responds to a forecast.
+    """
+    all_learn = all(cohort.learns for cohort in spec.cohort)
+    kinds = [kind for kind in KINDS if all_learn or kind != "none"]
     columns_with_forecasts = [] if spec.data is None else list(spec.data.forecasts)
     names = [
         spec.forecaster.kind,
-        *KINDS,
+        *kinds,
         *columns_with_forecasts,
         *register.forecaster.names(),
     ]

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from small_scenarios import cohort_table, make_scenario, play_to_end
 
-from regretless.forecaster import Aggregate, ProtectedLosses, RunningMean
+from regretless.forecaster import ProtectedLosses
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.guarantees import CoordinateBound, GainBound, swap_draws
+from regretless.forecaster.minimax.cube import Box
+from regretless.forecaster.models.past_outcomes import PastOutcomes
+from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.online.slots import Slot
 from regretless.forecaster.reference import Band
 from regretless.forecaster.switch_test import SwitchTest
@@ -431,10 +434,11 @@ def test_regret_of_late_outcomes_adds_up_over_turns() -> None:
 
 def test_the_first_slot_spends_alpha_and_all_others_together_no_more() -> None:
     losses = ProtectedLosses(np.zeros((1, 2)), np.array([[[1.0, 0.0], [0.0, 1.0]]]))
-    models = Aggregate({"mean": RunningMean(2)}, 2)
+    basis = LinearBasis(2)
+    models = DistributionPool({"past": PastOutcomes(basis)}, basis)
     spent = []
     for place in range(60):
-        trust = Slot([losses], LinearBasis(2), models, place).trust
+        trust = Slot([losses], Box(2), models, place).trust
         assert trust is not None
         spent.append(trust.tests * math.exp(-trust.evidence))
     places = np.arange(1, 60)
