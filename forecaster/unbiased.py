@@ -144,6 +144,11 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go
 
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        if self._start is not None:
+            self._start = float(self._start)
+
     has_ensembles = Delegated("solver")
     prefer = Delegated("solver")
     event_table = Delegated("events", "table")
@@ -258,16 +263,17 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
-        # A stay is the rounds in which an agent takes part. The bound costs time, and a record asks
-        # for it only where somebody leaves in this round.
-        for record in self.stays:
-            record.note(self.time, partial(self.known_bound, record.events))
         if self.reference is not None:
             # whether the model's forecast was broadcast as it is: the reference counts such rounds
             evidence = {"unchanged": solution.unchanged}
             if self.trusting:
                 evidence |= self._evidence_against_reference(active_events, played, statistics)
             self.reference.learn(statistics, outcome, **evidence)
+        # A stay is the rounds in which an agent takes part. The bound costs time, and a record asks
+        # for it only where somebody leaves in this round. The reference has judged the round first:
+        # in the round in which it is given up a bias may be above the limit of one that is trusted.
+        for record in self.stays:
+            record.note(self.time, partial(self.known_bound, record.events))
 
     def _play_of_round(
         self, solution: Solution, statistics: Array, drawn_atom: int | None

@@ -434,6 +434,7 @@ NO_DEVIATIONS = Deviations({}, 0)
 
 MAX_RECENT = 4096  # rows, the last ones; a power of 2 times ``MIN_RECENT``
 MIN_RECENT = 64  # for which there is room at first
+MAX_ROUNDS = 2**62  # beyond which no index of an array can count them
 
 
 class Recent(Checkpointable):
@@ -444,6 +445,11 @@ class Recent(Checkpointable):
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.rounds = 0
         self._ring = np.zeros((MIN_RECENT, *shape))
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        if not 0 <= self.rounds < MAX_ROUNDS:
+            raise ValueError(f"rounds is {self.rounds}")
 
     def last(self, count: int = 1) -> Array:
         """Return the last arrays, at most ``MAX_RECENT``, stacked, oldest first (<= count, ...)."""

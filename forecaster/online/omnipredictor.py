@@ -598,7 +598,7 @@ class OnlineOmnipredictor(Checkpointable):
             variance_and_range = np.zeros((2, len(names)))  # of the draws
             for slot in slots:
                 total += slot.from_variation(group)
-                variance_and_range += slot.draws.of(group, fixed=True)
+                variance_and_range += slot.draws.of(group, fixed=not group.policies)
             actions = group.offset.shape[1]
             total += swap_draws(
                 variance_and_range,
@@ -607,6 +607,7 @@ class OnlineOmnipredictor(Checkpointable):
                 comparators=actions + len(group.policies),
                 width=1 + 2 * self.basis.error,
             )
+            total += len(self._untaught)  # no slot knows of these rounds yet; each costs at most 1
             if self._slots_were_shared:
                 total[:] = np.nan
             promised |= dict(zip(names, total.tolist(), strict=True))

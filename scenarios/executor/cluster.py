@@ -43,7 +43,10 @@ LOOK_SECONDS = 2.0  # between two looks at whether anybody still works
 MAX_SECONDS_WITHOUT_WORKERS = 60.0
 SILENT_SECONDS = 30.0  # without a sign of life, after which a worker is given up
 MAX_HANGS = 2  # of workers that were given a task, before the task is given up too
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Libraries read the first three while they load; Dask sets such variables in this process, too.
+ONE_THREAD_WHILE_LOADING = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Numba reads this one whenever it compiles, and fails if it changed after threads were started.
+ONE_THREAD_IN_WORKERS = "NUMBA_NUM_THREADS"
 SAFE_PATH = "PYTHONSAFEPATH"  # to Python: import nothing from the working folder by itself
 LOOPBACK = "127.0.0.1:0"  # at any free port
 INSTALL = "which is not installed; run pip install 'regretless[dask]'"
@@ -414,8 +417,12 @@ def _start_local_cluster(dask: Any, n_workers: int) -> Any:
     say otherwise: what Dask adds makes the allocation of large arrays slow. They import no file of
     the working folder in place of a library, such as a ``socket.py``.
     """
-    variables = dict.fromkeys((*ONE_THREAD, SAFE_PATH), 1)
-    settings = {"distributed.nanny.pre-spawn-environ": variables}
+    settings = {
+        "distributed.nanny.pre-spawn-environ": dict.fromkeys(
+            (*ONE_THREAD_WHILE_LOADING, SAFE_PATH), 1
+        ),
+        "distributed.nanny.environ": {ONE_THREAD_IN_WORKERS: 1},
+    }
     os.environ.setdefault(SAFE_PATH, "1")  # for the helper processes that Python itself starts
     try:
         with importlib.import_module("dask.config").set(settings):

@@ -14,6 +14,7 @@ from regretless.agents.utilities import Newsvendor
 from regretless.forecaster.models import LastValue, LeastSquares, SeasonalNaive
 from regretless.forecaster.models.pool import ROUNDS_TO_TAKE_OVER
 from regretless.market.core.arrays import Array
+from regretless.market.losses import Linear
 
 ORDERS = [0.0, 25.0, 50.0, 75.0, 100.0]
 UNDERAGE = 3.0
@@ -361,3 +362,13 @@ def test_a_last_value_is_that_of_the_latest_round() -> None:
     model.newer = 1
     model.update([0.2])
     assert model.point() == pytest.approx([0.7])
+
+
+def test_the_bound_counts_rounds_that_are_charged_and_not_taught_yet() -> None:
+    """A step ahead the last outcomes wait to be taught, while their regret is there already."""
+    losses = {"either": Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))}  # y, and 1 - y
+    for outcome in (0.0, 1.0):
+        server = OnlineOmnipredictor(losses, scale={"y": (0.0, 1.0)}, steps_ahead=2)
+        server.learn_one({}, outcome)
+        row = server.regrets().iloc[0]
+        assert row["bound_from_variation"] >= row["swap_regret"]

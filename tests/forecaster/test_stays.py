@@ -8,6 +8,7 @@ import pytest
 
 from paper.games import regret_of
 from regretless.forecaster import (
+    Constant,
     ExponentialSmoothing,
     GainEvents,
     ProtectedLosses,
@@ -129,3 +130,20 @@ def test_stays_are_followed_from_the_first_round_on() -> None:
     play_round(player, 0, ([], [], []))
     with pytest.raises(ValueError, match="call follow before it"):
         follow(player, group)
+
+
+def test_a_bound_at_an_exit_counts_the_round_in_which_the_reference_is_given_up() -> None:
+    """An overconfident model costs 1 in every round until it is given up, as somebody leaves."""
+    group = ProtectedLosses(np.array([[0.0, 1.0]]), np.array([[[1.0], [-1.0]]]))  # y and 1 - y
+    reference = Reference(Constant(1, value=1.0))
+    player = UnbiasedPrediction(VectorEvents([group]), Box(1), reference)
+    last_trusted = 0
+    record = player.follow(group, np.array([0]), entered=np.array([0]), left=np.array([30]))
+    for number in range(1, 31):
+        player.predict()
+        player.update(np.array([0.0]))
+        if player.trusting:
+            last_trusted = number
+    assert last_trusted == 29
+    true_regret = 30.0
+    assert player.over_stays(record)[0] >= true_regret

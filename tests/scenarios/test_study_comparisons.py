@@ -322,7 +322,7 @@ def test_values_of_a_forecast_on_the_page_are_those_of_the_table(
 def test_whiskers_of_means_end_where_their_intervals_do(arms: Study) -> None:
     data = StudyData(arms)
     figure = study_figures.interactions(data)
-    intervals = data.of("pair_effects").dropna(subset="low")
+    intervals = data.table("pair_effects").dropna(subset="low")
     drawn = set()
     for trace in figure.data:
         assert not trace.error_y.symmetric
