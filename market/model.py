@@ -475,6 +475,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if before is None:
             before = self.played + self._is_round_open
         row = roster.dismiss(self.game, cohort, agent, before=before)
+        self.compiled = None  # it knows of nobody who leaves
         self._withdraw_promise(cohort, row)
         self._roster_changes.append(["left", cohort, agent, before])
 
@@ -490,6 +491,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """
         self.promise(roster.replace_players(self.game, self.guarantees, **players))
         self._has_replaced_players = True
+        self.compiled = None  # it plays the game as it was
         if {"adversary", "market"} & set(players):
             self.solved = SolvedGame(
                 self.game.market, names=self.solved.names, spans=self.solved.spans
@@ -654,6 +656,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         unique_id = view.unique_id
         row = int(self.game.cohorts[cohort].row_of[view.number])
         roster.admit(self.game, cohort, row, round_index=round_index)
+        self.compiled = None  # it knows of nobody who enters
         self._withdraw_promise(cohort, row)  # its entry may depend on what was drawn
         self.register_agent(view)
         view.unique_id = unique_id  # some versions of Mesa would give it a new one

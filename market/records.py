@@ -110,8 +110,11 @@ class Context:
 
     @cached_property
     def features(self) -> Mapping[str, float]:
-        """The values by the names of the features, in their order."""
-        return MappingProxyType(dict(zip(self.names, self.values.tolist(), strict=True)))
+        """The values by the names of the features, in their order; not to be changed.
+
+        It is a plain dictionary because models keep it, and copies of models copy it.
+        """
+        return dict(zip(self.names, self.values.tolist(), strict=True))
 
     def of(self, agent: int) -> "Context":
         """Return what one agent of a cohort sees: the context with its own signal alone."""

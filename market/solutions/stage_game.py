@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from math import comb, prod
+from math import comb, floor, log10, prod
 
 import numpy as np
 
@@ -109,7 +109,9 @@ class StageGame:
     def why_too_large(self) -> str:
         """Say that there are too many profiles."""
         number = self.n_configurations
-        written = f"{number:,}" if number < 10**12 else f"{float(number):.1e}"
+        written = f"{number:,}"
+        if number >= 10**12:  # it may have more digits than a float's exponent, or a text, can hold
+            written = f"about 10^{floor(log10(number))}"
         return f"{written} profiles by counts of actions are more than {MAX_CONFIGURATIONS:,}"
 
     def greatest_gain(self, profile: Indices) -> float:

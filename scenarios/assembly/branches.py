@@ -258,6 +258,8 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
     cohorts: Sequence[Any] = branch.game.cohorts
     ends = np.cumsum([len(cohort.row_of) for cohort in cohorts])
     promises = list(branch.guarantees)
+    if agents:
+        branch.compiled = None  # compiled rounds play by the agents' own rules
     rows_of_cohorts: dict[int, dict[int, tuple[int, Any]]] = {}  # by index of the cohort
     for number, behaviour in agents.items():
         index = int(np.searchsorted(ends, number))

@@ -31,7 +31,7 @@ def print_bandit_audit(found: BanditAudit) -> None:
     for verdict in found.verdicts.to_dict("records"):
         agent = verdict["agent"]
         value = "profit" if found.is_price else "loss"
-        mean = abs(verdict["mean_value"]) if value == "loss" else verdict["mean_value"]
+        mean = -verdict["mean_value"] if value == "loss" else verdict["mean_value"]
         mean *= verdict["scale"]
         head = f"{agent}: {verdict['verdict']}. {verdict['rounds']:,} rounds, mean {value} "
         head += f"{mean:.4g} per round"

@@ -9,6 +9,7 @@ from resuming import check_resumes
 from small_scenarios import make_scenario
 
 from regretless import MarketModel, UserError
+from regretless.agents.adversaries import IID
 from regretless.agents.cohorts.compiled_rounds import KERNELS
 from regretless.agents.learners.repeated_game import Q_LEARNING, play_rounds
 from regretless.market import register
@@ -205,3 +206,30 @@ def test_markets_of_one_call_do_not_influence_each_other() -> None:
     assert (together[0] == play(slice(0, 1))[0]).all()
     assert (together[1] == play(slice(1, 2))[0]).all()
     assert (together[0] != together[1]).any()
+
+
+def test_a_branch_in_which_an_agent_plays_one_action_is_played_so_in_every_round() -> None:
+    learners = sellers("sellers", "q-learning", {"memory": 0, "initial": 5.0})
+    trunk = small_scenario(learners, rounds=120).build(seed=1)
+    trunk.run(40)
+    times_before = trunk.game.cohorts[0].ledger.count[0, 3]
+    branch = trunk.branch({"agent.1": 3})
+    branch.run()
+    assert branch.game.cohorts[0].ledger.count[0, 3] == times_before + 80
+
+
+def test_a_market_that_is_replaced_is_played_from_then_on() -> None:
+    learners = sellers("sellers", "q-learning", {"memory": 0, "initial": 5.0})
+    scenario = small_scenario(learners, rounds=120)
+    model = scenario.build(seed=1)
+    model.run(40)
+    asked = []
+
+    class Counting(IID):
+        def commit(self, *what_it_sees: Any) -> Any:
+            asked.append(what_it_sees)
+            return super().commit(*what_it_sees)
+
+    model.replace(adversary=Counting(1, np.random.default_rng(0)))
+    model.run()
+    assert len(asked) == 80

@@ -150,3 +150,19 @@ def test_a_bandit_learner_cannot_follow_advice() -> None:
 def test_advice_that_there_is_not_is_refused_in_one_line(advice: list[str], line: str) -> None:
     with pytest.raises(UserError, match=line):
         advised_scenario(*advice).build()
+
+
+def test_an_adversary_who_looks_ahead_can_copy_advice_and_models() -> None:
+    """It plays copies of the game, with the models and what they remember of the context."""
+    cohorts = [
+        cohort_table("followers", 2, actions=3),
+        cohort_table("learners", 2, actions=3, response="hedge", advice=["panel"]),
+    ]
+    scenario = make_scenario(
+        *cohorts,
+        adversary={"kind": "look-ahead", "outcomes": 2},
+        forecaster={"models": ["panel"]},
+        rounds=12,
+    )
+    model = play_to_end(scenario)
+    assert model.played == 12
