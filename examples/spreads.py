@@ -96,7 +96,7 @@ answer = (
     f"{answer_whether_below(makers, nobody)}, {makers:.3f}; the six alone: "
     f"{answer_whether_below(needy, nobody)}, {needy:.3f}. Below that with the last "
     f"value? {answer_whether_below(everybody, last_value)}, {last_value:.3f}. With a "
-    f"calibrated forecast? {answer_whether_below(everybody, calibrated)}, {calibrated:.3f}."
+    f"calibrated forecast it is {calibrated:.3f}."
 )
 
 figure, axes = new_figure("Spread, by who hears which forecast", measured="mean spread")
