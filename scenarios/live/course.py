@@ -79,13 +79,23 @@ class CourseRecorder:
 
     def _keep_last_rounds(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Append a chunk of the logs to the tables by round, and drop rounds that are too old."""
+        rounds = chunk["rounds"]
         forecasts = chunk["forecasts"]
-        new_rows = {"rounds": chunk["rounds"], "forecasts": forecasts[forecasts["drawn"]]}
+        if len(forecasts):  # nobody may have forecast, and then the table has no columns
+            forecasts = forecasts[forecasts["drawn"]]
+        self._append_rows("rounds", rounds)
+        self._append_rows("forecasts", forecasts)
+
+    def _append_rows(self, name: str, new_rows: pd.DataFrame) -> None:
+        """Append rows to a table by round, and drop those of rounds that are too old."""
+        parts = [self.last_rounds.get(name, pd.DataFrame()), new_rows]
+        parts_with_rows = [part for part in parts if len(part)]
+        if not parts_with_rows:
+            self.last_rounds[name] = new_rows
+            return
+        rows = pd.concat(parts_with_rows)
         first_kept_round = self.model.played - WINDOW_ROUNDS
-        for name, table in new_rows.items():
-            earlier_rows = self.last_rounds.get(name, table.iloc[:0])
-            rows = pd.concat([earlier_rows, table]) if len(earlier_rows) else table
-            self.last_rounds[name] = rows[rows["round"] >= first_kept_round]
+        self.last_rounds[name] = rows[rows["round"] >= first_kept_round]
 
     def record_round(self) -> None:
         """Take note of the round that has just been played."""

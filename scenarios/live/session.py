@@ -144,7 +144,7 @@ class Session:
                 self.pause()
 
     def play(self) -> None:
-        """Let the rounds go on by themselves; UserError if all are played."""
+        """Let the rounds go on by themselves; UserError if none are left."""
         with self.lock:
             self._check_rounds_left()
             self.playing = True
@@ -152,7 +152,7 @@ class Session:
             self._is_switched_on.set()
 
     def play_one_round(self) -> None:
-        """Stand still, and play one round; UserError if all are played."""
+        """Stand still, and play one round; UserError if none is left."""
         with self.lock:
             self.pause()
             self._check_rounds_left()
@@ -160,9 +160,21 @@ class Session:
             self.step()
 
     def _check_rounds_left(self) -> None:
-        n_rounds = self.model.rounds
-        if self.model.played >= n_rounds:
-            raise UserError(f"all {n_rounds:,} rounds are played; restart, or raise rounds")
+        if self.model.is_finished:
+            raise UserError(self.describe_end())
+
+    def describe_end(self) -> str:
+        """Say why no round is left to play; nothing if some are."""
+        model = self.model
+        if not model.is_finished:
+            return ""
+        if model.played >= model.rounds:
+            return f"all {model.rounds:,} rounds are played; restart, or raise rounds"
+        plural = "s" if model.played > 1 else ""
+        return (
+            f"the stopping rule holds after {model.played:,} round{plural}; "
+            "restart, or raise until.greedy_unchanged"
+        )
 
     def pause(self) -> None:
         """Let no further round begin."""

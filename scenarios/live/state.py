@@ -78,6 +78,7 @@ def _state_of_controls(session: Session, builds: int) -> dict[str, Any]:
         "players": session.players,
         "played": session.model.played,
         "rounds": session.model.rounds,
+        "end": session.describe_end(),
         "replacements": replacements,
         "promises": list(session.promises()),
         "saving": session.saving.summary(),

@@ -233,6 +233,77 @@ def test_a_session_ends_with_the_last_round_and_says_so(session: Session) -> Non
         session.play_one_round()
 
 
+@pytest.fixture
+def session_that_settles(tmp_path: Path) -> Session:
+    """Return a session of two sellers whose prices settle long before the last of 400 rounds."""
+    raw = {
+        "name": "settling",
+        "rounds": 400,
+        "until": {"greedy_unchanged": 5},
+        "forecaster": {"kind": "none"},
+        "cohort": [
+            {
+                "name": "sellers",
+                "count": 2,
+                "utility": "linear",
+                "actions": 3,
+                "response": "q-learning",
+            }
+        ],
+        "adversary": {"kind": "switching", "outcomes": 2},
+    }
+    return Session(Source("settling", raw, tmp_path), Saving(tmp_path))
+
+
+def test_no_round_is_played_after_the_stopping_rule_has_ended_a_run(
+    session_that_settles: Session,
+) -> None:
+    session = session_that_settles
+    session.speed = 0
+    session.play()
+    wait_until(lambda: not session.playing)
+    n_played = session.model.played
+    assert n_played < 400
+    reason = f"the stopping rule holds after {n_played} rounds; restart, or raise until"
+    for go_on in (session.play_one_round, session.play):
+        with pytest.raises(UserError, match=reason):
+            go_on()
+    assert session.model.played == n_played
+    assert reason in json.loads(describe_session(session, [], agent=None, builds=0))["end"]
+
+
+@pytest.mark.parametrize("name", list(catalogue()))
+def test_every_bundled_scenario_is_played_and_shown(name: str, tmp_path: Path) -> None:
+    """Also where nobody forecasts; fewer agents where bases are certified for each of them."""
+    source = Source.of(name, ("rounds=4",))
+    if name in {"consumers", "mixed-bazaar"}:
+        for cohort in source.raw["cohort"]:
+            source = source.changed(f"cohort.{cohort['name']}.count", 2)
+    session = Session(source, Saving(tmp_path))
+    for _ in range(3):
+        session.step()
+    content = json.loads(describe_session(session, ["forecast"], agent=1, builds=0))
+    session.end()
+    assert content["fault"] == ""
+    assert content["verdict"].startswith("After 3 rounds: ")
+    assert content["agent"]["number"] == 1
+
+
+def test_a_market_goes_on_with_nobody_who_forecasts(
+    session_that_settles: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last forecasts leave the window of the rounds that are remembered."""
+    monkeypatch.setattr(course, "WINDOW_ROUNDS", 2)
+    session = session_that_settles
+    n_forecasts = []
+    for forecaster in ("none", "running-mean", "none", "none"):
+        session.replace("forecaster", forecaster)
+        session.step()
+        assert session.fault == ""
+        n_forecasts.append(len(session.recorder.tables()["forecasts"]))
+    assert n_forecasts == [0, 1, 1, 0]
+
+
 def test_every_adversary_that_is_offered_takes_over(session: Session) -> None:
     """Of those of the project: other test modules register, too."""
     built_in = {*built_in_names(register.adversary)}

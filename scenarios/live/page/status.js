@@ -25,14 +25,14 @@ function showState(state) {
 }
 
 function showBar(state) {
-  const isOver = state.played >= state.rounds;
+  const isOver = state.end !== "";
   const played = state.played.toLocaleString("en");
   const rounds = state.rounds.toLocaleString("en");
   byId("play").textContent = state.playing ? "Pause" : "Play";
   byId("play").disabled = isOver;
   byId("step").disabled = isOver;
   byId("restart").disabled = false;
-  byId("count").textContent = `${played} of ${rounds} rounds`;
+  byId("count").textContent = `${played} of ${rounds} rounds` + (isOver ? `: ${state.end}` : "");
   if (document.activeElement !== byId("speed")) byId("speed").value = state.speed;
 }
 
