@@ -238,7 +238,7 @@ def _in_order_of_time(frame: pd.DataFrame) -> tuple[pd.DataFrame, bool, list[str
             continue
         fault = order.fault()
         notes = [f"{name}: {fault}."] if fault else []
-        if order.is_ascending:
+        if order.is_ascending or order.doubt:  # nothing is sorted in doubt
             return frame, True, notes
         return frame.iloc[order.sorted_rows()], False, notes
     return frame, True, []
@@ -488,7 +488,10 @@ def _follows_calendar(values: Array, dates: "pd.Series[pd.Timestamp] | None") ->
 
 def _gaps(words: "pd.Series[Any]") -> str:
     """Say how far apart dates are, and how often they are not."""
-    dates = table_files.calendar(words)
+    as_read = table_files.read_dates(words)
+    if as_read.doubt:
+        return as_read.doubt
+    dates = as_read.readings[0]
     steps = dates.diff().dropna()
     if not len(steps):
         return "no calendar that is known"

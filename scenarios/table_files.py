@@ -4,7 +4,7 @@ Nothing is guessed. A CSV's values stay text until a column is asked for; what i
 missing, or stands in a row that does not fit the header, is refused in a line that says what was
 found, where, and what would cure it (``number_texts`` says how numbers are written). Data rows are
 counted from 1, lines of a file too. Dates name rounds, and are text; whether the day stands before
-the month is read off their order.
+the month is read off all dates of a column, or is left open (``read_dates``).
 """
 
 import csv
@@ -55,6 +55,16 @@ SEPARATORS = (",", ";", "\t", "|")
 EXCEL_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?")
 OFFSET = re.compile(r"([T ]\d\d?(?::?\d\d)*(?:[.,]\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$")
+YEAR_FIRST = re.compile(
+    r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})\2(?P<day>\d{1,2})(?P<time>[ T].*)?"
+)
+YEAR_LAST = re.compile(
+    r"(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)"
+    r"(?P<year>\d{4}|\d{2})(?P<time>[ T].*)?"
+)
+DAY_FIRST = "day first"
+MONTH_FIRST = "month first"
+FIRST_YEAR = 69  # of two digits that is in the 20th century, as POSIX has it
 COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
 POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
 INFINITE = re.compile(r"[+-]?(inf|infinity|[\d.]+e\+?\d+)", re.IGNORECASE)
@@ -63,24 +73,94 @@ WORDS = 12  # of a column that has words for numbers, that a message lists
 HEADER_ROWS = 1000  # that tell whether the first line of a file is data
 
 
-def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
+@dataclass(frozen=True, eq=False)
+class DatesAsRead:
+    """The ways in which a column of dates can be read, and why there is more than one, or none.
+
+    ``readings`` are points in time (T,), NaT for what is no date; ``doubt`` has the reason and the
+    cure, and is empty where a single way fits all dates.
+    """
+
+    readings: "tuple[pd.Series[pd.Timestamp], ...]"
+    doubt: str = ""
+
+
+def read_dates(words: "pd.Series[Any]", order: str | None = None) -> DatesAsRead:
     """Read dates as they are written: ISO 8601, or with the day or the month first.
 
-    Day or month first is what is in order, rather upwards than down; NaT for what is no date. Times
-    are local: an offset from Greenwich, which changes in summer, is passed over.
+    All dates of a column are read alike. ``order``, "day first" or "month first", says how; else a
+    field above 12 is a day, points have the day first, and at last the only way in which the rows
+    are in order counts. Where all that leaves two ways, both are returned. Times are local: an
+    offset from Greenwich, which changes in summer, is passed over.
     """
-    local = words.astype(str).str.replace(OFFSET, r"\1", regex=True)
-    found = pd.to_datetime(local, errors="coerce", format="ISO8601")
-    if found.notna().all():
-        return found
-    ways = [
-        pd.to_datetime(local, errors="coerce", format="mixed", dayfirst=first)
-        for first in (True, False)
-    ]
-    whole = [way for way in ways if way.notna().all()]
-    rising = [way for way in whole if way.is_monotonic_increasing]
-    falling = [way for way in whole if way.is_monotonic_decreasing]
-    return (rising + falling + ways[-1:])[0]
+    local = words.astype(str).str.strip().str.replace(OFFSET, r"\1", regex=True)
+    year_first = local.str.extract(rf"^{YEAR_FIRST.pattern}$")
+    year_last = local.str.extract(rf"^{YEAR_LAST.pattern}$")
+    is_year_last = year_last["year"].notna()
+    others = local.mask(is_year_last | year_first["year"].notna())
+    dated = _points_in_time(_as_iso(year_first, month="month", day="day").fillna(others))
+    if not is_year_last.any():
+        return DatesAsRead((dated,))
+    fields = {DAY_FIRST: ("second", "first"), MONTH_FIRST: ("first", "second")}
+    ways = {}
+    for name, (month, day) in fields.items():
+        read = _points_in_time(_as_iso(year_last, month=month, day=day))
+        ways[name] = dated.where(~is_year_last, read)
+    if order is not None:
+        return DatesAsRead((ways[order],))
+    months = {name: year_last[month].astype(float) for name, (month, _) in fields.items()}
+    fitting = [name for name in ways if not (months[name] > 12).any()]
+    examples = local[is_year_last]
+    if not fitting:
+        first = local[months[MONTH_FIRST] > 12].iloc[0]
+        second = local[months[DAY_FIRST] > 12].iloc[0]
+        there = f"'{_shown(first)}' has the day first, '{_shown(second)}' the month"
+        return DatesAsRead((), f"{there}; write all dates alike")
+    if len(fitting) == 1:
+        return DatesAsRead((ways[fitting[0]],))
+    if (year_last["mark"][is_year_last] == ".").all():
+        return DatesAsRead((ways[DAY_FIRST],))
+    ordered = [way for way in ways.values() if _is_in_order(way)]
+    if len(ordered) == 1:
+        return DatesAsRead((ordered[0],))
+    if (examples == examples.iloc[0]).all() and year_last["first"].equals(year_last["second"]):
+        return DatesAsRead((ways[DAY_FIRST],))
+    either = f"'{_shown(examples.iloc[0])}' can have the day first or the month"
+    return DatesAsRead(
+        tuple(ways.values()), f'{either}; add dates = "{DAY_FIRST}" or dates = "{MONTH_FIRST}"'
+    )
+
+
+def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
+    """Return points in time (T,) as ``read_dates`` has them; NaT if there are two readings."""
+    readings = read_dates(words).readings
+    if len(readings) == 1:
+        return readings[0]
+    return pd.Series(pd.NaT, index=words.index, dtype="datetime64[us]")
+
+
+def _as_iso(fields: pd.DataFrame, *, month: str, day: str) -> "pd.Series[str]":
+    """Write fields of dates (T,) as ISO 8601; missing where there is none, or no such month."""
+    century = np.where(fields["year"].astype(float) < FIRST_YEAR, "20", "19")
+    year = fields["year"].where(fields["year"].str.len() == 4, century + fields["year"])
+    days = year + "-" + fields[month].str.zfill(2) + "-" + fields[day].str.zfill(2)
+    written = days + fields["time"].fillna("")
+    return written.where(fields[month].astype(float) <= 12)
+
+
+def _points_in_time(written: "pd.Series[str]") -> "pd.Series[pd.Timestamp]":
+    """Parse dates (T,) with the year first, or in words; NaT for what is none."""
+    found = pd.to_datetime(written, errors="coerce", format="ISO8601")
+    rest = written[found.isna()]
+    if rest.notna().any():
+        found = found.fillna(pd.to_datetime(rest, errors="coerce", format="mixed"))
+    return found
+
+
+def _is_in_order(dates: "pd.Series[pd.Timestamp]") -> bool:
+    """Whether all dates are there, and ascend or descend."""
+    is_monotone = dates.is_monotonic_increasing or dates.is_monotonic_decreasing
+    return bool(dates.notna().all() and is_monotone)
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,21 @@ import pandas as pd
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.scenarios.number_texts import PLAIN
-from regretless.scenarios.table_files import DATE, calendar
+from regretless.scenarios.table_files import DATE, read_dates
 
 SORT = "add sort = true"
 
 
 @dataclass(frozen=True, eq=False)
 class TimeOrder:
-    """Points in time (T,), as numbers that ascend with it, and what their order is."""
+    """Points in time (T,), as numbers that ascend with it, and what their order is.
+
+    ``doubt`` says why that order is not known, with the cure; then equal times are equal all the
+    same.
+    """
 
     times: Array
+    doubt: str = ""
 
     @property
     def is_ascending(self) -> bool:
@@ -50,6 +55,8 @@ class TimeOrder:
 
     def fault(self) -> str:
         """Say what is strange, and the cure; empty where time runs forwards, a row at a time."""
+        if self.doubt:
+            return self.doubt
         if self.repeats:
             n_times = len(np.unique(self.times))
             stands = f"{self.repeats} rows have a time that a row before them has"
@@ -64,22 +71,38 @@ class TimeOrder:
         return ""
 
 
-def order_of(words: "pd.Series[str]") -> TimeOrder | None:
-    """Return the order of texts (T,) that are all dates; None if one is none."""
+def order_of(words: "pd.Series[str]", dates: str | None = None) -> TimeOrder | None:
+    """Return the order of texts (T,) that are all dates; None if one is none.
+
+    ``dates`` says whether they have the "day first" or the "month first", None that they tell it.
+    """
     if not len(words) or not words.map(lambda word: DATE.fullmatch(word) is not None).all():
         return None
-    dates = calendar(words)
-    if dates.isna().any():
+    as_read = read_dates(words, dates)
+    orders = []
+    for reading in as_read.readings:
+        if reading.notna().all():
+            microseconds = reading.to_numpy().astype("datetime64[us]")
+            orders.append(TimeOrder(microseconds.astype(np.float64)))  # exact until 2255
+    if not orders:
         return None
-    microseconds = dates.to_numpy().astype("datetime64[us]").astype(np.float64)  # exact until 2255
-    return TimeOrder(microseconds)
+    ranks = [np.unique(order.times, return_inverse=True)[1] for order in orders]
+    if np.array_equal(ranks[0], ranks[-1]):  # in whatever way they are read
+        return orders[0]
+    return TimeOrder(orders[0].times, doubt=as_read.doubt)
 
 
-def sortable_order_of(words: "pd.Series[str]", key: str) -> TimeOrder:
+def sortable_order_of(words: "pd.Series[str]", key: str, dates: str | None = None) -> TimeOrder:
     """Return the order of texts (T,) that are all dates, or all numbers; UserError otherwise."""
-    order = order_of(words)
+    order = order_of(words, dates)
+    if order is not None and order.doubt:
+        raise UserError(f"{key} = true: {order.doubt}")
     if order is not None:
         return order
+    are_dates = words.map(lambda word: DATE.fullmatch(word) is not None).all()
+    doubt = read_dates(words, dates).doubt if are_dates else ""
+    if doubt:
+        raise UserError(f"{key} = true: {doubt}")
     numbers = np.array([PLAIN.read(word) for word in words])
     for row in np.flatnonzero(~np.isfinite(numbers))[:1]:
         there = f"{key} = true: '{words.iloc[row]}' in the index is neither a date nor a number"

@@ -95,7 +95,7 @@ def read_table(spec: DataSpec) -> Table:
     index: tuple[str, ...] = ()
     time_notes: list[str] = []
     if spec.index is not None:
-        frame, time_notes = _in_order(frame, spec.index, sort=spec.sort)
+        frame, time_notes = _in_order(frame, spec.index, spec.dates, sort=spec.sort)
         index = texts(frame, spec.index, "data.index")
     numbers = {}
     for column, key in key_of_column.items():
@@ -174,12 +174,14 @@ def _one_series(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
     return frame.iloc[np.flatnonzero(names == chosen)]
 
 
-def _in_order(frame: pd.DataFrame, index: str, *, sort: bool) -> tuple[pd.DataFrame, list[str]]:
+def _in_order(
+    frame: pd.DataFrame, index: str, dates: str | None, *, sort: bool
+) -> tuple[pd.DataFrame, list[str]]:
     """Put rows in the order of the index if asked; also say what is strange in it otherwise."""
     words = pd.Series(texts(frame, index, "data.index"), dtype=object)
-    order = order_of(words)
+    order = order_of(words, dates)
     if sort:
-        order = sortable_order_of(words, "data.sort")
+        order = sortable_order_of(words, "data.sort", dates)
         if not order.is_ascending:
             rows = order.sorted_rows()
             frame = frame.iloc[rows]

@@ -72,6 +72,8 @@ class DataSpec(Strict):
     """For outcomes the unit that figures name, as in units = { wind = "m/s" }."""
     index: Name | None = None
     """A column, such as dates, that names each round in the logs as it stands in the file."""
+    dates: Literal["day first", "month first"] | None = None
+    """How dates of the index such as 03/04/2024 are written; without it their column tells it."""
     separator: str | None = None
     """The character between the values of a CSV, by default a comma, in a .tsv a tab."""
     columns: Columns | None = None
@@ -123,6 +125,8 @@ class DataSpec(Strict):
     def _keys_need_one_another(self) -> "DataSpec":
         if self.sort and self.index is None:
             raise ValueError("sort = true puts rows in the order of the index; give index, too")
+        if self.dates is not None and self.index is None:
+            raise ValueError(f"dates = '{self.dates}' is of dates in the index; give index, too")
         if self.series_value is not None and self.series is None:
             raise ValueError("series_value is a value of the column series; give series, too")
         if isinstance(self.decimal, str) and self.decimal == self.thousands:

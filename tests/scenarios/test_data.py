@@ -207,7 +207,10 @@ def test_the_frame_of_rounds_carries_the_index_as_written(tmp_path: Path) -> Non
     ("written", "times"),
     [
         (["2024-03-04", "2024-01-02"], ["03-04 00:00", "01-02 00:00"]),  # in no order, but ISO
-        (["01/02/2024", "02/02/2024"], ["02-01 00:00", "02-02 00:00"]),
+        (["2024-3-4", "2024-1-2"], ["03-04 00:00", "01-02 00:00"]),
+        (["11/02/2024", "02/03/2024", "03/03/2024"], ["02-11 00:00", "03-02 00:00", "03-03 00:00"]),
+        (["13/02/2024", "02/03/2024", "01/03/2024"], ["02-13 00:00", "03-02 00:00", "03-01 00:00"]),
+        (["02.03.24", "01.03.24", "04.03.24"], ["03-02 00:00", "03-01 00:00", "03-04 00:00"]),
         (["01/13/2024", "02/01/2024"], ["01-13 00:00", "02-01 00:00"]),
         (["31.12.2024", "30.12.2024", "12.11.2024"], ["12-31 00:00", "12-30 00:00", "11-12 00:00"]),
     ],
@@ -215,6 +218,18 @@ def test_the_frame_of_rounds_carries_the_index_as_written(tmp_path: Path) -> Non
 def test_the_order_says_whether_days_come_first(written: list[str], times: list[str]) -> None:
     calendar = table_files.calendar(pd.Series(written))
     assert calendar.dt.strftime("%Y-%m-%d %H:%M").tolist() == [f"2024-{time}" for time in times]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ["01/02/2024", "02/02/2024"],
+        ["11/02/2024", "02/03/2024"],
+        ["03-02-2024", "01-03-2024", "02-01-2024"],
+    ],
+)
+def test_dates_that_two_readings_fit_are_no_dates_of_a_calendar(written: list[str]) -> None:
+    assert table_files.calendar(pd.Series(written)).isna().all()
 
 
 @pytest.mark.parametrize(

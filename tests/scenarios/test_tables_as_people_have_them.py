@@ -306,6 +306,39 @@ def test_the_starter_of_a_table_with_the_newest_row_first_sorts_it(tmp_path: Pat
     assert play_starter(table, tmp_path).sort
 
 
+@pytest.mark.parametrize("written", ["%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%m/%d/%Y", "%d.%m.%y"])
+def test_one_row_out_of_place_does_not_swap_days_and_months(written: str, tmp_path: Path) -> None:
+    days = pd.to_datetime(DAYS).strftime(written).to_numpy().copy()
+    days[[50, 51]] = days[[51, 50]]
+    pd.DataFrame({"day": days, "y": WAVE}).to_csv(tmp_path / "t.csv", index=False)
+    table = described(tmp_path / "t.csv")
+    assert not table.is_sorted
+    assert table.columns[0].note == "a day apart"
+    in_order = read(tmp_path / "t.csv", index="day", sort=True)
+    expected = WAVE.copy()
+    expected[[50, 51]] = expected[[51, 50]]
+    assert outcomes_of(in_order) == expected.tolist()
+
+
+def test_dates_that_cannot_be_decided_are_sorted_once_that_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, "day,y\n03/02/2024,1\n01/03/2024,2\n02/01/2024,3\n")
+    doubt = "'03/02/2024' can have the day first or the month"
+    cure = 'add dates = "day first" or dates = "month first"'
+    assert refusal(path, index="day", sort=True) == f"data.sort = true: {doubt}; {cure}"
+    assert read(path, index="day").notes == (f"Column 'day': {doubt}; {cure}.",)
+    assert described(path).notes == (f"day: {doubt}; {cure}.",)
+    by_day = read(path, index="day", sort=True, dates="day first")
+    assert outcomes_of(by_day) == [3, 1, 2]
+    by_month = read(path, index="day", sort=True, dates="month first")
+    assert outcomes_of(by_month) == [2, 3, 1]
+
+
+def test_dates_that_are_written_in_two_ways_are_not_sorted(tmp_path: Path) -> None:
+    path = write(tmp_path, "day,y\n13/01/2024,1\n01/14/2024,2\n")
+    line = refusal(path, index="day", sort=True)
+    assert "'13/01/2024' has the day first, '01/14/2024' the month; write all dates alike" in line
+
+
 def stacked_table(folder: Path) -> Path:
     """Write two shops one below the other."""
     north = pd.DataFrame({"unique_id": "north", "ds": DAYS, "y": WAVE})
