@@ -66,6 +66,8 @@ INDEX = ("dates", "words")  # that name rounds if they all differ, dates before 
 SAMPLED_ROWS = 1000  # from which the separator is told
 MAX_SERIES = 1000  # in one file
 MIN_SERIES_ROWS = 2  # of each
+MIN_SERIES_SHARE = 0.8  # of all pairs of a time and a series that are there
+PARTS_OF_A_DAY = (24, 48, 96, 144, 288, 1440)  # hours down to minutes
 
 
 @dataclass(frozen=True)
@@ -192,30 +194,40 @@ def _separator_of(path: Path, where: str) -> str | None:
 def _find_series(frame: pd.DataFrame) -> tuple[str, tuple[str, ...]]:
     """Return the column that tells series apart, and their names; empty if there is one series.
 
-    There are several if dates come again, but in no series twice: the column with the fewest
-    different values of which that is so.
+    There are several if dates come again, in no series twice, and most series have most dates: the
+    column with the fewest different values of which that is so. The hours of a day are no series.
     """
     names = [str(name) for name in frame]
     usable = [name for name in names if name.strip() and names.count(name) == 1]
     for dates in usable:
-        days = _words_of(frame, dates)
-        order = order_of(days)
+        order = order_of(_words_of(frame, dates))
         if order is None or not order.repeats:
             continue
+        n_times = len(np.unique(order.times))
         candidates = []
         for name in usable:
             words = _words_of(frame, name)
-            if name == dates or _has_fractions(words):
+            if name == dates or _has_fractions(words) or _counts_parts_of_a_day(words):
                 continue
             n_series = int(words.nunique())
-            is_apart = not pd.DataFrame({"day": days, "who": words}).duplicated().any()
+            is_apart = not pd.DataFrame({"time": order.times, "who": words}).duplicated().any()
             is_several = 1 < n_series <= MAX_SERIES
-            if is_several and is_apart and len(frame) >= MIN_SERIES_ROWS * n_series:
+            is_balanced = len(frame) >= MIN_SERIES_SHARE * n_times * n_series
+            has_rows = len(frame) >= MIN_SERIES_ROWS * n_series
+            if is_several and is_apart and is_balanced and has_rows:
                 candidates.append((n_series, usable.index(name), name))
         if candidates:
             _, _, name = min(candidates)
             return name, tuple(dict.fromkeys(_words_of(frame, name)))
     return "", ()
+
+
+def _counts_parts_of_a_day(words: "pd.Series[str]") -> bool:
+    """Whether a column numbers the hours of a day, or shorter parts of it, from 0 or 1."""
+    numbers = np.unique([PLAIN.read(word) for word in words.unique()])
+    if len(numbers) not in PARTS_OF_A_DAY or numbers[0] not in (0, 1):
+        return False
+    return bool((np.diff(numbers) == 1).all())
 
 
 def _has_fractions(words: "pd.Series[str]") -> bool:

@@ -368,6 +368,56 @@ def test_the_starter_of_stacked_series_plays_the_first(tmp_path: Path) -> None:
     assert (data.series, data.series_value) == ("unique_id", "north")
 
 
+def described_frame(columns: dict[str, Any], folder: Path) -> Description:
+    """Write columns as a CSV, and describe it."""
+    pd.DataFrame(columns).to_csv(folder / "t.csv", index=False)
+    return described(folder / "t.csv")
+
+
+@pytest.mark.parametrize("first_hour", [0, 1])
+def test_hours_of_a_day_are_no_series(first_hour: int, tmp_path: Path) -> None:
+    columns = {
+        "dteday": np.repeat(DAYS, 24),
+        "hr": np.tile(np.arange(first_hour, first_hour + 24), 60),
+        "cnt": np.arange(1440) * 37 % 1009,
+    }
+    table = described_frame(columns, tmp_path)
+    assert not table.series
+    assert len(table.frame) == 1440
+    assert "each of 60 times is there 24 times" in table.notes[0]
+    assert play_starter(table, tmp_path).series is None
+
+
+def test_a_date_that_stands_twice_makes_no_series_of_yes_and_no(tmp_path: Path) -> None:
+    days = [*DAYS[:30], DAYS[29]]
+    columns = {"day": days, "flag": np.arange(31) % 2, "y": WAVE[:31] + 0.5}
+    table = described_frame(columns, tmp_path)
+    assert not table.series
+    assert "1 rows have a time" in table.notes[0]
+
+
+def test_the_hour_that_comes_twice_in_autumn_makes_no_series(tmp_path: Path) -> None:
+    hours = pd.date_range("2024-10-20", periods=336, freq="h", tz="Europe/Berlin")
+    columns = {
+        "time": [hour.isoformat() for hour in hours],
+        "temp": np.arange(336) * 7 % 20,
+        "open": np.arange(336) % 2,
+        "y": np.arange(336) * 37 % 331 + 0.5,
+    }
+    table = described_frame(columns, tmp_path)
+    assert not table.series
+    assert len(table.frame) == 336
+
+
+def test_a_series_that_begins_a_little_later_is_told_apart(tmp_path: Path) -> None:
+    columns = {
+        "shop": ["north"] * 60 + ["south"] * 50,
+        "day": [*DAYS, *DAYS[10:]],
+        "y": [*WAVE, *WAVE[10:]],
+    }
+    assert described_frame(columns, tmp_path).series == ("north", "south")
+
+
 def test_a_study_plays_each_series(tmp_path: Path) -> None:
     stacked_table(tmp_path)
     raw = {"name": "a", "rounds": 4, "cohort": [cohort_table("c", 1)]}
