@@ -145,12 +145,17 @@ def described(file: Path) -> Description:
     n_rows = len(frame)
     series_column, series = _find_series(frame)
     if series:
-        names_of_rows = table_files.texts(frame, series_column, "the table")
-        frame = frame[np.array(names_of_rows, dtype=object) == series[0]]
+        names_of_rows = table_files.series_names(frame, series_column, "the table")
+        n_nameless = int((names_of_rows == "").sum())
+        frame = frame[(names_of_rows == series[0]).to_numpy()]
         notes.append(
             f"'{series_column}' tells {len(series):,} series apart; described is the first, "
             f"'{series[0]}', of {len(frame):,} rows."
         )
+        if n_nameless:
+            notes.append(
+                f"{n_nameless:,} rows have no value in '{series_column}': name them there."
+            )
     frame, is_sorted, time_notes = _in_order_of_time(frame)
     form = _with_number_marks(frame, form)
     columns = _describe_columns(frame, form, series_column)
@@ -209,16 +214,20 @@ def _find_series(frame: pd.DataFrame) -> tuple[str, tuple[str, ...]]:
             words = _words_of(frame, name)
             if name == dates or _has_fractions(words) or _counts_parts_of_a_day(words):
                 continue
-            n_series = int(words.nunique())
-            is_apart = not pd.DataFrame({"time": order.times, "who": words}).duplicated().any()
+            names_of_rows = table_files.series_names(frame, name, "the table")
+            is_named = (names_of_rows != "").to_numpy()
+            n_series = int(names_of_rows[is_named].nunique())
+            pairs = pd.DataFrame({"time": order.times, "series": names_of_rows})
+            is_apart = not pairs[is_named].duplicated().any()
             is_several = 1 < n_series <= MAX_SERIES
-            is_balanced = len(frame) >= MIN_SERIES_SHARE * n_times * n_series
-            has_rows = len(frame) >= MIN_SERIES_ROWS * n_series
+            is_balanced = is_named.sum() >= MIN_SERIES_SHARE * n_times * n_series
+            has_rows = is_named.sum() >= MIN_SERIES_ROWS * n_series
             if is_several and is_apart and is_balanced and has_rows:
                 candidates.append((n_series, usable.index(name), name))
         if candidates:
             _, _, name = min(candidates)
-            return name, tuple(dict.fromkeys(_words_of(frame, name)))
+            names_of_rows = table_files.series_names(frame, name, "the table")
+            return name, tuple(dict.fromkeys(names_of_rows[names_of_rows != ""]))
     return "", ()
 
 

@@ -395,6 +395,12 @@ def texts(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
     return tuple(cells.astype(str).mask(cells.isna(), ""))
 
 
+def series_names(frame: pd.DataFrame, column: str, key: str) -> "pd.Series[str]":
+    """Return the name of the series of each row (T,), without blanks around it."""
+    names = [name.strip() for name in texts(frame, column, key)]
+    return pd.Series(names, index=frame.index, dtype=object)
+
+
 def numeric(
     frame: pd.DataFrame, columns: Sequence[str], key: str, form: Form | None = None
 ) -> Array:

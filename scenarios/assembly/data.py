@@ -32,6 +32,7 @@ from regretless.scenarios.table_files import (
     place,
     present_texts,
     read_frame,
+    series_names,
     spelled,
     texts,
 )
@@ -155,9 +156,11 @@ def _one_series(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
     """
     if spec.series is None:
         return frame
-    names = np.array(texts(frame, spec.series, "data.series"), dtype=object)
+    names = series_names(frame, spec.series, "data.series")
     different = list(dict.fromkeys(names))
     chosen = spec.series_value
+    if chosen is not None:
+        chosen = chosen.strip()
     if chosen is None and len(different) > 1:
         listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in different[:MAX_LISTED])
         if len(different) > MAX_LISTED:
@@ -171,7 +174,7 @@ def _one_series(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
     if chosen not in different:
         there = f"data.series_value: '{chosen}' is no value of column '{spec.series}'"
         raise UserError(f"{there}; {closest(chosen, different)}")
-    return frame.iloc[np.flatnonzero(names == chosen)]
+    return frame.iloc[np.flatnonzero((names == chosen).to_numpy())]
 
 
 def _in_order(

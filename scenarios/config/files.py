@@ -1,9 +1,10 @@
 """Scenario files on disk: the catalogue, a user's own, overrides of keys, and what a value may be.
 
 A file is data (TOML): reading it imports and evaluates nothing. Numbers are finite and fit into 64
-bits; text has no control characters, which names would carry into folders, tables and terminals;
-tables are nested as people nest them. A key that was renamed since version 0.2.0 is refused with
-its new name; ``docs/renamed.md`` lists them for readers.
+bits; text has no control characters, which names would carry into folders, tables and terminals,
+but for the tab that may separate the values of a data file; tables are nested as people nest them.
+A key that was renamed since version 0.2.0 is refused with its new name; ``docs/renamed.md`` lists
+them for readers.
 """
 
 import re
@@ -129,6 +130,7 @@ LARGEST_INTEGER = 2**63 - 1
 SMALLEST_SIZE = 1e-100
 LARGEST_SIZE = 1 / SMALLEST_SIZE
 MAX_DEPTH = 50  # tables and lists within one another
+SEPARATOR_KEYS = {"data.separator", "set.data.separator"}  # which may be a tab
 PROSE_KEYS = {"description", "source"}  # their text may have several lines
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_VALUE_CHARACTERS = 80  # of a value in an error line
@@ -166,6 +168,8 @@ def _check_plain_value(value: object, key: str) -> None:
     """Raise UserError for a text with a control character, or a number beyond 64 bits."""
     if isinstance(value, str):
         text = re.sub(r"[\t\r\n]", "", value) if key in PROSE_KEYS else value
+        if value == "\t" and key in SEPARATOR_KEYS:
+            return
         if CONTROL_CHARACTER.search(text):
             raise UserError(f"{key} = {format_value(value)}: a control character; drop it")
     elif isinstance(value, float):

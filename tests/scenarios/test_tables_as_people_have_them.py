@@ -16,6 +16,7 @@ from regretless.scenarios import load
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.assembly.world import read_edges
 from regretless.scenarios.config.data import DataSpec
+from regretless.scenarios.config.files import check_values
 from regretless.scenarios.starter import starter
 from regretless.scenarios.table_description import Description, described
 
@@ -244,6 +245,17 @@ def test_the_first_line_of_excel_names_the_separator(tmp_path: Path) -> None:
     assert described(path).columns[1].name == "y"
 
 
+def test_the_starter_of_a_csv_with_tabs_plays(tmp_path: Path) -> None:
+    rows = [f"{day}\t{y}" for day, y in zip(DAYS, WAVE, strict=True)]
+    table = described(write(tmp_path, "\n".join(["day\ty", *rows])))
+    assert play_starter(table, tmp_path).separator == "\t"
+
+
+def test_a_key_that_names_something_holds_no_tab() -> None:
+    with pytest.raises(UserError, match="a control character"):
+        check_values({"data": {"separator": "\t", "index": "\t"}})
+
+
 # Lists of edges.
 
 
@@ -416,6 +428,27 @@ def test_a_series_that_begins_a_little_later_is_told_apart(tmp_path: Path) -> No
         "y": [*WAVE, *WAVE[10:]],
     }
     assert described_frame(columns, tmp_path).series == ("north", "south")
+
+
+def test_blanks_around_the_name_of_a_series_do_not_count(tmp_path: Path) -> None:
+    rows = [f"{day}, {shop} ,{y}" for shop in "AB" for day, y in zip(DAYS, WAVE, strict=True)]
+    table = described(write(tmp_path, "\n".join(["day,shop,y", *rows])))
+    assert table.series == ("A", "B")
+    assert len(table.frame) == 60
+    assert play_starter(table, tmp_path).series_value == "A"
+    for name in ("A", " A "):
+        keys = {"series": "shop", "series_value": name}
+        assert outcomes_of(read(tmp_path / "t.csv", **keys)) == WAVE.tolist()
+
+
+def test_rows_without_the_name_of_a_series_belong_to_none(tmp_path: Path) -> None:
+    columns = {"shop": [None, *["A"] * 60, *["B"] * 60], "day": [DAYS[0], *DAYS, *DAYS]}
+    frame = pd.DataFrame(columns | {"y": [7, *WAVE, *WAVE]})
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet")
+    table = described(tmp_path / "t.parquet")
+    assert table.series == ("A", "B")
+    assert "1 rows have no value in 'shop'" in table.notes[1]
+    assert play_starter(table, tmp_path).series_value == "A"
 
 
 def test_a_study_plays_each_series(tmp_path: Path) -> None:
