@@ -54,13 +54,17 @@ class PastRounds(Checkpointable):
     ``MAX_ROUNDS`` in all.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_vectors", "_codes", "_code_of_season", "_integers")
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        *("_vectors", "_codes", "_numbers", "_learned", "_code_of_season", "_integers"),
+    )
 
     def __init__(self, size: int, *, of_all: int, of_season: int = 0) -> None:
         self.of_all = of_all
         self.of_season = of_season
         self._vectors = np.zeros((0, size))  # the oldest first
         self._codes = np.zeros(0, dtype=np.int64)  # of their seasons
+        self._numbers = np.zeros(0, dtype=np.int64)  # rounds before each, dropped ones included
+        self._learned = 0  # rounds in all
         self._code_of_season: dict[str, int] = {}
         self._integers = IntegerFeatures()
 
@@ -72,11 +76,17 @@ class PastRounds(Checkpointable):
         if is_new and len(self._code_of_season) < MAX_SEASONS:
             self._code_of_season[season] = len(self._code_of_season)
         code = self._code_of_season.get(season, NO_SEASON)
-        position = max(len(self._codes) - newer, 0)
+        # Of the ``newer`` rounds some may have been dropped: so the place is not counted from the
+        # end of those that are kept.
+        number = max(self._learned - newer, 0)
+        position = int(np.searchsorted(self._numbers, number))
+        later = self._numbers[position:] + 1
+        self._learned += 1
         # joined by hand: ``np.insert`` takes 40 microseconds
         vectors = (self._vectors[:position], vector[None], self._vectors[position:])
         self._vectors = np.concatenate(vectors)
         self._codes = np.concatenate((self._codes[:position], [code], self._codes[position:]))
+        self._numbers = np.concatenate((self._numbers[:position], [number], later))
         self._forget(code)
 
     def _forget(self, code: int) -> None:
@@ -94,6 +104,7 @@ class PastRounds(Checkpointable):
         if not is_kept.all():
             self._vectors = self._vectors[is_kept]
             self._codes = self._codes[is_kept]
+            self._numbers = self._numbers[is_kept]
 
     @property
     def rounds(self) -> int:

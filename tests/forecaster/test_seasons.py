@@ -1,0 +1,50 @@
+"""Seasons of contexts, and which of the past rounds are remembered of each."""
+
+import numpy as np
+import pytest
+
+from regretless import OnlineOmnipredictor
+from regretless.agents.utilities import Newsvendor
+from regretless.forecaster.models.seasons import PastRounds
+
+LAST_OF_SEASON = {"kind": "past-outcomes", "rate": 1.0, "seasonal": True}
+
+
+def serve(model: dict[str, object]) -> OnlineOmnipredictor:
+    """Return a forecaster of a demand up to 400 with one model."""
+    store = Newsvendor(orders=[100.0, 250.0, 400.0], underage=4.0, overage=1.0)
+    scale = {"demand": (0.0, 400.0)}
+    return OnlineOmnipredictor({"store": store}, scale=scale, models={"season": model})
+
+
+def test_a_late_outcome_is_the_newest_of_its_season_after_rounds_of_another() -> None:
+    server = serve(LAST_OF_SEASON)
+    for _ in range(10):
+        server.learn_one({"shop": 0}, 100.0)
+        server.learn_one({"shop": 1}, 100.0)
+    server.predict_one({"shop": 0}, key="a")
+    for _ in range(6):
+        server.learn_one({"shop": 1}, 100.0)
+    server.learn_late("a", 300.0)
+    assert server.predict_one({"shop": 0}).mean == pytest.approx(300.0)
+
+
+def test_outcomes_in_any_order_leave_the_last_rounds_of_each_season() -> None:
+    """By brute force: the same rounds, sorted by their time."""
+    generator = np.random.default_rng(0)
+    seasons = generator.integers(0, 3, 60)
+    delays = generator.integers(0, 20, 60)
+    in_order = PastRounds(1, of_all=4, of_season=2)
+    late = PastRounds(1, of_all=4, of_season=2)
+    for time in range(60):
+        in_order.add(np.array([time]), {"hour": float(seasons[time])}, newer=0)
+    learned: list[int] = []
+    for time in np.argsort(np.arange(60) + delays, kind="stable").tolist():
+        newer = sum(other > time for other in learned)
+        late.add(np.array([time]), {"hour": float(seasons[time])}, newer=newer)
+        learned.append(time)
+    for season in range(3):
+        features = {"hour": float(season)}
+        expected = in_order.last_of_season(features, 2)
+        assert late.last_of_season(features, 2).tolist() == expected.tolist()
+    assert late.last(4).tolist() == in_order.last(4).tolist()
