@@ -1,7 +1,8 @@
 """Seasons of a context, and what was seen in each of the last rounds.
 
 A season is the combination of all features of the context that have been integers so far: the hour
-and the weekday, whether it rained. Seasonal models look for past rounds of the same one.
+and the weekday, whether it rained. Seasonal models look for past rounds of the same one. The days
+since 1970 of a date are left out, as no day comes back; its month and its weekday are in.
 """
 
 from collections.abc import Mapping
@@ -16,10 +17,15 @@ from regretless.market.core.checkpoint import Checkpointable
 MAX_ROUNDS = 8192  # that are remembered
 MAX_SEASONS = 1024  # that are told apart; a later one is like none
 NO_SEASON = -1
+MONTH_OF_DATE = "{}_month"  # features of a date, beside its days since 1970
+WEEKDAY_OF_DATE = "{}_weekday"
 
 
 class IntegerFeatures(Checkpointable):
-    """Names the combination of a context's features that have been integers so far."""
+    """Names the combination of a context's features that have been integers so far.
+
+    A feature is the day of a date, and left out, where the date's weekday is a feature, too.
+    """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_uneven",)
 
@@ -40,9 +46,11 @@ class IntegerFeatures(Checkpointable):
 @lru_cache(maxsize=4096)
 def _combination(features: tuple[tuple[str, float], ...], uneven: tuple[str, ...]) -> str:
     """Return a combination as text; several models ask for that of the same context."""
+    names = {name for name, _ in features}
     parts = []
     for name, value in features:
-        if value.is_integer() and name not in uneven:
+        is_day_of_date = WEEKDAY_OF_DATE.format(name) in names
+        if value.is_integer() and name not in uneven and not is_day_of_date:
             parts.append(f"{name}={value!r}")
     return ",".join(parts)
 

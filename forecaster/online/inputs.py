@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from regretless.forecaster.models.seasons import MONTH_OF_DATE, WEEKDAY_OF_DATE
 from regretless.forecaster.online.validation import (
     FeatureWarning,
     feature_line,
@@ -122,8 +123,8 @@ class Contexts(Checkpointable):
             return {}
         return {
             name: float((day - EPOCH) / pd.Timedelta(days=1)),
-            f"{name}_month": float(day.month),
-            f"{name}_weekday": float(day.weekday()),
+            MONTH_OF_DATE.format(name): float(day.month),
+            WEEKDAY_OF_DATE.format(name): float(day.weekday()),
         }
 
 
