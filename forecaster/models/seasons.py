@@ -15,7 +15,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 
 MAX_ROUNDS = 8192  # that are remembered
-MAX_SEASONS = 1024  # that are told apart; a later one is like none
+MAX_SEASONS = 1024  # that are told apart; the oldest makes way for a new one
 NO_SEASON = -1
 MONTH_OF_DATE = "{}_month"  # features of a date, beside its days since 1970
 WEEKDAY_OF_DATE = "{}_weekday"
@@ -36,11 +36,13 @@ class IntegerFeatures(Checkpointable):
         """Return the combination as text, such as "hour=3.0,weekday=1.0"; "" if there is none."""
         return _combination(tuple(features.items()), tuple(self._uneven))
 
-    def learn(self, features: Mapping[str, float]) -> None:
-        """Learn which features of a context are no integers."""
+    def learn(self, features: Mapping[str, float]) -> bool:
+        """Learn which features of a context are no integers, and return whether there are more."""
+        n_before = len(self._uneven)
         for name, value in features.items():
             if not value.is_integer() and name not in self._uneven:
                 self._uneven.append(name)
+        return len(self._uneven) > n_before
 
 
 @lru_cache(maxsize=4096)
@@ -78,11 +80,13 @@ class PastRounds(Checkpointable):
 
     def add(self, vector: Array, features: Mapping[str, float], *, newer: int) -> None:
         """Remember a vector (d,) of a round with this context, before the ``newer`` latest ones."""
-        self._integers.learn(features)
+        if self._integers.learn(features):
+            # A feature turned out to be no integer: none of the combinations comes back.
+            self._code_of_season.clear()
+            self._leave_season(np.ones(len(self._codes), dtype=bool))
         season = self._integers.combination(features)
-        is_new = bool(season) and season not in self._code_of_season
-        if is_new and len(self._code_of_season) < MAX_SEASONS:
-            self._code_of_season[season] = len(self._code_of_season)
+        if season and season not in self._code_of_season:
+            self._code_of_season[season] = self._free_code()
         code = self._code_of_season.get(season, NO_SEASON)
         # Of the ``newer`` rounds some may have been dropped: so the place is not counted from the
         # end of those that are kept.
@@ -97,6 +101,22 @@ class PastRounds(Checkpointable):
         self._numbers = np.concatenate((self._numbers[:position], [number], later))
         self._forget(code)
 
+    def _free_code(self) -> int:
+        """Return a code for a new season; if there is none left, that of the oldest one."""
+        if len(self._code_of_season) < MAX_SEASONS:
+            return len(self._code_of_season)
+        oldest_season = next(iter(self._code_of_season))
+        code = self._code_of_season.pop(oldest_season)
+        self._leave_season(self._codes == code)
+        return code
+
+    def _leave_season(self, is_left: Array) -> None:
+        """Let rounds have no season, and drop those of them that are not among the last of all."""
+        self._codes = np.where(is_left, NO_SEASON, self._codes)
+        is_kept = ~is_left
+        is_kept[max(len(is_kept) - self.of_all, 0) :] = True
+        self._keep(is_kept)
+
     def _forget(self, code: int) -> None:
         """Drop what is no longer kept after a round of this season."""
         n_before = len(self._codes) - self.of_all  # rounds that are not among the last of all
@@ -109,6 +129,10 @@ class PastRounds(Checkpointable):
             surplus = of_season[: max(len(of_season) - n_kept, 0)]
             is_kept[surplus[surplus < n_before]] = False
         is_kept[: max(len(is_kept) - MAX_ROUNDS, 0)] = False
+        self._keep(is_kept)
+
+    def _keep(self, is_kept: Array) -> None:
+        """Drop the rounds that are not kept."""
         if not is_kept.all():
             self._vectors = self._vectors[is_kept]
             self._codes = self._codes[is_kept]

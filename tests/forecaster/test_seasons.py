@@ -6,7 +6,7 @@ import pytest
 
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
-from regretless.forecaster.models.seasons import PastRounds
+from regretless.forecaster.models.seasons import MAX_SEASONS, PastRounds
 
 LAST_OF_SEASON = {"kind": "past-outcomes", "rate": 1.0, "seasonal": True}
 
@@ -62,3 +62,25 @@ def test_days_of_a_date_are_in_the_season_of_their_weekday() -> None:
     saturday = pd.Timestamp("2026-01-31")
     assert by_weekday.predict_one({"weekday": saturday.weekday()}).mean == pytest.approx(300.0)
     assert by_date.predict_one({"date": saturday}).mean == pytest.approx(300.0)
+
+
+def test_the_oldest_season_makes_way_for_a_new_one() -> None:
+    rounds = PastRounds(1, of_all=1, of_season=1)
+    for day in range(MAX_SEASONS + 10):
+        rounds.add(np.array([day]), {"day": float(day)}, newer=0)
+    assert rounds.last_of_season({"day": MAX_SEASONS + 9.0}, 1).tolist() == [[MAX_SEASONS + 9]]
+    assert rounds.last_of_season({"day": 10.0}, 1).tolist() == [[10]]
+    assert not len(rounds.last_of_season({"day": 9.0}, 1))
+    assert rounds.rounds == MAX_SEASONS
+
+
+def test_seasons_are_learned_anew_once_a_feature_is_no_integer() -> None:
+    """After more rounds of a row's number than there are seasons, the hour is one again."""
+    rounds = PastRounds(1, of_all=4, of_season=2)
+    for row in range(MAX_SEASONS + 10):
+        rounds.add(np.array([0.0]), {"hour": float(row % 24), "row": float(row)}, newer=0)
+    rounds.add(np.array([0.0]), {"hour": 0.0, "row": 0.5}, newer=0)
+    assert rounds.rounds == 4
+    for hour in range(24):
+        rounds.add(np.array([hour]), {"hour": float(hour), "row": 0.5}, newer=0)
+    assert rounds.last_of_season({"hour": 5.0, "row": 0.5}, 2).tolist() == [[5.0]]
