@@ -7,11 +7,12 @@ since 1970 of a date are left out, as no day comes back; its month and its weekd
 
 from collections.abc import Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Checkpointable
 
 MAX_ROUNDS = 8192  # that are remembered
@@ -37,10 +38,14 @@ class IntegerFeatures(Checkpointable):
         return _combination(tuple(features.items()), tuple(self._uneven))
 
     def learn(self, features: Mapping[str, float]) -> bool:
-        """Learn which features of a context are no integers, and return whether there are more."""
+        """Learn which features of a context are no integers, and return whether there are more.
+
+        A value that is not finite is not known, and says nothing of its feature.
+        """
         n_before = len(self._uneven)
         for name, value in features.items():
-            if not value.is_integer() and name not in self._uneven:
+            is_even = value.is_integer() or not isfinite(value)
+            if not is_even and name not in self._uneven:
                 self._uneven.append(name)
         return len(self._uneven) > n_before
 
@@ -110,7 +115,7 @@ class PastRounds(Checkpointable):
         self._leave_season(self._codes == code)
         return code
 
-    def _leave_season(self, is_left: Array) -> None:
+    def _leave_season(self, is_left: Mask) -> None:
         """Let rounds have no season, and drop those of them that are not among the last of all."""
         self._codes = np.where(is_left, NO_SEASON, self._codes)
         is_kept = ~is_left
@@ -131,7 +136,7 @@ class PastRounds(Checkpointable):
         is_kept[: max(len(is_kept) - MAX_ROUNDS, 0)] = False
         self._keep(is_kept)
 
-    def _keep(self, is_kept: Array) -> None:
+    def _keep(self, is_kept: Mask) -> None:
         """Drop the rounds that are not kept."""
         if not is_kept.all():
             self._vectors = self._vectors[is_kept]

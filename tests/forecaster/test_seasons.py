@@ -6,6 +6,7 @@ import pytest
 
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
+from regretless.forecaster import SeasonalNaive
 from regretless.forecaster.models.seasons import MAX_SEASONS, PastRounds
 
 LAST_OF_SEASON = {"kind": "past-outcomes", "rate": 1.0, "seasonal": True}
@@ -84,3 +85,12 @@ def test_seasons_are_learned_anew_once_a_feature_is_no_integer() -> None:
     for hour in range(24):
         rounds.add(np.array([hour]), {"hour": float(hour), "row": 0.5}, newer=0)
     assert rounds.last_of_season({"hour": 5.0, "row": 0.5}, 2).tolist() == [[5.0]]
+
+
+def test_a_feature_that_is_not_known_once_tells_seasons_in_other_rounds() -> None:
+    model = SeasonalNaive(1)
+    for day in range(3):
+        for hour in range(24):
+            model.predict({"hour": np.nan if day == hour == 1 else hour})
+            model.update([0.9 if hour == 5 else 0.1])
+    assert model.predict({"hour": 5}).statistics == [0.9]
