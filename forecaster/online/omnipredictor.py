@@ -86,7 +86,7 @@ class OpenForecast(TypedDict):
 
     number: int  # rounds before it that are learned or open; missing ones do not count
     slot: int
-    context: dict[str, float]
+    context: dict[str, float]  # in the user's units
     statistics: Array  # (n,), as they were broadcast
     points: Array  # (M, n), what the models predicted
     models: Any  # what they need to learn the outcome (``DistributionPool.opened``)
@@ -190,6 +190,7 @@ class OnlineOmnipredictor(Checkpointable):
         self.basis = serving_basis(list(unit_losses.values()))
         self.tasks = {name: self._task(name, loss) for name, loss in unit_losses.items()}
         # The models, which all slots share: a slot reads what they predict, and never teaches them.
+        self._scale_of_column: dict[str, tuple[float, float]] = {}  # of columns with forecasts
         self._members = self._make_models()
         self._shared_models = DistributionPool(self._members, self.basis)
 
@@ -271,10 +272,20 @@ class OnlineOmnipredictor(Checkpointable):
             if len(columns) != len(self.names) or name in models:
                 hint = f"give a name of its own and a column for each of {', '.join(self.names)}"
                 raise UserError(f"forecasts['{name}'] = {brief(columns)}: {hint}")
+            self._note_scales(name, columns)
             models[name] = ColumnForecast(self.basis, columns=columns)
         if not models:
             raise UserError("models: there are none; give one, or 'panel'")
         return models
+
+    def _note_scales(self, name: str, columns: Sequence[str]) -> None:
+        """Note the scales of a forecast's columns; UserError if one column has two of them."""
+        for j, column in enumerate(columns):
+            scale = (float(self.space.low[j]), float(self.space.high[j]))
+            if self._scale_of_column.setdefault(column, scale) != scale:
+                hint = "give each its own column"
+                fault = f"'{column}' is of outcomes with different scales"
+                raise UserError(f"forecasts['{name}']: {fault}; {hint}")
 
     @property
     def _has_panel(self) -> bool:
@@ -371,15 +382,19 @@ class OnlineOmnipredictor(Checkpointable):
             self._teach(forecast)
 
     def _context(self, x: Inputs) -> dict[str, float]:
+        """Return the numbers of a context, which policies read; UserError if a forecast is none."""
         values_by_name = self._contexts.numbers(x)
-        for columns in self.forecasts.values():
-            for j, column in enumerate(columns):
-                if column not in values_by_name:
-                    raise UserError(f"no forecast '{column}' in the context; give a number")
-                low = self.space.low[j]
-                high = self.space.high[j]
-                values_by_name[column] = (values_by_name[column] - low) / (high - low)
+        for column in self._scale_of_column:
+            if column not in values_by_name:
+                raise UserError(f"no forecast '{column}' in the context; give a number")
         return values_by_name
+
+    def _context_of_models(self, context: Mapping[str, float]) -> dict[str, float]:
+        """Return a context with the forecasts in it scaled as outcomes are, which models read."""
+        scaled = dict(context)
+        for column, (low, high) in self._scale_of_column.items():
+            scaled[column] = (context[column] - low) / (high - low)
+        return scaled
 
     # open forecasts
 
@@ -461,7 +476,13 @@ class OnlineOmnipredictor(Checkpointable):
 
     def _add_slot(self) -> None:
         solver = serving_solver(self.basis, self._support, self._shared_models)
-        slot = Slot(self._groups, solver, self._shared_models, slot_index=len(self._slots))
+        slot = Slot(
+            self._groups,
+            solver,
+            self._shared_models,
+            context_of_models=self._context_of_models,
+            slot_index=len(self._slots),
+        )
         self._slots.append(slot)
 
     def _drop(self, forecast: OpenForecast) -> None:
@@ -530,7 +551,8 @@ class OnlineOmnipredictor(Checkpointable):
         self._shared_models.ahead = forecast["number"] - self._shared_models.time
         self._shared_models.newer = max(earlier_rounds_open - self._shared_models.ahead, 0)
         if self._asked is not forecast:
-            self._shared_models.reopen(forecast["context"], forecast["models"])
+            context = self._context_of_models(forecast["context"])
+            self._shared_models.reopen(context, forecast["models"])
         self._shared_models.observe(RoundFeedback(statistics, outcome))
         self._peek = None
         self._asked = None

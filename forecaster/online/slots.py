@@ -23,7 +23,7 @@ knows it: each prediction comes with outcomes whose mean it is. Where the basis 
 several families of losses, the game is over the box.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -55,15 +55,16 @@ class SharedModel(Checkpointable, Forecaster):
 
     points = Delegated("model")
 
-    def __init__(self, model: DistributionPool) -> None:
+    def __init__(self, model: DistributionPool, context_of_models: Callable[[Any], Any]) -> None:
         self.model = model
         self.made_of = model.made_of
+        self._context_of_models = context_of_models
 
     def mixture(self, x: object = None) -> Mixture:
-        return self.model.mixture(x)
+        return self.model.mixture(self._context_of_models(x))
 
     def point(self, x: object = None) -> Array:
-        return self.model.point(x)
+        return self.model.point(self._context_of_models(x))
 
     def update(self, y: ArrayLike) -> None:
         """Learn nothing: the owner teaches the model."""
@@ -144,6 +145,8 @@ class Slot(UnbiasedPrediction):
         Says in which hull predictions lie; its own, as it has a memory.
     model : DistributionPool
         The models that all slots share.
+    context_of_models : callable
+        Returns what the models read of a context; policies read the context itself.
     slot_index : int
         The slot's number among all of them, from 0.
     """
@@ -153,11 +156,13 @@ class Slot(UnbiasedPrediction):
         groups: Sequence[ProtectedLosses],
         solver: HullSolver,
         model: DistributionPool,
+        *,
+        context_of_models: Callable[[Any], Any],
         slot_index: int,
     ) -> None:
         # The chance of a false alarm is shared as among blocks: alpha / (j (j + 1)) for slot j.
         blocks = max(slot_index * (slot_index + 1), 1)
-        reference = Reference(SharedModel(model), blocks=blocks)
+        reference = Reference(SharedModel(model, context_of_models), blocks=blocks)
         events = GainEvents(groups, models=len(model.made_of))
         super().__init__(events, solver, reference)
 

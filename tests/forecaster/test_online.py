@@ -188,6 +188,45 @@ def test_a_forecast_of_ones_own_is_a_model() -> None:
         own.predict_one({"plan": None})
 
 
+def test_two_forecasts_may_share_a_column() -> None:
+    portfolio = MeanVariance([[0.0, 1.0], [1.0, 0.0]], risk_aversion=1.0)
+    server = OnlineOmnipredictor(
+        {"fund": portfolio},
+        scale={"bonds": (0.0, 100.0), "shares": (0.0, 100.0)},
+        models={},
+        forecasts={"p": ["bonds a", "shares a"], "q": ["bonds a", "shares b"]},
+    )
+    for bonds in np.random.default_rng(0).uniform(10, 90, 40).tolist():
+        x = {"bonds a": bonds, "shares a": 40.0, "shares b": 40.0}
+        server.learn_one(x, {"bonds": bonds, "shares": 40.0})
+    mean = server.predict_one({"bonds a": 80.0, "shares a": 40.0, "shares b": 40.0}).mean
+    assert mean == pytest.approx({"bonds": 80.0, "shares": 40.0}, abs=0.5)
+
+
+def test_a_column_of_outcomes_with_different_scales_is_refused() -> None:
+    portfolio = MeanVariance([[0.0, 1.0], [1.0, 0.0]], risk_aversion=1.0)
+    scale = {"bonds": (0.0, 100.0), "shares": (0.0, 50.0)}
+    with pytest.raises(UserError, match="'a' is of outcomes with different scales; give each"):
+        OnlineOmnipredictor({"fund": portfolio}, scale=scale, forecasts={"p": ["a", "a"]})
+
+
+def test_a_policy_reads_a_forecast_in_its_own_units() -> None:
+    seen = set[float]()
+
+    def order_much(context: Any) -> float:
+        seen.add(context["plan"])
+        return 400.0 if context["plan"] > 150 else 0.0
+
+    own = online(forecasts={"plan": "plan"}, policies={"a": {"by plan": order_much}})
+    own.predict_one({"plan": 300.0}, key="late")
+    for plan in (100.0, 300.0) * 20:
+        own.predict_one({"plan": plan})
+        own.learn_one({"plan": plan}, plan)
+    own.learn_late("late", 300.0)
+    assert seen == {100.0, 300.0}
+    assert own.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
+
+
 def often_empty(context: Any) -> float:
     return 350.0 if context["weekday"] == 5 else 200.0
 
