@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from regretless.forecaster.models.aggregate import PANEL, PANELS, Aggregate
+from regretless.forecaster.models.aggregate import PANEL_WITH_ERRORS, PANELS, Aggregate
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.market import register
@@ -75,9 +75,10 @@ def make_model(
 def make_advisers(scenario: ScenarioSpec, basis: Basis, names: Iterable[str]) -> Aggregate:
     """Make the models that advise a cohort, as the members of one aggregate.
 
-    A name is that of a model of the [forecaster] table, of the panel, of forecasts in the data, or
-    of a registered model; "panel" stands for all models of the panel, "panel-with-errors" for these
-    and two that carry their errors. UserError if it is unknown.
+    A name is that of a model of the [forecaster] table, of the panel, one that carries its errors
+    included, of forecasts in the data, or of a registered model; "panel" stands for all models of
+    the panel, "panel-with-errors" for these and two that carry their errors. UserError if it is
+    unknown.
     """
     tables: dict[str, dict[str, Any]] = {}
     for name in names:
@@ -88,7 +89,7 @@ def make_advisers(scenario: ScenarioSpec, basis: Basis, names: Iterable[str]) ->
         if named is not None:
             tables[name] = {"kind": named.kind, **named.parameters}
         else:
-            tables[name] = PANEL.get(name, {"kind": name})
+            tables[name] = PANEL_WITH_ERRORS.get(name, {"kind": name})
     models = {}
     for name, table in tables.items():
         parameters = {key: value for key, value in table.items() if key != "kind"}

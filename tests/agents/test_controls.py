@@ -114,6 +114,11 @@ def test_hedge_over_advice_loses_little_more_than_the_best_model_and_the_best_ac
     assert regrets.max() <= bound_of_hedge
 
 
+def test_a_model_that_carries_its_errors_advises_by_its_name() -> None:
+    learner = play_newsvendors("last-value-with-errors", "actions", rounds=5).game.cohorts[1]
+    assert learner.advice.n_experts == 1 + 6
+
+
 def test_a_learner_over_advice_resumes_to_the_same_bits(tmp_path: Path) -> None:
     scenario = advised_scenario("panel", "actions")
     check_resumes(lambda: scenario.build(seed=4), 33, tmp_path)
