@@ -123,7 +123,8 @@ def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> t
     sums = played.sums
     if sums is None:
         sums = summed(payoff, cohorts, played)
-    totals = np.array([exact_sum.sum(0) for exact_sum in sums.values()])
+    # Of each cohort: how many agents there were, and what they paid; their play comes after that.
+    totals = np.array([exact_sum.sum(0)[:2] for exact_sum in sums.values()])
     agents = totals[:, 0]
     mean_paid = np.full(len(agents), np.nan)
     np.divide(totals[:, 1], agents, out=mean_paid, where=agents > 0)

@@ -171,3 +171,14 @@ def test_an_adversary_who_looks_ahead_can_copy_advice_and_models() -> None:
     )
     model = play_to_end(scenario)
     assert model.played == 12
+
+
+def test_a_leader_is_paid_by_cohorts_with_different_numbers_of_actions() -> None:
+    cohorts = [cohort_table("three", 2, actions=3), cohort_table("four", 2, actions=4)]
+    members = [
+        {"kind": "myopic", "coordinates": [0], "grid": 3},
+        {"kind": "cyclic", "coordinates": [1], "period": 10.0},
+    ]
+    adversary = {"kind": "coalition", "outcomes": 2, "members": members}
+    model = play_to_end(make_scenario(*cohorts, adversary=adversary, rounds=5))
+    assert model.played == 5

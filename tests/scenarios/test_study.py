@@ -113,3 +113,9 @@ def test_bundled_studies_validate(path: Path) -> None:
     assert len(tasks) * len(found.spec.seeds) == len(found)
     for task in tasks[:: max(1, len(tasks) // 6)]:  # the command itself builds them all
         task.scenario().build()
+
+
+def test_a_date_as_control_is_refused_in_one_line(tmp_path: Path) -> None:
+    text = 'scenario = "tiny.toml"\ncontrol = 2020-02-29\n[grid]\nrounds = [3, 4]\n'
+    with pytest.raises(UserError, match=r"control = .* is a value of no key"):
+        write_study(tmp_path, text)

@@ -92,10 +92,10 @@ def laid_out(rows: Sequence[Any], types: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def text_of(value: Any) -> str:
-    """Write a key's value: text as it is, numbers and booleans as in JSON."""
+    """Write a key's value: text and dates as they are, numbers and booleans as in JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(value.item() if isinstance(value, np.generic) else value)
+    return json.dumps(value.item() if isinstance(value, np.generic) else value, default=str)
 
 
 def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
