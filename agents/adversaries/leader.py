@@ -192,8 +192,13 @@ class Leader(Checkpointable, Adversary):
         """Return the payoff per agent (m,) of each outcome of the support against mixed strategies.
 
         ``play`` has arrays (K, A), one per cohort, None for one that is left out; ``outcomes``
-        (m, d) are what a market makes of the support. UserError if no cohort has a strategy.
+        (m, d) are what a market makes of the support. UserError if no cohort has a strategy, or
+        the leader has met nobody, since it does not declare that it sees losses.
         """
+        if not self.followers:
+            raise UserError(
+                f"adversary {type(self).__name__} has met no followers; add 'losses' to its sees"
+            )
         if all(strategy is None for strategy in play):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced strategy"

@@ -95,9 +95,11 @@ class CoalitionMember:
         """Return a follower whose losses are functions of the member's own coordinates."""
         loss = follower.loss
         low, high = loss.range()
+        # A loss may be infinitely steep at 0, as additive CES; nothing that a member reads is.
+        finite_constant = np.minimum(loss.lipschitz(), np.finfo(np.float64).max)
         loss_of_own_coordinates = LipschitzLoss(
             lambda own_values: loss.losses(self.fill_outcomes(own_values)),
-            constant=loss.lipschitz(),
+            constant=finite_constant,
             shape=loss.offset.shape,
             dimension=len(self.coordinates),
             low=low,

@@ -106,6 +106,21 @@ class StudySpec(Strict):
             raise ValueError(f"{format_value(seeds)}: {hint}")
         return seeds
 
+    @field_validator("fixed", mode="after")
+    @classmethod
+    def _spell_fixed_keys(cls, fixed: Setting) -> Setting:
+        return _with_dotted_keys(fixed)
+
+    @field_validator("grid", mode="after")
+    @classmethod
+    def _spell_keys_of_labels(cls, grid: dict[str, Any]) -> dict[str, Any]:
+        spelled: dict[str, Any] = {}
+        for name, values in grid.items():
+            spelled[name] = values
+            if isinstance(values, dict) and all(isinstance(keys, dict) for keys in values.values()):
+                spelled[name] = {label: _with_dotted_keys(keys) for label, keys in values.items()}
+        return spelled
+
     @model_validator(mode="after")
     def _check_design(self) -> "StudySpec":
         if bool(self.grid) + bool(self.rows) + bool(self.sample) > 1:
@@ -154,6 +169,11 @@ class StudySpec(Strict):
         for name, values in self.grid.items():
             has_labels = isinstance(values, dict)
             parts.append(list(values.values()) if has_labels else [{name: v} for v in values])
+            if not has_labels:
+                _refuse_tables(name, values)
+        for row in self.rows:
+            for key, value in row.items():
+                _refuse_tables(key, [value])
         keys_of_earlier_parts: set[str] = set()
         for tables in parts:
             keys = {key for table in tables for key in table}
@@ -420,11 +440,34 @@ def _check_axis(name: str, values: Any) -> None:
         raise ValueError(f"grid.{name}: {LABELS_NEED_ANOTHER_NAME}")
 
 
+def _with_dotted_keys(keys: Setting, prefix: str = "") -> Setting:
+    """Return keys with what stands in tables under dotted keys, as TOML means an unquoted dot.
+
+    A table that names a ``kind`` stays one: it takes the place of the scenario's table as a whole,
+    since the other keys of that belong to another kind.
+    """
+    spelled: Setting = {}
+    for name, value in keys.items():
+        key = f"{prefix}{name}"
+        is_part_of_table = isinstance(value, dict) and "." not in name and "kind" not in value
+        if is_part_of_table and value:
+            spelled |= _with_dotted_keys(value, f"{key}.")
+        else:
+            spelled[key] = value
+    return spelled
+
+
 def _check_key(key: str, value: Any) -> None:
     """Raise ValueError for the seed, which a study gives, and for a table in place of a value."""
     if key == "seed":
         raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
-    if "." not in key and isinstance(value, dict):
+    if "." not in key and isinstance(value, dict) and "kind" not in value:
+        _refuse_tables(key, [value])
+
+
+def _refuse_tables(key: str, values: Sequence[Any]) -> None:
+    """Raise ValueError for a table among the values of a key, which are cells of a column."""
+    if any(isinstance(value, dict) for value in values):
         hint = f'write a dotted key in quotes, as in "{key}.NAME"'
         raise ValueError(f"{key} is a table; {hint}")
 

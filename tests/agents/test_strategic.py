@@ -18,6 +18,7 @@ from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.protocols import Adversary, Follower
 from regretless.market.game.round import play_round
 from regretless.market.losses import Linear
+from regretless.market.losses.separable import SeparablePower
 from regretless.market.records import AdversaryView, Context, Forecast, History, Round
 
 ROUNDS = 12
@@ -371,6 +372,28 @@ def coalition_of_a_committer_and_a_myopic_leader() -> adversaries.Coalition:
 
 
 WEIGHTS_OF_A_FOLLOWER = [[-1.0, 0.0, 0.0], [1.0, -0.2, -0.1]]
+
+
+def test_a_member_of_a_coalition_reads_losses_that_are_infinitely_steep_at_zero() -> None:
+    members = [
+        {"kind": "myopic", "coordinates": [0], "grid": 3},
+        {"kind": "anti-forecast", "coordinates": [1, 2]},
+    ]
+    coalition = adversaries.Coalition(3, np.random.default_rng(0), members=members)
+    weights = [[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]]
+    steep = SeparablePower(weights, 0.5)
+    assert np.isinf(steep.lipschitz()).all()
+    coalition.meet([Follower("steep", steep, np.zeros(1, dtype=np.intp))])
+    (met,) = coalition.members[0].adversary.followers
+    own = np.array([[0.0], [0.25], [1.0]])
+    full = np.array([[0.0, 0.5, 0.5], [0.25, 0.5, 0.5], [1.0, 0.5, 0.5]])
+    assert (met.loss.losses(own) == steep.losses(full)).all()
+
+
+def test_a_leader_that_does_not_declare_losses_is_told_to_when_it_values_play() -> None:
+    leader = adversaries.Myopic(2, np.random.default_rng(0))
+    with pytest.raises(UserError, match="add 'losses' to its sees"):
+        leader.worth([np.full((1, 2), 0.5)])
 
 
 def test_a_coalition_sees_what_any_of_its_members_sees() -> None:

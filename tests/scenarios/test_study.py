@@ -39,6 +39,21 @@ wild = { "adversary.kind" = "switching", "adversary.length" = 5 }
 """
 
 
+def test_a_table_in_a_label_means_the_keys_in_it_and_one_with_a_kind_the_whole_table(
+    tmp_path: Path,
+) -> None:
+    grid = """
+    [grid.stream]
+    tables = { cohort = { farmers = { actions = 5 } }, forecaster = { kind = "last-value" } }
+    keys = { "cohort.farmers.actions" = 5, "forecaster.kind" = "last-value" }
+    """
+    design = write_study(tmp_path, 'scenario = "tiny.toml"\n' + grid)
+    of_tables, of_keys = (design.spec.keys_of(setting) for setting in design.settings)
+    whole_forecaster = {"forecaster": {"kind": "last-value"}}
+    assert of_tables == {"cohort.farmers.actions": 5} | whole_forecaster
+    assert of_keys == {"cohort.farmers.actions": 5, "forecaster.kind": "last-value"}
+
+
 @pytest.mark.parametrize("label", ["count", "swap_regret", "utility", "bound", "entered"])
 def test_labels_named_like_a_column_of_agents_are_refused(label: str, tmp_path: Path) -> None:
     """They would be found only when the tables are made, after all runs."""
