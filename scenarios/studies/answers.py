@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
+from regretless.market.regret.inference import CONFIDENCE_LEVEL
 from regretless.scenarios.studies.analysis.contrasts import GAINS, equivalent, unit_notes
 from regretless.scenarios.studies.analysis.measures import MARKET, MEASURES
 from regretless.scenarios.studies.results import Study
@@ -133,6 +134,37 @@ def _print_answer(study: Study, answer: PrintedAnswer, screen: Console) -> None:
     if "same_scale" in table:
         for note in unit_notes(table):
             print_plainly(screen, note)
+        for note in sign_notes(study.result("contrasts_by_parameter"), printed):
+            print_plainly(screen, note)
+
+
+def sign_notes(by_parameter: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[str]:
+    """Say of each contrast which pools parts of a cohort that change in opposite directions.
+
+    Parameters
+    ----------
+    by_parameter : DataFrame
+        The table ``contrasts_by_parameter``. A part counts where its adjusted p is small enough.
+    contrasts : DataFrame
+        The rows of ``contrasts`` that the notes are about.
+    """
+    is_certain = by_parameter["p_adjusted"] <= 1 - CONFIDENCE_LEVEL
+    is_up = by_parameter["mean"] > 0
+    certain = by_parameter.assign(direction=np.where(is_up, "rises", "falls"))[is_certain]
+    pooled = pd.MultiIndex.from_frame(contrasts[[*COMPARED, "cohort"]])
+    for names, parts in certain.groupby([*COMPARED, "cohort", "parameter"], sort=False):
+        *compared, cohort, parameter = map(str, names)
+        key, value, against, measure = compared
+        if (key, value, against, measure, cohort) not in pooled:
+            continue
+        ranges = parts.groupby("direction")["range"].agg(" and ".join)
+        if len(ranges) < 2:
+            continue
+        heading = _describe_change({"key": key, "value": value, "against": against})
+        yield (
+            f"{heading}: {measure} of {cohort} rises at {parameter} {ranges['rises']} and falls at "
+            f"{ranges['falls']}; their mean hides it (contrasts_by_parameter)."
+        )
 
 
 def _answering_rows(table: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from regretless.market.regret.inference import critical, holm
 from regretless.scenarios.studies import sampling as drawn
 from regretless.scenarios.studies.analysis import contrasts, measures
 from regretless.scenarios.studies.analysis.parameters import parted, regression_table
-from regretless.scenarios.studies.answers import print_summary
+from regretless.scenarios.studies.answers import print_summary, sign_notes
 from regretless.scenarios.studies.conduct import Options, conduct
 
 SEEDS = 10
@@ -390,3 +390,17 @@ def test_shares_and_values_are_inverse() -> None:
         span = drawn.Span(low=low, high=high, log=log)
         values = span.values(np.linspace(0.01, 0.99, 7))
         np.testing.assert_allclose(span.values(span.shares(np.array(values))), values)
+
+
+def test_a_contrast_that_pools_parts_of_opposite_sign_says_so() -> None:
+    about = {"key": "kind", "value": "new", "against": "old", "cohort": "buyers"}
+    contrast = pd.DataFrame([about | {"measure": "mean_loss"}])
+    part = about | {"measure": "mean_loss", "parameter": "rho"}
+    certain_parts = [
+        part | {"range": "0.1 to 0.4", "mean": 0.2, "p_adjusted": 0.01},
+        part | {"range": "0.4 to 0.7", "mean": 0.1, "p_adjusted": 0.50},
+        part | {"range": "0.7 to 0.9", "mean": -0.3, "p_adjusted": 0.01},
+    ]
+    (note,) = sign_notes(pd.DataFrame(certain_parts), contrast)
+    assert "rises at rho 0.1 to 0.4 and falls at 0.7 to 0.9" in note
+    assert not list(sign_notes(pd.DataFrame(certain_parts[:2]), contrast))
