@@ -32,15 +32,15 @@ from regretless.market.game.protocols import Forecaster, as_forecaster
 # Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
 BAND = 0.25
 EARLY_ROUNDS = 64  # rounds within which a model that is disproved has earned no band
-MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
+MODELS_BAND_FACTOR = 1.0  # y: its models failed with it, and their gains are left alone so far
 
 
 @dataclass(frozen=True)
 class Band:
     """What of a cumulative gain its noise explains, and is not weighed."""
 
-    zone: float = 0.0  # z, in units of the root of the gain's variation
-    models: float = 0.0  # y, by how much that of the gains against models is wider
+    factor: float = 0.0  # z, in units of the root of the gain's variation
+    extra_factor_of_models: float = 0.0  # y, by how much that of the gains against models is wider
 
 
 PLAIN = Band()
@@ -87,7 +87,7 @@ class Reference(Checkpointable):
         turns: int = 1,
         blocks: int = 1,
     ) -> None:
-        self.zone = check_range("band", band, 0.0, np.inf)
+        self.band_factor = check_range("band", band, 0.0, np.inf)
         self.give_up = check_range("give_up", give_up, 0.0, np.inf)
         self.turns = check_int("turns", turns, least=1)
         self.blocks = check_int("blocks", blocks, least=1)
@@ -122,9 +122,9 @@ class Reference(Checkpointable):
     @property
     def band(self) -> Band:
         """What is not weighed of the gains."""
-        return Band(0.0, MODELS_ZONE) if self.early else Band(self.zone)
+        return Band(0.0, MODELS_BAND_FACTOR) if self.early else Band(self.band_factor)
 
-    def trust(self, tests: int) -> SwitchTest | None:
+    def make_switch_test(self, tests: int) -> SwitchTest | None:
         """Return its test, alpha shared among so many regrets; None if it never is trusted."""
         if not self.give_up:
             return None

@@ -128,7 +128,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.basis = basis
         self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
-        self.trust = None if reference is None else reference.trust(events.alarms)
+        self.switch_test = None if reference is None else reference.make_switch_test(events.alarms)
         self.draws = Draws(events.rows)
         self.rng = stream(seed, "forecaster")
         self.certificate_sum = 0.0
@@ -138,8 +138,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._start: float | None = None
         self._spent = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
-        self._suggestions: Indices | None = None  # of the models to every loss in it (K, M)
-        self._drawn: int | None = None  # which atom of its mixture was broadcast, where it is known
+        self._suggestions_of_models: Indices | None = (
+            None  # of the models to every loss in it (K, M)
+        )
+        self._drawn_atom: int | None = (
+            None  # which atom of its mixture was broadcast, where it is known
+        )
         self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
         self.instances = (self,)
         self.stays: list[StayRecord] = []  # of agents that come and go
@@ -180,7 +184,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         suggestions = None
         if self.models:
             suggestions = self.events.rows.best_responses(self.points)
-        self._suggestions = suggestions
+        self._suggestions_of_models = suggestions
         active_events = self.events.active(x, suggestions)
         if self.trusting and not self.solver.preferring and reference_solution is not None:
             solution = reference_solution
@@ -220,16 +224,16 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             return
         experts = self.events.experts
         if self.time:
-            self._spent = self.events.spent() / experts
+            self._spent = self.events.sum_of_log_variations() / experts
         self._start = self.events.log_potential(self.band) - math.log(experts)
 
     def predict(self, x: object = None) -> Forecast:
         forecast = super().predict(x)
-        self._drawn = forecast.index
+        self._drawn_atom = forecast.index
         return forecast
 
     def observe(self, feedback: RoundFeedback) -> None:
-        self._drawn = feedback.drawn
+        self._drawn_atom = feedback.drawn
         self._outcome = feedback.outcome
         super().observe(feedback)
 
@@ -238,9 +242,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             raise UserError("no round is open; call mixture or predict first")
         rows = self.events.rows
         if any(protected is group for protected in self.events.groups):
-            if self._suggestions is None:
+            if self._suggestions_of_models is None:
                 return rows.best_responses(self.points)[rows.losses(group)]
-            return self._suggestions[rows.losses(group)]
+            return self._suggestions_of_models[rows.losses(group)]
         without_policies = ProtectedLosses(group.offset, group.weights)
         return LossTable([without_policies]).best_responses(self.points)
 
@@ -251,10 +255,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.solver.check(statistics)
         active_events, solution = self._pending
         outcome = self._outcome
-        drawn_atom = self._drawn
+        drawn_atom = self._drawn_atom
         self._pending = None
         self._outcome = None
-        self._drawn = None
+        self._drawn_atom = None
 
         played = self._play_of_round(solution, statistics, drawn_atom)
         if len(solution.mass) > 1:
@@ -302,7 +306,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         ``surprise`` is s_t / m_t, in the terms of ``switch_test``.
         """
         assert self.reference is not None  # noqa: S101 - it is trusted
-        assert self.trust is not None  # noqa: S101 - a reference that is trusted has a test
+        assert self.switch_test is not None  # noqa: S101 - a reference that is trusted has a test
         rows = self.events.rows
         # s_t and m_t, of all losses together: by how much losses exceed what best responses expect,
         # and by how much they could fall short of it at the best outcome
@@ -315,10 +319,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             surprise = excess_of_losses / greatest_shortfall
         is_doubtful = False  # which matters only beside bets that convince
         if self.reference.may_convince(surprise):
-            is_doubtful = self.events.exceeds(active_events, self.trust, hint=True)
+            is_doubtful = self.events.exceeds(active_events, self.switch_test, hint=True)
         return {
             "surprise": surprise,
-            "beyond": self.events.exceeds(active_events, self.trust),
+            "beyond": self.events.exceeds(active_events, self.switch_test),
             "doubtful": is_doubtful,
         }
 
@@ -351,7 +355,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             rounds=self.time,
             certificate_sum=self.certificate_sum,
             band=self.band,
-            switch_test=self.trust,
+            switch_test=self.switch_test,
             trusted=self.trusting,
         )
         return (events or self.events).bound(inputs, self.solver.hull)
@@ -359,7 +363,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def known_bound(self, events: EventSet | None = None) -> RegretBound:
         """Bound every event's bias, with what is known of all variations so far."""
         self._note_start_of_games()
-        mean_log_variation = self.events.spent() / self.events.experts - self._spent
+        mean_log_variation = self.events.sum_of_log_variations() / self.events.experts - self._spent
         return self.bias_bound(events).with_inputs(
             log_start=self._start, mean_log_variation=mean_log_variation
         )

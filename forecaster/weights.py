@@ -121,12 +121,12 @@ class WeightRule(ABC):
     ) -> ExpertWeights:
         """Weigh experts by their gains and variations, arrays of one shape.
 
-        The rule itself takes the band ``moment.band.zone``, z, off the gains. A gain of -inf has
+        The rule itself takes the band ``moment.band.factor``, z, off the gains. A gain of -inf has
         weight 0. With ``both_signs`` the gain of either sign is an expert.
         """
 
     @abstractmethod
-    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+    def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
         """Return ln Phi of experts; that of the mean is ``BoundInputs.log_start``.
 
         A rule whose budget makes no use of it returns zeros.
@@ -154,7 +154,7 @@ class WeightRule(ABC):
 def adaptive_exponents(
     gain: Array,
     variation: Array,
-    zone: float,
+    band_factor: float,
     both_signs: bool,  # noqa: FBT001
     exponents: Array,
 ) -> float:
@@ -164,7 +164,7 @@ def adaptive_exponents(
     ----------
     gain, variation : array (m,)
         G and C of every expert.
-    zone : float
+    band_factor : float
         z, so that R = G - z sqrt(C).
     both_signs : bool
         Whether the exponents are of |G|: the greater one of an expert of either sign.
@@ -174,8 +174,8 @@ def adaptive_exponents(
     largest = 0.0
     for e in range(gain.shape[0]):
         regret = abs(gain[e]) if both_signs else gain[e]
-        if zone > 0.0:
-            regret -= zone * np.sqrt(variation[e])
+        if band_factor > 0.0:
+            regret -= band_factor * np.sqrt(variation[e])
         scale = 1.0 / (3.0 * (variation[e] + 1.0))
         above = max(regret + 1.0, 0.0)
         below = max(regret - 1.0, 0.0)
@@ -187,7 +187,12 @@ def adaptive_exponents(
 
 @compiled(error_model="numpy")
 def signed_adaptive_weights(
-    bias: Array, variation: Array, zone: float, prior: float, exponent: float, potentials: Array
+    bias: Array,
+    variation: Array,
+    band_factor: float,
+    prior: float,
+    exponent: float,
+    potentials: Array,
 ) -> float:
     """Write the weights of both signs, positive less negative, and return the sum of all.
 
@@ -195,7 +200,7 @@ def signed_adaptive_weights(
     ----------
     bias, variation : array (m,)
         B and C of every coordinate of every event; its experts have the gains B and -B.
-    zone, prior : float
+    band_factor, prior : float
         z, and what each weight is multiplied by.
     exponent : float
         That of the scale: weights are relative to e to its power.
@@ -210,8 +215,8 @@ def signed_adaptive_weights(
         leading = half * (potentials[0, e] - potentials[1, e])
         trailing = 0.0
         reach = 1.0 - abs(bias[e])
-        if zone > 0.0:
-            reach -= zone * np.sqrt(variation[e])
+        if band_factor > 0.0:
+            reach -= band_factor * np.sqrt(variation[e])
         if reach > 0.0:  # the other sign has some weight, too
             power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - exponent
             trailing = half * (np.exp(power) - floor)
@@ -230,7 +235,7 @@ class AdaptiveExpertWeights(ExpertWeights):
 
     gain: Array
     variation: Array
-    zone: float  # z
+    band_factor: float  # z
     both_signs: bool
     exponents: Array  # (2, m), of Phi(R + 1, C + 1) and Phi(R - 1, C + 1)
     largest_exponent: float
@@ -242,7 +247,7 @@ class AdaptiveExpertWeights(ExpertWeights):
             total = signed_adaptive_weights(
                 self.gain.reshape(-1),
                 self.variation.reshape(-1),
-                self.zone,
+                self.band_factor,
                 prior,
                 exponent,
                 potentials,
@@ -282,16 +287,18 @@ class AdaptiveWeights(WeightRule):
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
     ) -> ExpertWeights:
-        zone = moment.band.zone
+        band_factor = moment.band.factor
         exponents = np.empty((2, gain.size))
         largest_exponent = adaptive_exponents(
-            gain.reshape(-1), variation.reshape(-1), zone, both_signs, exponents
+            gain.reshape(-1), variation.reshape(-1), band_factor, both_signs, exponents
         )
-        return AdaptiveExpertWeights(gain, variation, zone, both_signs, exponents, largest_exponent)
+        return AdaptiveExpertWeights(
+            gain, variation, band_factor, both_signs, exponents, largest_exponent
+        )
 
-    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+    def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
         """Return ln Phi(R, C), R = gain - z sqrt(C); 0 where there is no variation."""
-        regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
+        regret = np.maximum(gain - band_factor * np.sqrt(variation), 0.0)
         smallest = np.finfo(np.float64).tiny
         return np.asarray(regret**2 / (3 * np.maximum(variation, smallest)))
 
@@ -312,7 +319,7 @@ class AdaptiveWeights(WeightRule):
         reach = 0.0
         if inputs.switch_test is not None:
             reach = inputs.switch_test.reach(inputs.rounds)
-        greatest_log_start = max(reach - inputs.band.zone, 0.0) ** 2 / 3
+        greatest_log_start = max(reach - inputs.band.factor, 0.0) ** 2 / 3
         greatest_growth = inputs.added_potential + LOGARITHM * math.log1p(inputs.rounds)
         log_mean = _log_sum(greatest_log_start, greatest_growth)
         if inputs.log_start is not None and inputs.mean_log_variation is not None:
@@ -413,14 +420,14 @@ class SecondOrderWeights(WeightRule):
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
     ) -> ExpertWeights:
-        noise = moment.band.zone * np.sqrt(variation)
+        noise = moment.band.factor * np.sqrt(variation)
         regret = (np.abs(gain) if both_signs else gain) - noise
         exponents = RATES * regret[..., None] - COSTS * variation[..., None]
         largest_exponent = float(exponents.max(initial=MIN_EXPONENT))
         return SecondOrderExpertWeights(gain, noise, variation, both_signs, largest_exponent)
 
-    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
-        regret = gain - zone * np.sqrt(variation)
+    def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
+        regret = gain - band_factor * np.sqrt(variation)
         powers = RATES * regret[..., None] - COSTS * variation[..., None]
         return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
 
@@ -509,12 +516,12 @@ class ExponentialWeights(WeightRule):
             rate = math.sqrt(2 * entropy / self.horizon)
         else:
             rate = math.sqrt(entropy / moment.time)
-        noise = moment.band.zone * np.sqrt(variation)
+        noise = moment.band.factor * np.sqrt(variation)
         regret = (np.abs(gain) if both_signs else gain) - noise
         largest_exponent = rate * float(regret.max(initial=MIN_EXPONENT))
         return ExponentialExpertWeights(gain, noise, regret, rate, both_signs, largest_exponent)
 
-    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+    def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
         return np.zeros(np.shape(gain))  # of which the budget takes no notice
 
     def budget(self, inputs: BoundInputs) -> float:

@@ -68,9 +68,9 @@ class EventSums(NamedTuple):
 
     def gain_in_band(self, band: Band) -> Array:
         """Return what the weights see of all gains, but for the common band."""
-        if self.both_signs or not band.models:
+        if self.both_signs or not band.extra_factor_of_models:
             return self.gain
-        models_band = band.models * self.against_models * np.sqrt(self.variation)
+        models_band = band.extra_factor_of_models * self.against_models * np.sqrt(self.variation)
         return np.asarray(self.gain - models_band)
 
 
@@ -175,10 +175,10 @@ class EventSet(Checkpointable, ABC):
         return self.experts
 
     @abstractmethod
-    def exceeds(self, active: Any, trust: SwitchTest, *, hint: bool = False) -> bool:
+    def exceeds(self, active: Any, switch_test: SwitchTest, *, hint: bool = False) -> bool:
         """Whether a reference cost some event more than it may; with ``hint``, than nothing."""
 
-    def spent(self) -> float:
+    def sum_of_log_variations(self) -> float:
         """Return the sum of ln(1 + C) over all experts by their shares."""
         total = 0.0
         for sums in self.views:
@@ -195,7 +195,7 @@ class EventSet(Checkpointable, ABC):
             for gain_of_sign in gains_of_signs:
                 is_weighed = np.isfinite(gain_of_sign)
                 potentials = self.rule.potentials(
-                    gain_of_sign[is_weighed], sums.variation[is_weighed], band.zone
+                    gain_of_sign[is_weighed], sums.variation[is_weighed], band.factor
                 )
                 log_potentials.append(math.log(sums.prior) + potentials)
         return float(np.logaddexp.reduce(np.concatenate(log_potentials)))
@@ -315,11 +315,11 @@ class Together(EventSet):
     def alarms(self) -> int:
         return sum(part.alarms for part in self.parts)
 
-    def exceeds(self, active: ActiveOfSets, trust: SwitchTest, *, hint: bool = False) -> bool:
-        return any(part.exceeds(events, trust, hint=hint) for part, events in active)
+    def exceeds(self, active: ActiveOfSets, switch_test: SwitchTest, *, hint: bool = False) -> bool:
+        return any(part.exceeds(events, switch_test, hint=hint) for part, events in active)
 
-    def spent(self) -> float:
-        return sum(part.prior * part.spent() for part in self.parts)
+    def sum_of_log_variations(self) -> float:
+        return sum(part.prior * part.sum_of_log_variations() for part in self.parts)
 
     def log_potential(self, band: Band) -> float:
         log_potentials = [math.log(part.prior) + part.log_potential(band) for part in self.parts]
@@ -384,7 +384,7 @@ class Intervals(Together):
         for part_index, length in enumerate(self.lengths, start=1):
             if self._time % length == 0:  # the interval is over
                 ended_part = self.parts[part_index]
-                self._ended += ended_part.spent() * ended_part.prior
+                self._ended += ended_part.sum_of_log_variations() * ended_part.prior
                 self.parts[part_index] = self._events_of_interval(length)
 
     @property
@@ -393,8 +393,8 @@ class Intervals(Together):
         intervals = sum(max(math.ceil(self.run / length) - 1, 0) for length in self.lengths)
         return self.first.alarms * (1 + intervals)
 
-    def spent(self) -> float:
-        return super().spent() + self._ended
+    def sum_of_log_variations(self) -> float:
+        return super().sum_of_log_variations() + self._ended
 
     def log_potential(self, band: Band) -> float:
         """Bound the logarithm of all potentials' sum by their shares; those to come have 1 each."""

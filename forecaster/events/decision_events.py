@@ -117,8 +117,12 @@ class VectorEvents(EventSet):
             occupancy = played.play_chance[view.rows]
             add_round(view.arrays, bias, occupancy, statistics, self.rule.squared)
 
-    def exceeds(self, active: list[EventSums], trust: SwitchTest, *, hint: bool = False) -> bool:
-        return any(trust.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active)
+    def exceeds(
+        self, active: list[EventSums], switch_test: SwitchTest, *, hint: bool = False
+    ) -> bool:
+        return any(
+            switch_test.rejects(np.abs(view.gain), view.squares, hint=hint) for view in active
+        )
 
     def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
         """Return <r(c) - r(a), B_a>, and for a policy the sum over what it suggests (k, A, C)."""

@@ -204,11 +204,13 @@ class KindsOfTest:
 
 
 @lru_cache(maxsize=256)
-def _kinds_of_test(trust: SwitchTest, *, assignments: int, regrets_to_models: int) -> KindsOfTest:
-    """Return the tests beside ``trust``, that of single regrets; of a number 0 there is no test."""
-    of_assignments = replace(trust, tests=assignments) if assignments else None
-    of_models = replace(trust, tests=regrets_to_models) if regrets_to_models else None
-    tests = [test for test in (trust, of_assignments, of_models) if test is not None]
+def _kinds_of_test(
+    switch_test: SwitchTest, *, assignments: int, regrets_to_models: int
+) -> KindsOfTest:
+    """Return the tests beside ``switch_test``, that of single regrets; none for a number 0."""
+    of_assignments = replace(switch_test, tests=assignments) if assignments else None
+    of_models = replace(switch_test, tests=regrets_to_models) if regrets_to_models else None
+    tests = [test for test in (switch_test, of_assignments, of_models) if test is not None]
     return KindsOfTest(of_assignments, of_models, min(test.harmless for test in tests))
 
 
@@ -304,13 +306,13 @@ class Gains:
         signed_weights = pull @ coefficients - pull.sum(2, keepdims=True) * coefficients
         return np.asarray(signed_weights.reshape(-1, coefficients.shape[2]))
 
-    def exceeds(self, trust: SwitchTest, losses: int, *, hint: bool) -> bool:
+    def exceeds(self, switch_test: SwitchTest, losses: int, *, hint: bool) -> bool:
         """Whether some regret is more than chance explains, or adds up to more over actions.
 
         ``losses`` counts the losses that share a kind of test, as the switch test counts.
         """
         tests = _kinds_of_test(
-            trust,
+            switch_test,
             assignments=losses * self.fixed ** self.shape[1] if self.fixed else 0,
             regrets_to_models=losses * self.models,
         )
@@ -318,12 +320,12 @@ class Gains:
         if not hint and _greatest_sum(self.gain) <= tests.harmless:
             return False
         regret = np.where(np.isfinite(self.gain), self.gain, 0.0)
-        if trust.rejects(regret, self.squares, hint=hint):
+        if switch_test.rejects(regret, self.squares, hint=hint):
             return True
         common = regret.sum(1)  # to the same comparator whatever is played
         common_squares = self.played_squares.sum(1)
         if hint:
-            return trust.rejects(common, common_squares, hint=True)
+            return switch_test.rejects(common, common_squares, hint=True)
         rejected = False
         if tests.of_assignments is not None:
             best = regret[:, :, : self.fixed].argmax(2)[:, :, None]
@@ -481,9 +483,11 @@ class GainEvents(EventSet):
         kinds_of_test = 1 + self.has_fixed + (self.models > 0)
         return self.experts * kinds_of_test
 
-    def exceeds(self, active: list[Indices], trust: SwitchTest, *, hint: bool = False) -> bool:
-        losses = self.losses * trust.tests // self.experts
-        return any(member.exceeds(trust, losses, hint=hint) for member in self.members)
+    def exceeds(
+        self, active: list[Indices], switch_test: SwitchTest, *, hint: bool = False
+    ) -> bool:
+        losses = self.losses * switch_test.tests // self.experts
+        return any(member.exceeds(switch_test, losses, hint=hint) for member in self.members)
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
         return GainBound(
@@ -525,7 +529,7 @@ class GainEvents(EventSet):
         gain = member.gain[:, :, models]
         if not bound.inputs.trusted:
             variation = member.variation[:, :, models]
-            models_band = bound.inputs.band.models * np.sqrt(variation)
+            models_band = bound.inputs.band.extra_factor_of_models * np.sqrt(variation)
             gain = bound.bias_at(variation) + models_band
         regret = member.scale[:, None, None] * (gain - member.margin[:, :, models])
         return np.asarray(regret.sum(1) + ROUNDING)
@@ -544,9 +548,9 @@ class GainEvents(EventSet):
 class Assignments(GainEvents):
     """Gains, by adaptive weights, with a potential over the assignments of comparators beside.
 
-    ``share`` is r. ``risk`` is the chance that its bounds fail, where the assignments are charged
-    with the predictions that are broadcast; None for expectations, whose bounds never fail and
-    leave out the draws. The rest is as in ``GainEvents``.
+    ``prior_of_assignments`` is r. ``risk`` is the chance that its bounds fail, where the
+    assignments are charged with the predictions that are broadcast; None for expectations, whose
+    bounds never fail and leave out the draws. The rest is as in ``GainEvents``.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("unseen", "_parts")
@@ -556,24 +560,26 @@ class Assignments(GainEvents):
         groups: Sequence[ProtectedLosses],
         rule: WeightRule | None = None,
         *,
-        share: float = PRIOR_OF_ASSIGNMENTS,
+        prior_of_assignments: float = PRIOR_OF_ASSIGNMENTS,
         risk: float | None = None,
         **gains: Any,
     ) -> None:
         super().__init__(groups, rule, **gains)
-        self.share = share
+        self.prior_of_assignments = prior_of_assignments
         self.risk = risk
         self.charges_drawn = risk is not None
         self.unseen = 0  # rounds whose drawn prediction is not known
         # ln(r (N / K) / J): what a loss's potential F_kj is multiplied by, see the top of the file
-        self._price = math.log(share * self.experts / self.losses / len(ASSIGNMENT_RATES))
+        self._log_prior = math.log(
+            prior_of_assignments * self.experts / self.losses / len(ASSIGNMENT_RATES)
+        )
         # G, U, what was gained before the games, and margins (4, K, A, C)
         self._parts = [np.zeros((4, *member.shape)) for member in self.members]
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
         yield from super().weigh(active, moment)
-        log_rates = self._price + np.log(ASSIGNMENT_RATES)
+        log_rates = self._log_prior + np.log(ASSIGNMENT_RATES)
         comparator_shares = []
         exponents = []
         for gain, squares, _gain_before_games, _margin in self._parts:
@@ -604,17 +610,19 @@ class Assignments(GainEvents):
             squares += gain**2 / member.chance_or_one(charged)
 
     def log_potential(self, band: Band) -> float:
-        """Return the logarithm of the gains' potentials and of the assignments' at their price."""
+        """Return the logarithm of the potentials of the gains and, by their prior, assignments."""
         log_potentials = []
         for gain, squares, _gain_before_games, _margin in self._parts:
             _shares_of_comparators, log_sums = _comparator_shares(gain, squares)
-            log_potentials.append((log_sums.sum(1) + self._price).ravel())
+            log_potentials.append((log_sums.sum(1) + self._log_prior).ravel())
         of_gains = super().log_potential(band)
         return float(np.logaddexp.reduce([of_gains, *np.concatenate(log_potentials)]))
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
         of_gains = super().bound(inputs, hull)
-        return of_gains.with_inputs(added_potential=self.share, risk=self.risk or 1.0)
+        return of_gains.with_inputs(
+            added_potential=self.prior_of_assignments, risk=self.risk or 1.0
+        )
 
     def over_stay(
         self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array

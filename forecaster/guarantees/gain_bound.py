@@ -45,7 +45,7 @@ class GainBound(RegretBound):
         """Bound decision swap regret (K,); policies cost a logarithm."""
         rounds_played = rounds or self.inputs.rounds
         actions = coefficients.shape[1]
-        by_gains = self.sum_over_actions(coefficients, zone=0.0, rounds=rounds_played)
+        by_gains = self.sum_over_actions(coefficients, extra_band_factor=0.0, rounds=rounds_played)
         assignments = (actions + policies) ** actions
         by_gains = self._within_switch_test(by_gains, assignments, coefficients, rounds_played)
         is_whole_run = rounds_played == self.inputs.rounds

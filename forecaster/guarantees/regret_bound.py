@@ -55,7 +55,7 @@ class RegretBound(ABC):
         if inputs.trusted:
             return np.asarray(while_trusted)
         outside_band = self.rule.greatest(occupancy, self.exponent)
-        in_games = inputs.band.zone * np.sqrt(occupancy) + outside_band
+        in_games = inputs.band.factor * np.sqrt(occupancy) + outside_band
         if self.holds_throughout and inputs.switch_test is not None:
             return np.asarray(np.maximum(in_games, while_trusted))
         return np.asarray(in_games)
@@ -83,7 +83,9 @@ class RegretBound(ABC):
     def to_models(self, coefficients: Array) -> Array:
         """Bound the regret to each model that is a comparator (K,)."""
         return self.sum_over_actions(
-            coefficients, zone=self.inputs.band.models, rounds=self.inputs.rounds
+            coefficients,
+            extra_band_factor=self.inputs.band.extra_factor_of_models,
+            rounds=self.inputs.rounds,
         )
 
     def contextual(self, coefficients: Array) -> Array | None:
@@ -124,11 +126,13 @@ class RegretBound(ABC):
         until_entry = joined * at_entry.a_priori(coefficients, policies=policies)
         return np.asarray((until_now + until_entry) / (rounds - joined))
 
-    def sum_over_actions(self, coefficients: Array, *, zone: float, rounds: int) -> Array:
+    def sum_over_actions(
+        self, coefficients: Array, *, extra_band_factor: float, rounds: int
+    ) -> Array:
         """Bound the sum of every action's greatest gain per round (K,), in a band of their own.
 
         Bounds are concave in occupancies, so that equal shares of the rounds are the worst.
         """
         occupancy = rounds / coefficients.shape[1]
-        of_action = float(self.bias(occupancy)) + zone * math.sqrt(occupancy)
+        of_action = float(self.bias(occupancy)) + extra_band_factor * math.sqrt(occupancy)
         return np.asarray(gain_range(coefficients, self.within) * of_action / occupancy)

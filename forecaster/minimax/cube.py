@@ -12,7 +12,7 @@ from regretless.forecaster.minimax.game import (
     HullSolver,
     Solution,
     move_inside,
-    project,
+    move_into_hull,
     steps_for,
     undominated,
     walked,
@@ -67,8 +67,8 @@ class CubeSolver(HullSolver):
     def single(self, point: Array) -> Solution:
         nearest = np.array(point, dtype=np.float64)
         if self.simplex:
-            project(nearest, self.simplex)
-        else:  # as ``project``, which a run that plays no game need not compile
+            move_into_hull(nearest, self.simplex)
+        else:  # as ``move_into_hull``, which a run that plays no game need not compile
             nearest = np.where(nearest <= 0.0, 0.0, np.minimum(nearest, 1.0))
         if self.off_ties:
             move_inside(nearest, OFF_CENTRE, self.simplex)

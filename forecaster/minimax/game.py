@@ -120,7 +120,7 @@ def sort_descending(values: Array) -> None:
 
 
 @compiled()
-def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
+def move_into_hull(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
     """Move a point (n,) in place to the nearest one of the box or simplex.
 
     Plain loops: expressions of whole arrays bring the formatting of errors about their shapes,
@@ -184,7 +184,7 @@ def _write_next_point(
     length = step / largest if largest > 0.0 else 0.0
     for i in range(field.shape[0]):
         next_point[i] = point[i] - length * field[i]
-    project(next_point, simplex)
+    move_into_hull(next_point, simplex)
 
 
 @compiled()

@@ -198,7 +198,7 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
 def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     events = Assignments(groups())
     charged(events, 60)
-    price = events.share * events.experts / (3 + 2)
+    price = events.prior_of_assignments * events.experts / (3 + 2)
     moment, rates, total = Moment(61, events.experts), ASSIGNMENT_RATES, 0.0
     *_, assignments = events.weigh(events.active(0), moment)
     exponent = assignments.weights.largest_exponent + 1.0
@@ -285,8 +285,10 @@ def test_an_interval_knows_its_own_rounds_alone() -> None:
     for part, own in zip(events.parts[:3], alone[:3], strict=True):
         for known, expected in zip(part.views[0].arrays, own.views[0].arrays, strict=True):
             assert np.array_equal(known, expected)
-    spent = [m / 200 * own.spent() for own, (m, _) in zip(alone, begun, strict=True)]
-    assert events.spent() == pytest.approx(sum(spent))
+    spent = [
+        m / 200 * own.sum_of_log_variations() for own, (m, _) in zip(alone, begun, strict=True)
+    ]
+    assert events.sum_of_log_variations() == pytest.approx(sum(spent))
     assert len(events.active(None)) == 1 + 2
     assert events.experts == alone[0].experts * (1 + 3)
 
@@ -297,7 +299,7 @@ def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
     for own in (events, alone):
         charged(own, 20)
     assert events.log_potential(Band()) == pytest.approx(alone.log_potential(Band()))
-    assert events.spent() == alone.spent() > 0
+    assert events.sum_of_log_variations() == alone.sum_of_log_variations() > 0
     moment = Moment(21, alone.experts)
     assert np.array_equal(*(own.table_of(own.active(0), moment) for own in (events, alone)))
 

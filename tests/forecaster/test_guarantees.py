@@ -438,7 +438,7 @@ def test_the_first_slot_spends_alpha_and_all_others_together_no_more() -> None:
     models = DistributionPool({"past": PastOutcomes(basis)}, basis)
     spent = []
     for place in range(60):
-        trust = Slot([losses], Box(2), models, context_of_models=dict, slot_index=place).trust
+        trust = Slot([losses], Box(2), models, context_of_models=dict, slot_index=place).switch_test
         assert trust is not None
         spent.append(trust.tests * math.exp(-trust.evidence))
     places = np.arange(1, 60)

@@ -219,7 +219,7 @@ def test_the_switch_tests_of_all_slots_spend_twice_alpha_at_most() -> None:
     server = make_server()
     for key in range(20):
         server.predict_one({}, key=key)
-    tests = [slot.trust for slot in server._slots if slot.trust is not None]
+    tests = [slot.switch_test for slot in server._slots if slot.switch_test is not None]
     spent = sum(test.tests * np.exp(-test.evidence) for test in tests)
     assert len(tests) == 20
     assert 0.01 < spent <= 0.02 + 1e-12

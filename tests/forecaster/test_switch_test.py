@@ -36,8 +36,8 @@ def test_every_cell_can_raise_the_alarm_where_everyone_is_protected() -> None:
     cells = CellEvents([listed_losses()], scales, experts=listed.experts)
     player = UnbiasedPrediction(listed + cells, reference=Reference(Constant(1)))
     assert cells.alarms == 4092
-    assert player.trust is not None
-    assert player.trust.tests == listed.experts + 4092
+    assert player.switch_test is not None
+    assert player.switch_test.tests == listed.experts + 4092
 
 
 def test_every_interval_can_raise_the_alarm() -> None:

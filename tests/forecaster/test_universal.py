@@ -86,7 +86,7 @@ def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
     for s, view in enumerate(events.views, start=1):
         bias, variation = view.gain[:, 0], view.variation[:, 0]
         up, down = (
-            adaptive_weights(sign * bias, variation, forecaster.band.zone) for sign in (1, -1)
+            adaptive_weights(sign * bias, variation, forecaster.band.factor) for sign in (1, -1)
         )
         prior = 1 / (2 * events.scales * 2**s)
         signed += np.repeat(prior * (up - down), len(signed) // 2**s)

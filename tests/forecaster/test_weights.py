@@ -166,7 +166,7 @@ class RootRateWeights(rules.WeightRule):
         self, gain: Array, variation: Array, moment: rules.Moment, *, both_signs: bool = False
     ) -> rules.ExpertWeights:
         rate = 1.0 / math.sqrt(moment.time)
-        noise = moment.band.zone * np.sqrt(variation)
+        noise = moment.band.factor * np.sqrt(variation)
         log_weights = [rate * (gain - noise)]
         if both_signs:
             log_weights.append(rate * (-gain - noise))
