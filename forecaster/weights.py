@@ -41,6 +41,10 @@ from regretless.market.core.validation import check_int
 GROWTH = (math.exp(1 / 3) - math.exp(-1)) / 2  # k
 REMAINDER = 0.338  # q
 LOGARITHM = REMAINDER / math.log(2)
+# A bound with a risk is for a stretch of rounds, of which ln(1 + T) at the end is known beforehand:
+# the first ends at the horizon, the next ones where this logarithm has doubled.
+FIRST_STRETCH = 1000  # rounds, where there is no horizon
+SHARE_OF_STRETCH = 0.9  # of the risk that is left, for each stretch
 MIN_EXPONENT = -1e300  # stands for the exponent of no expert
 NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
 
@@ -140,6 +144,14 @@ class WeightRule(ABC):
         began late, with gains of at most ``switch_test.limit(T)`` + 1. The band is not counted:
         ``guarantees`` adds z sqrt(C).
         """
+
+    def log_growth(self, inputs: BoundInputs) -> float | None:
+        """Return ln P: how far the mean of all potentials may have grown, others' among them.
+
+        None where the proof does not say, so that nothing is promised of experts that share the
+        game with other potentials.
+        """
+        return None
 
     @abstractmethod
     def greatest(self, variation: Array | float, budget: float) -> Array:
@@ -309,23 +321,39 @@ class AdaptiveWeights(WeightRule):
         budget = math.log(inputs.experts) - math.log(inputs.prior) + log_growth + others
         return max(budget, 0.0)
 
-    @staticmethod
-    def log_growth(inputs: BoundInputs) -> float:
+    def log_growth(self, inputs: BoundInputs) -> float:
         """Return ln P: how far the mean potential may have grown.
 
         It is the lesser of two bounds: the greatest that variations and the start of the games
-        allow, and what is known of them.
+        allow, and what is known of them. Where the bound has a risk, the variations are the
+        greatest of a stretch of rounds, which Ville's inequality needs (docs/theory.md, 6).
         """
         reach = 0.0
         if inputs.switch_test is not None:
             reach = inputs.switch_test.reach(inputs.rounds)
         greatest_log_start = max(reach - inputs.band.factor, 0.0) ** 2 / 3
+        of_certificates = GROWTH * inputs.certificate_sum
+        if inputs.risk < 1:
+            log_rounds, risk = self._stretch(inputs)
+            log_start = _log_sum(greatest_log_start, inputs.added_potential)
+            if inputs.log_start is not None:
+                log_start = min(log_start, inputs.log_start)
+            return _log_sum(log_start, LOGARITHM * log_rounds) + of_certificates - math.log(risk)
         greatest_growth = inputs.added_potential + LOGARITHM * math.log1p(inputs.rounds)
         log_mean = _log_sum(greatest_log_start, greatest_growth)
         if inputs.log_start is not None and inputs.mean_log_variation is not None:
             known = _log_sum(inputs.log_start, LOGARITHM * inputs.mean_log_variation)
             log_mean = min(log_mean, known)
-        return log_mean + GROWTH * inputs.certificate_sum - math.log(inputs.risk)
+        return log_mean + of_certificates
+
+    def _stretch(self, inputs: BoundInputs) -> tuple[float, float]:
+        """Return ln(1 + T) at the end of the stretch of rounds, and its part of the risk."""
+        log_rounds = math.log1p(self.horizon or FIRST_STRETCH)
+        risk = inputs.risk * SHARE_OF_STRETCH
+        while math.log1p(inputs.rounds) > log_rounds:
+            log_rounds *= 2
+            risk *= 1 - SHARE_OF_STRETCH
+        return log_rounds, risk
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return sqrt(3 C Lambda)."""

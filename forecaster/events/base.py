@@ -332,6 +332,9 @@ class Together(EventSet):
                 return regret
         return None
 
+    def bound(self, inputs: BoundInputs, hull: Hull) -> RegretBound:
+        return self.first.bound(inputs, hull)
+
     @property
     def others(self) -> EventSet | None:
         for part in self.parts:
@@ -339,7 +342,6 @@ class Together(EventSet):
                 return part.others
         return None
 
-    bound = Delegated("first")
     from_variation = Delegated("first")
     gained = Delegated("first")
     most_gained = Delegated("first")
@@ -354,7 +356,8 @@ MIN_INTERVAL = 32  # rounds of an interval; what is promised of fewer says nothi
 class Intervals(Together):
     """The events of a run of so many ``rounds`` and of its intervals.
 
-    ``make`` makes the events, of the run and of every interval.
+    ``make`` makes the events, of the run and of every interval. The shares of intervals are those
+    of a run that ends after ``rounds``: bounds of a longer one are NaN.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_ended")
@@ -392,6 +395,10 @@ class Intervals(Together):
         """Those of the whole run and of every interval that it will have, each by its own."""
         intervals = sum(max(math.ceil(self.run / length) - 1, 0) for length in self.lengths)
         return self.first.alarms * (1 + intervals)
+
+    def bound(self, inputs: BoundInputs, hull: Hull) -> RegretBound:
+        bound = self.first.bound(inputs, hull)
+        return replace(bound, is_proved=bound.is_proved and self._time <= self.run)
 
     def sum_of_log_variations(self) -> float:
         return super().sum_of_log_variations() + self._ended

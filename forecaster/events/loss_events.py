@@ -38,7 +38,8 @@ sum_a max_c U(a, c) <= T, L = A ln C + ln(J K / r) + ln P; or, with the known ma
 their own bound, with this P, and the lesser of both is printed. Where a reference was trusted the
 F_k begin at 1 when the games begin; what was regretted before is added: known, or at most A L(T /
 A) + A. **As drawn**, charged
-with the prediction that was broadcast, P / risk stands for P in both; the gains stay charged in
+with the prediction that was broadcast, P / risk stands for P in both, P the greatest of a stretch
+of rounds (``weights.AdaptiveWeights.log_growth``); the gains stay charged in
 expectation.
 """
 
@@ -104,8 +105,9 @@ def _write_gains(
         D margin[k, a, c] = D gain[k, a, c] - q[k, a] (l[k, a] - l[k, b]).
 
     The value is of the bias of p - s, so that the gain is what the played action a loses against b
-    beyond what it was expected to. While a reference is trusted the gain is at most the regret,
-    and in size at most q min(D, 1).
+    beyond what it was expected to. While a reference is trusted the gain is at most the regret.
+    It is cut on no side: a cut from below would let a calibrated reference cost something in
+    expectation, so that the switch test could reject it too often.
 
     Parameters
     ----------
@@ -127,7 +129,6 @@ def _write_gains(
     n_constants = gain.shape[2] - suggested.shape[1]
     for k in range(gain.shape[0]):
         for a in range(gain.shape[1]):
-            greatest = chance[k, a] * min(scale[k], 1.0)
             for c in range(gain.shape[2]):
                 b = c
                 if c >= n_constants:
@@ -135,7 +136,7 @@ def _write_gains(
                 excess = value[k, a, b] - value[k, a, a]
                 regret = chance[k, a] * (realised_losses[k, a] - realised_losses[k, b])
                 if trusted:
-                    excess = min(max(min(excess, regret), -greatest), greatest)
+                    excess = min(excess, regret)
                 gain[k, a, c] = excess / scale[k]
                 margin[k, a, c] = (excess - regret) / scale[k]
 
@@ -254,8 +255,7 @@ class Gains:
         """Return what a round adds to the gains, and by how much that is above the regrets.
 
         gain[k, a, c] = <r_k(c) - r_k(a), bias of "k plays a"> / scale_k. While a reference is
-        trusted it is the regret itself, where that is less: at most the chance that a is played
-        times the lesser of 1, which no normalised loss regrets more than, and the scale.
+        trusted it is the regret itself, where that is less: always for a best response.
         """
         n_losses, n_actions, _ = self.shape
         coefficients = self.group.weights  # (K, A, n)
@@ -377,7 +377,9 @@ class GainEvents(EventSet):
     """The gains of listed losses against actions and policies, where ``fixed``, and M ``models``.
 
     ``within`` is the range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a
-    basis of error delta. Groups are all over the same basis; the rule is adaptive by default.
+    basis of error delta. ``greatest_regret`` is the most that a loss in the basis can regret in a
+    round, 1 + 2 delta; None where it is not known. Groups are all over the same basis; the rule is
+    adaptive by default.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_played_squares", "_margin")
@@ -389,12 +391,17 @@ class GainEvents(EventSet):
         rule: WeightRule | None = None,
         *,
         within: float | None = None,
+        greatest_regret: float | None = None,
         models: int = 0,
         fixed: bool = True,
     ) -> None:
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
         self.within = within
+        self.greatest_regret: float | None = None
+        if all(group.best_responds for group in self.groups):
+            # Others may be charged with a gain that is less than the regret, down to -scale.
+            self.greatest_regret = greatest_regret
         self.members = [
             Gains(group, self.rows, fixed=fixed, models=models) for group in self.groups
         ]
@@ -494,6 +501,7 @@ class GainEvents(EventSet):
             self.rule,
             inputs,
             within=self.within,
+            greatest_regret=self.greatest_regret,
             losses=self.losses,
             gains=self.experts,
             models=self.models,
@@ -548,6 +556,7 @@ class GainEvents(EventSet):
 class Assignments(GainEvents):
     """Gains, by adaptive weights, with a potential over the assignments of comparators beside.
 
+    Another rule may weigh the gains; nothing is proved of both together, and bounds are NaN.
     ``prior_of_assignments`` is r. ``risk`` is the chance that its bounds fail, where the
     assignments are charged with the predictions that are broadcast; None for expectations, whose
     bounds never fail and leave out the draws. The rest is as in ``GainEvents``.
@@ -620,9 +629,12 @@ class Assignments(GainEvents):
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> GainBound:
         of_gains = super().bound(inputs, hull)
-        return of_gains.with_inputs(
+        beside = of_gains.with_inputs(
             added_potential=self.prior_of_assignments, risk=self.risk or 1.0
         )
+        # The proof is for a rule that says how far all potentials together may have grown.
+        is_proved = self.rule.log_growth(beside.inputs) is not None
+        return replace(beside, is_proved=is_proved)
 
     def over_stay(
         self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array

@@ -46,6 +46,11 @@ class ProtectedLosses(Fixed):
         return self.play is None and not self.policies
 
     @property
+    def best_responds(self) -> bool:
+        """Whether the owners play an action that is expected to lose the least."""
+        return self.play is None and self.eta is None and self.tie == 0
+
+    @property
     def response(self) -> tuple[object, ...]:
         """How the owners respond."""
         return self.eta, self.tie, self.play

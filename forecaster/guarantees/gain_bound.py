@@ -6,8 +6,8 @@ in conv s(Y), expected and true losses lie in [-delta, 1 + delta] and g = 2 + 4 
 lambda, and n nowhere. A **model**'s suggestion to each loss is such a comparator; where the models'
 band is wider by y it is D y sqrt(A T) more.
 
-**While a reference is trusted** the switch test bounds the greatest sum over actions: V <= T / g^2,
-as no regret exceeds 1.
+**While a reference is trusted** the switch test bounds the greatest sum over actions: V <= T, and
+V <= T (w / g)^2 where all best-respond, so that regrets are charged, and none exceeds w in size.
 
 **Assignments** (``events.loss_events``, docs/theory.md, 6) have a potential beside the gains':
 T x regret of k <= scale_k min_j (L + psi_j U) / eta_j, with L = A ln C + ln(J K / r) + ln P.
@@ -22,7 +22,6 @@ import numpy as np
 from regretless.forecaster.guarantees.norms import gain_range
 from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.switch_test import SwitchTest
-from regretless.forecaster.weights import AdaptiveWeights
 from regretless.market.core.arrays import Array
 
 ASSIGNMENT_RATES = 2.0 ** -np.arange(1, 11)  # eta
@@ -35,6 +34,7 @@ class GainBound(RegretBound):
 
     bounds_both_signs: ClassVar[bool] = False
 
+    greatest_regret: float | None = None  # w, in size; None where gains are no regrets, or unknown
     losses: int = 1  # K, all that are protected
     gains: int = 1  # N, the gains of the run
     models: int = 0  # how many comparators are models
@@ -71,7 +71,8 @@ class GainBound(RegretBound):
         None without them.
         """
         inputs = self.inputs
-        if inputs.trusted or not inputs.added_potential:
+        log_growth = self.rule.log_growth(inputs)
+        if inputs.trusted or not inputs.added_potential or log_growth is None:
             return None
         log_price = math.log(
             len(ASSIGNMENT_RATES)
@@ -79,7 +80,7 @@ class GainBound(RegretBound):
             * inputs.experts
             / (self.gains * inputs.added_potential)
         )
-        return AdaptiveWeights.log_growth(inputs) + actions * math.log(comparators) + log_price
+        return log_growth + actions * math.log(comparators) + log_price
 
     def _assignments(self, coefficients: Array, policies: int) -> Array | None:
         """Bound decision swap regret (K,) by the assignments; None without them."""
@@ -95,7 +96,7 @@ class GainBound(RegretBound):
             action_by_action = actions * (test.limit(rounds / actions) + 1)
             tests = self._tested_losses(test) * (actions + policies) ** actions
             of_sums = replace(test, tests=tests)
-            together = of_sums.limit(rounds / np.maximum(scale, 1.0) ** 2) + 1
+            together = of_sums.limit(self._greatest_squares(scale, rounds)) + 1
             gain = gain + np.minimum(action_by_action, together)
         return np.asarray(scale * gain / rounds)
 
@@ -111,8 +112,15 @@ class GainBound(RegretBound):
             return regret
         scale = gain_range(coefficients, self.within)
         of_sums = replace(test, tests=self._tested_losses(test) * tests)
-        greatest = of_sums.most(rounds / np.maximum(scale, 1.0) ** 2)
+        greatest = of_sums.most(self._greatest_squares(scale, rounds))
         return np.minimum(regret, scale * greatest / rounds)
+
+    def _greatest_squares(self, scale: Array, rounds: int) -> Array:
+        """Return the greatest sum of squares (K,) of gains while a reference is trusted."""
+        if self.greatest_regret is None:
+            return np.full(len(scale), float(rounds))
+        share_of_scale = np.minimum(self.greatest_regret / scale, 1.0)
+        return np.asarray(rounds * share_of_scale**2)
 
     def _tested_losses(self, test: SwitchTest) -> int:
         """Count the losses that share a kind of the switch test, as ``GainEvents`` does."""

@@ -34,6 +34,7 @@ class RegretBound(ABC):
     # lost: for who comes and goes.
     holds_throughout: bool = False
     within: float | None = None  # range of scalar gains where predictions stay in conv s(Y)
+    is_proved: bool = True  # otherwise bounds are NaN, but for what a switch test keeps
 
     def with_inputs(self, **changes: Any) -> Self:
         """Return the bound with some of its inputs changed."""
@@ -45,7 +46,10 @@ class RegretBound(ABC):
         return self.rule.budget(self.inputs)
 
     def bias(self, occupancy: Array | float) -> Array:
-        """Bound |B| in sup norm, or a gain, for events with this occupancy n_T(E)."""
+        """Bound |B| in sup norm, or a gain, for events with this occupancy n_T(E).
+
+        NaN where nothing is proved.
+        """
         inputs = self.inputs
         while_trusted: Array | float = math.inf
         if inputs.switch_test is not None:
@@ -54,6 +58,8 @@ class RegretBound(ABC):
             while_trusted = np.minimum(occupancy, while_trusted)
         if inputs.trusted:
             return np.asarray(while_trusted)
+        if not self.is_proved:
+            return np.full(np.shape(occupancy), np.nan)
         outside_band = self.rule.greatest(occupancy, self.exponent)
         in_games = inputs.band.factor * np.sqrt(occupancy) + outside_band
         if self.holds_throughout and inputs.switch_test is not None:

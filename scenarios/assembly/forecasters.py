@@ -158,20 +158,36 @@ class _ForecasterMaker:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
         spec = self.spec
         turns = spec.delay + 1
-        rule = rule_of(spec.weights, max(self.scenario.rounds // turns, 1))
+        rule = rule_of(spec.weights, self.rounds_per_turn)
         n_models = len(spec.models or ())
         if spec.events == "losses":
             is_in_image = self.basis.hull == "simplex" or self.has_ensembles  # p in conv s(Y)
             within = None
-            if is_in_image and self.basis.proved:
-                within = 2 + 4 * self.basis.error
+            greatest_regret = None
+            if self.basis.proved:  # losses stay in [-error, 1 + error] in the basis
+                greatest_regret = 1 + 2 * self.basis.error
+                if is_in_image:
+                    within = 2 * greatest_regret
             if rule.name != "adaptive" or spec.kind != "decision-swap":
-                return GainEvents(protected, rule, within=within, models=n_models)
+                return GainEvents(
+                    protected,
+                    rule,
+                    within=within,
+                    greatest_regret=greatest_regret,
+                    models=n_models,
+                )
             draws_alone = any(cohort.response == "private" for cohort in self.scenario.cohorts)
             risk = None
             if not draws_alone and not spec.intervals:  # all agents have the draw in common
-                risk = ASSIGNED / turns
-            return Assignments(protected, rule, risk=risk, within=within, models=n_models)
+                risk = ASSIGNED / (turns * self.n_blocks)  # the bounds of all hold at once
+            return Assignments(
+                protected,
+                rule,
+                risk=risk,
+                within=within,
+                greatest_regret=greatest_regret,
+                models=n_models,
+            )
         events: EventSet = VectorEvents(protected, rule)
         if n_models:
             events = events + GainEvents(protected, rule, models=n_models, fixed=False)

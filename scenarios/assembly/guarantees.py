@@ -30,10 +30,8 @@ def find_guarantees(
     """
     by_name = {served.spec.name: served for served in cohorts}
     promises = 0
-    promises_to_guests = 0
     for plan in plans:
-        promises += sum(by_name[name].promises for name in plan.served)
-        promises_to_guests += sum(by_name[name].promises for name in plan.guests)
+        promises += sum(by_name[name].promises for name in (*plan.served, *plan.guests))
     for plan, block in zip(plans, blocks, strict=True):
         for name in plan.served:
             served = by_name[name]
@@ -44,7 +42,7 @@ def find_guarantees(
             by_name[name] = serve_guest(
                 served,
                 block,
-                promises=promises_to_guests,
+                promises=promises,
                 reach=served.spec.gamma or paper_gamma(block.basis.size, rounds),
             )
     for name, served in by_name.items():

@@ -69,7 +69,7 @@ def serve_guest(served: ServedCohort, block: Block, *, promises: int, reach: flo
     """Serve the rows of a late cohort that are within reach of a protected loss through it.
 
     Returns the cohort with its guarantee; covered rows respond with the coefficients of the losses
-    through which they are served. ``promises``: to all guests of the run, for the union over them.
+    through which they are served. ``promises``: of the whole run, for the union over all of them.
     """
     note = entry_note(served.spec)
     for_anybody = promise_to_anybody(served, block, promises)

@@ -25,8 +25,7 @@ def gains_by_definition(
     gain = value - np.einsum("kaa->ka", value)[:, :, None]
     regret = chance[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None, :])
     if trusted:
-        greatest = (chance * np.minimum(scale, 1.0)[:, None])[:, :, None]
-        gain = np.clip(np.minimum(gain, regret), -greatest, greatest)
+        gain = np.minimum(gain, regret)
     of_comparators = []
     for of_actions in (gain, gain - regret):
         scaled = of_actions / scale[:, None, None]

@@ -288,6 +288,8 @@ def test_an_event_adds_its_draws_to_its_bias() -> None:
 
 def gain_of_assignments(*, policies: int = 0, risk: float = 1.0, start: float = 1.0) -> float:
     """Return min_j (L + psi_j T) / eta_j of two losses."""
+    if risk < 1:
+        risk *= 0.9  # of a run that ends at its horizon
     log_potential = math.log(growth(start=start + 0.01) / risk)
     level = ACTIONS * math.log(ACTIONS + policies) + math.log(10 * 2 / 0.01) + log_potential
     return float(((level + cost(ASSIGNMENT_RATES) * ROUNDS) / ASSIGNMENT_RATES).min())
@@ -295,7 +297,7 @@ def gain_of_assignments(*, policies: int = 0, risk: float = 1.0, start: float = 
 
 def assigned(**changes: object) -> GainBound:
     """Make the bound of two losses with a potential over assignments."""
-    plain = GainBound(AdaptiveWeights(), INPUTS, losses=2, gains=EXPERTS)
+    plain = GainBound(AdaptiveWeights(ROUNDS), INPUTS, greatest_regret=1.0, losses=2, gains=EXPERTS)
     return plain.with_inputs(added_potential=0.01, **changes)
 
 
@@ -322,6 +324,23 @@ def test_regret_as_drawn_has_the_risk_in_its_level() -> None:
     gain = gain_of_assignments(policies=2, risk=0.0025)
     assert equal(found, WIDEST_GAP * gain / ROUNDS)
     assert assigned().realised(COEFFICIENTS) is None
+
+
+def test_a_level_with_a_risk_is_that_of_a_stretch_of_rounds_which_ends_where_it_is_known() -> None:
+    """Ville's inequality needs the greatest growth of the variations beforehand."""
+    levels = {}
+    for rounds in (ROUNDS // 10, ROUNDS, 2 * ROUNDS, (ROUNDS + 1) ** 2 - 1, (ROUNDS + 1) ** 2):
+        bound = assigned(risk=0.0025, rounds=rounds)
+        levels[rounds] = bound.assignment_level(ACTIONS, ACTIONS)
+    at_tenth, at_horizon, beyond, at_end_of_next, in_third = levels.values()
+    assert at_tenth == at_horizon
+    assert beyond == at_end_of_next
+    assert at_horizon < beyond < in_third
+    shares_of_risk = [0.9 * 0.1**stretch for stretch in range(40)]
+    assert sum(shares_of_risk) <= 1 + 1e-12
+    of_variations = REMAINDER / math.log(2) * math.log(1 + ROUNDS)
+    of_growth = math.log((1.01 + 2 * of_variations) / (1.01 + of_variations))
+    assert beyond - at_horizon == pytest.approx(of_growth + math.log(10))
 
 
 def test_assignments_begin_with_what_was_regretted_before_the_games() -> None:

@@ -17,6 +17,7 @@ from regretless.forecaster.guarantees.gain_bound import ASSIGNMENT_COSTS, ASSIGN
 from regretless.forecaster.models import Constant
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.universal import CellEvents, Line
+from regretless.forecaster.weights import ExponentialWeights, SecondOrderWeights, WeightRule
 from regretless.market.core.arrays import Array
 
 ROUNDS = 60
@@ -177,3 +178,28 @@ def test_who_never_gives_a_reference_up_is_bounded_by_its_regret() -> None:
     assert reference.trusted
     regret = events.regretted(group, np.arange(4)).max(2).sum(1)
     np.testing.assert_allclose(forecaster.from_variation(group), regret, atol=1e-8)
+
+
+@pytest.mark.parametrize("rule", [SecondOrderWeights(), ExponentialWeights()])
+def test_no_bound_is_printed_of_assignments_beside_a_rule_that_counts_no_other_potential(
+    rule: WeightRule,
+) -> None:
+    group = listed_losses()
+    for risk in (None, ASSIGNED):
+        forecaster = played_forecaster(group, Assignments([group], rule, risk=risk))
+        assert np.isnan(forecaster.bias_bound().a_priori(group.weights, policies=2)).all()
+        assert np.isnan(forecaster.from_variation(group)).all()
+        assert forecaster.realised(group) is None
+
+
+def test_intervals_promise_nothing_once_a_run_is_longer_than_they_were_made_for() -> None:
+    group = listed_losses()
+    events = Intervals(lambda: VectorEvents([group]), rounds=ROUNDS)
+    forecaster = played_forecaster(group, events)
+    assert np.isfinite(forecaster.bias_bound().a_priori(group.weights)).all()
+    forecaster.predict(0)
+    forecaster.update([0.5, 0.5])
+    bound = forecaster.bias_bound()
+    assert np.isnan(bound.a_priori(group.weights)).all()
+    assert np.isnan(bound.over_window(group.weights, [32], run=ROUNDS)).all()
+    assert np.isnan(forecaster.from_variation(group)).all()

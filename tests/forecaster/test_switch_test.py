@@ -122,6 +122,57 @@ def test_a_sum_over_actions_counts_each_square_by_the_chance_of_its_action() -> 
     assert (total**2 <= 40 * squares + 1e-9).all()  # Cauchy and Schwarz, rounds of chance 1
 
 
+@pytest.mark.parametrize("eta", [None, 0.5, 8.0])
+def test_a_calibrated_prediction_is_expected_to_cost_nobody_anything(eta: float | None) -> None:
+    """Whatever is charged while a reference is trusted; the test is a supermartingale then.
+
+    Quantal agents play actions that are expected to lose more than others, and a rare outcome costs
+    these less by more than 1.
+    """
+    rng = stream(1, "tests", "calibrated")
+    weights = rng.choice([-1.0, 0.0, 1.0], size=(20, 4, 2)) / 2
+    offset = -np.minimum(weights, 0.0).sum(2)  # losses from 0 to 1
+    events = GainEvents([ProtectedLosses(offset, weights, eta=eta)])
+    (member,) = events.members
+    outcomes = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    for _ in range(50):
+        chances = rng.dirichlet(np.full(4, 0.3))
+        prediction = chances @ outcomes
+        expected = np.zeros(member.shape)
+        for chance, outcome in zip(chances, outcomes, strict=True):
+            played = played_of(events.rows, prediction[None], np.ones(1), outcome)
+            suggested = events.active(None)
+            (gains,) = events.gains_of_round(suggested, played._replace(trusted=True))
+            expected += chance * gains.gain
+            assert np.abs(gains.gain).max() <= 1 + 1e-12
+            margins = events.gains_of_round(suggested, played)[0].margin
+            np.testing.assert_allclose(gains.margin, np.minimum(margins, 0.0), atol=1e-12)
+        assert expected.max() <= 1e-12
+
+
+@pytest.mark.parametrize("eta", [None, 3.0])
+def test_squares_are_at_most_what_the_bound_of_a_trusted_reference_counts(
+    eta: float | None,
+) -> None:
+    """Regrets of best responses are at most 1; gains of others may be as wide as their scale."""
+    rng = stream(2, "tests", "squares")
+    weights = rng.choice([-1.0, 0.0, 1.0], size=(20, 4, 2)) / 2
+    offset = -np.minimum(weights, 0.0).sum(2)
+    events = GainEvents([ProtectedLosses(offset, weights, eta=eta)], greatest_regret=1.0)
+    (member,) = events.members
+    rounds = 30
+    for _ in range(rounds):
+        prediction = rng.integers(2, size=(1, 2)).astype(float)
+        outcome = rng.integers(2, size=2).astype(float)
+        played = played_of(events.rows, prediction, np.ones(1), outcome)
+        events.charge(events.active(None), played._replace(trusted=True))
+    bound = events.bound(UnbiasedPrediction(events).bias_bound().inputs, "box")
+    greatest = bound._greatest_squares(member.scale, rounds)
+    assert (member.played_squares.max(2).sum(1) <= greatest + 1e-9).all()
+    is_narrower = member.scale > 1
+    assert (greatest[is_narrower] < rounds).all() == (eta is None)
+
+
 def test_a_calibrated_model_of_rare_outcomes_is_kept_by_all_cells() -> None:
     """The former limit, with listed biases counted, gives up 2 to 31 % of such runs."""
     alarms = np.zeros(3, dtype=int)

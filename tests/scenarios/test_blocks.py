@@ -8,6 +8,7 @@ from small_scenarios import TomlTable, built_in_names, cohort_table, make_scenar
 
 from regretless.agents.utilities import forms
 from regretless.forecaster.bases.default import natural_kind
+from regretless.forecaster.guarantees.draws import ASSIGNED
 from regretless.market import losses, register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
@@ -225,6 +226,20 @@ def test_a_smaller_error_takes_a_larger_basis() -> None:
     fine = cohort_above("fine", 0.01, basis={"error": 0.001})
     blocks = build_model(coarse, fine).game.blocks
     assert blocks[1].basis.size > blocks[0].basis.size
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_the_bounds_of_all_blocks_fail_together_no_more_often_than_is_said(delay: int) -> None:
+    cohorts = [cohort_with(utility) for utility in ("linear", "cara", "cobb-douglas")]
+    forecaster = {"kind": "decision-swap", "events": "losses", "delay": delay}
+    model = make_scenario(*cohorts, rounds=9, forecaster=forecaster).build()
+    risks = []
+    for block in model.game.blocks:
+        for player in block.forecaster.instances:
+            events: Any = player.events
+            risks.append(events.risk)
+    assert len(risks) == 3 * (delay + 1)
+    assert sum(risks) == pytest.approx(ASSIGNED)
 
 
 # the losses with which a kind is tried that serves all
