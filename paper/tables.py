@@ -397,6 +397,7 @@ def two_sellers_figure(table: pd.DataFrame) -> Figure:
             va="center",
             fontsize=8,
             color="#1a1a1a" if has_ours else "#555555",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},  # over the dotted lines
         )
     axis.axhline(0, color="#333333", ls=":", lw=1)
     axis.axvline(0, color="#333333", ls=":", lw=1)
@@ -407,6 +408,7 @@ def two_sellers_figure(table: pd.DataFrame) -> Figure:
     low, high = axis.get_xlim()
     axis.set_xlim(low, high + 0.4 * (high - low))  # the labels stand on the right
     axis.set_title("Buyers of two sellers: safe from both is top right", loc="left", fontsize=11)
+    axis.margins(y=0.08)
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -438,6 +440,14 @@ TWO_SELLERS = StudyTable(
     figure=two_sellers_figure,
 )
 
+NEWCOMERS = StudyTable(
+    study="newcomers",
+    title="buyers of two sellers who stay for fifty rounds on average, utility per round",
+    rows=combined(utility),
+    layouts=(Layout(["seller", "buyers"], means("utility mean_loss first_correction")),),
+    figure=two_sellers_figure,
+)
+
 STUDY_TABLES = (
     STREAMS,
     EVENTS,
@@ -448,5 +458,6 @@ STUDY_TABLES = (
     UNSEEN,
     SPECULATOR,
     TWO_SELLERS,
+    NEWCOMERS,
 )
 TABLES = {table.study: table for table in STUDY_TABLES}
