@@ -63,7 +63,7 @@ class ExactLossesBasis(CellBasis):
                     new_rows_and_actions.append((row, action))
             rows, actions = np.array(new_rows_and_actions, dtype=np.intp).reshape(-1, 2).T
             if len(rows):
-                self._parts.append((stack[rows], actions))
+                self._parts.append(_only_actions(stack[rows], actions))
             ranges.append(np.stack([low[rows, actions], high[rows, actions]]))
         self.low, high = np.concatenate(ranges, axis=1)
         self.scale = high - self.low
@@ -170,6 +170,17 @@ class ExactLossesBasis(CellBasis):
         error_by_slope = ((greatest_slope - least_slope) * (high - low)[..., None]).sum(1) / 4
         errors = np.minimum(highest - lowest, error_by_slope)
         return errors, errors
+
+
+def _only_actions(loss: Loss, actions: Indices) -> tuple[Loss, Indices]:
+    """Return losses (K,) without all actions but one each, and the indices of these.
+
+    What a function of the basis costs is then no more than that function.
+    """
+    losses_of_one_action = loss.one_action_each(actions)
+    if losses_of_one_action is None:
+        return loss, actions
+    return losses_of_one_action, np.zeros_like(actions)
 
 
 def keys_of(loss: Loss) -> list[list[Key]]:

@@ -257,6 +257,21 @@ class Loss(ABC):
                 picked[name] = np.asarray(array[index])
         return replace(self, **picked)
 
+    def one_action_each(self, actions: Indices) -> Self | None:
+        """Return a stack (K,) in which loss k has its action ``actions[k]`` alone.
+
+        None for a form whose function knows all actions at once.
+        """
+        rows = np.arange(len(self))
+        picked = {}
+        for name, array in self.tables().items():
+            axes = self.AXES[name]
+            if "a" in axes:
+                with_actions_second = np.moveaxis(array, 1 + axes.index("a"), 1)
+                of_one_action = with_actions_second[rows, actions][:, np.newaxis]
+                picked[name] = np.moveaxis(of_one_action, 1, 1 + axes.index("a"))
+        return replace(self, **picked)
+
     def __len__(self) -> int:
         if not self.stack:
             raise TypeError("this is a single loss, not a stack")

@@ -322,6 +322,20 @@ def root(loss: PowerOfSum, index: Index, low: Array, high: Array) -> Array:
     return np.asarray(start + left * (end - start))
 
 
+@every_form_of_known_range
+def test_losses_of_one_action_each_are_those_of_that_action_of_the_stack(form: str) -> None:
+    for loss in losses_of_form(form):
+        if len(loss.stack) != 1:
+            continue
+        actions = np.arange(len(loss)) % loss.actions
+        outcomes = random_outcomes(loss.outcomes, 4)
+        lone = loss.one_action_each(actions)
+        assert lone is not None
+        assert lone.actions == 1
+        losses = loss.losses(outcomes)[:, np.arange(len(loss)), actions]
+        np.testing.assert_allclose(lone.losses(outcomes)[..., 0], losses, rtol=1e-13, atol=1e-13)
+
+
 @every_form
 def test_a_loss_is_its_formula(form: str) -> None:
     for loss in losses_of_form(form):
