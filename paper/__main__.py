@@ -21,7 +21,9 @@ if TYPE_CHECKING:  # a table's module, and matplotlib with it, is imported once 
     from paper.study_table import StudyTable
 
 TABLES_OF_MODULE = {  # names of the tables, with a space between
-    "tables": "anchoring covers crowding events newcomers skill speculator streams two-sellers unseen",
+    "tables": (
+        "anchoring covers crowding events newcomers skill speculator streams two-sellers unseen"
+    ),
     "audit_sellers": "audit-coverage audit-power audit-sellers",
     "bases": "bases",
     "concentration": "concentration",

@@ -103,7 +103,7 @@ class LipschitzLoss(Loss):
     def lipschitz(self) -> Array:
         return np.asarray(self.constant * np.abs(self.amplitude))
 
-    def one_action_each(self, actions: Indices) -> None:  # noqa: ARG002 - it returns all actions
+    def one_action_each(self, actions: Indices) -> None:
         return None
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
