@@ -109,7 +109,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
         *("events", "draws", "certificate_sum", "time", "solver", "rng", "_own_reference"),
-        *("_start", "_spent", "stays"),
+        *("_log_potential_at_start", "_log_variation_at_start", "stays"),
     )
 
     def __init__(
@@ -135,8 +135,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.time = 0
         # At the first game: the logarithm of the mean potential, and the mean logarithm of 1 + the
         # variations until then, which later bounds deduct.
-        self._start: float | None = None
-        self._spent = 0.0
+        self._log_potential_at_start: float | None = None
+        self._log_variation_at_start = 0.0
         self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
         self._suggestions_of_models: Indices | None = (
             None  # of the models to every loss in it (K, M)
@@ -150,8 +150,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        if self._start is not None:
-            self._start = float(self._start)
+        if self._log_potential_at_start is not None:
+            self._log_potential_at_start = float(self._log_potential_at_start)
 
     has_ensembles = Delegated("solver")
     prefer = Delegated("solver")
@@ -220,12 +220,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def _note_start_of_games(self) -> None:
         """Note from which potential the games begin, once no reference is trusted any more."""
-        if self._start is not None or self.trusting:
+        if self._log_potential_at_start is not None or self.trusting:
             return
         experts = self.events.experts
         if self.time:
-            self._spent = self.events.sum_of_log_variations() / experts
-        self._start = self.events.log_potential(self.band) - math.log(experts)
+            self._log_variation_at_start = self.events.sum_of_log_variations() / experts
+        self._log_potential_at_start = self.events.log_potential(self.band) - math.log(experts)
 
     def predict(self, x: object = None) -> Forecast:
         forecast = super().predict(x)
@@ -363,9 +363,11 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def known_bound(self, events: EventSet | None = None) -> RegretBound:
         """Bound every event's bias, with what is known of all variations so far."""
         self._note_start_of_games()
-        mean_log_variation = self.events.sum_of_log_variations() / self.events.experts - self._spent
+        mean_log_variation = (
+            self.events.sum_of_log_variations() / self.events.experts - self._log_variation_at_start
+        )
         return self.bias_bound(events).with_inputs(
-            log_start=self._start, mean_log_variation=mean_log_variation
+            log_start=self._log_potential_at_start, mean_log_variation=mean_log_variation
         )
 
     def beforehand(self, rounds: int) -> RegretBound:

@@ -562,7 +562,7 @@ class Assignments(GainEvents):
     bounds never fail and leave out the draws. The rest is as in ``GainEvents``.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("unseen", "_parts")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("rounds_without_draw", "_assignment_sums")
 
     def __init__(
         self,
@@ -577,13 +577,13 @@ class Assignments(GainEvents):
         self.prior_of_assignments = prior_of_assignments
         self.risk = risk
         self.charges_drawn = risk is not None
-        self.unseen = 0  # rounds whose drawn prediction is not known
+        self.rounds_without_draw = 0  # rounds whose drawn prediction is not known
         # ln(r (N / K) / J): what a loss's potential F_kj is multiplied by, see the top of the file
         self._log_prior = math.log(
             prior_of_assignments * self.experts / self.losses / len(ASSIGNMENT_RATES)
         )
         # G, U, what was gained before the games, and margins (4, K, A, C)
-        self._parts = [np.zeros((4, *member.shape)) for member in self.members]
+        self._assignment_sums = [np.zeros((4, *member.shape)) for member in self.members]
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:
         """Yield the gains and then the assignments, which share the losses' rows."""
@@ -591,7 +591,7 @@ class Assignments(GainEvents):
         log_rates = self._log_prior + np.log(ASSIGNMENT_RATES)
         comparator_shares = []
         exponents = []
-        for gain, squares, _gain_before_games, _margin in self._parts:
+        for gain, squares, _gain_before_games, _margin in self._assignment_sums:
             shares, log_sums = _comparator_shares(gain, squares)
             comparator_shares.append(shares)
             exponents.append(log_sums.sum(1) + log_rates)
@@ -605,11 +605,13 @@ class Assignments(GainEvents):
         self._add_gains(gains, played)
         charged = played
         if self.charges_drawn:
-            self.unseen += played.as_drawn is None
+            self.rounds_without_draw += played.as_drawn is None
             charged = played.as_drawn or played
         if charged.bias is not played.bias:  # what was drawn is not the whole mixture
             gains = self.gains_of_round(active, charged)
-        for member, (gain, margin), part in zip(self.members, gains, self._parts, strict=True):
+        for member, (gain, margin), part in zip(
+            self.members, gains, self._assignment_sums, strict=True
+        ):
             weighed_gain, squares, gain_before_games, margins = part
             margins += margin
             if charged.trusted:  # no game yet: it is known, and not weighed
@@ -621,7 +623,7 @@ class Assignments(GainEvents):
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the potentials of the gains and, by their prior, assignments."""
         log_potentials = []
-        for gain, squares, _gain_before_games, _margin in self._parts:
+        for gain, squares, _gain_before_games, _margin in self._assignment_sums:
             _shares_of_comparators, log_sums = _comparator_shares(gain, squares)
             log_potentials.append((log_sums.sum(1) + self._log_prior).ravel())
         of_gains = super().log_potential(band)
@@ -649,7 +651,7 @@ class Assignments(GainEvents):
         return np.minimum(by_gains, by_assignments)
 
     def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
-        if not self.charges_drawn or self.unseen:
+        if not self.charges_drawn or self.rounds_without_draw:
             return None
         every_loss = np.arange(len(group.weights))
         at_entry = np.zeros((1, 1, 1))
@@ -669,7 +671,7 @@ class Assignments(GainEvents):
         level = bound.assignment_level(*member.shape[1:])
         if level is None:
             return None
-        of_losses = self._parts[group_index][:, losses, :, : member.fixed]
+        of_losses = self._assignment_sums[group_index][:, losses, :, : member.fixed]
         _gain, squares, gain_before_games, margin = of_losses
         scale = member.scale[losses]
         scale_of_gains = scale[:, None, None]

@@ -71,24 +71,24 @@ def _takes(model: Any, method: str, parameter: str) -> bool:
 class _Wrapped(Model):
     """Shared part: remembers the models, the last vector and the features of the open round."""
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_copies", "_last")
-    silent: ClassVar[int] = 1  # rounds before it is asked
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_model_copies", "_last_statistics")
+    silent_rounds: ClassVar[int] = 1  # rounds before it is asked
 
     def __init__(self, size: int, *models: Any) -> None:
         super().__init__(size)
-        self._copies = [Copy(model) for model in models]
-        self._last = np.full(size, 0.5)
+        self._model_copies = [Copy(model) for model in models]
+        self._last_statistics = np.full(size, 0.5)
 
     @property
     def resumable(self) -> bool:
         """Whether the models can be written, which is not known before they have learned."""
-        return self.time > 0 and all(copy_of_model.writable for copy_of_model in self._copies)
+        return self.time > 0 and all(copy_of_model.writable for copy_of_model in self._model_copies)
 
     def _predicted(self, x: object) -> Array:
-        lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
+        lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last_statistics)}
         self._open = {**features(x), **lagged}
-        if self.time < self.silent:
-            return self._last
+        if self.time < self.silent_rounds:
+            return self._last_statistics
         return self._answer()
 
     def opened(self) -> Any:
@@ -103,7 +103,7 @@ class _Wrapped(Model):
     def _remember_last(self, statistics: Array) -> None:
         """Remember the vector of the latest round that is known."""
         if not self.newer:
-            self._last = statistics
+            self._last_statistics = statistics
 
 
 def _numbers(method: Callable[[Any], Any], count: int, features_of_round: Any) -> Array:
@@ -123,11 +123,11 @@ class OnlineModel(_Wrapped):
         super().__init__(size, *[model] * size)
 
     def _answer(self) -> Array:
-        methods = [copy_of_model.model.predict_one for copy_of_model in self._copies]
+        methods = [copy_of_model.model.predict_one for copy_of_model in self._model_copies]
         return np.concatenate([_numbers(method, 1, dict(self._open)) for method in methods])
 
     def _learn(self, statistics: Array) -> None:
-        for copy_of_model, value in zip(self._copies, statistics.tolist(), strict=True):
+        for copy_of_model, value in zip(self._model_copies, statistics.tolist(), strict=True):
             copy_of_model.model.learn_one(dict(self._open), value)
         self._remember_last(statistics)
 
@@ -141,38 +141,47 @@ class BatchModel(_Wrapped):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        *("_names", "_seen", "_present", "_instead", "_truths", "_next_fit"),
+        *(
+            "_feature_names",
+            "_feature_table",
+            "_is_known",
+            "_fitted_means",
+            "_target_table",
+            "_next_fit",
+        ),
     )
-    silent = 2
+    silent_rounds = 2
 
     def __init__(self, model: Any, size: int) -> None:
         super().__init__(size, model)
-        self._names: list[str] = []  # of the features, F
-        self._seen = np.zeros((0, 0))  # (m, F), 0 where a round lacks a feature
-        self._present = np.zeros((0, 0))  # (m, F), 1 where it has it
-        self._instead = np.zeros(0)  # what stands for a missing one of those that were fitted
-        self._truths = np.zeros((0, size))
+        self._feature_names: list[str] = []  # of the features, F
+        self._feature_table = np.zeros((0, 0))  # (m, F), 0 where a round lacks a feature
+        self._is_known = np.zeros((0, 0))  # (m, F), 1 where it has it
+        self._fitted_means = np.zeros(0)  # what stands for a missing one of those that were fitted
+        self._target_table = np.zeros((0, size))
         self._next_fit = 2
 
     def _answer(self) -> Array:
-        fitted_names = self._names[: len(self._instead)]
-        means = self._instead.tolist()
+        fitted_names = self._feature_names[: len(self._fitted_means)]
+        means = self._fitted_means.tolist()
         row = [self._open.get(name, mean) for name, mean in zip(fitted_names, means, strict=True)]
-        return _numbers(self._copies[0].model.predict, self.size, np.array([row]))
+        return _numbers(self._model_copies[0].model.predict, self.size, np.array([row]))
 
     def _learn(self, statistics: Array) -> None:
-        self._names += [name for name in self._open if name not in self._names]
-        row = np.array([[self._open.get(name, 0.0) for name in self._names]])
-        present = np.array([[float(name in self._open) for name in self._names]])
-        self._seen = _window(_widened(self._seen, row.size), row)
-        self._present = _window(_widened(self._present, row.size), present)
-        self._truths = _window(self._truths, statistics[None])
+        self._feature_names += [name for name in self._open if name not in self._feature_names]
+        row = np.array([[self._open.get(name, 0.0) for name in self._feature_names]])
+        present = np.array([[float(name in self._open) for name in self._feature_names]])
+        self._feature_table = _window(_widened(self._feature_table, row.size), row)
+        self._is_known = _window(_widened(self._is_known, row.size), present)
+        self._target_table = _window(self._target_table, statistics[None])
         self._remember_last(statistics)
         if self.time + 1 >= self._next_fit:
-            self._instead = self._seen.sum(0) / np.maximum(self._present.sum(0), 1.0)
-            features_of_rounds = np.where(self._present > 0, self._seen, self._instead)
-            targets = self._truths[:, 0] if self.size == 1 else self._truths
-            self._copies[0].model.fit(features_of_rounds, targets)
+            self._fitted_means = self._feature_table.sum(0) / np.maximum(self._is_known.sum(0), 1.0)
+            features_of_rounds = np.where(
+                self._is_known > 0, self._feature_table, self._fitted_means
+            )
+            targets = self._target_table[:, 0] if self.size == 1 else self._target_table
+            self._model_copies[0].model.fit(features_of_rounds, targets)
             self._next_fit = math.ceil((self.time + 1) * GROWTH)
 
 
@@ -191,51 +200,62 @@ class SeriesModel(OutcomeModel):
     The last outcome is predicted where it predicts no number, or ``SHORT`` rounds are too few.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_series", "_fitted", "_ahead", "_next_fit")
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        "_past_outcomes",
+        "_fitted_outcomes",
+        "_forecasts_ahead",
+        "_next_fit",
+    )
 
     def __init__(self, model: Any, basis: Basis) -> None:
         super().__init__(basis)
         self._models = [copy.deepcopy(model) for _ in range(basis.outcomes)]
-        self._follows = hasattr(model, "forward")
-        self._series = np.zeros((0, basis.outcomes))  # outcomes of the last rounds
-        self._fitted = np.zeros((0, basis.outcomes))  # those to which the models were fitted last
-        self._ahead = np.zeros((0, basis.outcomes))  # forecasts of the next rounds
-        self._next_fit = 2  # the round of the next fit; until then ``_ahead`` is what it goes by
+        self._can_continue = hasattr(model, "forward")
+        self._past_outcomes = np.zeros((0, basis.outcomes))  # outcomes of the last rounds
+        self._fitted_outcomes = np.zeros(
+            (0, basis.outcomes)
+        )  # those to which the models were fitted last
+        self._forecasts_ahead = np.zeros((0, basis.outcomes))  # forecasts of the next rounds
+        self._next_fit = (
+            2  # the round of the next fit; until then ``_forecasts_ahead`` is what it goes by
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        if len(self._fitted) and self._follows:
-            self._forecast(self._fitted, 1, fit=True)
+        if len(self._fitted_outcomes) and self._can_continue:
+            self._forecast(self._fitted_outcomes, 1, fit=True)
 
     def _forecast_of_outcome(self, x: object) -> Spread:
         last_outcome = np.full(self.basis.outcomes, 0.5)
-        if len(self._series):
-            last_outcome = self._series[-1]
+        if len(self._past_outcomes):
+            last_outcome = self._past_outcomes[-1]
         point = last_outcome
-        if len(self._ahead):
-            point = self._ahead[min(self.ahead, len(self._ahead) - 1)]
+        if len(self._forecasts_ahead):
+            point = self._forecasts_ahead[min(self.ahead, len(self._forecasts_ahead) - 1)]
         return Spread(np.where(np.isfinite(point), point, last_outcome)[:, None])
 
     def _learn_outcome(self, outcome: Array) -> None:
         super()._learn_outcome(outcome)
-        position = max(len(self._series) - self.newer, 0)  # in the order of the rounds
-        self._series = np.insert(self._series, position, outcome, axis=0)[-WINDOW:]
-        self._ahead = self._ahead[1:]
+        position = max(len(self._past_outcomes) - self.newer, 0)  # in the order of the rounds
+        self._past_outcomes = np.insert(self._past_outcomes, position, outcome, axis=0)[-WINDOW:]
+        self._forecasts_ahead = self._forecasts_ahead[1:]
         rounds = self.time + 1
         is_refitted = rounds >= self._next_fit
         if is_refitted:
             self._next_fit = math.ceil(rounds * GROWTH)
-        elif not (len(self._ahead) and self._follows):
+        elif not (len(self._forecasts_ahead) and self._can_continue):
             return
         try:
-            self._ahead = self._forecast(self._series, self._next_fit - rounds, fit=is_refitted)
+            self._forecasts_ahead = self._forecast(
+                self._past_outcomes, self._next_fit - rounds, fit=is_refitted
+            )
         except Exception as error:
             if rounds >= SHORT:
                 kind = type(self._models[0]).__name__
-                raise UserError(f"{kind} on {len(self._series)} rounds: {error}") from error
+                raise UserError(f"{kind} on {len(self._past_outcomes)} rounds: {error}") from error
         else:
             if is_refitted:
-                self._fitted = self._series
+                self._fitted_outcomes = self._past_outcomes
 
     def _forecast(self, series: Array, steps: int, *, fit: bool) -> Array:
         """Forecast the next steps (steps, d) of a series (m, d), a model for each coordinate.

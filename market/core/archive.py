@@ -21,7 +21,8 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
-FORMAT = 2  # format 1 had neither ``format.json`` nor a digest
+# Format 1 had neither ``format.json`` nor a digest; states of format 2 have older names.
+FORMAT = 3
 HEADER = "format.json"
 SUFFIX = ".npy"
 BLOCK_BYTES = 1 << 20  # read at a time

@@ -33,22 +33,22 @@ class BoundsLog(Checkpointable):
         How many rounds the run has; the last one is logged.
     """
 
-    REMEMBERED = ("_kept",)
+    REMEMBERED = ("_logged_rows",)
 
     def __init__(
         self, cohorts: Sequence[Cohort], guarantees: Sequence[Guarantee], *, rounds: int
     ) -> None:
         self._cohorts = tuple(cohorts)
         self.guarantees = tuple(guarantees)
-        self._rounds = rounds
-        self._kept = np.zeros((0, KEYS + len(COLUMNS)))
+        self._rounds_of_run = rounds
+        self._logged_rows = np.zeros((0, KEYS + len(COLUMNS)))
 
     def add(self, played: int) -> None:
         """Write the rows of this moment, if it is one of those that are logged.
 
         ``played`` is the number of rounds that have been played.
         """
-        is_last = played == self._rounds
+        is_last = played == self._rounds_of_run
         if not is_last and not _is_logged(played):
             return
         for cohort_index, (cohort, guarantee) in enumerate(
@@ -58,7 +58,7 @@ class BoundsLog(Checkpointable):
             if guarantee.bound is None or is_too_large or not np.any(cohort.ledger.rounds):
                 continue
             worst = [_greatest(values) for values in _values_per_row(cohort, guarantee)]
-            self._kept = np.vstack([self._kept, [played, cohort_index, *worst]])
+            self._logged_rows = np.vstack([self._logged_rows, [played, cohort_index, *worst]])
 
     def join(self, parts: Sequence[tuple[Sequence[int], Array]]) -> None:
         """Take over the greatest regret and bias bound from parts of the run.
@@ -72,7 +72,7 @@ class BoundsLog(Checkpointable):
                 cohort_index = float(cohort_indices[int(index_in_part)])
                 rows_of_moment = part_rows.setdefault((played, cohort_index), [])
                 rows_of_moment.append(np.array([regret, bias_bound]))
-        for row in self._kept:
+        for row in self._logged_rows:
             played, cohort_index = row[:KEYS]
             rows_of_same_moment = part_rows.get((played, cohort_index))
             if rows_of_same_moment is not None:
@@ -81,9 +81,9 @@ class BoundsLog(Checkpointable):
     def frame(self) -> pd.DataFrame:
         """Return a row per logged round and cohort."""
         cohort_names = [cohort.name for cohort in self._cohorts]
-        table = pd.DataFrame(self._kept[:, KEYS:], columns=COLUMNS)
-        table.insert(0, "cohort", [cohort_names[int(index)] for index in self._kept[:, 1]])
-        table.insert(0, "round", self._kept[:, 0].astype(np.int64))
+        table = pd.DataFrame(self._logged_rows[:, KEYS:], columns=COLUMNS)
+        table.insert(0, "cohort", [cohort_names[int(index)] for index in self._logged_rows[:, 1]])
+        table.insert(0, "round", self._logged_rows[:, 0].astype(np.int64))
         return table
 
 

@@ -119,7 +119,7 @@ def emptied(path: Path) -> None:
 
 REFUSED: list[tuple[Callable[[Path], None], str]] = [
     (older_format, "of format 1, an older one"),
-    (newer_format, "of format 99; this version reads 2"),
+    (newer_format, "of format 99; this version reads 3"),
     (foreign_text, "torn, or something else wrote it"),
     (foreign_archive, "something else wrote it"),
     (checkpoint_of_something_else, "it holds something else"),
