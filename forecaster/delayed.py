@@ -82,7 +82,6 @@ class Delayed(Checkpointable, Forecaster):
         """Yield every event, its occupancy and bias added up over all turns."""
         tables = [forecaster.event_table() for forecaster in self.instances]
         for same_event in zip(*tables, strict=True):  # in the tables of all turns
-            loss, action, policy, suggestion, _occupancy, _bias = same_event[0]
-            total_occupancy = sum(event[4] for event in same_event)
-            total_bias = sum(event[5] for event in same_event)
-            yield loss, action, policy, suggestion, total_occupancy, total_bias
+            total_occupancy = sum(event.occupancy for event in same_event)
+            total_bias = sum(event.bias for event in same_event)
+            yield same_event[0]._replace(occupancy=total_occupancy, bias=total_bias)

@@ -87,14 +87,14 @@ class Reference(Checkpointable):
         turns: int = 1,
         blocks: int = 1,
     ) -> None:
-        self.band_factor = check_range("band", band, 0.0, np.inf)
-        self.give_up = check_range("give_up", give_up, 0.0, np.inf)
-        self.turns = check_int("turns", turns, least=1)
-        self.blocks = check_int("blocks", blocks, least=1)
+        self.band_factor = check_range("band", band, 0.0, np.inf)  # z: the band is z sqrt(C)
+        self.give_up = check_range("give_up", give_up, 0.0, np.inf)  # u, of the switch test
+        self.turns = check_int("turns", turns, least=1)  # how many forecasters it serves by turns
+        self.blocks = check_int("blocks", blocks, least=1)  # how many share the risk of an alarm
         # with forecasts by turns, a model learns an outcome turns - 1 rounds late
         self.model = LateModel(checked_model(model), self.turns - 1)
         self.unchanged_rounds = 0  # in which its forecast was broadcast as it is
-        self.time = 0
+        self.time = 0  # rounds judged
         # None while it is trusted, which it never is where ``give_up`` is 0
         self.disproved_at: int | None = None if self.give_up else 0
         self.bets = Bets(width=self.give_up, turns=self.turns, blocks=self.blocks)

@@ -42,6 +42,7 @@ from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
 from regretless.forecaster.reference import PLAIN, Band, Reference
+from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import BoundInputs, Moment, WeightRule, rule_of
 from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
@@ -127,26 +128,28 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.reference = reference
         self.basis = basis
         self.solver = solver or Box(events.size)
-        self.models = () if reference is None else reference.model.made_of
-        self.switch_test = None if reference is None else reference.make_switch_test(events.alarms)
+        self.models: tuple[str, ...] = ()  # names of those that the reference is made of (M,)
+        self.switch_test: SwitchTest | None = None  # of the reference, unless it is never trusted
+        if reference is not None:
+            self.models = reference.model.made_of
+            self.switch_test = reference.make_switch_test(events.alarms)
         self.draws = Draws(events.rows)
         self.rng = stream(seed, "forecaster")
-        self.certificate_sum = 0.0
-        self.time = 0
+        self.certificate_sum = 0.0  # S, of the positive certificates of all rounds
+        self.time = 0  # rounds learned
         # At the first game: the logarithm of the mean potential, and the mean logarithm of 1 + the
         # variations until then, which later bounds deduct.
         self._log_potential_at_start: float | None = None
         self._log_variation_at_start = 0.0
-        self._pending: tuple[Any, Solution] | None = None  # the round whose outcome is to come
-        self._suggestions_of_models: Indices | None = (
-            None  # of the models to every loss in it (K, M)
-        )
-        self._drawn_atom: int | None = (
-            None  # which atom of its mixture was broadcast, where it is known
-        )
-        self._outcome: Array | None = None  # of the round that ``update`` learns, where it is known
-        self.instances = (self,)
-        self.stays: list[StayRecord] = []  # of agents that come and go
+        # The round that is open: its active events, which the event set alone reads, and the
+        # solution of its game. None before a prediction.
+        self._pending: tuple[Any, Solution] | None = None
+        # The best response of every loss to each model's prediction of that round (K, M).
+        self._suggestions_of_models: Indices | None = None
+        self._drawn_atom: int | None = None  # index of the prediction that was broadcast, if known
+        self._outcome: Array | None = None  # y (d,) of the round that ``update`` learns, if known
+        self.instances = (self,)  # it takes turns with nobody
+        self.stays: list[StayRecord] = []  # what agents gain in the rounds in which they take part
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)

@@ -88,7 +88,7 @@ class CellEvents(VectorEvents):
     ) -> None:
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
-        self.scales = scales
+        self.scales = scales  # S: cells have the widths 1/2 to 2^-S
         self.cell_rows = 2 ** (scales + 1) - 2  # 2 + 4 + ... + 2^S cells
         if self.size != 1:
             raise ValueError(f"cells are of one number; these losses are of {self.size}")

@@ -189,10 +189,10 @@ def adaptive_exponents(
         if band_factor > 0.0:
             regret -= band_factor * np.sqrt(variation[e])
         scale = 1.0 / (3.0 * (variation[e] + 1.0))
-        above = max(regret + 1.0, 0.0)
-        below = max(regret - 1.0, 0.0)
-        exponents[0, e] = above * above * scale
-        exponents[1, e] = below * below * scale
+        regret_if_gained = max(regret + 1.0, 0.0)  # after a round with the gain 1
+        regret_if_lost = max(regret - 1.0, 0.0)
+        exponents[0, e] = regret_if_gained * regret_if_gained * scale
+        exponents[1, e] = regret_if_lost * regret_if_lost * scale
         largest = max(largest, exponents[0, e])
     return largest
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -352,8 +352,17 @@ class Observation:
 
 
 Policy = Callable[..., int]  # from a context to an action
-Event = tuple[int, int, int | None, int | None, float, Array]
-"""Loss, action, policy, suggestion, occupancy and bias of an event, as tables show it."""
+
+
+class Event(NamedTuple):
+    """An event as tables show it: a loss plays an action, beside what a policy suggests."""
+
+    loss: int
+    action: int
+    policy: int | None  # None where the event says nothing of policies
+    suggestion: int | None  # the action that the policy suggests
+    occupancy: float  # the expected number of rounds with the event
+    bias: Array  # of the predictions in them, by number (n,); or the gains of scalar events
 
 
 def policy_name(policy: Policy, otherwise: str) -> str:

@@ -160,8 +160,10 @@ class VectorEvents(EventSet):
         for occupancies.
         """
         shape = (*group.offset.shape, -1)  # (K, A, n)
-        decision_sums = getattr(self.views[0], name)[self.rows.slice(group)].reshape(shape)
-        cross_sums = getattr(self.views[1 + self.rows.group_index(group)], name)
+        decision_events, *cross_events = self.views
+        cross_events_of_group = cross_events[self.rows.group_index(group)]
+        decision_sums = getattr(decision_events, name)[self.rows.slice(group)].reshape(shape)
+        cross_sums = getattr(cross_events_of_group, name)
         n_numbers = decision_sums.shape[2]
         cross_sums = cross_sums.reshape(*cross_sums.shape[:2], *group.offset.shape, n_numbers)
         return decision_sums[losses], cross_sums[:, :, losses]
@@ -174,8 +176,14 @@ class VectorEvents(EventSet):
             for index in np.ndindex(view.occupancy.shape):
                 row = view.rows.start + index[-1]
                 policy, suggestion = index[:-1] or (None, None)
-                event = int(loss_of[row]), int(action_of[row]), policy, suggestion
-                yield *event, float(view.occupancy[index]), view.gain[index]
+                yield Event(
+                    loss=int(loss_of[row]),
+                    action=int(action_of[row]),
+                    policy=policy,
+                    suggestion=suggestion,
+                    occupancy=float(view.occupancy[index]),
+                    bias=view.gain[index],
+                )
 
 
 def _value_gaps(coefficients: Array, of_decisions: Array, of_suggestions: Array) -> Array:
@@ -194,8 +202,9 @@ def _value_gaps(coefficients: Array, of_decisions: Array, of_suggestions: Array)
     -------
     array (k, A, A + policies)
     """
-    value = of_decisions @ coefficients.swapaxes(1, 2)  # (k, A, A)
-    gaps = [value - np.einsum("kaa->ka", value)[:, :, None]]
+    value = of_decisions @ coefficients.swapaxes(1, 2)  # (k, A, A): played action, comparator
+    value_of_played_itself = value.diagonal(axis1=1, axis2=2)  # (k, A)
+    gaps = [value - value_of_played_itself[:, :, np.newaxis]]
     for sums in of_suggestions:  # (suggestions, k, A, n)
         value_of_suggested = np.einsum("bkan,kbn->ka", sums, coefficients)
         value_of_played = np.einsum("bkan,kan->ka", sums, coefficients)

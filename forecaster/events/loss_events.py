@@ -233,13 +233,14 @@ class Gains:
         self, group: ProtectedLosses, rows: LossTable, *, fixed: bool, models: int
     ) -> None:
         self.group = group
-        self.rows = rows.slice(group)
-        self.losses = rows.losses(group)
+        self.rows = rows.slice(group)  # of the game's table: one for each loss and action
+        self.losses = rows.losses(group)  # which of all losses are the group's
+        # Comparators: first the constant actions, then policies, then models.
         self.constants = group.offset.shape[1] if fixed else 0
         self.policies = group.policies if fixed else ()
-        self.fixed = self.constants + len(self.policies)
+        self.fixed = self.constants + len(self.policies)  # how many of them are not models
         self.models = models
-        self.shape = (*group.offset.shape, self.fixed + models)
+        self.shape = (*group.offset.shape, self.fixed + models)  # (K, A, C)
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
@@ -416,8 +417,10 @@ class GainEvents(EventSet):
         if self.experts > MAX_GAINS:
             fault = f"{self.experts:,} gains of an action over another, above {MAX_GAINS:,}"
             raise UserError(f"forecaster.events = 'losses': {fault}; take 'coordinates'")
-        # where the gains of every group but the last end among all, and where all end
-        *self._ends, end = np.cumsum([math.prod(member.shape) for member in self.members])
+        # Gains of all groups lie side by side: where those of each end, but for the last, and all.
+        ends_of_groups = np.cumsum([math.prod(member.shape) for member in self.members])
+        self._ends = ends_of_groups[:-1]
+        end = ends_of_groups[-1]
         # Gains, variations, squares whatever variations are, squares given the action, and margins,
         # of all groups side by side; every group has views of its own part.
         sums = np.zeros((5, end))
@@ -550,7 +553,14 @@ class GainEvents(EventSet):
             for k, action in np.ndindex(occupancy.shape):
                 loss = member.losses.start + k
                 gains_in_units = gains[k, action] * member.scale[k]
-                yield loss, action, None, None, float(occupancy[k, action]), gains_in_units
+                yield Event(
+                    loss=loss,
+                    action=action,
+                    policy=None,
+                    suggestion=None,
+                    occupancy=float(occupancy[k, action]),
+                    bias=gains_in_units,
+                )
 
 
 class Assignments(GainEvents):
@@ -575,14 +585,18 @@ class Assignments(GainEvents):
     ) -> None:
         super().__init__(groups, rule, **gains)
         self.prior_of_assignments = prior_of_assignments
-        self.risk = risk
+        self.risk = risk  # that bounds of what was broadcast fail; None where they are expectations
+        # Whether a round's gains are those of the prediction that was drawn from the mixture, and
+        # in how many rounds it is not known which one was.
         self.charges_drawn = risk is not None
-        self.rounds_without_draw = 0  # rounds whose drawn prediction is not known
-        # ln(r (N / K) / J): what a loss's potential F_kj is multiplied by, see the top of the file
-        self._log_prior = math.log(
-            prior_of_assignments * self.experts / self.losses / len(ASSIGNMENT_RATES)
-        )
-        # G, U, what was gained before the games, and margins (4, K, A, C)
+        self.rounds_without_draw = 0
+        # All assignments of all losses have r times the weight that all gains have. ln(r (N / K) /
+        # J) is the logarithm of the prior of one loss's assignments at one rate.
+        experts_per_loss = self.experts / self.losses
+        n_rates = len(ASSIGNMENT_RATES)
+        self._log_prior = math.log(prior_of_assignments * experts_per_loss / n_rates)
+        # Of each group an array (4, K, A, C) by loss, played action and comparator: gains G, their
+        # squares U, gains before the games began, and margins.
         self._assignment_sums = [np.zeros((4, *member.shape)) for member in self.members]
 
     def weigh(self, active: list[Indices], moment: Moment) -> Iterator[WeightedEvents]:

@@ -188,8 +188,8 @@ def _write_best_actions(
     ``rows`` and ``scratch`` are as in ``write_responses``, ``points`` (M, n) predictions, and
     ``best_actions`` (K, M) is written.
     """
-    start = rows[2]
-    _, _, played_rows = scratch
+    _offset, _weights, start, _eta, _tie = rows
+    _losses_in_blocks, _play_chance, played_rows = scratch
     for m in range(points.shape[0]):
         write_responses(rows, points[m], scratch)
         for k in range(best_actions.shape[0]):

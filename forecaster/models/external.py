@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.models.base import MAX_NUMBERS, Model, features
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
@@ -77,7 +78,7 @@ class _Wrapped(Model):
     def __init__(self, size: int, *models: Any) -> None:
         super().__init__(size)
         self._model_copies = [Copy(model) for model in models]
-        self._last_statistics = np.full(size, 0.5)
+        self._last_statistics = np.full(size, 0.5)  # s(y) of the latest round that is known (n,)
 
     @property
     def resumable(self) -> bool:
@@ -141,57 +142,64 @@ class BatchModel(_Wrapped):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        *(
-            "_feature_names",
-            "_feature_table",
-            "_is_known",
-            "_fitted_means",
-            "_target_table",
-            "_next_fit",
-        ),
+        *("_feature_names", "_feature_table", "_is_known", "_target_table"),
+        *("_fitted_means", "_next_fit"),
     )
     silent_rounds = 2
 
     def __init__(self, model: Any, size: int) -> None:
         super().__init__(size, model)
-        self._feature_names: list[str] = []  # of the features, F
-        self._feature_table = np.zeros((0, 0))  # (m, F), 0 where a round lacks a feature
-        self._is_known = np.zeros((0, 0))  # (m, F), 1 where it has it
-        self._fitted_means = np.zeros(0)  # what stands for a missing one of those that were fitted
+        self._feature_names: list[str] = []  # F of them, in the order in which they first came
+        # The last m rounds, at most ``WINDOW``: features (m, F), 0 where a round lacks one; whether
+        # it had them (m, F), 1 or 0; and the vectors s(y) that came true (m, n).
+        self._feature_table = np.zeros((0, 0))
+        self._is_known = np.zeros((0, 0))
         self._target_table = np.zeros((0, size))
-        self._next_fit = 2
+        # At the last fit: the mean of each feature that was known then, which stands for a missing
+        # one, (features of the fit,).
+        self._fitted_means = np.zeros(0)
+        self._next_fit = 2  # the number of rounds after which the model is fitted again
 
     def _answer(self) -> Array:
-        fitted_names = self._feature_names[: len(self._fitted_means)]
-        means = self._fitted_means.tolist()
-        row = [self._open.get(name, mean) for name, mean in zip(fitted_names, means, strict=True)]
+        row = self._fitted_means.copy()
+        for column, name in enumerate(self._feature_names[: len(row)]):
+            row[column] = self._open.get(name, row[column])
         return _numbers(self._model_copies[0].model.predict, self.size, np.array([row]))
 
     def _learn(self, statistics: Array) -> None:
         self._feature_names += [name for name in self._open if name not in self._feature_names]
-        row = np.array([[self._open.get(name, 0.0) for name in self._feature_names]])
-        present = np.array([[float(name in self._open) for name in self._feature_names]])
-        self._feature_table = _window(_widened(self._feature_table, row.size), row)
-        self._is_known = _window(_widened(self._is_known, row.size), present)
-        self._target_table = _window(self._target_table, statistics[None])
+        features_of_round = [self._open.get(name, 0.0) for name in self._feature_names]
+        is_known = [float(name in self._open) for name in self._feature_names]
+        self._feature_table = _with_row(self._feature_table, features_of_round)
+        self._is_known = _with_row(self._is_known, is_known)
+        self._target_table = _with_row(self._target_table, statistics)
         self._remember_last(statistics)
-        if self.time + 1 >= self._next_fit:
-            self._fitted_means = self._feature_table.sum(0) / np.maximum(self._is_known.sum(0), 1.0)
-            features_of_rounds = np.where(
-                self._is_known > 0, self._feature_table, self._fitted_means
-            )
-            targets = self._target_table[:, 0] if self.size == 1 else self._target_table
-            self._model_copies[0].model.fit(features_of_rounds, targets)
-            self._next_fit = math.ceil((self.time + 1) * GROWTH)
+        rounds_learned = self.time + 1
+        if rounds_learned >= self._next_fit:
+            self._fit()
+            self._next_fit = math.ceil(rounds_learned * GROWTH)
+
+    def _fit(self) -> None:
+        """Fit the model to the last rounds, each missing feature at its mean."""
+        rounds_known = self._is_known.sum(axis=0)  # of each feature (F,)
+        self._fitted_means = self._feature_table.sum(axis=0) / np.maximum(rounds_known, 1.0)
+        complete_table = np.where(self._is_known > 0, self._feature_table, self._fitted_means)
+        targets = self._target_table
+        if self.size == 1:
+            targets = targets[:, 0]
+        self._model_copies[0].model.fit(complete_table, targets)
 
 
-def _widened(rows: Array, columns: int) -> Array:
-    """Append columns of zeros until a table (m, F) has so many."""
-    return np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
+def _with_row(table: Array, row: ArrayLike) -> Array:
+    """Append a row to a table, of which the last ``WINDOW`` rows stay.
 
-
-def _window(rows: Array, row: Array) -> Array:
-    return np.concatenate([rows[max(len(rows) + 1 - WINDOW, 0) :], row])
+    Where the row is longer the table gets columns of zeros first.
+    """
+    new_row = np.asarray(row, dtype=np.float64)
+    n_new_columns = len(new_row) - table.shape[1]
+    kept_rows = table[max(len(table) + 1 - WINDOW, 0) :]
+    widened_rows = np.pad(kept_rows, ((0, 0), (0, n_new_columns)))
+    return np.concatenate([widened_rows, new_row[np.newaxis]])
 
 
 class SeriesModel(OutcomeModel):
@@ -210,15 +218,11 @@ class SeriesModel(OutcomeModel):
     def __init__(self, model: Any, basis: Basis) -> None:
         super().__init__(basis)
         self._models = [copy.deepcopy(model) for _ in range(basis.outcomes)]
-        self._can_continue = hasattr(model, "forward")
-        self._past_outcomes = np.zeros((0, basis.outcomes))  # outcomes of the last rounds
-        self._fitted_outcomes = np.zeros(
-            (0, basis.outcomes)
-        )  # those to which the models were fitted last
-        self._forecasts_ahead = np.zeros((0, basis.outcomes))  # forecasts of the next rounds
-        self._next_fit = (
-            2  # the round of the next fit; until then ``_forecasts_ahead`` is what it goes by
-        )
+        self._can_continue = hasattr(model, "forward")  # whether it forecasts without a new fit
+        self._past_outcomes = np.zeros((0, basis.outcomes))  # (m, d), of the last rounds
+        self._fitted_outcomes = np.zeros((0, basis.outcomes))  # (m, d), those of the last fit
+        self._forecasts_ahead = np.zeros((0, basis.outcomes))  # (rounds to come, d)
+        self._next_fit = 2  # the number of rounds after which the models are fitted again
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)

@@ -168,12 +168,12 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     """And, as long as a model is broadcast, what was regretted, which no game weighs."""
     events = Assignments(groups())
     rounds = charged(events, 30)
-    rows, known = events.rows, [part.copy() for part in events._parts]
+    rows, known = events.rows, [part.copy() for part in events._assignment_sums]
     point, truth = np.array([[0.1, 0.4, 0.3, 0.7]]), np.array([0.9, 0.1, 0.4, 0.2])
     trusted = played_of(rows, point, np.ones(1), truth)
     trusted = trusted._replace(trusted=True)
     events.charge(events.active(31), trusted)
-    for member, before, after in zip(events.members, known, events._parts, strict=True):
+    for member, before, after in zip(events.members, known, events._assignment_sums, strict=True):
         of, scale = member.group, member.scale[:, None, None]
         each = np.stack([gains(of, [one]) for one in rounds]) / scale
         shares = (
@@ -203,7 +203,7 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     exponent = assignments.weights.largest_exponent + 1.0
     weights, _total = assignments.weights.relative_to(exponent, 2.0)
     start = 0
-    for gain, squares, *_ in events._parts:
+    for gain, squares, *_ in events._assignment_sums:
         losses, actions, comparators = gain.shape
         every = list(product(range(comparators), repeat=actions))
         expected = np.zeros(gain.shape)

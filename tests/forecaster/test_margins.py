@@ -139,7 +139,7 @@ def test_no_assignment_may_regret_more_than_its_potential_allows_less_its_margin
     found = events._bound_by_assignments(bound, group, every_loss, at_entry)
     assert found is not None
     (member,) = events.members
-    ((_gain, squares, gain_before_games, margin),) = events._parts
+    ((_gain, squares, gain_before_games, margin),) = events._assignment_sums
     level = bound.assignment_level(3, 5)
     for loss in every_loss:
         greatest = -np.inf
