@@ -43,13 +43,13 @@ class BoundsLog(Checkpointable):
         self._rounds_of_run = rounds
         self._logged_rows = np.zeros((0, KEYS + len(COLUMNS)))
 
-    def add(self, played: int) -> None:
+    def add(self, rounds_played: int) -> None:
         """Write the rows of this moment, if it is one of those that are logged.
 
-        ``played`` is the number of rounds that have been played.
+        ``rounds_played`` is the number of rounds that have been played.
         """
-        is_last = played == self._rounds_of_run
-        if not is_last and not _is_logged(played):
+        is_last = rounds_played == self._rounds_of_run
+        if not is_last and not _is_logged(rounds_played):
             return
         for cohort_index, (cohort, guarantee) in enumerate(
             zip(self._cohorts, self.guarantees, strict=True)
@@ -58,7 +58,9 @@ class BoundsLog(Checkpointable):
             if guarantee.bound is None or is_too_large or not np.any(cohort.ledger.rounds):
                 continue
             worst = [_greatest(values) for values in _values_per_row(cohort, guarantee)]
-            self._logged_rows = np.vstack([self._logged_rows, [played, cohort_index, *worst]])
+            self._logged_rows = np.vstack(
+                [self._logged_rows, [rounds_played, cohort_index, *worst]]
+            )
 
     def join(self, parts: Sequence[tuple[Sequence[int], Array]]) -> None:
         """Take over the greatest regret and bias bound from parts of the run.
@@ -68,13 +70,13 @@ class BoundsLog(Checkpointable):
         """
         part_rows: dict[tuple[float, float], list[Array]] = {}
         for cohort_indices, part_table in parts:
-            for played, index_in_part, regret, bias_bound, *_ in part_table:
+            for rounds_played, index_in_part, regret, bias_bound, *_ in part_table:
                 cohort_index = float(cohort_indices[int(index_in_part)])
-                rows_of_moment = part_rows.setdefault((played, cohort_index), [])
+                rows_of_moment = part_rows.setdefault((rounds_played, cohort_index), [])
                 rows_of_moment.append(np.array([regret, bias_bound]))
         for row in self._logged_rows:
-            played, cohort_index = row[:KEYS]
-            rows_of_same_moment = part_rows.get((played, cohort_index))
+            rounds_played, cohort_index = row[:KEYS]
+            rows_of_same_moment = part_rows.get((rounds_played, cohort_index))
             if rows_of_same_moment is not None:
                 row[KEYS : KEYS + 2] = np.fmax.reduce(rows_of_same_moment)
 
@@ -87,12 +89,12 @@ class BoundsLog(Checkpointable):
         return table
 
 
-def _is_logged(played: int) -> bool:
+def _is_logged(rounds_played: int) -> bool:
     """Say whether a row is due: when log2 of the rounds passes a multiple of a quarter."""
-    if played < FIRST_LOGGED_ROUND:
+    if rounds_played < FIRST_LOGGED_ROUND:
         return False
-    quarter_before = math.floor(ROWS_PER_DOUBLING * math.log2(played - 1))
-    quarter_now = math.floor(ROWS_PER_DOUBLING * math.log2(played))
+    quarter_before = math.floor(ROWS_PER_DOUBLING * math.log2(rounds_played - 1))
+    quarter_now = math.floor(ROWS_PER_DOUBLING * math.log2(rounds_played))
     return quarter_now > quarter_before
 
 

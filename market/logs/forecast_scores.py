@@ -122,12 +122,12 @@ def score_series(outcome: Array, label: Array) -> Iterator[Row]:
         return
     ensembles = error_ensembles(label, error)
     scored_outcome = outcome[FEWEST_ERRORS:]
-    crps, transform = ensemble_scores(ensembles, scored_outcome)
+    crps, pit_values = ensemble_scores(ensembles, scored_outcome)
     scores["crps"] = crps.mean()
     for name, (low, high) in INTERVALS.items():
-        scores[name] = ((low <= transform) & (transform <= high)).mean()
-    histogram, _ = np.histogram(transform, PIT_BINS, (0.0, 1.0))
-    for bin_index, share in enumerate(histogram / len(transform)):
+        scores[name] = ((low <= pit_values) & (pit_values <= high)).mean()
+    histogram, _ = np.histogram(pit_values, PIT_BINS, (0.0, 1.0))
+    for bin_index, share in enumerate(histogram / len(pit_values)):
         scores[f"pit_{bin_index}"] = share
     yield scores
     yield from reliability(ensembles, scored_outcome)
@@ -170,7 +170,7 @@ def ensemble_scores(ensembles: Array, outcome: Array) -> tuple[Array, Array]:
     The members of ``ensembles`` (T, m) are equally likely, NaN for those that are not there;
     ``outcome`` is (T,).
 
-    >>> crps, transform = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
+    >>> crps, pit_values = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
     >>> crps.round(4), transform
     (array([0.2222]), array([0.5]))
     """

@@ -96,9 +96,9 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
         reason = f"every one of {n_cohorts} cohorts is logged"
         raise UserError(f"log_agents = {total}: {reason}; give at least {n_cohorts}")
     # One agent of each cohort is logged; of the others so many as is proportional.
-    n_others = np.array(sizes) - 1
-    numerators = (total - n_cohorts) * n_others
-    logged_others, remainders = np.divmod(numerators, max(n_others.sum(), 1))
+    other_agents = np.array(sizes) - 1
+    numerators = (total - n_cohorts) * other_agents
+    logged_others, remainders = np.divmod(numerators, max(other_agents.sum(), 1))
     n_left_over = total - n_cohorts - logged_others.sum()
     largest_remainders = np.argsort(-remainders, kind="stable")[:n_left_over]
     logged_others[largest_remainders] += 1

@@ -91,10 +91,12 @@ class Cournot(Settling):
         total = quantities.sum(-1)
         normalised_cost = loss.losses(np.zeros(loss.outcomes))
         cost = loss.unit_offset[:, np.newaxis] + loss.unit_scale[:, np.newaxis] * normalised_cost
-        impact = self.slope * (quantities**2).sum(-1) / 2
-        counts_impact = _is_proportional(cost - impact, total) & ~_is_proportional(cost, total)
-        imputed = impact / loss.unit_scale[:, np.newaxis]
-        return np.where(counts_impact[:, np.newaxis], imputed, 0.0)
+        impact_cost = self.slope * (quantities**2).sum(-1) / 2
+        has_impact_in_cost = _is_proportional(cost - impact_cost, total) & ~_is_proportional(
+            cost, total
+        )
+        imputed = impact_cost / loss.unit_scale[:, np.newaxis]
+        return np.where(has_impact_in_cost[:, np.newaxis], imputed, 0.0)
 
     def price_impact(self, cohort_index: int) -> Array:
         return self.impact_of_one_agent(

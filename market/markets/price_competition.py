@@ -129,7 +129,7 @@ class PriceCompetition(Market):
             self._menus[seller, : len(menu)] = menu
         # What an action adds to the number of a profile, (M, longest menu).
         own_actions = np.minimum(np.arange(self._menus.shape[1]), self.action_counts[:, None] - 1)
-        self._own_parts = own_actions * profile_strides(self.action_counts)[:, None]
+        self._profile_part_of_action = own_actions * profile_strides(self.action_counts)[:, None]
         self._seller_column = np.arange(self.n_sellers)[:, None]
         if self.demand == "linear":
             most = self.quality - self.slope * self._menus.min(1)
@@ -284,8 +284,8 @@ class PriceCompetition(Market):
         n_actions = self._menus.shape[1]
         table = self.profile_table
         if table is not None and actions.min() >= 0:
-            others_part = actions @ table.strides - actions * table.strides
-            deviations = others_part[:, None] + self._own_parts
+            profile_of_others = actions @ table.strides - actions * table.strides
+            deviations = profile_of_others[:, None] + self._profile_part_of_action
             return np.asarray(table.losses[deviations, self._seller_column])
         present = (actions >= 0).astype(np.float64)
         prices = self._prices_of(np.maximum(actions, 0))

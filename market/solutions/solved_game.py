@@ -43,9 +43,9 @@ class SolvedGame:
     Attributes
     ----------
     game : StageGame or None
-        None where there is none; ``why_none`` says why.
+        None where there is none; ``why_no_game`` says why.
     play : PlayCounts or None
-        None where play cannot be counted by configurations; ``why_uncounted`` says why.
+        None where play cannot be counted by configurations; ``why_play_is_uncounted`` says why.
     """
 
     def __init__(
@@ -55,26 +55,26 @@ class SolvedGame:
         self.spans = tuple(spans)
         self.game: StageGame | None = None
         self.play: PlayCounts | None = None
-        self.why_none = ""
-        self.why_uncounted = ""
+        self.why_no_game = ""
+        self.why_play_is_uncounted = ""
         self._solved: dict[str, list[Solution]] = {}
         if market is None:
-            self.why_none = NO_MARKET
+            self.why_no_game = NO_MARKET
             return
         try:
             self.game = stage_game_of(market)
         except UserError as error:
-            self.why_none = str(error)
+            self.why_no_game = str(error)
             return
         if self.game.is_enumerable:
             self.play = PlayCounts(self.game, spans)
         else:
-            self.why_uncounted = self.game.why_too_large
+            self.why_play_is_uncounted = self.game.why_too_large
 
     def leave_play_uncounted(self, reason: str) -> None:
         """Count no play from now on, for a reason that is told to who asks."""
         self.play = None
-        self.why_uncounted = reason
+        self.why_play_is_uncounted = reason
 
     def solutions(self, names: Sequence[str] = DEFAULT_NAMES) -> list[Solution]:
         """Return solutions by registered names; those that cannot be computed say why."""
@@ -87,7 +87,7 @@ class SolvedGame:
 
     def _solve(self, name: str) -> list[Solution]:
         if self.game is None:
-            return [not_found(name, self.why_none)]
+            return [not_found(name, self.why_no_game)]
         try:
             return solve(self.game, [name])
         except UserError as error:
@@ -158,10 +158,10 @@ class SolvedGame:
     def _counted(self) -> tuple[PlayCounts, StageGame]:
         """Return the counts of play and the game; UserError that says why there are none."""
         if self.game is None:
-            raise UserError(f"there is no stage game: {self.why_none}")
+            raise UserError(f"there is no stage game: {self.why_no_game}")
         if self.play is None:
             hint = "play is within its own swap regret of a correlated equilibrium"
-            raise UserError(f"play is not counted: {self.why_uncounted}; {hint}")
+            raise UserError(f"play is not counted: {self.why_play_is_uncounted}; {hint}")
         return self.play, self.game
 
     def price_of_anarchy(self, concept: str = "nash") -> float:
