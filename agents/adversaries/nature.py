@@ -65,10 +65,10 @@ class Replay(Checkpointable, Pure):
         self.outcomes = int(self._outcome_table.shape[1])
         if contexts is None:
             contexts = np.zeros((len(self._outcome_table), 0))
-        self._contexts = contexts
-        self._names = names
-        self._logged = logged
-        self._row_names = index
+        self._contexts = contexts  # (T, f)
+        self._names = names  # of the f features
+        self._logged = logged  # tables show the first so many features; None for all
+        self._row_names = index  # the word for what names a row, such as "date", and T names
 
     def context(self, history: History) -> Context:
         row = self._row_of_round(history)

@@ -41,6 +41,7 @@ class BoundsLog(Checkpointable):
         self._cohorts = tuple(cohorts)
         self.guarantees = tuple(guarantees)
         self._rounds_of_run = rounds
+        # A row for each logged moment and cohort: rounds played, the cohort's index, then COLUMNS.
         self._logged_rows = np.zeros((0, KEYS + len(COLUMNS)))
 
     def add(self, rounds_played: int) -> None:

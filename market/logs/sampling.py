@@ -95,7 +95,8 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
     if total < n_cohorts:
         reason = f"every one of {n_cohorts} cohorts is logged"
         raise UserError(f"log_agents = {total}: {reason}; give at least {n_cohorts}")
-    # One agent of each cohort is logged; of the others so many as is proportional.
+    # One agent of each cohort is logged; of its other agents so many as is proportional, rounded by
+    # largest remainders.
     other_agents = np.array(sizes) - 1
     numerators = (total - n_cohorts) * other_agents
     logged_others, remainders = np.divmod(numerators, max(other_agents.sum(), 1))

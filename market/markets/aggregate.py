@@ -116,13 +116,14 @@ class Settling(Market):
         super().__init__(cohorts, rng)
         self.feedback = feedback
         self.adjustment = adjustment
+        # Whether the outcome of a round depends on its actions, or on earlier rounds' alone.
         self.answers_at_once = feedback == "same-round"
-        self.level = start
-        self.rounds = 0
+        self.level = start  # what the load has settled to
+        self.rounds = 0  # so far
         self.clipped = 0  # rounds in which [0, 1] cut an outcome
-        self.outcomes = Moments(self.goods)
-        self.loads_of_actions = list(loads_of_actions)
-        self._actions = cohorts[0].loss.actions
+        self.outcomes = Moments(self.goods)  # their mean and deviation so far
+        self.loads_of_actions = list(loads_of_actions)  # of each cohort (K, A, c)
+        self._actions = cohorts[0].loss.actions  # how many each agent has, where loads are counts
 
     def aggregate(self, decisions: Decisions) -> Array:
         """Return what the actions of all agents come to.

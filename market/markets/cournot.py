@@ -88,13 +88,14 @@ class Cournot(Settling):
         """
         loss = self.cohorts[cohort_index].loss
         quantities = self.loads_of_actions[cohort_index]  # (K, A, d)
-        total = quantities.sum(-1)
+        total_quantity = quantities.sum(-1)  # (K, A)
+        # At the price 0 a firm loses its cost, here in the units of prices times quantities.
         normalised_cost = loss.losses(np.zeros(loss.outcomes))
         cost = loss.unit_offset[:, np.newaxis] + loss.unit_scale[:, np.newaxis] * normalised_cost
         impact_cost = self.slope * (quantities**2).sum(-1) / 2
-        has_impact_in_cost = _is_proportional(cost - impact_cost, total) & ~_is_proportional(
-            cost, total
-        )
+        is_linear = _is_proportional(cost, total_quantity)
+        is_linear_without_impact = _is_proportional(cost - impact_cost, total_quantity)
+        has_impact_in_cost = is_linear_without_impact & ~is_linear
         imputed = impact_cost / loss.unit_scale[:, np.newaxis]
         return np.where(has_impact_in_cost[:, np.newaxis], imputed, 0.0)
 

@@ -99,9 +99,10 @@ class PriceCompetition(Market):
         self.cross = cross
         self._read_menus()
         self.profile_table = self._make_profile_table()
-        # Rounds, and the sums over them of each seller's price, quantity and profit, where somebody
-        # was absent or there are too many profiles; of the others how often each was played.
+        # Of each seller (4, M): rounds, and the sums over them of its price, quantity and profit.
+        # Only rounds in which somebody was absent, or whose profile is not counted below.
         self.sums = np.zeros((4, self.n_sellers))
+        # How often each profile of ``profile_table`` was played, while everybody was there.
         n_profiles = 0 if self.profile_table is None else len(self.profile_table.losses)
         self.profile_counts = np.zeros(n_profiles, dtype=np.int64)
 
@@ -127,7 +128,7 @@ class PriceCompetition(Market):
         for seller, menu in enumerate(prices):
             self._menus[seller] = menu[-1]
             self._menus[seller, : len(menu)] = menu
-        # What an action adds to the number of a profile, (M, longest menu).
+        # The number of a profile is a sum over sellers: what each action adds, (M, longest menu).
         own_actions = np.minimum(np.arange(self._menus.shape[1]), self.action_counts[:, None] - 1)
         self._profile_part_of_action = own_actions * profile_strides(self.action_counts)[:, None]
         self._seller_column = np.arange(self.n_sellers)[:, None]
@@ -219,10 +220,11 @@ class PriceCompetition(Market):
         present = (actions >= 0).astype(np.float64)
         prices = self._prices_of(np.maximum(actions, 0))
         quantities = self.quantities(prices, present)
-        self.sums[0] += present
-        self.sums[1] += prices * present
-        self.sums[2] += quantities
-        self.sums[3] += (prices - self.cost) * quantities
+        sums_of_rounds, sums_of_prices, sums_of_quantities, sums_of_profits = self.sums
+        sums_of_rounds += present
+        sums_of_prices += prices * present
+        sums_of_quantities += quantities
+        sums_of_profits += (prices - self.cost) * quantities
         self.last = {"price": np.where(present > 0, prices, np.nan), "quantity": quantities}
         places = self._places_of(np.maximum(actions, 0))
         return np.array([(places * present).sum() / max(present.sum(), 1.0)])
@@ -253,13 +255,13 @@ class PriceCompetition(Market):
 
     def expected_losses(self, cohort_index: int, outcome: Array) -> Array:
         """Return what each price loses (N, A) if all others charge the forecast place on a menu."""
-        first = sum(len(cohort.row_of) for cohort in self.cohorts[:cohort_index])
+        first_seller = sum(len(cohort.row_of) for cohort in self.cohorts[:cohort_index])
         cohort = self.cohorts[cohort_index]
         width = self._menus[:, -1] - self._menus[:, 0]
         forecast_prices = self._menus[:, 0] + width * float(outcome[0])
         losses = np.empty((len(cohort.row_of), cohort.loss.actions))
         for row in range(len(losses)):
-            seller = first + row
+            seller = first_seller + row
             prices = np.repeat(forecast_prices[None], cohort.loss.actions, axis=0)
             prices[:, seller] = self._menus[seller, : cohort.loss.actions]
             losses[row] = self._normalised(self.profits(prices))[:, seller]

@@ -70,29 +70,39 @@ def churn(demand: ArrayLike) -> Array:
 class Tally(Checkpointable):
     """Running means of concentration and churn over d goods, in bounded memory."""
 
-    REMEMBERED = ("_demand", "_sums", "_counts")
+    REMEMBERED = (
+        *("_last_demand", "_concentration_sum", "_concentration_rounds"),
+        *("_churn_sum", "_churn_rounds"),
+    )
 
     def __init__(self, goods: int) -> None:
-        self._demand = np.full(goods, np.nan)  # of the round before
-        self._sums = np.zeros(2)
-        self._counts = np.zeros(2)  # rounds in which there was such a measure
+        self._last_demand = np.full(goods, np.nan)  # (d,), of the round before
+        # The sum of each measure, and the rounds that have one: no demand has no concentration, and
+        # the first demand has not changed.
+        self._concentration_sum = 0.0
+        self._concentration_rounds = 0
+        self._churn_sum = 0.0
+        self._churn_rounds = 0
 
     def add(self, demand: Array) -> None:
         """Add a round's demand (d,)."""
         total = demand.sum()
-        if total > 0:  # as ``concentration``
-            self._sums[0] += ((demand / total) ** 2).sum()
-            self._counts[0] += 1
-        changed_share = np.abs(demand - self._demand).sum() / 2  # as ``churn``
+        if total > 0:
+            shares = demand / total
+            self._concentration_sum += float((shares**2).sum())
+            self._concentration_rounds += 1
+        changed_share = np.abs(demand - self._last_demand).sum() / 2
         if not np.isnan(changed_share):
-            self._sums[1] += changed_share
-            self._counts[1] += 1
-        self._demand = demand
+            self._churn_sum += float(changed_share)
+            self._churn_rounds += 1
+        self._last_demand = demand
 
     def means(self) -> dict[str, float]:
         """Return ``concentration`` and ``churn``; 0 where no round had one."""
-        means = self._sums / np.maximum(self._counts, 1)
-        return dict(zip(MEASURES, means.tolist(), strict=False))
+        return {
+            "concentration": self._concentration_sum / max(self._concentration_rounds, 1),
+            "churn": self._churn_sum / max(self._churn_rounds, 1),
+        }
 
 
 def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:

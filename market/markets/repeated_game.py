@@ -47,9 +47,12 @@ class RepeatedGame(Market):
         self.normal_form = NormalForm.read(file) if game is None else game
         sizes = [cohort.loss.actions for cohort in cohorts for _ in cohort.row_of]
         if tuple(sizes) != self.normal_form.sizes:
-            has = f"the game's players have {', '.join(map(str, self.normal_form.sizes))} actions"
-            hint = "give an agent to each player, in order"
-            raise UserError(f"market.file: {has}, agents {', '.join(map(str, sizes))}; {hint}")
+            actions_of_players = ", ".join(map(str, self.normal_form.sizes))
+            actions_of_agents = ", ".join(map(str, sizes))
+            raise UserError(
+                f"market.file: the game's players have {actions_of_players} actions, agents "
+                f"{actions_of_agents}; give an agent to each player, in order"
+            )
         self.payoff_sums = np.zeros(self.agents)
         self.rounds = 0
 

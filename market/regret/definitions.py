@@ -141,11 +141,14 @@ def _losses_and_strategies(losses: ArrayLike, actions: ArrayLike) -> tuple[Array
     if strategies.shape == loss_table.shape[:1]:
         strategies = np.eye(n_actions)[_as_indices("actions", strategies, n_actions)]
     if strategies.shape != loss_table.shape:
-        shapes = f"actions have shape {strategies.shape}; give (T,) or {loss_table.shape}"
-        raise ParameterError(shapes)
-    if not (strategies >= 0).all() or (np.abs(strategies.sum(1) - 1) > 1e-9).any():
-        requirement = "must be at least 0 and sum to 1"
-        raise ParameterError(f"actions: the probabilities of a round's actions {requirement}")
+        raise ParameterError(
+            f"actions have shape {strategies.shape}; give (T,) or {loss_table.shape}"
+        )
+    sums_to_1 = np.abs(strategies.sum(1) - 1) <= 1e-9  # (T,)
+    if not (strategies >= 0).all() or not sums_to_1.all():
+        raise ParameterError(
+            "actions: the probabilities of a round's actions must be at least 0 and sum to 1"
+        )
     return loss_table, strategies
 
 

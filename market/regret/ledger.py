@@ -349,8 +349,8 @@ class Ledger(Checkpointable):
         self.rounds[rows] = part["rounds"]
         self.expects = self.expects and part["expects"]
         for name in self.SUMS:
-            table = vars(self)[name]
-            if len(table):
+            table = getattr(self, name)
+            if len(table):  # a sum that is not kept has no rows
                 table[rows] = part[name]
 
     @property

@@ -122,23 +122,25 @@ class NormalForm:
         """
         if hasattr(game, "row_utilities"):
             payoffs = [np.array(game.row_utilities()), np.array(game.col_utilities())]
-            shape = game.num_rows(), game.num_cols()
-            names = [
-                [game.row_action_name(row) for row in range(shape[0])],
-                [game.col_action_name(column) for column in range(shape[1])],
-            ]
+            n_rows = game.num_rows()
+            n_columns = game.num_cols()
+            names_of_rows = [game.row_action_name(row) for row in range(n_rows)]
+            names_of_columns = [game.col_action_name(column) for column in range(n_columns)]
             return cls.from_payoffs(
-                [np.reshape(of_player, shape) for of_player in payoffs],
-                actions=names,
+                [np.reshape(payoff_table, (n_rows, n_columns)) for payoff_table in payoffs],
+                actions=[names_of_rows, names_of_columns],
                 title=str(game),
             )
         if not hasattr(game, "player_utilities"):
             game = _as_tensor_game(game)
         shape = tuple(game.shape())
         players = range(len(shape))
-        names = []
-        for player in players:
-            names.append([game.action_name(player, action) for action in range(shape[player])])
+
+        def action_names(player: int) -> list[str]:
+            """Return the names of a player's actions."""
+            return [game.action_name(player, action) for action in range(shape[player])]
+
+        names = [action_names(player) for player in players]
         payoffs = [np.reshape(game.player_utilities(player), shape) for player in players]
         return cls.from_payoffs(payoffs, actions=_distinct(names), title=str(game))
 

@@ -51,13 +51,13 @@ class SolvedGame:
     def __init__(
         self, market: Market | None, *, names: Sequence[str] = (), spans: Sequence[Span] = ()
     ) -> None:
-        self.names = tuple(names)
-        self.spans = tuple(spans)
+        self.names = tuple(names)  # of the solutions that a scenario asks for
+        self.spans = tuple(spans)  # the windows over which play is counted by itself
         self.game: StageGame | None = None
         self.play: PlayCounts | None = None
-        self.why_no_game = ""
-        self.why_play_is_uncounted = ""
-        self._solved: dict[str, list[Solution]] = {}
+        self.why_no_game = ""  # a reason, where ``game`` is None
+        self.why_play_is_uncounted = ""  # a reason, where ``play`` is None
+        self._solved: dict[str, list[Solution]] = {}  # by name, once they were asked for
         if market is None:
             self.why_no_game = NO_MARKET
             return
