@@ -1,4 +1,4 @@
-# make demo: install and run the main job on the bundled data. make test: linters and the whole suite.
+# make demo: install and run two scenarios on bundled data. make test: linters and the whole suite.
 # make check: linters and the quick tests: no page, no browser, nothing that tests/slow.txt names.
 # make lint: linters alone. make slow: measure which tests take more than a second (tests/slow.txt).
 # make docs: build the site of the pages in site/, which is read from there without a server.
@@ -17,6 +17,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 demo: .venv/.demo
 	$(BIN)/regretless run crop-choice --out runs/crop-choice --overwrite
 	$(BIN)/regretless report runs/crop-choice
+	$(BIN)/regretless run two-sellers --out runs/two-sellers --overwrite
 
 test: .venv/.test  # linters, of one process, beside the tests
 	@$(MAKE) --no-print-directory --jobs 2 lint suite

@@ -296,7 +296,8 @@ def _describe_correction(first_correction: int | None, kept: float) -> str:
     share = f"unchanged in {_percentage(kept)} of the rounds"
     if first_correction == 0:
         return f"corrected from the start, {share}"
-    return f"corrected from round {first_correction + 1:,} on, {share}"
+    cause = "when following it had cost more than chance explains"
+    return f"corrected from round {first_correction + 1:,} on, {cause}; {share}"
 
 
 def _percentage(share: float) -> str:

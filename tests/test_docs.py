@@ -14,6 +14,7 @@ from page_session import NOT_RUN, command, follow, read_here, steps
 from separate_process import run_in_separate_process
 
 import regretless
+from regretless import audit
 
 pytestmark = pytest.mark.pages
 
@@ -52,7 +53,9 @@ def write_readers_tables(folder: Path) -> None:
     days.assign(sales=50 * rng.beta(2, 5, 120)).to_csv(folder / "days.csv", index=False)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem != "agents"], ids=lambda page: page.stem
+)
 def test_page_runs_from_top_to_bottom(tmp_path: Path, page: Path) -> None:
     if page.stem == "offline":
         write_readers_tables(tmp_path)
@@ -115,8 +118,27 @@ def test_the_demo_prints_a_table_like_the_one_in_the_readme(
     assert words in printed
 
 
-def test_the_readme_runs_and_its_study_compares_followers_with_contrarians(tmp_path: Path) -> None:
+def test_the_readme_runs_and_its_market_and_log_are_as_it_says(tmp_path: Path) -> None:
+    (tmp_path / "scenarios").symlink_to(PACKAGE / "scenarios")  # it is read in a checkout
     follow(README, tmp_path)
+    solutions = pd.read_parquet(tmp_path / "runs/bridge/solutions.parquet").set_index("name")
+    hours = solutions["mean_loss"]
+    assert hours["optimum"] == pytest.approx(0.61)
+    assert hours["worst nash"] == pytest.approx(0.75)
+    assert hours["play"] == pytest.approx(0.74, abs=0.01)
+    agents = pd.read_parquet(tmp_path / "runs/bridge/agents.parquet")
+    assert agents["swap_regret"].mean() == pytest.approx(0.003, abs=0.001)
+    log = audit(
+        "price-log.csv", price="price", quantity="sold", propensity="chance", cost=0, agent="seller"
+    )
+    verdicts = log.verdicts.set_index("agent")
+    assert verdicts["verdict"].to_dict() == {"learner": "undecided", "q-learner": "fails"}
+    q_learner = verdicts.loc["q-learner", ["regret", "low", "high"]]
+    assert q_learner.to_numpy(float) == pytest.approx([0.135, 0.056, 0.194], abs=0.002)
+
+
+def test_contrarians_of_the_page_on_agents_lose_more_than_followers(tmp_path: Path) -> None:
+    follow(PROJECT_FOLDER / "docs/agents.md", tmp_path)
     contrasts = pd.read_parquet(tmp_path / "runs/contrarians/contrasts.parquet")
     assert set(contrasts["value"]) == {"contrarian"}
     assert contrasts.set_index("measure").loc["mean_loss", "low"] > 0

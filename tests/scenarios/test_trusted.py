@@ -116,7 +116,12 @@ def test_agents_without_a_bound_do_not_hide_that_the_others_are_trusted() -> Non
         (None, 0.88, "never disproved; another forecast was preferred in 12 % of the rounds"),
         (None, 0.999, "never disproved; another forecast was preferred in less than 1 % of the"),
         (0, 0.0, "corrected from the start, unchanged in 0 % of the rounds"),
-        (41, 0.5, "corrected from round 42 on, unchanged in 50 % of the rounds"),
+        (
+            41,
+            0.5,
+            "corrected from round 42 on, when following it had cost more than chance explains; "
+            "unchanged in 50 % of the rounds",
+        ),
     ],
 )
 def test_only_a_forecast_that_was_always_unchanged_needed_no_correction(
