@@ -119,8 +119,7 @@ def test_agents_without_a_bound_do_not_hide_that_the_others_are_trusted() -> Non
         (
             41,
             0.5,
-            "corrected from round 42 on, when following it had cost more than chance explains; "
-            "unchanged in 50 % of the rounds",
+            "corrected from round 42 on, when following it had cost more than chance explains",
         ),
     ],
 )
