@@ -232,11 +232,16 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         )
 
     def unchanged_rounds(self) -> int:
-        """Return for how many rounds no learner's greedy strategy has changed."""
+        """Return for how many rounds no learner's greedy strategy has changed.
+
+        A cohort of which nobody took part in the last round changes nothing.
+        """
         numbers = [self.played]
-        for cohort in self.game.cohorts:
+        for index, cohort in enumerate(self.game.cohorts):
             unchanged = cohort.unchanged_rounds
-            if unchanged is not None and len(unchanged):
+            # Nothing is known of the last round where the market was just restored.
+            may_have_changed = not self.last or index in self.last
+            if may_have_changed and unchanged is not None and len(unchanged):
                 numbers.append(int(unchanged.min()))
         return min(numbers)
 

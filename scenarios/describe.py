@@ -22,6 +22,8 @@ def describe(data: Path, out: Path | None) -> None:
         reason = "is there already" if out.exists() else "is no .toml file"
         stem = data.name.split(".")[0]
         raise UserError(f"--out {out} {reason}; give another name, such as my-{stem}.toml")
+    if out is not None and not out.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder '{out.parent}'; make it, or give another")
     table = described(data)
     text = starter(table, out.parent) if out is not None else ""
     screen = console()

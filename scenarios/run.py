@@ -75,7 +75,8 @@ class Player:
         """Play what is left; KeyboardInterrupt between two rounds."""
         model = self.model
         resumable = not model.game.forgetful()
-        if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
+        will_save = model.rounds > model.journal.chunk_rounds or not model.journal.logs_every_round
+        if resumable and will_save:
             check_tree(model.state())  # now, and not after hours of play
         model.stream_logs_to(directory.add_chunk)
         with interrupts_between_rounds() as stopped:
@@ -84,9 +85,13 @@ class Player:
                 model.advance(model.rounds)
                 if progress is not None:
                     progress(model.played)
-                is_late = time.monotonic() > saved + SECONDS_BETWEEN_CHECKPOINTS
-                is_due = model.journal.logs_every_round or is_late
-                if resumable and model.journal.at_chunk_end and is_due:
+                if model.journal.logs_every_round:
+                    is_due = model.journal.at_chunk_end
+                else:  # chunks may fill in hours, or never
+                    is_late = time.monotonic() > saved + SECONDS_BETWEEN_CHECKPOINTS
+                    is_due = is_late or stopped.is_set()
+                if resumable and is_due:
+                    model.journal.flush()
                     directory.save_checkpoint(model.state(), config)
                     saved = time.monotonic()
                 if stopped.is_set():
@@ -139,7 +144,7 @@ def run(
         model.solved.leave_play_uncounted("agents are shared out among workers")
     directory = RunDirectory(options.out, options.format)
     with directory.claimed(resume=options.resume, overwrite=options.overwrite):
-        _write(scenario, player, directory, options, progress)
+        _write(scenario, player, directory, options, progress, warn)
     return model
 
 
@@ -149,6 +154,7 @@ def _write(
     directory: RunDirectory,
     options: Options,
     progress: Callable[[int], Any] | None,
+    warn: Callable[[str], Any],
 ) -> None:
     """Play a model from its start or its checkpoint, and write the directory that is held."""
     model = player.model
@@ -156,7 +162,10 @@ def _write(
     manifest = _manifest(scenario, model, config)
     state = None
     if options.resume:
+        was_begun = directory.record_in(directory.path) is not None
         state = _state_to_resume(directory, model, config, is_shared=player.shared)
+        if was_begun and state is None:
+            warn(f"--resume: {directory.path} has no checkpoint yet; the run begins at round 0")
     if state is None:
         directory.start(manifest)
     else:

@@ -131,9 +131,9 @@ def read_dates(words: "pd.Series[Any]", order: str | None = None) -> DatesAsRead
     )
 
 
-def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
+def calendar(words: "pd.Series[Any]", order: str | None = None) -> "pd.Series[pd.Timestamp]":
     """Return points in time (T,) as ``read_dates`` has them; NaT if there are two readings."""
-    readings = read_dates(words).readings
+    readings = read_dates(words, order).readings
     if len(readings) == 1:
         return readings[0]
     return pd.Series(pd.NaT, index=words.index, dtype="datetime64[us]")

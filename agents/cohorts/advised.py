@@ -1,9 +1,10 @@
 r"""Learners over advice: what they learn is whose advice to follow.
 
 An expert is either a model of outcomes, whose advice is the best response to its prediction, or an
-action, whose advice is itself. The learner of the cohort (``agents.learners``) plays a mixed
-strategy over experts; the agents play the actions that these advise. A model learns from outcomes
-by itself, and all agents of the cohort share it.
+action, whose advice is itself. In a market with losses of its own the best response is by what the
+market says that agents may expect to lose (``Market.expected_losses``). The learner of the cohort
+(``agents.learners``) plays a mixed strategy over experts; the agents play the actions that these
+advise. A model learns from outcomes by itself, and all agents of the cohort share it.
 
 Advised by all models of the panel and by all actions, Hedge loses little more than the best of them
 in hindsight. It is the hardest control that a forecast can be compared with: an expert learner for
@@ -16,6 +17,7 @@ With E experts, q_k(e) the weight of expert e in row k and a_k(e) the action tha
 and expert e is charged the loss of a_k(e).
 """
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -69,14 +71,23 @@ class Advice(Checkpointable):
         n_actions = self._offset.shape[1] if self.with_actions else 0
         return n_models + n_actions
 
-    def advised_actions(self, context: Context) -> Indices:
-        """Return the action that each expert advises each row (K, E)."""
+    def advised_actions(
+        self, context: Context, market_losses: Callable[[Array], Array] | None
+    ) -> Indices:
+        """Return the action that each expert advises each row (K, E).
+
+        ``market_losses`` returns what the rows may expect to lose at an outcome (K, A), in a market
+        with losses of its own; None where the rows' losses say that.
+        """
         n_rows, n_actions = self._offset.shape
         columns = []
         if self.advisers is not None:
             self.advisers.point(context)
             for prediction in self.advisers.points:
-                table = expected_losses(self._offset, self._weights, prediction)
+                if market_losses is None:
+                    table = expected_losses(self._offset, self._weights, prediction)
+                else:
+                    table = market_losses(self.basis.inverse(np.asarray(prediction)))
                 columns.append(best_response(table))
         if self.with_actions:
             columns += [np.full(n_rows, action, dtype=np.intp) for action in range(n_actions)]
@@ -113,6 +124,10 @@ class AdvisedCohort(LearnerCohort):
         self._advised: Indices | None = None
 
     @property
+    def expects_losses(self) -> bool:
+        return self.advice.advisers is not None
+
+    @property
     def rows_apart(self) -> bool:
         return False  # rehearsals of learners alone know no advice
 
@@ -124,13 +139,13 @@ class AdvisedCohort(LearnerCohort):
         return replace(part, advice=self.advice.part(rows))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        self._advised = self.advice.advised_actions(context)
+        self._advised = self.advice.advised_actions(context, self.market_losses)
         strategy = self._strategy_over_actions(self._advised)
         uniforms = self.rng.random(len(self.row_of))
         return Decision(strategy, draw_rows(strategy, uniforms, self.row_of))
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
-        return self._strategy_over_actions(self.advice.advised_actions(context))
+        return self._strategy_over_actions(self.advice.advised_actions(context, self.market_losses))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         advised = self._advised

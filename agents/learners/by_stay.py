@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.agents.learners.base import Actions, GameFacts, RowLearner
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
 
 
 class LearnersByStay(RowLearner):
@@ -31,9 +31,11 @@ class LearnersByStay(RowLearner):
         One for each stay.
     rows_of_learner : list of int arrays
         The rows with that stay, ascending.
+    changed_at : int array (K,)
+        After how many rounds of the cohort some greedy action of each row changed last.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("learners",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("learners", "rounds", "changed_at")
     IN_PLACE = False
 
     def __init__(self, learner: RowLearner, *, entered: Indices, left: Indices) -> None:
@@ -50,6 +52,7 @@ class LearnersByStay(RowLearner):
         self.name = learner.name  # type: ignore[misc]
         self.bandit = learner.bandit  # type: ignore[misc]
         self._is_present: Mask | None = None
+        self.changed_at: Integers = np.zeros(0, dtype=np.int64)
 
     @property
     def rule_class(self) -> type[RowLearner]:
@@ -61,6 +64,7 @@ class LearnersByStay(RowLearner):
         self.actions = actions
         self.rounds = 0
         self.strategy = np.empty((rows, actions))
+        self.changed_at = np.zeros(rows, dtype=np.int64)
         for learner, own_rows, rounds in zip(
             self.learners, self.rows_of_learner, self.rounds_of_stay, strict=True
         ):
@@ -72,6 +76,13 @@ class LearnersByStay(RowLearner):
 
     def attend(self, present_rows: Mask | None) -> None:
         self._is_present = present_rows
+
+    @property
+    def unchanged_rounds(self) -> Integers | None:
+        # Who is absent changes nothing: its rounds count as unchanged.
+        if self.learners[0].unchanged_rounds is None:
+            return None
+        return self.rounds - self.changed_at
 
     @property
     def watches_actions(self) -> bool:
@@ -101,3 +112,6 @@ class LearnersByStay(RowLearner):
             if self._is_present is None or self._is_present[own_rows[0]]:
                 learner.learn(losses[own_rows], actions[own_rows])
                 self.strategy[own_rows] = learner.play()
+                unchanged_rounds = learner.unchanged_rounds
+                if unchanged_rounds is not None:
+                    self.changed_at[own_rows[unchanged_rounds == 0]] = self.rounds

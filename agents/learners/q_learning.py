@@ -140,13 +140,17 @@ class QLearning(RowLearner):
 
     def begin(self) -> None:
         self.base = self._base()
-        states = self.base**self.memory
-        entries = self.rows * states * self.actions
-        if entries > MAX_TABLE_ENTRIES:
+        # By logarithms: the number of states may have more digits than Python writes.
+        log_entries = self.memory * math.log(self.base) + math.log(self.rows * self.actions)
+        if log_entries > math.log(MAX_TABLE_ENTRIES):
+            cure = "lower memory"
+            if self.watches_actions:
+                cure += ", or set sees = 'own'"
             raise UserError(
-                f"memory = {self.memory}: {states} states of {self.actions} actions for "
-                f"{self.rows} agents are too many; lower memory, or set sees = 'own'"
+                f"memory = {self.memory}: {self.base}^{self.memory} states of {self.actions} "
+                f"actions for {self.rows} agents are too many; {cure}"
             )
+        states = self.base**self.memory
         self.q = np.empty((self.rows, states, self.actions))
         self.q[:] = self._initial_values()[:, np.newaxis, :]
         self.greedy = self.q.argmax(2).astype(np.int64)

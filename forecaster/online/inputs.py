@@ -1,5 +1,6 @@
 """What users give an ``OnlineOmnipredictor``: contexts, policies, and losses of a scale."""
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,8 +37,23 @@ def errors_about(parameter: str, *hints: str) -> Iterator[None]:
         raise UserError("; ".join((f"{parameter}: {error}", *hints))) from error
 
 
-def maker_of(description: Any, registry: register.Registry) -> partial[Any]:
-    """Return what a name or a table ``{"kind": ...}`` says is to be made, with its parameters."""
+def maker_of(description: Any, registry: register.Registry, *, arguments: int = 0) -> partial[Any]:
+    """Return what a name or a table ``{"kind": ...}`` says is to be made, with its parameters.
+
+    Parameters
+    ----------
+    description : str or mapping
+        The name, or the table.
+    registry : Registry
+        Where the name is looked for.
+    arguments : int
+        How many arguments the caller itself gives the maker.
+
+    Raises
+    ------
+    UserError
+        If the kind or a parameter has another name.
+    """
     parameters = {"kind": description}
     if isinstance(description, Mapping):
         parameters = dict(description)
@@ -45,7 +61,14 @@ def maker_of(description: Any, registry: register.Registry) -> partial[Any]:
     if kind not in registry:
         raise UserError(f"unknown kind {kind!r}; {closest(kind, registry.names())}")
     parameters.pop("kind")
-    return partial(registry[kind], **parameters)
+    maker = registry[kind]
+    signature = inspect.signature(maker).parameters
+    accepts_any = any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
+    accepted = [name for name in list(signature)[arguments:] if name != "basis"]
+    for name in parameters:
+        if name not in accepted and not accepts_any:
+            raise UserError(f"'{kind}' has no parameter '{name}'; {closest(str(name), accepted)}")
+    return partial(maker, **parameters)
 
 
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")

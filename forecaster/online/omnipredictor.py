@@ -301,7 +301,7 @@ class OnlineOmnipredictor(Checkpointable):
         with errors_about(f"models['{name}']"):
             model = description
             if isinstance(description, str | Mapping):
-                make = maker_of(description, register.forecaster)
+                make = maker_of(description, register.forecaster, arguments=1)
                 if "basis" in inspect.signature(make).parameters:
                     model = make(self.basis.size, basis=self.basis)
                     if not isinstance(model, DistributionModel):
@@ -655,6 +655,7 @@ class OnlineOmnipredictor(Checkpointable):
             "losses": {name: _written(name, loss) for name, loss in self.losses.items()},
             "scale": self.scale,
             "models": self.models if self.models == "panel" else _plain(self.models),
+            "classes_of_models": {} if self._has_panel else _classes(self.models),
             "forecasts": self.forecasts,
             "policies": {loss: _plain(rules) for loss, rules in self.policies.items()},
             "actions": self.actions,
@@ -684,6 +685,7 @@ class OnlineOmnipredictor(Checkpointable):
             losses = {name: _read(**rules) for name, rules in arguments["losses"].items()}
             models_in_file = {} if arguments["models"] == "panel" else arguments["models"]
             models_of_file = _filled(models_in_file, given_models, "models")
+            _check_classes(arguments.pop("classes_of_models", {}), given_models)
             if arguments["models"] != "panel":
                 arguments["models"] = models_of_file
             for loss in arguments["policies"] | given_policies:
@@ -789,6 +791,21 @@ def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
         is_plain = isinstance(description, str | Mapping)
         plain[name] = description if is_plain else None
     return plain
+
+
+def _classes(models: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the classes of models that are objects of the user's own."""
+    objects = {name: model for name, model in models.items() if _plain({name: model})[name] is None}
+    return {name: type(model).__name__ for name, model in objects.items()}
+
+
+def _check_classes(classes: Mapping[str, str], given: Mapping[str, Any]) -> None:
+    """Raise UserError if a model that is given is of another class than the one that was saved."""
+    for name, model in given.items():
+        class_name = type(model).__name__
+        if classes.get(name, class_name) != class_name:
+            fault = f"load: models['{name}'] is a {class_name}, the file is of a {classes[name]}"
+            raise UserError(f"{fault}; give a {classes[name]}, as it was made")
 
 
 def _filled(described: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -463,20 +463,26 @@ def expected_in_market(market: Market, cohort_index: int, outcome: Array) -> Arr
 
 
 def tell_followers(market: Market | None, cohorts: Sequence[Cohort]) -> None:
-    """Let cohorts that respond to the forecast know what they may expect to lose in a market.
+    """Let cohorts that respond to predictions know what they may expect to lose in a market.
+
+    They are those that respond to the forecast, and learners whom models advise.
 
     UserError, before anything is changed, if they have losses of their own there of which nothing
     is known before the round.
     """
-    followers = [cohort_index for cohort_index, cohort in enumerate(cohorts) if not cohort.unguided]
+    followers = [index for index, cohort in enumerate(cohorts) if cohort.expects_losses]
     if market is None or not market.has_personal_losses or market.utility_is_expected:
         for cohort_index in followers:
             cohorts[cohort_index].market_losses = None
         return
     if followers and type(market).expected_losses is Market.expected_losses:
-        subject = f"market {type(market).__name__}: agents of cohort.{cohorts[followers[0]].name}"
-        fault = "cannot respond to the forecast, since their losses depend on more than the outcome"
+        follower = cohorts[followers[0]]
+        subject = f"market {type(market).__name__}: agents of cohort.{follower.name}"
+        what = "the advice of models" if follower.unguided else "the forecast"
+        fault = f"cannot respond to {what}, since their losses depend on more than the outcome"
         hint = "choose a learner as response, or write the market's expected_losses"
+        if follower.unguided:
+            hint = 'give advice = ["actions"], or write the market\'s expected_losses'
         raise UserError(f"{subject} {fault}; {hint}")
     for cohort_index in followers:
         cohorts[cohort_index].market_losses = partial(expected_in_market, market, cohort_index)

@@ -264,6 +264,11 @@ class Cohort(ABC):
         return False
 
     @property
+    def expects_losses(self) -> bool:
+        """Whether its agents respond to predictions, by what they expect to lose there."""
+        return not self.unguided
+
+    @property
     def has_memory(self) -> bool:
         """Whether a round can change what it does in later ones."""
         return type(self).learn is not Cohort.learn

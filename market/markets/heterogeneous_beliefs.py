@@ -46,6 +46,8 @@ from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments
 
+MAX_DEVIATION = 1e9  # of the price; where no belief brings it back, it passes every number
+
 
 @register.market("heterogeneous-beliefs")
 class HeterogeneousBeliefs(Market):
@@ -120,6 +122,11 @@ class HeterogeneousBeliefs(Market):
         beliefs = self.bias + self.trend * last
         shock = self.noise * (float(fundamental[0]) - 0.5)
         deviation = (share @ beliefs + shock) / self.gross_return
+        if not abs(deviation) <= MAX_DEVIATION:
+            raise UserError(
+                f"market.trend = {self.trend.tolist()}: the price is {deviation:.2g} off its "
+                "fundamental value and grows without bound; lower the trends"
+            )
         excess_return = deviation - self.gross_return * last
         holdings = (self.bias + self.trend * before_last - self.gross_return * last) / self.risk
         profits = excess_return * holdings - self.cost

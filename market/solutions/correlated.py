@@ -65,9 +65,10 @@ def polytope_of(game: StageGame, concept: str) -> Polytope:
     row_of: dict[tuple[int, int, int], int] = {}  # by type, recommended action (-1: any), other
     group_of: dict[tuple[int, int], int] = {}  # by type and recommended action
     group_of_row: list[int] = []
-    rows: list[Indices] = []
-    columns: list[Indices] = []
-    values: list[Array] = []
+    # Each begins with nothing: where all have one action, nobody can deviate.
+    rows: list[Indices] = [np.empty(0, dtype=np.intp)]
+    columns: list[Indices] = [np.empty(0, dtype=np.intp)]
+    values: list[Array] = [np.empty(0)]
     for deviation in configurations.deviations():
         kind = deviation.kind
         recommended = deviation.action if concept == "ce" else -1

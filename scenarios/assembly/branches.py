@@ -34,8 +34,9 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.validation import resolved, validated
 
 HEADS = ("adversary", "market", "forecaster")
-ANSWER_KEYS = ("response", "eta", "settings")  # what of a cohort may change: how it answers
-KEYS_OF_NEW_PLAYERS = ("kind", "response")  # who has another one begins anew
+# What of a cohort may change: how it answers.
+ANSWER_KEYS = ("response", "eta", "settings", "advice")
+KEYS_OF_NEW_PLAYERS = ("kind", "response", "advice")  # who has another one begins anew
 SHARED_KEYS = ("outcomes", "outcome_names")  # of adversaries of all kinds
 
 
@@ -98,8 +99,8 @@ class Changes:
                 raw[head] = {key: raw[head][key] for key in SHARED_KEYS if key in raw[head]}
         for cohort in raw["cohort"]:
             if f"cohort.{cohort['name']}.response" in self.keys:
-                cohort.pop("eta", None)
-                cohort.pop("settings", None)
+                for key in ("eta", "settings", "advice"):  # those of the response before
+                    cohort.pop(key, None)
         for key, value in self.keys.items():
             assign(raw, key, deepcopy(value))
         return validated(raw, origin=Path())

@@ -27,7 +27,6 @@ from regretless.scenarios.assembly.populations import DrawnPopulation, draw_popu
 from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.assembly.seats import make_seat
 from regretless.scenarios.assembly.world import draw_network, make_adversary, make_market
-from regretless.scenarios.config.scenario import UntilSpec
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,9 @@ def build_model(scenario: ResolvedScenario, options: BuildOptions) -> MarketMode
     """
     check_rows(scenario, options)
     players = make_players(scenario, options)
-    return seat_players(players, scenario, options)
+    model = seat_players(players, scenario, options)
+    check_stopping_rule(scenario, model)
+    return model
 
 
 def make_players(scenario: ResolvedScenario, options: BuildOptions) -> Players:
@@ -158,23 +159,27 @@ def make_model(
             model.keep_spare(index, options.spare[cohort.name])
     model.name = spec.name
     model.compiled = compiled_rounds(game) if model.tracker is None else None
-    if spec.until is not None:
-        model.patience = patience_of(spec.until, game)
+    if spec.until is not None and has_greedy_strategies(game):
+        model.patience = spec.until.greedy_unchanged
     if options.drawer is not None:
         model.drawer = partial(options.drawer, spec)
     return model
 
 
-def patience_of(until: UntilSpec, game: Game) -> int:
-    """Return after how many rounds without a change a run ends.
+def has_greedy_strategies(game: Game) -> bool:
+    """Whether some agents have greedy strategies, as those of q-learning have."""
+    return any(cohort.unchanged_rounds is not None for cohort in game.cohorts)
 
-    UserError if no cohort has a greedy strategy.
+
+def check_stopping_rule(scenario: ResolvedScenario, model: MarketModel) -> None:
+    """Raise UserError if a run is to end when strategies settle which nobody has.
+
+    A branch in which nobody has them any more is played to its last round.
     """
-    if all(cohort.unchanged_rounds is None for cohort in game.cohorts):
+    if scenario.spec.until is not None and not has_greedy_strategies(model.game):
         raise UserError(
             "until.greedy_unchanged: no cohort has a greedy strategy, as q-learning has; drop it"
         )
-    return until.greedy_unchanged
 
 
 def make_tracker(game: Game, players: Players, seed: int) -> Tracker | None:

@@ -11,7 +11,7 @@ part is sorted so when it is written. The whole is put together in passes over a
 for the agents that come next: ``N_PASSES`` of them, unless these would be very short or very long.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,33 @@ def write_part(path: Path, table: str, frame: pd.DataFrame) -> None:
 
 
 def whole_table(table: str, parts: Sequence[Path]) -> Iterator[pa.Table]:
-    """Yield the rows of all parts of a table, some at a time, in the order in which it is kept."""
+    """Yield the rows of all parts of a table, some at a time, in the order in which it is kept.
+
+    How many rows come at a time does not depend on how they are split into parts: a run that was
+    stopped and resumed has other parts, and the same files.
+    """
     if table not in TABLES_BY_AGENT:
-        for part in parts:
-            yield _mapped(part)
+        yield from _in_groups(_mapped(part) for part in parts)
         return
     for first_agent, next_agent in pairwise(_first_agents_of_passes(parts)):
         yield from _rows_of_agents(parts, first_agent, next_agent)
         pa.default_memory_pool().release_unused()
+
+
+def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of tables in groups of ``ROWS_PER_GROUP``; the last has what is left."""
+    waiting: list[pa.Table] = []
+    n_waiting = 0
+    for table in tables:
+        waiting.append(table)
+        n_waiting += len(table)
+        while n_waiting >= ROWS_PER_GROUP:
+            rows = pa.concat_tables(waiting, promote_options="permissive")
+            yield rows.slice(0, ROWS_PER_GROUP).combine_chunks()
+            waiting = [rows.slice(ROWS_PER_GROUP)]
+            n_waiting -= ROWS_PER_GROUP
+    if n_waiting or waiting:
+        yield pa.concat_tables(waiting, promote_options="permissive").combine_chunks()
 
 
 def _order_by_agent(rows: pa.Table) -> Integers:

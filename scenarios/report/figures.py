@@ -25,6 +25,7 @@ from plotly.io import to_json
 
 from regretless.scenarios.logs.reading import leading_regret
 from regretless.scenarios.report import theme
+from regretless.scenarios.report.theme import NamesOfRounds
 
 Draw = Callable[[Any], go.Figure | None]
 
@@ -101,7 +102,7 @@ def draw_figures(
         if chart is None:
             continue
         if undrawn.dated and name not in undated and data.dates is not None:
-            theme.show_dates(chart, *data.dates)
+            theme.show_dates(chart, data.dates)
         figures[name] = replace(undrawn, chart=chart)
     return figures
 
@@ -177,11 +178,14 @@ class Run:
         return [f"outcome {index}" for index in range(n_outcomes)]
 
     @property
-    def dates(self) -> tuple[pd.Series[Any], Any] | None:
-        """What the rounds are called in the data, and the name of that, where there are any."""
-        index = (self.config.get("data") or {}).get("index")
+    def dates(self) -> NamesOfRounds | None:
+        """What the rounds are called in the data, where there is anything."""
+        data = self.config.get("data") or {}
+        index = data.get("index")
         rounds = self.table("rounds")
-        return (rounds.set_index("round")[index], index) if index in rounds else None
+        if index not in rounds:
+            return None
+        return NamesOfRounds(rounds.set_index("round")[index], str(index), data.get("dates"))
 
 
 def describe_agent(agent: Mapping[Any, Any]) -> str:

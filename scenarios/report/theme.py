@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -240,13 +241,31 @@ def dots(x: Any, y: Any, hover: str, **style: Any) -> go.Scatter:
     return go.Scatter(x=x, y=y, mode="markers", hovertemplate=hover, **style)
 
 
-def show_dates(chart: go.Figure, name_of_round: pd.Series[Any], axis_name: str) -> None:
+@dataclass(frozen=True, eq=False)
+class NamesOfRounds:
+    """What rounds are called in the data.
+
+    Attributes
+    ----------
+    names : Series
+        By round.
+    column : str
+        The name of their column.
+    order : str or None
+        "day first" or "month first" where the scenario says how dates are written.
+    """
+
+    names: pd.Series[Any]
+    column: str
+    order: str | None = None
+
+
+def show_dates(chart: go.Figure, rounds_in_data: NamesOfRounds) -> None:
     """Put the dates of rounds in place of their numbers on horizontal axes, in place.
 
-    ``name_of_round`` has what each round is called in the data, indexed by round. Names that are
-    no dates leave the chart as it is.
+    Names that are no dates, or can be read in two ways, leave the chart as it is.
     """
-    days = calendar(name_of_round)
+    days = calendar(rounds_in_data.names, rounds_in_data.order)
     if days.isna().any() or not days.is_monotonic_increasing or len(days) < 2:
         return
     first_round, last_round = days.index[[0, -1]]
@@ -258,7 +277,7 @@ def show_dates(chart: go.Figure, name_of_round: pd.Series[Any], axis_name: str) 
     for axis in chart.select_xaxes():
         axis.update(type="date", hoverformat=f"%-d %b %Y{time}")
         if axis.title.text:
-            axis.title.text = axis.title.text.replace("round", plain(axis_name), 1)
+            axis.title.text = axis.title.text.replace("round", plain(rounds_in_data.column), 1)
 
 
 def nested_width(place: int, count: int) -> float:

@@ -233,3 +233,13 @@ def test_a_market_that_is_replaced_is_played_from_then_on() -> None:
     model.replace(adversary=Counting(1, np.random.default_rng(0)))
     model.run()
     assert len(asked) == 80
+
+
+def test_a_branch_without_greedy_strategies_is_played_to_its_last_round() -> None:
+    cohort = sellers("sellers", "q-learning", QUICK_TO_SETTLE)
+    scenario = small_scenario(cohort, until={"greedy_unchanged": 300})
+    model = scenario.build(seed=3)
+    model.run(20)
+    branch = model.branch({"cohort.sellers.response": "hedge"})
+    branch.run()
+    assert branch.played == 250

@@ -139,6 +139,23 @@ def test_advised_learners_may_come_and_go() -> None:
     assert model.agents_frame().query("cohort == 'learners'")["mean_loss"].notna().any()
 
 
+@pytest.mark.parametrize("response", ["best-response", "exp3"])
+def test_in_a_branch_advised_learners_may_answer_in_another_way(response: str) -> None:
+    trunk = advised_scenario("panel", "actions").build()
+    trunk.run(20)
+    branch = trunk.branch({"cohort.learners.response": response})
+    branch.run()
+    rows = branch.agents_frame().query("cohort == 'learners'")
+    assert set(rows["response"]) == {response}
+
+
+def test_in_a_branch_learners_may_be_advised_otherwise() -> None:
+    trunk = advised_scenario("panel", "actions").build()
+    trunk.run(20)
+    branch = trunk.branch({"cohort.learners.advice": ["actions"]})
+    assert branch.game.cohorts[1].advice.n_experts == 4
+
+
 def test_a_bandit_learner_cannot_follow_advice() -> None:
     with pytest.raises(UserError, match="advice: exp3 is told the loss of its own action alone"):
         advised_scenario("panel", response="exp3").build()

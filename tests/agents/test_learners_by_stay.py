@@ -8,7 +8,7 @@ import pytest
 from log_measures import play_and_log
 from small_scenarios import cohort_table, make_scenario
 
-from regretless.agents.learners import Hedge, LearnersByStay
+from regretless.agents.learners import Hedge, LearnersByStay, QLearning
 from regretless.market.core.arrays import Array
 
 ENTERED = np.array([0, 2, 0, 2])
@@ -101,3 +101,23 @@ def test_a_learner_plays_in_the_rounds_of_its_stay_and_in_no_other(response: str
 def test_a_learner_that_has_learned_nothing_yet_tries_all_actions_alike(response: str) -> None:
     first_strategies = [stay.first_strategy for stay in stays_of_a_scenario(response)]
     np.testing.assert_allclose(first_strategies, 1 / 3)
+
+
+def test_a_greedy_strategy_of_an_absent_row_does_not_change() -> None:
+    learner = QLearning(memory=0, alpha=1.0, gamma=0.0, epsilon=0.0, initial=1.0)
+    learners = LearnersByStay(learner, entered=ENTERED, left=LEFT)
+    learners.start(4, 3, horizon=5)
+    learn_rounds(learners, np.full((1, 4, 3), 0.5))  # the first action disappoints who is there
+    assert learners.unchanged_rounds is not None
+    assert learners.unchanged_rounds.tolist() == [0, 1, 0, 1]
+
+
+def test_strategies_that_settle_end_a_run_of_learners_who_come_and_go() -> None:
+    settings = {"memory": 0, "gamma": 0.0, "epsilon": 0.0}  # the first action pays for ever
+    learners = cohort_table("learners", 3, response="q-learning", settings=settings, **RATES)
+    scenario = make_scenario(
+        learners, cohort_table("farmers", 1), rounds=4000, until={"greedy_unchanged": 50}
+    )
+    model = scenario.build()
+    model.run()
+    assert 50 <= model.played < 100  # who is not there changes nothing

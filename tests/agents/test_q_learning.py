@@ -155,6 +155,12 @@ def test_a_memory_that_is_too_long_is_refused() -> None:
         learner.meet(facts)
 
 
+def test_a_memory_of_more_states_than_can_be_written_is_refused() -> None:
+    learner = QLearning(memory=10_000)
+    with pytest.raises(UserError, match=r"memory = 10000: 16\^10000 states .*; lower memory$"):
+        learner.start(1, 15)
+
+
 def test_uniform_play_needs_a_market() -> None:
     cohort = {
         "name": "learners",

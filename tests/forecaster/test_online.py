@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from regretless import OmnipredictorEstimator, OnlineOmnipredictor, UserError
 from regretless.agents.utilities import MeanVariance, Newsvendor
+from regretless.forecaster.models import LastValue, RunningMean
 from regretless.forecaster.online import FeatureWarning
 from regretless.market.core.arrays import Array
 from regretless.market.losses import LipschitzLoss
@@ -409,3 +410,15 @@ def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert http.post("/forecast", params={"key": "a"}, json=x).json()["act"] == {"store": 60.0}
     assert http.post("/outcome", params={"key": "a", "y": 61}).json()["late"] == 1
     assert http.post("/outcome", params={"key": "a", "y": 61}).status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["least-squares", "with-errors"])
+def test_a_misspelt_parameter_of_a_model_is_named(kind: str) -> None:
+    with pytest.raises(UserError, match=rf"models\['a'\]: '{kind}' has no parameter 'lgas'"):
+        taught(0, models={"a": {"kind": kind, "lgas": 3}})
+
+
+def test_a_model_of_another_class_than_was_saved_is_refused(tmp_path: Path) -> None:
+    taught(20, models={"mine": LastValue(1)}).save(tmp_path / "kept")
+    with pytest.raises(UserError, match=r"models\['mine'\] is a RunningMean, .* of a LastValue"):
+        OnlineOmnipredictor.load(tmp_path / "kept", models={"mine": RunningMean(1)})

@@ -74,3 +74,9 @@ def test_beliefs_that_are_no_outcomes_are_refused() -> None:
     market = {"kind": "heterogeneous-beliefs", "trend": [0.0, 1.2]}
     with pytest.raises(UserError, match=r"cohort.traders.actions: give one for each outcome"):
         make_scenario(cohort, adversary={"kind": "iid", "outcomes": 2}, market=market).build()
+
+
+def test_a_price_that_no_belief_brings_back_is_refused_in_one_line() -> None:
+    model = load("fundamentalists", **{"market.trend": [0.0, 3.0]}).build()
+    with pytest.raises(UserError, match=r"market.trend = \[0.0, 3.0\]: the price is .*lower the"):
+        model.run()

@@ -138,3 +138,21 @@ def test_expected_losses_of_a_wrong_shape_are_named() -> None:
     model = toll_market("own-wrong-toll")
     with pytest.raises(UserError, match=r"expected_losses returned .*for cohort.travellers return"):
         model.run()
+
+
+@pytest.mark.parametrize(("outcome", "best"), [(0.2, ACTIONS - 1), (0.8, 0)])
+def test_a_model_advises_what_the_market_expects_to_cost_least(outcome: float, best: int) -> None:
+    model = toll_market("own-posted-toll", outcome, response="hedge", advice=["last-value"])
+    model.run()
+    assert [agent.action for agent in model.agents] == [best] * 4
+
+
+def test_models_do_not_advise_where_nothing_is_known_before_the_round() -> None:
+    with pytest.raises(UserError, match=r'the advice of models, .*give advice = \["actions"\]'):
+        toll_market("own-toll", response="hedge", advice=["panel"])
+
+
+def test_actions_advise_in_any_market() -> None:
+    model = toll_market("own-toll", response="hedge", advice=["actions"])
+    model.run()
+    assert model.agents_frame()["mean_loss"].between(0, 1).all()

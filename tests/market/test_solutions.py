@@ -119,6 +119,13 @@ def test_defection_is_all_that_there_is_in_the_dilemma() -> None:
     assert found["optimum"].certificate == 2  # who defects alone gains 5 - 3
 
 
+@pytest.mark.parametrize("concept", ["ce", "cce"])
+def test_players_with_one_action_each_are_in_equilibrium(concept: str) -> None:
+    game = game_of([[[3.0]], [[1.0]]])
+    assert solved(game, concept)[concept].losses == pytest.approx([-3.0, -1.0])
+    assert distance(game, concept, np.ones(1)) == 0.0
+
+
 def test_chicken_and_pennies_have_their_mixed_equilibria() -> None:
     """The best correlated equilibrium of chicken is above every Nash equilibrium."""
     pytest.importorskip("quantecon")

@@ -153,6 +153,11 @@ def test_the_command_replaces_no_file(refusal_of: RefusalOf) -> None:
     assert Path("own.toml").read_text(encoding="utf-8") == "mine"
 
 
+def test_a_starter_in_a_folder_that_is_not_there_is_refused(refusal_of: RefusalOf) -> None:
+    line = refusal_of("describe", WEATHER, "--out", "nofolder/own.toml")
+    assert "there is no folder 'nofolder'; make it" in line
+
+
 @pytest.mark.usefixtures("working_folder")
 def test_the_command_refuses_a_file_that_is_not_there(refusal_of: RefusalOf) -> None:
     assert "data file 'nothing.csv' does not exist" in refusal_of("describe", "nothing.csv")

@@ -283,16 +283,30 @@ def test_rounds_are_drawn_as_numbers_where_their_names_are_not_dates_in_order(
     names: list[str],
 ) -> None:
     figure = theme.make_panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
-    theme.show_dates(figure, pd.Series(names), "day")
+    theme.show_dates(figure, theme.NamesOfRounds(pd.Series(names), "day"))
     assert figure.data[0].x.tolist() == [0, 1, 5]
 
 
 def test_rounds_are_drawn_as_dates_where_these_are_in_order() -> None:
     figure = theme.make_panels().add_trace(theme.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
     figure.update_xaxes(title_text="round; as they are")
-    theme.show_dates(figure, pd.Series(["2020-01-01", "2020-01-02"]), "day")
+    names = pd.Series(["2020-01-01", "2020-01-02"])
+    theme.show_dates(figure, theme.NamesOfRounds(names, "day"))
     assert [day[:10] for day in figure.data[0].x] == ["2020-01-01", "2020-01-02", "2020-01-02"]
     assert figure.layout.xaxis.title.text == "day; as they are"
+
+
+@pytest.mark.parametrize(
+    ("order", "first_day"), [("day first", "2024-04-03"), ("month first", "2024-03-04")]
+)
+def test_rounds_are_drawn_as_dates_written_as_the_scenario_says(order: str, first_day: str) -> None:
+    rounds = pd.DataFrame({"round": [0, 1], "day": ["03/04/2024", "03/05/2024"]})
+    if order == "month first":
+        rounds["day"] = ["03/04/2024", "04/04/2024"]
+    run = Run({"data": {"index": "day", "dates": order}}, {"rounds": rounds})
+    figure = theme.make_panels().add_trace(theme.line([0, 1], [1.0, 2.0], "a"))
+    theme.show_dates(figure, run.dates)
+    assert figure.data[0].x[0][:10] == first_day
 
 
 def test_the_figure_of_forecasts_averages_blocks_and_rounds_in_the_data_s_unit(

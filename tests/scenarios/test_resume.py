@@ -40,6 +40,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
 from regretless.market.records import OutcomeDistribution
 from regretless.scenarios.logs.directory_lock import hold_directory
+from regretless.scenarios.run import Options, run
 
 USUAL_CHUNK_ROUNDS = journal.CHUNK_ROUNDS
 CHUNK_ROUNDS = 8  # of runs of 20 that stop by themselves: two full chunks and a rest
@@ -176,6 +177,48 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
     run_installed_command(*RUN_COMMAND, "--set", rounds, "--resume")
     assert_same_run(logs, finished_run(TINY_SCENARIO, rounds))
+
+
+SUMMARY_SCENARIO = """\
+name = "long"
+rounds = 40_000
+logs = "summary"
+windows = { every = 10_000 }
+seed = 2
+adversary = { kind = "iid", outcomes = 1 }
+forecaster = { kind = "none" }
+market = { kind = "price-competition", outside = 0.0 }
+[[cohort]]
+name = "sellers"
+utility = "seller"
+count = 2
+actions = 3
+parameters = { cost = 1.0, quality = 2.0, lowest = 1.4, highest = 2.0 }
+response = "exp3"
+"""
+
+
+def test_a_run_that_logs_its_first_round_alone_goes_on_where_it_was_stopped() -> None:
+    scenario = read_scenario(SUMMARY_SCENARIO)
+    run(scenario, Options(Path("undisturbed")))
+    rounds_of_progress = []
+
+    def press_ctrl_c(rounds: int) -> None:
+        if rounds > 5000:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario, Options(Path("logs")), progress=press_ctrl_c)
+    run(scenario, Options(Path("logs"), resume=True), progress=rounds_of_progress.append)
+    assert rounds_of_progress[0] > 5000
+    assert_same_run(Path("logs"), Path("undisturbed"))
+
+
+def test_a_run_without_a_checkpoint_says_that_it_begins_again() -> None:
+    play_until(TINY_SCENARIO, 3)
+    warnings: list[str] = []
+    run(read_scenario(TINY_SCENARIO), Options(Path("logs"), resume=True), warn=warnings.append)
+    assert warnings == ["--resume: logs has no checkpoint yet; the run begins at round 0"]
 
 
 @pytest.fixture
