@@ -68,27 +68,27 @@ class ExpectedAuction:
         gains = np.zeros(greatest_bids.shape)
         nodes, node_weights = np.polynomial.legendre.leggauss(n_bidders // 2 + 2)
         for bidder in range(n_bidders):
-            own = greatest_bids[:, bidder, np.newaxis]  # (P, 1), as c
+            greatest_bid = greatest_bids[:, bidder, np.newaxis]  # (P, 1), as c
             others = np.delete(greatest_bids, bidder, axis=1)
             inner_edges = np.clip(
-                np.sort(others, axis=1), self.reserve, np.maximum(own, self.reserve)
+                np.sort(others, axis=1), self.reserve, np.maximum(greatest_bid, self.reserve)
             )
-            lowest = np.full(own.shape, self.reserve)
-            highest = np.maximum(own, self.reserve)
+            lowest = np.full(greatest_bid.shape, self.reserve)
+            highest = np.maximum(greatest_bid, self.reserve)
             edges = np.concatenate([lowest, inner_edges, highest], axis=1)
             half_widths = np.diff(edges, axis=1)[:, :, np.newaxis] / 2
             bid = edges[:, :-1, np.newaxis] + half_widths * (1 + nodes)  # (P, pieces, nodes), as t
             bid = bid.reshape(len(bid), -1)
             integration_weights = (half_widths * node_weights).reshape(len(bid), -1)
             win_chance = self._chance_to_win(bid, others)
-            safe_own = np.where(own > 0, own, 1.0)
-            integrand = (values[bidder] * bid / safe_own - bid) / safe_own
+            safe_bid = np.where(greatest_bid > 0, greatest_bid, 1.0)
+            integrand = (values[bidder] * bid / safe_bid - bid) / safe_bid
             if not self.own_bid:
-                integrand = integrand + 1 - bid / safe_own
+                integrand = integrand + 1 - bid / safe_bid
             gains[:, bidder] = (integration_weights * integrand * win_chance).sum(1)
             if self.reserve == 0:
                 at_zero = self._gain_of_zero_bids(values[bidder], others)
-                gains[:, bidder] = np.where(own[:, 0] > 0, gains[:, bidder], at_zero)
+                gains[:, bidder] = np.where(greatest_bid[:, 0] > 0, gains[:, bidder], at_zero)
         return gains
 
     def _chance_to_win(self, bid: Array, others: Array) -> Array:

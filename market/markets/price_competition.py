@@ -169,12 +169,12 @@ class PriceCompetition(Market):
         ``present`` (..., M) is 1 for who is there and 0 for who is absent: these sell nothing, and
         all others as if they were not there.
         """
-        here = np.ones_like(prices) if present is None else present
+        presence = np.ones_like(prices) if present is None else present
         if self.demand == "logit":
-            return self._logit(prices, here)
+            return self._logit(prices, presence)
         if self.demand == "linear":
-            return self._linear(prices, here)
-        return self._winner_takes_all(prices, here)
+            return self._linear(prices, presence)
+        return self._winner_takes_all(prices, presence)
 
     def _logit(self, prices: Array, present: Array) -> Array:
         exponents = (self.quality - prices) / self.differentiation

@@ -212,9 +212,9 @@ class Configurations:
 
     def gains(self, kind: int, action: int, other: int, rows: Indices) -> Array:
         """Return what an agent of a type gains by another action, at ``rows_playing`` its own."""
-        here = self.losses[kind][rows, action]
-        there = self.losses[kind][self.moved(kind, action, other, rows), other]
-        return np.asarray(here - there)
+        loss_of_action = self.losses[kind][rows, action]
+        loss_of_other = self.losses[kind][self.moved(kind, action, other, rows), other]
+        return np.asarray(loss_of_action - loss_of_other)
 
     def deviations(self) -> Iterator["Deviations"]:
         """Yield every change of an action for another one, by type."""
