@@ -6,7 +6,8 @@ and respond, the events and weights of the forecaster, its reference and models,
 outcomes are late, and whether there are events of intervals. Tables are read at a round within the
 game and at its end, and so are the windows. A line has, for a bound and a kind of stay, how many
 rows were compared, how many had a regret above the bound (of bounds for realised draws one run in
-100 may), and the greatest ratio of a regret to its bound. As many games are drawn as there are
+100 may), the greatest ratio of a regret to its bound, and how many times the regret the bound is in
+the median, of regrets above 0. As many games are drawn as there are
 rounds, from number ``first`` on: ``--first 400 --rounds 100`` plays games 400 to 499, so that a
 long table can be played in parts.
 """
@@ -179,6 +180,7 @@ def play(game: dict[str, Any], look: int) -> Iterator[Row]:
                 "rows": 1,
                 "below": int(ratio > 1),
                 "greatest": ratio,
+                "times": 1 / ratio if ratio > 0 else np.nan,
             }
 
 
@@ -190,7 +192,7 @@ def stays(_: str, rounds: int, seed: int, first: int = 0) -> Iterator[Row]:
         yield from play(game, look=int(rng.integers(1, game["rounds"])))
 
 
-SUMS = {"rows": "sum", "below": "sum", "greatest": "max"}
+SUMS = {"rows": "sum", "below": "sum", "greatest": "max", "times": "median"}
 TABLES = {
     "stays": Table(
         stays, ["bound", "who"], rounds=3000, seeds=1, first=0, aggregations=SUMS, digits=3
