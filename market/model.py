@@ -384,10 +384,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     # Solutions of the stage game (``market.solutions``).
 
-    def solutions(self, names: Sequence[str] | None = None) -> pd.DataFrame:
+    def solutions(self, names: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Return one row per solution of the stage game and cohort, after those of play.
 
             model.solutions()                        # those of the scenario, or the default ones
+            model.solutions("nash")
             model.solutions(["nash", "optimum"])
 
         Columns are those of the table ``solutions``. What cannot be computed has a row without
@@ -419,7 +420,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
             model.index("nash", "optimum")    # of firms, the profit gain of Calvano et al. (2020)
 
-        It is linear in the sum of all losses. UserError where it cannot be computed.
+        It is linear in the sum of all losses. Of a name with two ends, such as "nash", the worst
+        counts; give "best nash" for the other one. UserError where it cannot be computed.
         """
         return self.solved.index(first, second, window)
 
@@ -501,6 +503,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             self.solved = SolvedGame(
                 self.game.market, names=self.solved.names, spans=self.solved.spans
             )
+            self.solved.count_from(self.played)
             self.tracker = None
             self.journal.add_columns_of_leader_and_market()
         self._cache.clear()

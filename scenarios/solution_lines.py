@@ -38,7 +38,12 @@ def lines_on_solutions(
         yield table(HEADERS, cells, width=width)
     if cells and {"nash", "optimum"} <= {*model.solved.names}:
         with suppress(UserError):  # where no equilibrium was found, or losses have no ratio
-            yield f"  price of anarchy: {model.price_of_anarchy():.4g}, worst Nash over optimum"
+            ratio = model.price_of_anarchy()
+            optimum = solutions.loc[solutions["name"] == "optimum", "welfare"]
+            of_what = "total loss of the worst Nash equilibrium over the optimum's"
+            if (optimum > 0).any():  # losses are negative: profits
+                of_what = "welfare of the optimum over the worst Nash equilibrium's"
+            yield f"  price of anarchy: {ratio:.4g}, {of_what}"
     play = solutions[solutions["name"] == "play"]
     for concept, noun in CONCEPTS.items():
         for distance in play[f"distance_{concept}"].dropna():

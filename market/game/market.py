@@ -77,8 +77,9 @@ class Market(Checkpointable, ABC):
     # although they are charged ``losses``: as where actions are orders at a forecast price.
     utility_is_expected: ClassVar[bool] = False
     # Whether agents want nothing but what the market charges them: scenario files need no utility
-    # for them (it is ``payoffs``), and no adversary.
+    # for them (it is ``own_utility``), and no adversary.
     has_own_payoffs: ClassVar[bool] = False
+    own_utility: ClassVar[str] = "payoffs"
     # What happens at every profile, where that alone decides losses and outcome in every round.
     profile_table: ProfileTable | None = None
     # Whether it matters only how many agents take an action, not who, of those with equal losses.

@@ -51,6 +51,8 @@ from regretless.market.losses.price_menu import PriceMenu
 MAX_TABLE_ENTRIES = 2**22  # numbers in the table of all profiles: 32 MiB
 ROUNDS_TO_EQUILIBRIUM = 1000  # of best responses, at most
 PRICE_TOLERANCE = 1e-10  # within which prices are at rest
+NO_MONOPOLY = "without an outside good everybody buys at any price: no monopoly price"
+TIE = 1e-12  # of the greatest number, by which two sellers' offers may differ and be equally good
 
 
 @register.market("price-competition")
@@ -64,12 +66,15 @@ class PriceCompetition(Market):
     differentiation : float
         mu of logit demand, above 0: the smaller, the more a lower price attracts.
     outside : float, optional
-        What buying nothing is worth to buyers; without it everybody buys. Not for linear demand.
+        What buying nothing is worth to buyers; without it everybody buys, at any price, and there
+        is no monopoly price. Not for linear demand.
     slope, cross : float
         Of linear demand: by how much the own price lowers, and that of the others raises it.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "profile_counts")
+    has_own_payoffs = True
+    own_utility = "seller"
     column_labels: ClassVar[Mapping[str, str]] = {
         "price": "price of each seller",
         "quantity": "units that each seller sells",
@@ -135,8 +140,10 @@ class PriceCompetition(Market):
         if self.demand == "linear":
             most = self.quality - self.slope * self._menus.min(1)
             if self.n_sellers > 1:
+                # Where rivals may be absent, the mean of the others' prices is at most the highest.
                 highest = self._menus.max(1)
-                most = most + self.cross * (highest.sum() - highest) / (self.n_sellers - 1)
+                of_others = np.array([np.delete(highest, i).max() for i in range(self.n_sellers)])
+                most = most + self.cross * of_others
             check_key(
                 "demand",
                 "linear",
@@ -194,9 +201,11 @@ class PriceCompetition(Market):
     def _winner_takes_all(self, prices: Array, present: Array) -> Array:
         surplus = np.where(present > 0, self.quality - prices, -np.inf)
         greatest = surplus.max(-1, keepdims=True)
-        wins = (surplus == greatest) & (present > 0)
+        # A tie in decimals, such as 2.0 - 0.3 and 1.9 - 0.2, is none in binary fractions.
+        rounding = TIE * max(1.0, float(np.abs(self.quality).max()), float(np.abs(prices).max()))
+        wins = (surplus >= greatest - rounding) & (present > 0)
         if self.outside is not None:
-            wins &= surplus >= self.outside
+            wins &= surplus >= self.outside - rounding
         return np.asarray(wins / np.maximum(wins.sum(-1, keepdims=True), 1))
 
     def profits(self, prices: Array, present: Array | None = None) -> Array:
@@ -306,9 +315,12 @@ class PriceCompetition(Market):
     def nash_price(self) -> Array:
         """Return prices (M,) of which each is the best against the others', by best responses.
 
-        UserError where demand is not smooth, or best responses do not come to rest.
+        UserError where demand is not smooth or a lone seller's price has no limit, or best
+        responses do not come to rest.
         """
         self._check_smooth()
+        if self.n_sellers == 1:
+            self._check_outside()
         prices = np.asarray(self._menus.mean(1))
         for _ in range(ROUNDS_TO_EQUILIBRIUM):
             before = prices.copy()
@@ -319,8 +331,12 @@ class PriceCompetition(Market):
         raise UserError("market: best responses of prices do not come to rest; no Nash price")
 
     def monopoly_price(self) -> Array:
-        """Return the prices (M,) at which the sellers earn most together; UserError as above."""
+        """Return the prices (M,) at which the sellers earn most together.
+
+        UserError as above, and without an outside good: buyers then pay any price.
+        """
         self._check_smooth()
+        self._check_outside()
         start = self._menus.mean(1)
         found = minimize(
             lambda prices: -self.profits(prices).sum(),
@@ -347,15 +363,19 @@ class PriceCompetition(Market):
         if self.demand == "winner-takes-all":
             raise UserError('market: demand "winner-takes-all" has no smooth best response')
 
+    def _check_outside(self) -> None:
+        if self.demand == "logit" and self.outside is None:
+            raise UserError(f"market.outside: {NO_MONOPOLY}; give a number, such as 0.0")
+
     @cached_property
     def landmark_profits(self) -> tuple[float, float] | None:
         """The mean profit of a seller at the Nash and at the monopoly price.
 
-        None where demand is not smooth, or there is no Nash price.
+        None where demand is not smooth, or there is no Nash or no monopoly price.
         """
         try:
-            at_nash = self.profits(self.nash_price()).mean()
             at_monopoly = self.profits(self.monopoly_price()).mean()
+            at_nash = self.profits(self.nash_price()).mean()
         except UserError:
             return None
         return float(at_nash), float(at_monopoly)
@@ -409,4 +429,6 @@ class PriceCompetition(Market):
         gain = self.profit_gain(profits.sum() / divisor)
         if gain is not None:
             text += f", {100 * gain:.0f} % of the way from Nash to monopoly profit"
+        elif self.demand == "logit" and self.outside is None:
+            text += f"; no profit gain, since {NO_MONOPOLY} (market.outside)"
         return text

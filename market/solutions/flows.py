@@ -142,7 +142,8 @@ def potential_minimum(game: StageGame) -> Solution:
     for deviation, target in zip(deviations, targets, strict=True):
         differences = potential[deviation.rows] - deviation.gains - potential[target]
         discrepancy = max(discrepancy, float(np.abs(differences).max(initial=0.0)))
-    if discrepancy > 100 * tolerance_of(configurations.total_loss):
+    limit = max(tolerance_of(losses_of_type) for losses_of_type in configurations.losses)
+    if discrepancy > 100 * limit:
         reason = f"no exact potential: gains around a cycle do not add up to 0 ({discrepancy:.2g})"
         return not_found("potential", reason)
     least = int(potential.argmin())

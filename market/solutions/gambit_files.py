@@ -16,12 +16,14 @@ or fractions. Outcome 0 pays everybody nothing.
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 
+MAX_STRATEGIES = 1_000_000  # of a player
 TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|([{}])|([^\s{},"]+)|,|(\s+)')
 
 
@@ -84,6 +86,8 @@ class TokenReader:
             return float(Fraction(text))
         except (ValueError, ZeroDivisionError) as error:
             raise UserError(f"line {token.line}: '{text}' is no number; mend it") from error
+        except OverflowError as error:
+            raise UserError(f"line {token.line}: '{text}' is too large; scale it") from error
 
     def take_texts(self) -> tuple[str, ...]:
         """Return the texts in a pair of braces."""
@@ -126,6 +130,8 @@ def parse(text: str) -> ParsedGame:
         raise UserError('the header must be NFG 1 R "title"; mend it')
     title = reader.take("text")
     players = reader.take_texts()
+    if not players:
+        raise UserError("the game has no players; name at least one")
     actions = _read_actions(reader, len(players))
     sizes = tuple(len(names) for names in actions)
     if not reader.is_at_end and reader.next_token.kind == "text":
@@ -133,7 +139,7 @@ def parse(text: str) -> ParsedGame:
     if not reader.is_at_end and reader.next_token.is_brace("{"):
         by_profile = _read_outcomes(reader, sizes)
     else:
-        n_numbers = int(np.prod(sizes)) * len(players)
+        n_numbers = prod(sizes) * len(players)
         numbers = [reader.take_number() for _ in range(n_numbers)]
         by_profile = np.array(numbers).reshape(-1, len(players))
     if not reader.is_at_end:
@@ -151,9 +157,15 @@ def _read_actions(reader: TokenReader, n_players: int) -> tuple[tuple[str, ...],
         if reader.next_token.is_brace("{"):
             actions.append(reader.take_texts())
         else:
-            size = int(reader.take_number())
-            actions.append(tuple(str(number) for number in range(1, size + 1)))
+            token = reader.next_token
+            size = reader.take_number()
+            if not (size.is_integer() and 1 <= size <= MAX_STRATEGIES):
+                expected = f"give a number from 1 to {MAX_STRATEGIES:,}"
+                raise UserError(f"line {token.line}: {token.value} strategies; {expected}")
+            actions.append(tuple(str(number) for number in range(1, int(size) + 1)))
     reader.take("brace", "}")
+    if not all(actions):
+        raise UserError("a player has no strategies; name at least one")
     return tuple(actions)
 
 
@@ -169,7 +181,7 @@ def _read_outcomes(reader: TokenReader, sizes: tuple[int, ...]) -> Array:
         reader.take("brace", "}")
     reader.take("brace", "}")
     payoffs = []
-    for _ in range(int(np.prod(sizes))):
+    for _ in range(prod(sizes)):
         token = reader.next_token
         number = reader.take_number()
         if not (number.is_integer() and 0 <= number < len(outcomes)):

@@ -34,7 +34,7 @@ from regretless.market.solutions.stage_game import StageGame
 MAX_SUPPORT_ACTIONS = 7  # of each of two agents, up to which all supports are tried
 MAX_PIVOT_STARTS = 50  # of Lemke and Howson's method, one for each action
 MAX_MIXED_PROFILES = 5_000  # of a game whose mixed equilibria are looked for
-MAX_MIXED_GAIN = 1e-6  # of a mixed equilibrium, as a share of the range of losses
+MAX_MIXED_GAIN = 1e-6  # at a mixed equilibrium, as a share of the range of an agent's losses
 N_STARTS = 8  # of best responses
 MAX_SWEEPS = 200  # of best responses, over all agents
 INSTALL = "mixed ones need quantecon: run pip install 'regretless[games]'"
@@ -46,6 +46,8 @@ def nash(game: StageGame) -> list[Solution]:
     if game.is_enumerable:
         found = pure_equilibria(game)
         tried = f"enumeration of {game.n_configurations:,} profiles by counts"
+    elif game.why_too_slow:
+        return [not_found("nash", f"{game.why_too_large}; {game.why_too_slow}")]
     else:
         found = list(equilibria_by_best_responses(game))
         tried = f"best responses from {N_STARTS} starts"
@@ -63,12 +65,15 @@ def nash(game: StageGame) -> list[Solution]:
 def pure_equilibria(game: StageGame) -> list[Solution]:
     """Return all pure equilibria of an enumerable game, one of each configuration."""
     configurations = game.configurations
-    gains = configurations.greatest_gains
-    limit = tolerance_of(configurations.total_loss / game.agents)
+    limits = [tolerance_of(losses_of_type) for losses_of_type in configurations.losses]
+    is_equilibrium = np.ones(len(configurations), dtype=np.bool_)
+    for deviation in configurations.deviations():
+        is_equilibrium[deviation.rows] &= deviation.gains <= limits[deviation.kind]
     found = []
-    for index in np.flatnonzero(gains <= limit):
+    for index in np.flatnonzero(is_equilibrium):
         losses = configurations.losses_at(int(index))
-        found.append(Solution("nash", losses, "pure", float(gains[index])))
+        gain = float(configurations.greatest_gains[index])
+        found.append(Solution("nash", losses, "pure", gain))
     return found
 
 
@@ -115,15 +120,17 @@ def mixed_equilibria(game: StageGame) -> tuple[list[Solution], str]:
     losses = game.losses_at(profiles).reshape(*game.sizes, game.agents)
     strategies, tried = _strategies(game, losses)
     found = []
-    limit = MAX_MIXED_GAIN * max(float(np.ptp(losses)), 1e-12)
+    ranges = np.ptp(losses.reshape(-1, game.agents), axis=0)
+    magnitudes = np.abs(losses.reshape(-1, game.agents)).max(0)
+    limits = np.maximum(MAX_MIXED_GAIN * ranges, 1e-12 * magnitudes)  # of each agent (N,)
     for of_agents in strategies:
         if any(strategy.max() > 1 - 1e-9 for strategy in of_agents):
             is_pure = all(strategy.max() > 1 - 1e-9 for strategy in of_agents)
             if is_pure and game.is_enumerable:
                 continue  # enumeration has it
-        means, gain = _mean_losses(losses, of_agents)
-        if gain <= limit:
-            found.append(Solution("nash", means, "mixed", max(gain, 0.0)))
+        means, gains = _mean_losses(losses, of_agents)
+        if (gains <= limits).all():
+            found.append(Solution("nash", means, "mixed", max(float(gains.max()), 0.0)))
     return found, tried
 
 
@@ -164,18 +171,18 @@ def _distinct(candidates: list[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
     return kept
 
 
-def _mean_losses(losses: Array, strategies: tuple[Array, ...]) -> tuple[Array, float]:
-    """Return each agent's mean loss (N,) under mixed strategies, and the greatest gain."""
+def _mean_losses(losses: Array, strategies: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Return each agent's mean loss (N,) under mixed strategies, and its greatest gain (N,)."""
     n_agents = losses.shape[-1]
     means = np.empty(n_agents)
-    greatest_gain = -np.inf
+    gains = np.empty(n_agents)
     for agent in range(n_agents):
         expected = losses[..., agent]
         for other in reversed(range(n_agents)):  # from the last axis on, so that the rest stay
             if other != agent:
                 expected = np.tensordot(expected, strategies[other], axes=(other, 0))
         means[agent] = expected @ strategies[agent]
-        greatest_gain = max(greatest_gain, float(means[agent] - expected.min()))
+        gains[agent] = means[agent] - expected.min()
     if not np.isfinite(means).all():
         raise UserError("solutions: losses are not finite; mend the market's profile_losses")
-    return means, greatest_gain
+    return means, gains

@@ -5,7 +5,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Indices
 from regretless.market.core.randomness import stream
-from regretless.market.solutions.solution import Solution, of_profile
+from regretless.market.solutions.solution import Solution, not_found, of_profile
 from regretless.market.solutions.stage_game import StageGame
 
 N_STARTS = 4  # of the search, where there are too many profiles
@@ -21,6 +21,8 @@ def optimum(game: StageGame) -> Solution:
         method = f"enumeration of {len(configurations):,} profiles by counts"
         gain = float(configurations.greatest_gains[best])
         return Solution("optimum", configurations.losses_at(best), method, gain)
+    if game.why_too_slow:
+        return not_found("optimum", f"{game.why_too_large}; {game.why_too_slow}")
     found = []
     for start in range(N_STARTS):
         rng = stream(0, "optimum", str(start))

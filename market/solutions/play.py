@@ -26,6 +26,7 @@ class PlayCounts:
         self.game = game
         self.spans = tuple(spans)
         self.left_out = 0  # rounds in which somebody was absent
+        self.first_round = 0  # from which on play is counted
         self._counts: list[dict[tuple[int, ...], int]] = [{} for _ in range(1 + len(self.spans))]
 
     def add(self, round_index: int, decisions: Decisions) -> None:
@@ -126,11 +127,12 @@ class PlayCounts:
             keys = np.array(list(counted), dtype=np.int64).reshape(len(counted), width)
             counts = np.array(list(counted.values()), dtype=np.int64)
             tables[str(number)] = {"keys": keys, "counts": counts}
-        return {"left_out": self.left_out, "tables": tables}
+        return {"left_out": self.left_out, "first_round": self.first_round, "tables": tables}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
         self.left_out = int(state["left_out"])
+        self.first_round = int(state["first_round"])
         for number, table in state["tables"].items():
             keys = [tuple(key) for key in np.asarray(table["keys"]).tolist()]
             counts = np.asarray(table["counts"]).tolist()

@@ -26,6 +26,7 @@ from regretless.market.solutions.stage_game import StageGame
 
 DEFAULT_NAMES = ("nash", "ce", "cce", "optimum")
 TOLERANCE = 1e-9  # up to which a gain is none, times the range of losses
+ROUNDING_STEPS = 16  # of the greatest number, by which rounding may tell equal losses apart
 COLUMNS = ("name", "cohort", "mean_loss", "welfare", "method", "certificate")
 
 
@@ -88,16 +89,21 @@ def best_and_worst(name: str, found: Sequence[Solution]) -> list[Solution]:
     return [replace(best, name=f"best {name}"), replace(worst, name=f"worst {name}")]
 
 
-def solve(game: StageGame, names: Sequence[str] = DEFAULT_NAMES) -> list[Solution]:
-    """Return the solutions of these registered names, in this order.
+def solve(game: StageGame, names: str | Sequence[str] = DEFAULT_NAMES) -> list[Solution]:
+    """Return the solutions of these registered names, in this order; one name may stand alone.
 
     UserError if a name is not registered, or a function of a user's own returns something else.
     """
     solutions: list[Solution] = []
-    for name in names:
+    for name in listed(names):
         solver = register.solution[name]
         solutions += _as_solutions(game, name, solver(game), solver)
     return solutions
+
+
+def listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return names as a tuple, of one name, too."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _as_solutions(game: StageGame, name: str, answer: Any, solver: Any) -> Iterator[Solution]:
@@ -141,5 +147,11 @@ def solutions_table(game: StageGame, solutions: Sequence[Solution]) -> pd.DataFr
 
 
 def tolerance_of(losses: Array) -> float:
-    """Return the gain up to which nobody is said to gain, given losses of a game."""
-    return TOLERANCE * max(float(np.nanmax(losses) - np.nanmin(losses)), 1e-9)
+    """Return the gain up to which an agent is not said to gain, given its losses; NaN are none.
+
+    It is a share of their range, and never less than what rounding may leave of such numbers.
+    """
+    greatest = float(np.nanmax(losses))
+    least = float(np.nanmin(losses))
+    of_rounding = ROUNDING_STEPS * float(np.finfo(np.float64).eps) * max(abs(greatest), abs(least))
+    return max(TOLERANCE * (greatest - least), of_rounding)

@@ -18,6 +18,7 @@ from regretless.market.solutions.play import PlayCounts, Span
 from regretless.market.solutions.solution import (
     DEFAULT_NAMES,
     Solution,
+    listed,
     not_found,
     solutions_table,
     solve,
@@ -71,15 +72,31 @@ class SolvedGame:
         else:
             self.why_play_is_uncounted = self.game.why_too_large
 
+    def count_from(self, round_index: int) -> None:
+        """Note that no round before this one was played in this game."""
+        if self.play is not None:
+            self.play.first_round = round_index
+
+    def is_same_game(self, other: "SolvedGame") -> bool:
+        """Whether both count play in games whose profiles lose the same."""
+        if self.play is None or other.play is None:
+            return False
+        own = self.play.game.configurations
+        others = other.play.game.configurations
+        if own.shape != others.shape or not np.array_equal(own.profiles, others.profiles):
+            return False
+        tables = zip(own.losses, others.losses, strict=True)
+        return all(np.array_equal(one, another, equal_nan=True) for one, another in tables)
+
     def leave_play_uncounted(self, reason: str) -> None:
         """Count no play from now on, for a reason that is told to who asks."""
         self.play = None
         self.why_play_is_uncounted = reason
 
-    def solutions(self, names: Sequence[str] = DEFAULT_NAMES) -> list[Solution]:
+    def solutions(self, names: str | Sequence[str] = DEFAULT_NAMES) -> list[Solution]:
         """Return solutions by registered names; those that cannot be computed say why."""
         found: list[Solution] = []
-        for name in names:
+        for name in listed(names):
             if name not in self._solved:
                 self._solved[name] = self._solve(name)
             found += self._solved[name]
@@ -93,12 +110,13 @@ class SolvedGame:
         except UserError as error:
             return [not_found(name, str(error))]
 
-    def table(self, names: Sequence[str]) -> pd.DataFrame:
+    def table(self, names: str | Sequence[str]) -> pd.DataFrame:
         """Return the table ``solutions``: what was played, over the run and windows, and solutions.
 
         Rows of play have their distance from the correlated and coarse correlated equilibria, where
         these are among the names.
         """
+        names = listed(names)
         solutions = self.solutions(names)
         if self.game is None:
             rows = [(one.name, "", np.nan, np.nan, one.method, np.nan) for one in solutions]
@@ -137,6 +155,10 @@ class SolvedGame:
             except UserError:  # it is too large
                 pass
             method = "profiles as they were played, at losses of the stage game"
+            if self.play.left_out and span is None:
+                method += f"; without {self.play.left_out:,} rounds in which somebody was absent"
+            if self.play.first_round:
+                method += f"; from round {self.play.first_round:,} on"
             played.append((Solution(name, losses, method, gain), weights))
         return played
 
@@ -183,7 +205,9 @@ class SolvedGame:
         """Return where play is between two solutions, by total loss.
 
         It is 0 at the first and 1 at the second. Of Nash and joint profits it is the profit gain of
-        Calvano et al. (2020). UserError if there is no such solution, or both are equal.
+        Calvano et al. (2020). Where a name has a best and a worst end, such as "nash", the worst
+        counts; "best nash" is the other one. UserError if there is no such solution, or both are
+        equal.
         """
         start = self._one(first, _concept(first))
         end = self._one(second, _concept(second))
@@ -194,11 +218,18 @@ class SolvedGame:
         return float((total - start.total_loss) / (end.total_loss - start.total_loss))
 
     def _one(self, name: str, concept: str) -> Solution:
-        """Return the solution of a name, or the only one of its concept; UserError if not found."""
+        """Return the solution of a name, or of a concept; UserError if not found.
+
+        Where the concept has two ends, its own name means the worst.
+        """
         found = self.solutions([concept])
-        for solution in found:
-            if solution.name in {name, concept} and solution.is_found:
-                return solution
+        by_name = {solution.name: solution for solution in found if solution.is_found}
+        if name in by_name:
+            return by_name[name]
+        if name == concept and f"worst {concept}" in by_name:
+            return by_name[f"worst {concept}"]
+        if concept in by_name:  # both ends are equal
+            return by_name[concept]
         has = "; ".join(
             solution.name if solution.is_found else solution.method for solution in found
         )

@@ -34,6 +34,8 @@ from regretless.market.losses.base import unique_losses
 from regretless.market.solutions.normal_form import NormalForm
 
 MAX_CONFIGURATIONS = 60_000  # of which tables are made
+MAX_TABLE_NUMBERS = 10_000_000  # actions of all agents at all configurations: 80 MB, several times
+MAX_SWEEP_NUMBERS = 50_000_000  # losses that a search reads until each agent has moved once
 MAX_AGENTS = 10_000  # of a game whose types are told apart
 
 
@@ -96,7 +98,7 @@ class StageGame:
     @property
     def is_enumerable(self) -> bool:
         """Whether there are few enough configurations for tables."""
-        return self.n_configurations <= MAX_CONFIGURATIONS
+        return not self.why_too_large
 
     @cached_property
     def configurations(self) -> "Configurations":
@@ -105,14 +107,31 @@ class StageGame:
             raise UserError(self.why_too_large)
         return Configurations(self)
 
-    @property
+    @cached_property
     def why_too_large(self) -> str:
-        """Say that there are too many profiles."""
+        """Why there are no tables of all configurations; empty where there are."""
         number = self.n_configurations
+        if number <= MAX_CONFIGURATIONS:
+            n_numbers = number * self.agents
+            if n_numbers <= MAX_TABLE_NUMBERS:
+                return ""
+            table = f"{number:,} profiles by counts of actions of {self.agents:,} agents"
+            return f"{table} are {n_numbers:,} numbers, more than {MAX_TABLE_NUMBERS:,}"
         written = f"{number:,}"
         if number >= 10**12:  # it may have more digits than a float's exponent, or a text, can hold
             written = f"about 10^{floor(log10(number))}"
         return f"{written} profiles by counts of actions are more than {MAX_CONFIGURATIONS:,}"
+
+    @property
+    def why_too_slow(self) -> str:
+        """Why no search goes from agent to agent; empty where one may."""
+        n_losses = sum(self.sizes) * self.agents
+        if n_losses <= MAX_SWEEP_NUMBERS:
+            return ""
+        return (
+            f"a search agent by agent reads {n_losses:,} losses before each has moved once, more "
+            f"than {MAX_SWEEP_NUMBERS:,}"
+        )
 
     def greatest_gain(self, profile: Indices) -> float:
         """Return the most that an agent can gain by another action at a profile (N,), in units."""

@@ -213,6 +213,10 @@ def carry_on(trunk: MarketModel, branch: MarketModel, concerned: Mapping[str, bo
             players[name] = players[name] | books
     if branch.tracker is None:
         state["tracker"] = None
+    is_same_game = set(concerned) <= {"forecaster"} or branch.solved.is_same_game(trunk.solved)
+    if not is_same_game:  # its profiles lose something else: play is counted from here on
+        branch.solved.count_from(trunk.played)
+        state["play"] = None if branch.solved.play is None else branch.solved.play.state()
     try:
         branch.restore(state)
     except DAMAGED as error:

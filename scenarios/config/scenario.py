@@ -143,7 +143,8 @@ class ScenarioSpec(Strict):
         kind = table.get("kind") if isinstance(table, dict) else None
         if not isinstance(kind, str) or kind not in register.market:
             return filled
-        if not getattr(register.market[kind], "has_own_payoffs", False):
+        market = register.market[kind]
+        if not getattr(market, "has_own_payoffs", False):
             return filled
         if not is_led:
             filled["adversary"] = {"kind": "constant", "outcomes": 1}
@@ -151,7 +152,8 @@ class ScenarioSpec(Strict):
             cohorts = []
             for cohort in filled["cohort"]:
                 is_table = isinstance(cohort, dict)
-                cohorts.append({"utility": "payoffs", **cohort} if is_table else cohort)
+                utility = getattr(market, "own_utility", "payoffs")
+                cohorts.append({"utility": utility, **cohort} if is_table else cohort)
             filled["cohort"] = cohorts
         return filled
 

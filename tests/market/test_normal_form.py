@@ -7,6 +7,7 @@ import pytest
 
 from regretless import NormalForm, UserError, load
 from regretless.market.records import Decision
+from regretless.market.solutions import gambit_files
 
 CHICKEN = [[[0, 7], [2, 6]], [[0, 2], [7, 6]]]  # dare or swerve
 PAYOFFS_FORM = """NFG 1 R "three firms" { "a" "b" "c" }
@@ -140,3 +141,20 @@ cohort = [{ name = "follower", utility = "game", actions = 2 }]
     model.run()
     assert model.game.adversary.payoff is not None  # who dares first earns 7
     assert (model.last_actions(0) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('NFG 1 R "nobody" { } { }', "no players"),
+        ('NFG 1 R "large" { "a" "b" } { 1 1 } 1e400 0', "1e400' is too large"),
+        ('NFG 1 R "large" { "a" "b" } { 1e400 1 } 0 0', "1e400' is too large"),
+        ('NFG 1 R "none" { "a" "b" } { 0 1 } ', "0 strategies"),
+        ('NFG 1 R "half" { "a" "b" } { 1/2 1 } 0 0', "1/2 strategies"),
+        ('NFG 1 R "unnamed" { "a" "b" } { { } { "x" } }', "no strategies"),
+        ('NFG 1 R "many" { "a" "b" } { 1000000 1000000 } 0', "ends too early"),
+    ],
+)
+def test_files_of_gambit_that_mean_nothing_are_refused_in_a_line(text: str, fault: str) -> None:
+    with pytest.raises(UserError, match=fault):
+        gambit_files.parse(text)

@@ -182,3 +182,37 @@ def test_a_utility_without_prices_is_refused() -> None:
     cohort = {"name": "others", "utility": "linear", "actions": 2, "response": "hedge"}
     with pytest.raises(UserError, match='has no prices; use utility = "seller"'):
         price_scenario(cohort).build(apart=True)
+
+
+def test_without_an_outside_good_a_line_says_that_there_is_no_monopoly_price() -> None:
+    market = price_market()
+    assert market.nash_price() == pytest.approx(np.full(2, 1.5), abs=1e-6)  # cost + 2 mu
+    with pytest.raises(UserError, match=r"market\.outside"):
+        market.monopoly_price()
+    assert market.landmark_profits is None
+    assert "no profit gain" in market.summary()
+
+
+def test_offers_that_are_equal_in_decimals_share_the_buyers() -> None:
+    market = price_market(demand="winner-takes-all", outside=0.1)
+    market.quality = np.array([0.3, 0.4])
+    assert 0.3 - 0.1 != 0.4 - 0.2
+    assert market.quantities(np.array([0.1, 0.2])).tolist() == [0.5, 0.5]
+    market.quality = np.array([0.3, 0.3])
+    assert 0.3 - 0.2 < 0.1
+    assert market.quantities(np.array([0.2, 0.2])).tolist() == [0.5, 0.5]
+
+
+def test_linear_demand_may_not_exceed_one_unit_whoever_is_absent() -> None:
+    """Without the cheap rival the mean price of the others is that of the dear one."""
+    menus = [(1.0, 1.1), (1.0, 1.1), (2.8, 3.0)]
+    sellers = []
+    for number, (lowest, highest) in enumerate(menus):
+        parameters = {"cost": 0.5, "quality": 0.8, "lowest": lowest, "highest": highest}
+        sellers.append(seller_cohort(name=f"seller-{number}", count=1, parameters=parameters))
+    keys = {"demand": "linear", "slope": 0.8}
+    with pytest.raises(UserError, match="at most 1 unit"):
+        price_market(*sellers, cross=0.45, **keys)
+    market = price_market(*sellers, cross=0.3, **keys)
+    prices = np.array([1.0, 1.0, 3.0])
+    assert market.quantities(prices, np.array([1.0, 0.0, 1.0])).max() <= 1

@@ -15,6 +15,7 @@ from regretless.market.core.checkpoint import load as load_checkpoint
 from regretless.market.core.checkpoint import save
 from regretless.market.core.randomness import stream
 from regretless.market.solutions import Solution, StageGame, distance, solve, stage_game_of
+from regretless.market.solutions.nash import pure_equilibria
 
 DILEMMA = [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]  # cooperate or defect
 CHICKEN = [[[0, 7], [2, 6]], [[0, 2], [7, 6]]]  # dare or swerve (Aumann 1974)
@@ -266,7 +267,79 @@ def test_play_in_one_cell_is_as_far_from_equilibria_as_they_are_from_the_cell() 
     assert distance(game, "cce", np.array([1.0, 0, 0, 0])) == pytest.approx(1 - 0.2)
 
 
+def test_equilibria_of_constant_sum_games_in_decimals_are_found() -> None:
+    """The sum of all losses has no range there, and decimals leave gains of 1e-17."""
+    rng = np.random.default_rng(4)
+    n_pure = 0
+    for _ in range(100):
+        of_price, of_quality = rng.integers(0, 4, size=(2, 3, 3)) / 10  # 0.1 + 0.2 is not 0.3
+        first = of_price + of_quality
+        payoffs = np.stack([first, 1.4 - first], axis=-1)
+        exact = np.rint(10 * payoffs)
+        equilibria = pure_nash_by_definition(exact)
+        n_pure += len(equilibria)
+        assert len(pure_equilibria(game_of(payoffs))) == len(equilibria)
+    assert n_pure > 50
+
+
+def test_an_agent_s_tolerance_is_by_its_own_losses() -> None:
+    """The second agent's million hides no gain of the first."""
+    payoffs = np.array([[[0.0, 0.0], [0.0, 1e6]], [[1e-4, 0.0], [1e-4, 1e6]]])
+    (found,) = pure_equilibria(game_of(payoffs))
+    assert found.losses is not None
+    assert found.losses.tolist() == [-1e-4, -1e6]
+
+
+def test_many_equal_agents_are_not_listed_at_every_profile() -> None:
+    game = market_game("el-farol", **{"cohort.guests.count": 9000})
+    assert game.n_configurations == 9001
+    assert not game.is_enumerable
+    (found,) = solve(game, ["optimum"])
+    assert not found.is_found
+    assert "81,009,000 numbers" in found.method
+    assert "agent by agent" in found.method
+
+
+def test_one_name_of_a_solution_may_stand_alone() -> None:
+    game = game_of(CHICKEN)
+    assert [one.name for one in solve(game, "optimum")] == ["optimum"]
+    model = load("chicken", rounds=5).build()
+    assert model.solutions("optimum")["name"].tolist() == ["optimum"]
+
+
 # Beside a run.
+
+
+def test_the_index_of_a_set_is_from_its_worst_end() -> None:
+    model = load("pricing-algorithms", rounds=50).build(seed=1)
+    model.run()
+    assert model.index("nash", "optimum") == model.index("worst nash", "optimum")
+    assert model.index("best nash", "optimum") < model.index("nash", "optimum")
+    with pytest.raises(UserError, match="is not there"):
+        model.index("finest nash", "optimum")
+
+
+def test_what_a_branch_plays_is_counted_from_where_its_game_begins() -> None:
+    trunk = load("pigou", rounds=40, solutions=["optimum"]).build(seed=1)
+    trunk.run(20)
+    same = trunk.branch({"forecaster.kind": "running-mean"})
+    other = trunk.branch({"market.noise": 0.2})
+    for branch in (same, other):
+        branch.run()
+        assert branch.solved.play is not None
+    assert same.solved.play.first_round == 0
+    assert other.solved.play.first_round == 20
+    assert sum(other.solved.play._counts[0].values()) == 20
+    play = other.solutions().iloc[0]
+    assert "from round 20 on" in play["method"]
+
+
+def test_rounds_in_which_somebody_was_absent_are_said_to_be_left_out() -> None:
+    model = load("pigou", rounds=10, solutions=["optimum"]).build(seed=1)
+    model.run()
+    assert model.solved.play is not None
+    model.solved.play.left_out = 4
+    assert "without 4 rounds" in model.solutions().iloc[0]["method"]
 
 
 def test_a_model_knows_where_its_play_is() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from regretless import UserError
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import resolved, validated
 
 GAME = 'NFG 1 R "chicken" { "a" "b" } { 2 2 } 0 0 2 7 7 2 6 6'
@@ -53,3 +54,19 @@ def test_a_game_of_all_agents_needs_its_file(game_folder: Path) -> None:
         validated(scenario_table(game={"file": "dove.nfg"}), origin=game_folder)
     with pytest.raises(UserError, match=r"market\.file is missing"):
         validated(scenario_table(market={"kind": "normal-form"}), origin=game_folder)
+
+
+def test_sellers_need_no_adversary_and_no_utility() -> None:
+    sellers = {
+        "name": "sellers",
+        "count": 2,
+        "actions": 5,
+        "parameters": {"cost": 1.0, "quality": 2.0, "lowest": 1.2, "highest": 2.0},
+        "response": "hedge",
+    }
+    table = scenario_table(market={"kind": "price-competition", "outside": 0.0}, cohort=[sellers])
+    spec = validated(table, origin=Path())
+    assert spec.cohort[0].utility == "seller"
+    model = Scenario(spec).build()
+    model.run()
+    assert model.agents_frame()["mean_loss"].notna().all()
