@@ -10,6 +10,7 @@ import matplotlib.image as mpl_image
 import numpy as np
 import pandas as pd
 import pytest
+from licences import direct_requirements
 from page_session import NOT_RUN, command, follow, read_here, steps
 from separate_process import run_in_separate_process
 
@@ -207,3 +208,9 @@ def test_an_example_answers_as_the_page_says(tmp_path: Path, name: str) -> None:
 def test_every_figure_is_on_the_page() -> None:
     figures = PROJECT_FOLDER / "docs" / "figures" / "examples"
     assert {path.stem for path in figures.glob("*.png")} == set(SCRIPTS)
+
+
+def test_the_page_of_licences_lists_all_that_the_project_needs() -> None:
+    page = TEXTS[PROJECT_FOLDER / "docs/licences.md"]
+    unlisted = [name for name in direct_requirements() if f"| {name} |" not in page]
+    assert unlisted == []
