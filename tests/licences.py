@@ -20,6 +20,10 @@ with that extra.
 
 | package | version | licence | needed by |
 |---|---|---|---|"""
+NAME_BY_SENTENCE = {  # how the texts of licences begin
+    "Permission is hereby granted, free of charge": "MIT",
+    "Redistribution and use in source and binary forms": "BSD",
+}
 PROJECT = "regretless"
 EXTRA = re.compile(r"extra == ['\"]([\w-]+)['\"]")
 LONGEST_LICENCE_NAME = 60  # beyond it a field holds the text of the licence
@@ -38,17 +42,19 @@ def licence_of(package: Distribution) -> str:
     ]
     if classifiers:
         return ", ".join(classifiers)
-    name = str(metadata.get("License") or _line_of_licence_file(package)).splitlines()[0]
+    name = str(metadata.get("License") or _licence_by_its_text(package)).splitlines()[0]
     return name if len(name) <= LONGEST_LICENCE_NAME else name[:LONGEST_LICENCE_NAME] + "..."
 
 
-def _line_of_licence_file(package: Distribution) -> str:
-    """Return the first line of the text that speaks of a licence, for packages whose metadata name none."""
+def _licence_by_its_text(package: Distribution) -> str:
+    """Return a licence's name by the text that a package brings, where its metadata name none."""
     for file in package.files or []:
-        if "licen" in file.name.lower():
-            lines = file.read_text(encoding="utf-8").strip().splitlines()
-            naming_lines = [line for line in lines if "licen" in line.lower()]
-            return (naming_lines or lines)[0].strip()
+        if "licen" not in file.name.lower():
+            continue
+        text = file.read_text(encoding="utf-8")
+        for sentence, name in NAME_BY_SENTENCE.items():
+            if sentence in text:
+                return name
     return "not named"
 
 
