@@ -46,6 +46,7 @@ from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sampling import logged_agents
 from regretless.market.logs.windows import Span, Windows
 from regretless.market.records import MAX_RECENT, Round
+from regretless.market.solutions.announcements import announcement_risk
 from regretless.market.solutions.solution import DEFAULT_NAMES
 from regretless.market.solutions.solved_game import SolvedGame
 
@@ -424,6 +425,18 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         counts; give "best nash" for the other one. UserError where it cannot be computed.
         """
         return self.solved.index(first, second, window)
+
+    def announcement_risk(self, grid: Any) -> pd.DataFrame:
+        """Return what each constant announcement brings about, and its risk as a forecast.
+
+            model.announcement_risk(np.linspace(0, 1, 101))    # rows of d numbers for d outcomes
+
+        A row per announced outcome, once agents respond to it and the market has come to rest:
+        ``risk`` is the mean squared error, and a row ``is_stable`` or ``is_optimum`` in the sense
+        of Perdomo, Zrnic, Mendler-Dünner and Hardt (2020). UserError where it cannot be computed,
+        with the reason (``market.solutions.announcements``).
+        """
+        return announcement_risk(self.game, grid)
 
     def show(self, figure: str | None = None) -> Any:
         """Return a Plotly figure of the rounds so far by its name, or all of them in a dict.

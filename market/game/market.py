@@ -207,6 +207,13 @@ class Market(Checkpointable, ABC):
     # Whether outcomes of shares of agents are known (``losses_of_flows``).
     has_flows: ClassVar[bool] = False
 
+    def outcomes_of_flows(self, strategies: Sequence[Array]) -> OutcomeDistribution:
+        """Return the distribution of outcomes of a continuum of agents, at rest.
+
+        ``strategies`` are as in ``losses_of_flows``. UserError if the market has none.
+        """
+        raise UserError(f"market {type(self).__name__} has no outcomes of shares of agents")
+
     def losses_of_flows(self, strategies: Sequence[Array]) -> Sequence[Array]:
         """Return what actions lose at the outcome of a continuum of agents, at rest.
 

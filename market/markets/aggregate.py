@@ -229,18 +229,23 @@ class Settling(Market):
         return level / profiles.shape[1] if self.level_is_mean else level
 
     def losses_of_flows(self, strategies: Sequence[Array]) -> list[Array]:
-        level = self._level_of_flows(strategies)
-        fundamentals = self.fundamentals_that_matter(level[np.newaxis])
-        outcomes = np.clip(self.rest(fundamentals.points, level), 0.0, 1.0)  # (m, d)
-        mean_outcome = fundamentals.weights @ outcomes
+        distribution = self.outcomes_of_flows(strategies)
+        outcomes = distribution.points  # (m, d)
+        mean_outcome = distribution.weights @ outcomes
         tables = []
         for cohort in self.cohorts:
             if cohort.loss.linear_weights is not None:
                 tables.append(cohort.loss.losses(mean_outcome))
             else:
                 losses = cohort.loss.losses(outcomes)  # (m, K, A)
-                tables.append(np.tensordot(fundamentals.weights, losses, axes=1))
+                tables.append(np.tensordot(distribution.weights, losses, axes=1))
         return tables
+
+    def outcomes_of_flows(self, strategies: Sequence[Array]) -> OutcomeDistribution:
+        level = self._level_of_flows(strategies)
+        fundamentals = self.fundamentals_that_matter(level[np.newaxis])
+        outcomes = np.clip(self.rest(fundamentals.points, level), 0.0, 1.0)
+        return OutcomeDistribution(outcomes, fundamentals.weights)
 
     def _level_of_flows(self, strategies: Sequence[Array]) -> Array:
         """Return the level (c,) at which shares (K, A) of each cohort's rows rest."""

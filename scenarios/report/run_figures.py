@@ -36,6 +36,13 @@ BOUNDS: dict[str, tuple[str, str]] = {  # name and dash of each column of the ta
     "bound_from_variation": ("bound given the variation", "dashdot"),
     "bound": ("bound before the run", "dash"),
 }
+COLOUR_OF_SOLUTION = {
+    "nash": theme.VERMILLION,
+    "optimum": theme.GREEN,
+    "ce": theme.PURPLE,
+    "cce": theme.FAINT,
+}
+RANGE_COLOUR = "rgba(138, 138, 138, 0.15)"  # of what lies between two ends
 FAR_ABOVE = 30.0  # times the worst regret at the end; a bound beyond waits in the legend
 
 
@@ -131,6 +138,52 @@ def _loss_courses(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
             title = theme.shorten(title_of_kind.get(str(kind), name))
             curves.append(theme.line(curve["round"], curve["mean_loss"], title, **style))
         yield cohort, curves
+
+
+@figure("run")
+def solutions(run: Run) -> go.Figure | None:
+    """Draw the mean loss so far of each cohort between the solutions of the stage game."""
+    table = run.table("solutions")
+    if table.empty or not run.has_rounds("regret_curves"):
+        return None
+    losses = run.table("regret_curves")["loss"]
+    panels = {}
+    for cohort, rows in table[table["mean_loss"].notna()].groupby("cohort", sort=False):
+        levels = rows[~rows["name"].str.startswith("play")].set_index("name")["mean_loss"]
+        if cohort not in losses.index.unique("cohort") or levels.empty:
+            continue
+        mean_so_far = losses.xs(cohort, level="cohort").dropna().expanding().mean()
+        if len(mean_so_far) > 1:
+            panels[cohort] = list(_lines_between_solutions(run, cohort, mean_so_far, levels))
+    if not panels:
+        return None
+    return theme.draw_panels(panels, pixels_per_panel=240, y="average loss")
+
+
+def _lines_between_solutions(
+    run: Run, cohort: Any, mean_so_far: pd.Series[float], levels: pd.Series[float]
+) -> Iterator[go.Scatter]:
+    """Yield the range of coarse correlated equilibria, the other solutions, and what was played."""
+    rounds = thinned(mean_so_far.index.to_numpy())
+    ends = rounds[[0, -1]]
+    has_range = {"best cce", "worst cce"} <= set(levels.index)
+    if has_range:
+        style = _style_of_solution("cce")
+        yield theme.line(ends, [levels["worst cce"]] * 2, "worst cce", **style)
+        best = theme.line(ends, [levels["best cce"]] * 2, "best cce", **style)
+        yield best.update(fill="tonexty", fillcolor=RANGE_COLOUR)  # up to the line before it
+    for name, level in levels.items():
+        if has_range and name in {"best cce", "worst cce"}:
+            continue
+        yield theme.line(ends, [level] * 2, str(name), **_style_of_solution(str(name)))
+    yield theme.line(rounds, mean_so_far[rounds], "as played", color=run.colour_of[cohort], width=3)
+
+
+def _style_of_solution(name: str) -> dict[str, Any]:
+    """Return the line of a solution: a colour for each concept, dots for its worst end."""
+    concept = name.removeprefix("best ").removeprefix("worst ")
+    dash = "dot" if name.startswith("worst ") else "dash"
+    return {"color": COLOUR_OF_SOLUTION.get(concept, theme.INK), "dash": dash, "width": 1.5}
 
 
 @figure("run")

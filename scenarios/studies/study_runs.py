@@ -22,6 +22,7 @@ from regretless.scenarios.studies.analysis.measures import (
     cohorts_of,
     interval,
     laid_out,
+    of_solutions,
     own_of,
     replicates,
     with_everybody,
@@ -114,6 +115,8 @@ class StudyRuns:
                 cohorts = cohorts.merge(
                     own_measures, how="left", on="cohort", suffixes=("", " (own)")
                 )
+            if (home / "solutions.parquet").exists():
+                cohorts = cohorts.assign(**of_solutions(run_table(home, "solutions")))
             parts.append(cohorts)
         if not parts:
             return laid_out([], COHORT_TYPES)

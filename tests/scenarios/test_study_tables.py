@@ -155,3 +155,26 @@ def test_a_regression_that_can_no_longer_be_computed_does_not_stay(
     assert len(resumed.runs()) == 4
     assert not (copied_study / "regression.parquet").exists()
     assert "regression.parquet" not in load_study(copied_study).record["files"]
+
+
+def test_where_play_is_among_the_solutions_is_a_measure(tmp_path: Path) -> None:
+    text = """\
+scenario = "pigou"
+seeds = 2
+set = { rounds = 30, "cohort.drivers.count" = 20, solutions = ["nash", "ce", "cce", "optimum"] }
+[grid]
+"market.noise" = [0.0, 0.1]
+"""
+    study = conduct(write_study(tmp_path, text), Options(tmp_path / "out", jobs=1))
+    cohorts = study.cohorts()
+    solutions = study.table("solutions")
+    for run, rows in solutions.groupby("run"):
+        of_name = rows.drop_duplicates("name").set_index("name")
+        row = cohorts[cohorts["run"] == run].iloc[0]
+        assert row["distance_cce"] == of_name.loc["play", "distance_cce"]
+        nash = of_name["welfare"].get("worst nash", of_name["welfare"].get("nash"))
+        way = of_name.loc["optimum", "welfare"] - nash
+        expected = (of_name.loc["play", "welfare"] - nash) / way
+        assert row["index_nash_optimum"] == pytest.approx(expected)
+    effects = study.effects()
+    assert {"distance_ce", "distance_cce", "index_nash_optimum"} <= {*effects["measure"]}

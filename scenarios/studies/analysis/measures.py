@@ -49,9 +49,13 @@ COHORT_TYPES = {"run": "int64", "cohort": "str", "agents": "int64"} | dict.fromk
     "float64",
 )
 COHORTS = list(COHORT_TYPES)
+DISTANCES = ("distance_ce", "distance_cce")  # of play, from the table ``solutions``
+INDEX = "index_nash_optimum"  # where play is on the way from the worst Nash to the optimum
 UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
 WITHIN: dict[str, Range] = {
-    name: (0.0, 1.0) for name in (*MEASURES, *LOSSES, "trusted") if name not in UNBOUNDED
+    name: (0.0, 1.0)
+    for name in (*MEASURES, *LOSSES, *DISTANCES, "trusted")
+    if name not in UNBOUNDED
 }
 POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS), *NORMALISED)
 WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
@@ -135,6 +139,28 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     for name, value in found[found["cohort"].isna()].groupby("measure")["value"].mean().items():
         table[name] = value
     return table.rename_axis(columns=None)
+
+
+def of_solutions(solutions: pd.DataFrame) -> dict[str, float]:
+    """Return where a run's play is among the solutions of its stage game, by measure.
+
+    From the table ``solutions`` of the run: how far it is from the correlated and the coarse
+    correlated equilibria, and how far on the way from the worst Nash equilibrium to the optimum, by
+    welfare of all agents. What the table does not have is left out.
+    """
+    of_everybody = solutions[solutions["cohort"] == solutions["cohort"].iloc[-1]]
+    rows = {row["name"]: row for row in of_everybody.to_dict("records")}
+    play = rows.get("play")
+    if play is None:
+        return {}
+    found = {name: float(play[name]) for name in DISTANCES if pd.notna(play[name])}
+    nash = rows.get("worst nash", rows.get("nash"))
+    optimum = rows.get("optimum")
+    if nash is not None and optimum is not None:
+        way = optimum["welfare"] - nash["welfare"]
+        if way > 0:  # neither equal nor unknown
+            found[INDEX] = float((play["welfare"] - nash["welfare"]) / way)
+    return found
 
 
 def losses_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
