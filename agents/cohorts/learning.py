@@ -103,6 +103,7 @@ class LearnerCohort(Cohort, Checkpointable):
             action_counts=agents_action_counts(game.cohorts),
             unit_scale=np.broadcast_to(self.loss.unit_scale, len(first_agents)),
             mean_losses=partial(mean_losses, game.market, game.cohorts, first_agents),
+            rng=self.rng,
         )
         self.learner.meet(facts)
 

@@ -13,6 +13,7 @@ from regretless.agents.learners.external import (
     RegretMatchingPlus,
 )
 from regretless.agents.learners.q_learning import QLearning
+from regretless.agents.learners.strategy_tables import StrategyTables
 from regretless.agents.learners.swap import BlumMansour, SwapRegretMatching, TreeSwap
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "RegretMatching",
     "RegretMatchingPlus",
     "RowLearner",
+    "StrategyTables",
     "SwapRegretMatching",
     "TotalLearner",
     "TreeSwap",

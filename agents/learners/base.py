@@ -57,11 +57,14 @@ class GameFacts:
     mean_losses : callable
         Returns what each action costs each row (K, A) on average over all that the others may
         play; UserError where the market has no ``profile_losses``, or they are too many.
+    rng : Generator or None
+        Draws what a learner draws before the first round.
     """
 
     action_counts: Indices
     unit_scale: Array
     mean_losses: Callable[[], Array]
+    rng: np.random.Generator | None = None
 
 
 class RowLearner(Checkpointable):
@@ -76,6 +79,8 @@ class RowLearner(Checkpointable):
         The registered name.
     bandit : bool
         Whether a row is told the loss of its own action only.
+    has_distinct_rows : bool
+        Whether rows of equal losses play by something of their own, so that agents share none.
     measure : str or None
         The regret that ``bound`` bounds: "external", "swap", or None.
     rows, actions : int
@@ -90,6 +95,7 @@ class RowLearner(Checkpointable):
 
     name: ClassVar[str]
     bandit: ClassVar[bool] = False
+    has_distinct_rows: ClassVar[bool] = False
     measure: ClassVar[str | None] = None
     REMEMBERED: ClassVar[tuple[str, ...]] = ("strategy", "rounds")
     IN_PLACE = True

@@ -95,7 +95,10 @@ class LearnersByStay(RowLearner):
                 return facts.mean_losses()[own_rows]
 
             facts_of_own_rows = GameFacts(
-                facts.action_counts, facts.unit_scale[own_rows], mean_losses_of_own_rows
+                facts.action_counts,
+                facts.unit_scale[own_rows],
+                mean_losses_of_own_rows,
+                facts.rng,
             )
             learner.meet(facts_of_own_rows)
             self.strategy[own_rows] = learner.play()

@@ -39,15 +39,19 @@ class ExpectedAuction:
 
     def gains_of_fixed_values(self, values: Array, bids: Array) -> Array:
         """Return mean gains (P, N) over lots, of values (N,) at bids (P, N)."""
-        higher = bids[:, np.newaxis, :] > bids[:, :, np.newaxis]  # [p, i, j]: j bids more than i
-        equal = bids[:, np.newaxis, :] == bids[:, :, np.newaxis]
-        units_left = np.maximum(self.units - higher.sum(2), 0)
-        win_chance = np.minimum(units_left / equal.sum(2), 1.0)
+        win_chance = self.win_chances(bids)
         price = bids
         if not self.own_bid:
             price = np.maximum(self._rival_bids(bids), self.reserve)
         gains = np.where(bids >= self.reserve, win_chance * (values - price), 0.0)
         return np.asarray(gains)
+
+    def win_chances(self, bids: Array) -> Array:
+        """Return with which chance each bid (P, N) wins, over lots."""
+        higher = bids[:, np.newaxis, :] > bids[:, :, np.newaxis]  # [p, i, j]: j bids more than i
+        equal = bids[:, np.newaxis, :] == bids[:, :, np.newaxis]
+        units_left = np.maximum(self.units - higher.sum(2), 0)
+        return np.asarray(np.minimum(units_left / equal.sum(2), 1.0))
 
     def _rival_bids(self, bids: Array) -> Array:
         """Return the k-th highest bid of the others (P, N); below all where there are fewer."""

@@ -9,25 +9,37 @@ have the utility ``bidder``. Values and lots are drawn from the market's own str
 An action bids a share of the bidder's value. With ``redraw`` each round gives every bidder a number
 u, uniform in [0, 1], by which its value and all its bids are multiplied: an action is then a
 strategy, and swap regret is that of a game with private information. Equal bids are ranked by
-lot. The fundamental, times ``reserve``, is the seller's reserve price.
+lot, or with ``ties = "split"`` they share the units that they tie for, each with the chance that a
+lot would give it. Nothing is drawn then if values are fixed, and what everybody loses is a function
+of the actions: long games of learners are played as compiled loops. The fundamental, times
+``reserve``, is the seller's reserve price.
 
 Losses are exact: against the k-th highest bid T of the others, which does not depend on its own, a
 bid b wins where b > T, or b = T and its lot comes first, and pays b or max(T, reserve).
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, Market, check_key
+from regretless.market.game.market import Decisions, Market, check_key, check_word
+from regretless.market.game.profiles import (
+    ProfileTable,
+    agents_action_counts,
+    all_profiles,
+    number_of_profiles,
+    profile_strides,
+)
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import Orders
 from regretless.market.markets.expected_auction import ExpectedAuction
 from regretless.market.records import OutcomeDistribution
+
+MAX_TABLE_ENTRIES = 2**22  # losses of all bidders at all profiles: 32 MiB
 
 
 class SealedBids(Market):
@@ -50,6 +62,7 @@ class SealedBids(Market):
         units: int = 1,
         redraw: bool = True,
         reserve: float = 0.0,
+        ties: Literal["lot", "split"] = "lot",
     ) -> None:
         super().__init__(cohorts, rng)
         check_key("units", units, type(units) is int and units >= 1, "a whole number from 1 on")
@@ -57,31 +70,84 @@ class SealedBids(Market):
         self.units = units
         self.redraw = redraw
         self.reserve = reserve
-        self._shares = list[Array]()  # of the value that each cohort's actions bid (N, A)
+        self._bids_of_cohorts = list[Array]()  # of who draws its greatest value (N, A)
         greatest_values = []
         for cohort in cohorts:
             loss = cohort.loss
             if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
                 reason = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
                 raise UserError(f'market: {reason}; use utility = "bidder"')
-            self._shares.append(loss.limit[..., 0])
+            self._bids_of_cohorts.append(loss.limit[..., 0])
             greatest_values.append(loss.private_value[:, 0, 0])
         self._greatest_value = np.concatenate(greatest_values)
-        max_actions = max(shares.shape[1] for shares in self._shares)
-        self._all_shares = np.concatenate(
-            [_padded_with_zeros(shares, max_actions) for shares in self._shares]
+        max_actions = max(bids.shape[1] for bids in self._bids_of_cohorts)
+        self._greatest_bids = np.concatenate(
+            [_padded_with_zeros(bids, max_actions) for bids in self._bids_of_cohorts]
         )
         # Rounds, revenue, values of those who won and of those who should have, bids, values.
         self.sums = np.zeros(6)
+        check_word("ties", ties, ("lot", "split"))
+        if ties == "split":
+            self._make_profile_table()
+
+    def _make_profile_table(self) -> None:
+        """Compute what happens at every profile where equal bids share the units.
+
+        UserError where something is drawn, or the profiles are too many.
+        """
+        key = 'market.ties = "split"'
+        if self.redraw or self.reserve > 0:
+            raise UserError(f"{key} is of fixed values without a reserve; give redraw = false")
+        action_counts = agents_action_counts(self.cohorts)
+        if number_of_profiles(action_counts) * self.agents > MAX_TABLE_ENTRIES:
+            raise UserError(f"{key}: there are too many profiles; give fewer bidders or actions")
+        profiles = all_profiles(action_counts)
+        bids = self._greatest_bids[np.arange(self.agents), profiles]
+        auction = ExpectedAuction(units=self.units, reserve=0.0, own_bid=self.own_bid)
+        win_chance = auction.win_chances(bids)
+        gains = auction.gains_of_fixed_values(self._greatest_value, bids)
+        paid = win_chance * self._greatest_value - gains
+        n_sold = min(self.units, self.agents)
+        highest_values = np.sort(self._greatest_value)[::-1][:n_sold]
+        self._prices = paid.sum(1) / n_sold
+        # By profile, what a round adds to ``sums``.
+        self._sums_of_profile = np.stack(
+            [
+                np.ones(len(profiles)),
+                paid.sum(1),
+                (win_chance * self._greatest_value).sum(1),
+                np.full(len(profiles), highest_values.sum()),
+                bids.sum(1),
+                np.full(len(profiles), self._greatest_value.sum()),
+            ],
+            axis=1,
+        )
+        self.profile_table = ProfileTable(
+            action_counts=action_counts,
+            strides=profile_strides(action_counts),
+            losses=np.clip(self._normalised(gains), 0.0, 1.0),
+            outcomes=np.clip(self._prices, 0.0, 1.0)[:, np.newaxis],
+        )
+
+    def _normalised(self, gains: Array) -> Array:
+        """Return the losses (..., N) of gains (..., N)."""
+        unit_offset = np.concatenate([cohort.loss.unit_offset for cohort in self.cohorts])
+        unit_scale = np.concatenate([cohort.loss.unit_scale for cohort in self.cohorts])
+        return np.asarray((-gains - unit_offset) / unit_scale)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Draw values and lots, rank the bids, and return the price of the last unit."""
+        """Draw values and lots, rank the bids, and return the price of the last unit.
+
+        Where equal bids share the units nothing is drawn, and the mean price is returned.
+        """
+        if self.profile_table is not None:
+            return self._clear_by_table(self.profile_table, decisions)
         self._scale = self.rng.random(self.agents) if self.redraw else np.ones(self.agents)
         self.lot = self.rng.permutation(self.agents)
         self.value = self._scale * self._greatest_value
         self._floor = self.reserve * float(fundamental[0])
-        share_tables = [shares[..., None] for shares in self._shares]
-        chosen_bids = self.chosen(share_tables, decisions)[:, 0] * self._scale
+        bid_tables = [bids[..., None] for bids in self._bids_of_cohorts]
+        chosen_bids = self.chosen(bid_tables, decisions)[:, 0] * self._scale
         is_present = self.actions_of_agents(decisions) >= 0
 
         # The rival of a bidder is the k-th highest of the others: the one behind the last winner
@@ -110,9 +176,38 @@ class SealedBids(Market):
         self.last = {"revenue": paid.sum(keepdims=True), "sold": np.array([is_winner.sum()], float)}
         return np.array([paid[is_winner].min() if is_winner.any() else self._floor])
 
+    def _clear_by_table(self, table: ProfileTable, decisions: Decisions) -> Array:
+        self._actions = self.actions_of_agents(decisions)
+        if self._actions.min() < 0:
+            raise UserError('market.ties = "split" needs all bidders; drop enters, exits and rates')
+        profile = int(self._actions @ table.strides)
+        self.sums += self._sums_of_profile[profile]
+        n_sold = min(self.units, self.agents)
+        revenue = self._sums_of_profile[profile, 1:2]
+        self.last = {"revenue": revenue, "sold": np.array([n_sold], float)}
+        return np.asarray(table.outcomes[profile])
+
+    def count_profiles(self, profiles: Integers) -> None:
+        self.sums += self._sums_of_profile[profiles].sum(0)
+
+    def _losses_by_table(self, table: ProfileTable) -> list[Array]:
+        """Return the losses of all own actions, by cohort (N, A)."""
+        others = self._actions @ table.strides - self._actions * table.strides
+        tables = []
+        first = 0
+        for cohort in self.cohorts:
+            own_actions = np.arange(cohort.loss.actions)
+            agents = np.arange(first, first + len(cohort.row_of))[:, np.newaxis]
+            profiles = others[agents] + own_actions * table.strides[agents]
+            tables.append(np.ascontiguousarray(table.losses[profiles, agents]))
+            first += len(cohort.row_of)
+        return tables
+
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every bid of every bidder would have lost against the others' bids."""
-        bids = self._all_shares * self._scale[:, None]
+        if self.profile_table is not None:
+            return self._losses_by_table(self.profile_table)
+        bids = self._greatest_bids * self._scale[:, None]
         gains = self._wins(bids) * (self.value[:, None] - self._pays(bids))
         return self.losses_of(gains)
 
@@ -121,8 +216,7 @@ class SealedBids(Market):
 
         Losses are expected over values, where they are redrawn, and over lots.
         """
-        shares = self._all_shares[np.arange(self.agents), profiles]  # (P, N)
-        greatest_bids = shares * self._greatest_value
+        greatest_bids = self._greatest_bids[np.arange(self.agents), profiles]  # (P, N)
         reserves = OutcomeDistribution.pure(np.zeros(self.goods))
         if self.reserve > 0:
             reserves = self.expected_fundamentals()
@@ -135,9 +229,7 @@ class SealedBids(Market):
                 gains += weight * auction.gains_of_drawn_values(self._greatest_value, greatest_bids)
             else:
                 gains += weight * auction.gains_of_fixed_values(self._greatest_value, greatest_bids)
-        unit_offset = np.concatenate([cohort.loss.unit_offset for cohort in self.cohorts])
-        unit_scale = np.concatenate([cohort.loss.unit_scale for cohort in self.cohorts])
-        return np.asarray((-gains - unit_offset) / unit_scale)
+        return self._normalised(gains)
 
     def described(self) -> dict[str, Any]:
         rounds, revenue, won, best, bid, worth = self.sums.tolist()

@@ -300,7 +300,8 @@ def _make_learners(
             raise UserError(told)  # noqa: TRY301 - the rest is told below
         offering(f"learner '{spec.response}'", learner, ("name",))
         has_own_stays = spec.entry_rate is not None or spec.exit_rate is not None
-        if learner.bandit or spec.budget_constraint or population.has_own_rows:
+        is_apart = learner.bandit or learner.has_distinct_rows
+        if is_apart or spec.budget_constraint or population.has_own_rows:
             losses = population.loss
             row_of = np.arange(spec.count)
         elif has_own_stays:  # who has learned for as long, and lost the same, shares a row

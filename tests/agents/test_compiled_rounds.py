@@ -243,3 +243,23 @@ def test_a_branch_without_greedy_strategies_is_played_to_its_last_round() -> Non
     branch = model.branch({"cohort.sellers.response": "hedge"})
     branch.run()
     assert branch.played == 250
+
+
+@pytest.mark.parametrize("kind", ["first-price", "second-price"])
+def test_auctions_whose_ties_are_shared_are_played_in_compiled_blocks(kind: str) -> None:
+    bidders = {
+        "name": "bidders",
+        "utility": "bidder",
+        "count": 2,
+        "actions": 5,
+        "response": "q-learning",
+        "settings": {"memory": 1, "sees": "all"},
+        "measures": ["external"],
+    }
+    market = {"kind": kind, "redraw": False, "ties": "split"}
+    compiled, general = played_both_ways(small_scenario(bidders, market=market))
+    np.testing.assert_array_equal(
+        compiled.game.cohorts[0].learner.q, general.game.cohorts[0].learner.q
+    )
+    described = general.game.market.described()
+    assert compiled.game.market.described() == pytest.approx(described)

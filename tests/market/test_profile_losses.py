@@ -175,3 +175,47 @@ def test_prices_that_follow_demand_have_a_stage_game() -> None:
     losses = model.game.market.profile_losses(all_profiles(model, 3))
     assert losses.shape == (27, 3)
     assert ((losses >= -1e-12) & (losses <= 1 + 1e-12)).all()
+
+
+def fixed_auction(name: str, **keys: Any) -> MarketModel:
+    """Build an auction of two bidders with five bids, whose values stay what they are."""
+    of_bidders = {"count": 2, "actions": 5, "parameters": {"value": [0.5, 0.9]}}
+    bidders = {f"cohort.bidders.{key}": value for key, value in of_bidders.items()}
+    return load(name, **{"market.redraw": False, **bidders, **keys}).build()
+
+
+@pytest.mark.parametrize("name", ["sealed-bids", "second-price"])
+def test_bidders_of_values_below_one_lose_at_a_profile_what_they_lose_when_it_is_played(
+    name: str,
+) -> None:
+    market = fixed_auction(name).game.market
+    profiles = all_profiles(fixed_auction(name), 5)
+    expected = market.profile_losses(profiles)
+    mean_losses = np.zeros(profiles.shape)
+    rounds = 60
+    for index, profile in enumerate(profiles):
+        decision = Decision(strategy=None, actions=profile)
+        for _ in range(rounds):
+            market.clear(np.zeros(1), [decision])
+            mean_losses[index] += market.losses([decision])[0][[0, 1], profile] / rounds
+    is_tie = np.isclose(*market._greatest_bids[[0, 1], profiles].T)
+    np.testing.assert_allclose(mean_losses[~is_tie], expected[~is_tie], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sealed-bids", "second-price"])
+def test_equal_bids_that_share_a_unit_lose_what_lots_cost_on_average(name: str) -> None:
+    split = fixed_auction(name, **{"market.ties": "split"}).game.market
+    by_lot = fixed_auction(name).game.market
+    profiles = all_profiles(fixed_auction(name), 5)
+    expected = by_lot.profile_losses(profiles)
+    np.testing.assert_allclose(split.profile_losses(profiles), expected, atol=1e-12)
+    for profile, losses in zip(profiles, expected, strict=True):
+        decision = Decision(strategy=None, actions=profile)
+        split.clear(np.zeros(1), [decision])
+        played = split.losses([decision])[0][[0, 1], profile]
+        np.testing.assert_allclose(played, losses, atol=1e-12)
+
+
+def test_shared_units_are_of_fixed_values() -> None:
+    with pytest.raises(UserError, match=r'ties = "split" is of fixed values .*redraw = false'):
+        fixed_auction("sealed-bids", **{"market.redraw": True, "market.ties": "split"})
