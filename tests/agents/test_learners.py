@@ -131,6 +131,8 @@ def test_a_learner_that_plays_on_does_not_change_the_state_it_gave(
 def test_rows_learn_without_each_other(name: str, settings: TomlTable) -> None:
     losses = dyadic_losses(50, rows=5, actions=4)
     together = started_learner(name, settings, rows=5, actions=4, horizon=50)
+    if together.has_distinct_rows:
+        pytest.skip("a row alone would draw something else; its own tests compare rows")
     log = play_against(replay(losses), together, rounds=50)
     if name not in CONTROLS:
         assert len(np.unique(log.strategies, axis=1)[0]) > 1, "rows do not differ"
