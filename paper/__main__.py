@@ -26,6 +26,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     ),
     "audit_sellers": "audit-coverage audit-power audit-sellers",
     "bases": "bases",
+    "censored_demand": "censored-demand",
     "concentration": "concentration",
     "everyone": "everyone everyone-rates everyone-series newsvendors",
     "exploitation.table": "exploitation",

@@ -134,7 +134,11 @@ class OnlineModel(_Wrapped):
 
 
 class BatchModel(_Wrapped):
-    """A regressor of several outputs that is fitted to a table, again and again.
+    """A regressor that is fitted to a table, again and again.
+
+    One that does not say that it predicts several numbers at once, by scikit-learn's tags, is
+    copied for every number. Where fewer rounds than ``SHORT`` are too few for it, which it says by
+    a ValueError, the last value is predicted.
 
     The table has a column for every feature that a round had, in the order in which they first
     came. Where a round lacks one, the mean of the column stands in its place; a feature that is new
@@ -143,12 +147,13 @@ class BatchModel(_Wrapped):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
         *("_feature_names", "_feature_table", "_is_known", "_target_table"),
-        *("_fitted_means", "_next_fit"),
+        *("_fitted_means", "_next_fit", "_is_fitted"),
     )
     silent_rounds = 2
 
     def __init__(self, model: Any, size: int) -> None:
-        super().__init__(size, model)
+        n_copies = 1 if size == 1 or _predicts_several_numbers(model) else size
+        super().__init__(size, *[model] * n_copies)
         self._feature_names: list[str] = []  # F of them, in the order in which they first came
         # The last m rounds, at most ``WINDOW``: features (m, F), 0 where a round lacks one; whether
         # it had them (m, F), 1 or 0; and the vectors s(y) that came true (m, n).
@@ -159,12 +164,27 @@ class BatchModel(_Wrapped):
         # one, (features of the fit,).
         self._fitted_means = np.zeros(0)
         self._next_fit = 2  # the number of rounds after which the model is fitted again
+        self._is_fitted = False  # whether the last fit succeeded
 
     def _answer(self) -> Array:
+        if not self._is_fitted:
+            return self._last
+        try:
+            return self._predictions()
+        except ValueError:
+            if len(self._target_table) >= SHORT:
+                raise
+            return self._last  # neighbours, for one, are counted when they are asked for
+
+    def _predictions(self) -> Array:
+        """Return what the fitted copies predict of the open round (n,)."""
         row = self._fitted_means.copy()
         for column, name in enumerate(self._feature_names[: len(row)]):
             row[column] = self._open.get(name, row[column])
-        return _numbers(self._model_copies[0].model.predict, self.size, np.array([row]))
+        numbers_per_copy = self.size // len(self._model_copies)
+        methods = [model_copy.model.predict for model_copy in self._model_copies]
+        rows = np.array([row])
+        return np.concatenate([_numbers(method, numbers_per_copy, rows) for method in methods])
 
     def _learn(self, statistics: Array) -> None:
         self._feature_names += [name for name in self._open if name not in self._feature_names]
@@ -180,14 +200,35 @@ class BatchModel(_Wrapped):
             self._next_fit = math.ceil(rounds_learned * GROWTH)
 
     def _fit(self) -> None:
-        """Fit the model to the last rounds, each missing feature at its mean."""
+        """Fit every copy to the last rounds, each missing feature at its mean.
+
+        UserError if it fails and the rounds are enough.
+        """
         rounds_known = self._is_known.sum(axis=0)  # of each feature (F,)
         self._fitted_means = self._feature_table.sum(axis=0) / np.maximum(rounds_known, 1.0)
         complete_table = np.where(self._is_known > 0, self._feature_table, self._fitted_means)
-        targets = self._target_table
-        if self.size == 1:
-            targets = targets[:, 0]
-        self._model_copies[0].model.fit(complete_table, targets)
+        targets = [self._target_table]
+        if len(self._model_copies) == self.size:
+            targets = list(self._target_table.T)
+        try:
+            for model_copy, target in zip(self._model_copies, targets, strict=True):
+                model_copy.model.fit(complete_table, target)
+        except ValueError as error:
+            n_rounds = len(complete_table)
+            if n_rounds >= SHORT:
+                kind = type(self._model_copies[0].model).__name__
+                fault = " ".join(str(error).split())
+                raise UserError(f"{kind} cannot be fitted to {n_rounds} rounds: {fault}") from error
+            self._is_fitted = False
+        else:
+            self._is_fitted = True
+
+
+def _predicts_several_numbers(model: Any) -> bool:
+    """Whether a regressor predicts several numbers at once, as its tags say; true without tags."""
+    if not hasattr(model, "__sklearn_tags__"):
+        return True
+    return bool(model.__sklearn_tags__().target_tags.multi_output)
 
 
 def _with_row(table: Array, row: ArrayLike) -> Array:

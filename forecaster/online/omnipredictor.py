@@ -4,6 +4,7 @@ r"""A forecaster that runs on one's own data, round by round, with the verbs of 
     o.learn_one(x, y)               after it; y is None where the outcome is missing
     o.learn_late(key, y)            for predict_one(x, key=...), whenever the outcome comes, in any
                                     order
+    o.learn_one(x, y, censored=True)    the outcome is known to be at least y (``online.censoring``)
 
 Losses and outcomes are in the user's units: ``scale`` says which values of an outcome become 0 and
 1, and losses are functions of the outcome as it is measured. Inside, it is unbiased prediction
@@ -54,7 +55,7 @@ from regretless.forecaster.models import WithErrors, adapted
 from regretless.forecaster.models.aggregate import PANEL_OF_DISTRIBUTIONS
 from regretless.forecaster.models.outcomes import ColumnForecast, DistributionModel
 from regretless.forecaster.models.pool import DistributionPool
-from regretless.forecaster.online import saved, validation
+from regretless.forecaster.online import censoring, saved, validation
 from regretless.forecaster.online.inputs import Contexts, Inputs, errors_about, maker_of, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
 from regretless.forecaster.online.serving_basis import serving_basis, support_of
@@ -64,11 +65,11 @@ from regretless.market import losses as forms
 from regretless.market import register
 from regretless.market.best_response import best_response
 from regretless.market.core import checkpoint
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import Checkpointable, remembers
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.randomness import stream
-from regretless.market.core.validation import check_int
+from regretless.market.core.validation import check_int, check_range
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Decision, Ensemble, RoundFeedback
@@ -76,7 +77,7 @@ from regretless.market.regret.ledger import Ledger
 
 MAX_WAITING = 10_000  # forecasts whose outcomes may come late
 MAX_STEPS_AHEAD = 1_000
-COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
+COUNTS = ("learned", "missing", "clipped", "late", "forgotten", "censored")
 MEASURES = ("external", "swap", "decision_swap")
 NOT_NEEDED = "the file needs none of this name; leave it out"
 
@@ -92,6 +93,7 @@ class OpenForecast(TypedDict):
     models: Any  # what they need to learn the outcome (``DistributionPool.opened``)
     game: dict[str, Any]  # that of its slot
     outcome: Array | None  # (d,) of the unit cube, once it is known; the models are taught later
+    exploring: dict[str, int]  # the order of each loss in a round that explores; empty in others
 
 
 class Peek(NamedTuple):
@@ -131,6 +133,9 @@ class OnlineOmnipredictor(Checkpointable):
         and other actions have numbers from 0.
     steps_ahead : int
         h, at least 1: after n outcomes ``predict_one`` forecasts outcome n + h - 1, counted from 0.
+    exploring : float
+        The share of rounds, drawn at random, in which ``act`` returns an order that probably is
+        not sold out, so that demand is seen: where outcomes are ``censored``.
     seed : int
         Of the draws.
 
@@ -138,7 +143,7 @@ class OnlineOmnipredictor(Checkpointable):
     ----------
     counts : dict of str to int
         Rounds ``learned``, ``missing``, ``clipped``, ``late``, and late ones ``forgotten``, beyond
-        the last 10,000 that wait.
+        the last 10,000 that wait; and outcomes that were ``censored``.
 
     Examples
     --------
@@ -154,7 +159,7 @@ class OnlineOmnipredictor(Checkpointable):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
         *("counts", "_contexts", "_ledgers", "_followed", "_shared_models", "_slots", "_brought"),
-        "_slots_were_shared",
+        *("_slots_were_shared", "_censored_in_a_row"),
     )
 
     def __init__(
@@ -167,6 +172,7 @@ class OnlineOmnipredictor(Checkpointable):
         policies: Mapping[str, Mapping[str, Any]] | None = None,
         actions: Mapping[str, Sequence[Any]] | None = None,
         steps_ahead: int = 1,
+        exploring: float = 0.0,
         seed: int = 0,
     ) -> None:
         # What the user gave.
@@ -178,6 +184,8 @@ class OnlineOmnipredictor(Checkpointable):
         self.actions = validation.checked_actions(actions)
         self.policies = validation.checked_policies(policies)
         self.steps_ahead = check_int("steps_ahead", steps_ahead, least=1, below=MAX_STEPS_AHEAD + 1)
+        self.exploring = check_range("exploring", exploring, 0.0, 1.0)
+        censoring.check_orders(self.exploring, self.losses)
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
         # The losses over the unit cube, and the basis in which they are linear.
@@ -213,6 +221,7 @@ class OnlineOmnipredictor(Checkpointable):
 
         # What was learned: counts of rounds, codes of words, each loss's regrets, past errors.
         self.counts = dict.fromkeys(COUNTS, 0)
+        self._censored_in_a_row = 0  # of the last outcomes
         self._contexts = Contexts()
         self._ledgers = {}
         for name, task in self.tasks.items():
@@ -338,8 +347,13 @@ class OnlineOmnipredictor(Checkpointable):
             self._contexts.numbers(x, learn=True)
         return self._distribution(forecast)
 
-    def learn_one(self, x: Inputs, y: Any) -> None:
-        """Learn the outcome of a context: a number, a dict, a row, or None where it is missing."""
+    def learn_one(self, x: Inputs, y: Any, *, censored: Any = False) -> None:
+        """Learn the outcome of a context: a number, a dict, a row, or None where it is missing.
+
+        ``censored`` is True where the outcome is known to be at least y, as sales are when all is
+        sold; of several outcomes it may be a mapping by their names. Then nothing is guaranteed.
+        """
+        is_censored = censoring.checked_censored(censored, self.names)
         context = self._context(x)
         outcome = self._vector(y)
         number = str(self._brought)
@@ -352,7 +366,7 @@ class OnlineOmnipredictor(Checkpointable):
         else:
             if forecast is None:
                 forecast = self._forecast(context, lead=len(self._untaught))
-            self._charge(forecast, outcome)
+            self._charge(forecast, outcome, is_censored)
             self._planned.pop(number, None)
             self._untaught.append(forecast)
             self._peek = None
@@ -361,11 +375,13 @@ class OnlineOmnipredictor(Checkpointable):
             self._contexts.numbers(x, learn=True)
         self._brought += 1
 
-    def learn_late(self, key: Hashable, y: Any) -> None:
+    def learn_late(self, key: Hashable, y: Any, *, censored: Any = False) -> None:
         """Learn the outcome of an earlier ``predict_one(x, key=...)``; None closes it as missing.
 
-        Outcomes come in any order. UserError if no forecast waits under the key.
+        Outcomes come in any order, ``censored`` or not, as in ``learn_one``. UserError if no
+        forecast waits under the key.
         """
+        is_censored = censoring.checked_censored(censored, self.names)
         waiting_key = validation.check_key(key)
         outcome = self._vector(y)  # what is refused leaves the forecast open
         forecast = self._waiting.get(waiting_key)
@@ -376,7 +392,7 @@ class OnlineOmnipredictor(Checkpointable):
             del self._waiting[waiting_key]
             self._drop(forecast)
         else:
-            self._charge(forecast, outcome)
+            self._charge(forecast, outcome, is_censored)
             self.counts["late"] += 1
             del self._waiting[waiting_key]
             self._teach(forecast)
@@ -455,12 +471,35 @@ class OnlineOmnipredictor(Checkpointable):
             "models": self._shared_models.opened(),
             "game": slot.open_game(),
             "outcome": None,
+            "exploring": {},
         }
         self._peek = Peek(context, lead, forecast)
         self._asked = forecast
         self._correction = slot.correction(drawn.index)
         self._is_unchanged = slot.is_unchanged
+        if self._explores("/".join(stream_name)):
+            forecast["exploring"] = self._exploring_orders(forecast)
         return forecast
+
+    def _explores(self, round_name: str) -> bool:
+        """Whether a round, which has a random stream of this name, explores."""
+        if not self.exploring:
+            return False
+        return stream(self.seed, "exploring", round_name).random() < self.exploring
+
+    def _exploring_orders(self, forecast: OpenForecast) -> dict[str, int]:
+        """Return an order of each loss, by its place, that probably is not sold out."""
+        high_quantile = self._distribution(forecast).quantile(censoring.COVERED)
+        places = {}
+        for name, task in self.tasks.items():
+            loss = self.losses[name]
+            assert isinstance(loss, Convex1D)  # noqa: S101 - ``check_orders`` saw it
+            best_order = int(best_response(task.expected(forecast["statistics"])))
+            of_good = high_quantile
+            if len(self.names) > 1:
+                of_good = high_quantile[self.names[loss.coordinate]]
+            places[name] = censoring.exploring_order(loss.knots[:, 0], best_order, of_good)
+        return places
 
     def _lowest_free_slot(self) -> int:
         """Return the slot's index; of more than ``MAX_SLOTS`` the last one is shared."""
@@ -505,12 +544,16 @@ class OnlineOmnipredictor(Checkpointable):
             basis=self.basis,
             tasks=self.tasks,
             is_unchanged=self._is_unchanged,
+            exploring=forecast["exploring"],
         )
 
     # learning
 
-    def _charge(self, forecast: OpenForecast, outcome: Array) -> None:
-        """Count a round whose outcome has come, and charge what was said of it."""
+    def _charge(self, forecast: OpenForecast, outcome: Array, is_censored: Mask) -> None:
+        """Count a round whose outcome has come, and charge what was said of it.
+
+        A censored outcome is charged as the one that is learned in its place.
+        """
         suggestions = {}
         for name, task in self.tasks.items():
             suggested = [policy(forecast["context"]) for policy in task.policies]
@@ -524,16 +567,47 @@ class OnlineOmnipredictor(Checkpointable):
                 warning = f"an outcome '{name}' lies beyond its scale and is clipped; widen scale"
                 warnings.warn(warning, stacklevel=3)
             self.counts["clipped"] += 1
+        if is_censored.any():
+            unit_outcome = self._mean_beyond(forecast, unit_outcome, is_censored)
+        self._note_censoring(is_censored)
         for task_index, (name, task) in enumerate(self.tasks.items()):
             losses = task.loss.losses(unit_outcome)
             expected = task.expected(forecast["statistics"])[None]
             choice = best_response(expected)
+            if name in forecast["exploring"]:
+                choice = np.array([forecast["exploring"][name]])
             decision = Decision(None, choice, predicted=expected, choices=choice)
             self._ledgers[name].add(decision, losses[None], suggestions[name])
             actions_of_models = best_response(task.offset + forecast["points"] @ task.weights.T)
             self._followed[task_index] += losses[actions_of_models]
         self.counts["learned"] += 1
         forecast["outcome"] = unit_outcome
+
+    def _mean_beyond(self, forecast: OpenForecast, unit_outcome: Array, is_censored: Mask) -> Array:
+        """Return the mean (d,) of what is forecast of the round beyond a censored outcome.
+
+        A round that the models have not open is forecast anew, by all that is known now.
+        """
+        if self._asked is not forecast:
+            self._shared_models.ahead = 0
+            self._shared_models.newer = 0
+            self._shared_models.point(self._context_of_models(forecast["context"]))
+            self._peek = None
+            self._asked = None
+        distribution = self._shared_models.distribution()
+        return censoring.mean_beyond(unit_outcome, is_censored, distribution)
+
+    def _note_censoring(self, is_censored: Mask) -> None:
+        """Count whether an outcome was censored; warn once where the last ones all were."""
+        if not is_censored.any():
+            self._censored_in_a_row = 0
+            return
+        self.counts["censored"] += 1
+        self._censored_in_a_row += 1
+        if self._censored_in_a_row == censoring.SOLD_OUT_ROUNDS:
+            warning = f"the last {censoring.SOLD_OUT_ROUNDS} outcomes were all censored: nothing"
+            warning += " is seen of what lies beyond; order more now and then (exploring=0.05)"
+            warnings.warn(warning, censoring.CensoringWarning, stacklevel=4)
 
     def _teach(self, forecast: OpenForecast) -> None:
         """Teach its slot and the models an outcome, in the state of the forecast's own round.
@@ -579,10 +653,15 @@ class OnlineOmnipredictor(Checkpointable):
         rounds, ``bound_from_variation``, which is what the theorem promises, the sum over the
         ``slots``, ``best_model`` in hindsight and ``regret_to_model``. The sum is missing once more
         than 256 forecasts were open: there is no theorem for those that share a slot.
+
+        ``guarantee`` is "decision-swap", or "none" once an outcome was censored or an order
+        explored: then there are no bounds, and losses are those of the outcomes that were learned
+        in place of censored ones.
         """
         rows = []
         rounds = self.counts["learned"]
         promised = self._promised_regret()
+        is_covered = not self.counts["censored"] and not self.exploring
         for task_index, (name, task) in enumerate(self.tasks.items()):
             row: dict[str, Any] = {"loss": name, "rounds": rounds}
             if rounds:
@@ -600,6 +679,9 @@ class OnlineOmnipredictor(Checkpointable):
                 row["bound"] = scale * (float(bias[0]) + 2 * self.basis.error)
                 promised_per_round = promised[name] / rounds + 2 * self.basis.error
                 row["bound_from_variation"] = scale * promised_per_round
+                if not is_covered:
+                    row["bound"] = row["bound_from_variation"] = np.nan
+                row["guarantee"] = "decision-swap" if is_covered else "none"
                 row["slots"] = len(self._slots)
                 row["best_model"] = self._shared_models.made_of[best_model]
                 mean_loss_of_model = float(self._followed[task_index, best_model]) / rounds
@@ -660,6 +742,7 @@ class OnlineOmnipredictor(Checkpointable):
             "policies": {loss: _plain(rules) for loss, rules in self.policies.items()},
             "actions": self.actions,
             "steps_ahead": self.steps_ahead,
+            "exploring": self.exploring,
             "seed": self.seed,
         }
         saved.write(path, arguments, self.state())

@@ -18,7 +18,7 @@ then is the nearest with a ridge, and its mean of s differs from p.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -73,6 +73,7 @@ class OnlineForecast:
     basis: Basis
     tasks: Mapping[str, Task]
     is_unchanged: bool = True  # whether p is the mean of s over D
+    exploring: Mapping[str, int] = field(default_factory=dict)  # orders of a round that explores
 
     def __repr__(self) -> str:
         means = self.weights @ self.outcomes
@@ -131,10 +132,16 @@ class OnlineForecast:
         """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
         return self._by_name(self._at(check_probability("q", q)))
 
+    @property
+    def explores(self) -> bool:
+        """Whether ``act`` returns orders that probably are not sold out, not the best ones."""
+        return bool(self.exploring)
+
     def act(self, name: str) -> Any:
-        """Return the best action of a loss, by its name or quantity."""
+        """Return the best action of a loss, by its name or quantity; where it explores, another."""
         task = self._task(name)
-        return task.actions[int(best_response(task.expected(self.statistics)))]
+        action = int(best_response(task.expected(self.statistics)))
+        return task.actions[self.exploring.get(name, action)]
 
     def loss(self, name: str) -> float:
         """Return what a loss expects of its best action, in its own units."""

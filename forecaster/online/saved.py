@@ -21,7 +21,7 @@ from regretless.market.core.errors import UserError, brief
 from regretless.market.core.validation import check_path
 
 KIND = "OnlineOmnipredictor"
-FORMAT = 3  # format 1 had no digest, 2 had models of statistics
+FORMAT = 4  # format 1 had no digest, 2 had models of statistics, 3 no censored outcomes
 HINT = "give a file that save wrote, or learn again"
 
 

@@ -9,6 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import (
+    ensemble,
+    linear_model,
+    model_selection,
+    neighbors,
+    pipeline,
+    preprocessing,
+    svm,
+)
 from sklearn.tree import DecisionTreeRegressor
 
 from regretless import RunningMean, UserError
@@ -407,3 +416,44 @@ def test_shares_are_positive_regrets_over_variations_or_alike() -> None:
     of_variations = positive_regrets / (VARIATION_OFFSET + np.array([0.09, 0.01, 0.16]))
     assert weights.shares[:, 0] == pytest.approx(of_variations / of_variations.sum(), abs=1e-15)
     assert weights.shares[:, 1].tolist() == [1 / 3] * 3
+
+
+@pytest.mark.filterwarnings("ignore")  # of tables with few rows
+@pytest.mark.parametrize(
+    "regressor",
+    [
+        linear_model.BayesianRidge(),
+        linear_model.LassoCV(),
+        linear_model.RANSACRegressor(random_state=0),
+        ensemble.HistGradientBoostingRegressor(max_iter=30, min_samples_leaf=3),
+        neighbors.KNeighborsRegressor(5),
+        svm.SVR(),
+        pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.BayesianRidge()),
+        model_selection.GridSearchCV(linear_model.Ridge(), {"alpha": [0.1, 1.0]}),
+    ],
+)
+def test_regressors_of_every_kind_predict_several_numbers(
+    regressor: object,
+) -> None:
+    """One that predicts a single number is copied; with too few rows the last value stands."""
+    model = adapted(regressor, 2)
+    rng = np.random.default_rng(0)
+    for round_index in range(60):
+        level = round_index % 3 / 4
+        prediction = model.predict({"phase": round_index % 3})
+        assert prediction.statistics.shape == (2,)
+        model.update([level, 0.9 - level + rng.uniform(0.0, 0.01)])
+    prediction = model.predict({"phase": 2}).statistics
+    assert prediction == pytest.approx([0.5, 0.4], abs=0.2)
+
+
+def test_a_regressor_that_cannot_be_fitted_to_many_rows_is_refused() -> None:
+    model = adapted(neighbors.KNeighborsRegressor(metric="no metric"), 1)
+
+    def learn_many_rows() -> None:
+        for _ in range(150):
+            model.predict({"phase": 1.0})
+            model.update([0.5])
+
+    with pytest.raises(UserError, match="KNeighborsRegressor cannot be fitted to"):
+        learn_many_rows()

@@ -1,0 +1,130 @@
+"""What a shop pays that sees its sales only, told which orders were sold out.
+
+``censored-demand``: average cost per round of a newsvendor whom an ``OnlineOmnipredictor`` serves,
+in ratio to that of one who sees all of demand. It is told sales, min(order, demand), and of each
+round whether all was sold; in a share of rounds it explores, by an order that probably is not sold
+out. ``sales taken for demand`` is not told which were sold out. Beside it is the adaptive inventory
+rule of Huh and Rusmevichientong (2009, Mathematics of Operations Research 34(1), 103-123,
+doi:10.1287/moor.1080.0355) for goods that perish, which needs to know no more than whether it sold
+out, and has no context: after a round with order q it moves by ``STEP`` Q / (max(b, h) sqrt(t)),
+Q being the largest order, down by h times as much where something was left, else up by b times.
+
+The costs are b = 4 for a piece too few and h = 1 for one too many. Exploring orders are charged.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from paper.harness import Row, Table
+from paper.late_outcomes import SERIES
+from regretless import OnlineOmnipredictor
+from regretless.agents.utilities import Newsvendor
+from regretless.market.core.arrays import Array
+
+UNDERAGE = 4.0  # b
+OVERAGE = 1.0  # h
+N_ORDERS = 27
+ROOM = 1.3  # largest order, in ratio to the largest demand
+STEP = 1.0  # of the adaptive inventory rule; the authors' theorem holds for any
+EXPLORING = (0.0, 0.02, 0.05, 0.1)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The orders of a newsvendor, and which of them were sold out."""
+
+    orders: Array
+    is_sold_out: Array
+
+    def cost(self, demands: Array) -> float:
+        """Return the average cost per round."""
+        missing = np.maximum(demands - self.orders, 0.0)
+        left = np.maximum(self.orders - demands, 0.0)
+        return float(np.mean(UNDERAGE * missing + OVERAGE * left))
+
+
+def serve(
+    contexts: list[dict[str, float]],
+    demands: Array,
+    *,
+    largest_order: float,
+    sees_demand: bool = False,
+    tells_censoring: bool = True,
+    exploring: float = 0.0,
+    seed: int = 0,
+) -> Served:
+    """Serve a newsvendor who orders in each round what the forecast says."""
+    menu = np.linspace(0.0, largest_order, N_ORDERS)
+    shop = Newsvendor(orders=menu, underage=UNDERAGE, overage=OVERAGE)
+    server = OnlineOmnipredictor(
+        {"shop": shop}, scale={"y": (0.0, largest_order)}, exploring=exploring, seed=seed
+    )
+    orders = []
+    is_sold_out = []
+    for context, demand in zip(contexts, demands.tolist(), strict=True):
+        order = server.predict_one(context).act("shop")
+        sold_out = demand >= order
+        if sees_demand:
+            server.learn_one(context, demand)
+        else:
+            sold = min(order, demand)
+            server.learn_one(context, sold, censored=sold_out and tells_censoring)
+        orders.append(order)
+        is_sold_out.append(sold_out)
+    return Served(np.array(orders), np.array(is_sold_out))
+
+
+def adaptive_inventory(demands: Array, *, largest_order: float) -> Served:
+    """Return the orders of Huh and Rusmevichientong's rule, which begins at half the largest."""
+    order = largest_order / 2
+    orders = []
+    is_sold_out = []
+    for round_number, demand in enumerate(demands.tolist(), start=1):
+        sold_out = demand >= order
+        orders.append(order)
+        is_sold_out.append(sold_out)
+        slope = -UNDERAGE if sold_out else OVERAGE
+        step = STEP * largest_order / (max(UNDERAGE, OVERAGE) * np.sqrt(round_number))
+        order = float(np.clip(order - step * slope, 0.0, largest_order))
+    return Served(np.array(orders), np.array(is_sold_out))
+
+
+def measure(series: str, rounds: int, seed: int) -> Iterator[Row]:
+    """Serve a series in every way; yield the costs in ratio to full demand's."""
+    loaded = SERIES[series]()
+    demands = loaded.outcomes[:rounds]
+    demands = demands - min(float(demands.min()), 0.0)  # no demand is negative
+    contexts = list(loaded.contexts[:rounds])
+    largest_order = ROOM * float(demands.max())
+
+    serve_shop = partial(serve, contexts, demands, largest_order=largest_order, seed=seed)
+    ways = {"demand": serve_shop(sees_demand=True)}
+    for share in EXPLORING:
+        ways[f"censored sales, exploring {share:g}"] = serve_shop(exploring=share)
+    ways["sales taken for demand"] = serve_shop(tells_censoring=False)
+    ways["adaptive inventory rule"] = adaptive_inventory(demands, largest_order=largest_order)
+    cost_of_full_demand = ways["demand"].cost(demands)
+    for way, result in ways.items():
+        yield {
+            "series": series,
+            "sees": way,
+            "rounds": len(demands),
+            "cost": result.cost(demands),
+            "ratio": result.cost(demands) / cost_of_full_demand,
+            "sold out": float(result.is_sold_out.mean()),
+        }
+
+
+TABLES = {
+    "censored-demand": Table(
+        rows=measure,
+        by=("series", "sees"),
+        instances=lambda: list(SERIES),
+        rounds=300,
+        seeds=1,
+        digits=3,
+    )
+}
