@@ -168,13 +168,13 @@ class BatchModel(_Wrapped):
 
     def _answer(self) -> Array:
         if not self._is_fitted:
-            return self._last
+            return self._last_statistics
         try:
             return self._predictions()
         except ValueError:
             if len(self._target_table) >= SHORT:
                 raise
-            return self._last  # neighbours, for one, are counted when they are asked for
+            return self._last_statistics  # neighbours, for one, are counted when they are asked for
 
     def _predictions(self) -> Array:
         """Return what the fitted copies predict of the open round (n,)."""
