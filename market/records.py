@@ -23,7 +23,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Indices, Mask, draw_index
+from regretless.market.core.arrays import (
+    Array,
+    Indices,
+    Mask,
+    draw_index,
+    greatest_of,
+    least_of,
+)
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import frozen, read_only
@@ -284,19 +291,24 @@ class OutcomeDistribution:
 
     def __post_init__(self) -> None:
         try:
-            points = np.atleast_2d(np.array(self.points, dtype=np.float64))
-            weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
+            points = np.array(self.points, dtype=np.float64, ndmin=2)
+            weights = np.array(self.weights, dtype=np.float64, ndmin=1)
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
-        beyond = points[~((points >= 0) & (points <= 1))]
-        if beyond.size:
+        # The least and the greatest number are NaN if one is.
+        is_within = least_of(points) >= 0.0 and greatest_of(points) <= 1.0
+        if points.size and not is_within:
+            beyond = points[~((points >= 0) & (points <= 1))]
             raise UserError(f"an outcome must be a number in [0, 1], not {beyond[0]!s}; clip it")
-        if weights.shape != points.shape[:1] or not (weights >= 0).all():
+        if weights.shape != points.shape[:1] or not least_of(weights) >= 0.0:
             raise UserError("a distribution of outcomes needs one weight of at least 0 per outcome")
-        if abs(weights.sum() - 1) > 1e-9:
+        total = float(np.add.reduce(weights))
+        if abs(total - 1) > 1e-9:
             raise UserError(f"the weights of the outcomes sum to {weights.sum()}, not 1")
-        object.__setattr__(self, "points", read_only(points))
-        object.__setattr__(self, "weights", read_only(weights))
+        points.flags.writeable = False
+        weights.flags.writeable = False
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "weights", weights)
 
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:
@@ -338,6 +350,57 @@ class Round:
     # What the agents of each cohort come to (2, 2 + A), where the adversary is told
     # (``market.game.adversary_view.summed``).
     sums: Mapping[str, Array] | None = None
+
+    def after_draw(
+        self,
+        forecasts: tuple[Forecast, ...],
+        distribution: OutcomeDistribution,
+        outcome: Array,
+    ) -> "Round":
+        """Return the round with the drawn forecasts, the adversary's distribution and a draw."""
+        return Round(
+            number=self.number,
+            context=self.context,
+            mixtures=self.mixtures,
+            forecasts=forecasts,
+            distribution=distribution,
+            outcome=outcome,
+        )
+
+    def after_decisions(
+        self,
+        *,
+        seen: tuple[Context, ...],
+        affordable: tuple[Mask | None, ...],
+        decisions: tuple[Decision | None, ...],
+    ) -> "Round":
+        """Return the drawn round with what every cohort saw, could afford and decided."""
+        return Round(
+            number=self.number,
+            context=self.context,
+            mixtures=self.mixtures,
+            forecasts=self.forecasts,
+            distribution=self.distribution,
+            outcome=self.outcome,
+            seen=seen,
+            affordable=affordable,
+            decisions=decisions,
+        )
+
+    def after_losses(self, outcome: Array, losses: tuple[Array | None, ...]) -> "Round":
+        """Return the decided round with the outcome after the market, and all losses at it."""
+        return Round(
+            number=self.number,
+            context=self.context,
+            mixtures=self.mixtures,
+            forecasts=self.forecasts,
+            distribution=self.distribution,
+            outcome=outcome,
+            seen=self.seen,
+            affordable=self.affordable,
+            decisions=self.decisions,
+            losses=losses,
+        )
 
 
 @dataclass(frozen=True, eq=False)

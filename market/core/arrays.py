@@ -23,6 +23,19 @@ def grid_points(levels: NDArray[Any], dimension: int) -> NDArray[Any]:
     return np.stack(axes, axis=-1).reshape(-1, dimension)
 
 
+def least_of(array: Array) -> float:
+    """Return the least number of an array, NaN if one is NaN, infinity if it is empty.
+
+    In place of ``array.min()``, which takes twice as long for a few numbers.
+    """
+    return float(np.minimum.reduce(array, axis=None, initial=np.inf))
+
+
+def greatest_of(array: Array) -> float:
+    """Return the greatest number of an array, NaN if one is NaN, minus infinity if it is empty."""
+    return float(np.maximum.reduce(array, axis=None, initial=-np.inf))
+
+
 def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) -> Indices:
     """Draw an index for each of N uniform numbers by the inverse distribution function.
 

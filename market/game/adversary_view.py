@@ -23,6 +23,7 @@ That is the past of the next round; of the next draw it says nothing, so that pr
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,20 @@ SIGHTS = ("history", "mixture", "play", "losses", "draw")
 def sight_of(adversary: Adversary) -> frozenset[str]:
     """Return what an adversary declares to see; UserError if there is no such thing."""
     declared = adversary.sees
+    if isinstance(declared, frozenset):
+        return _checked_sights(declared)
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise UserError(f"sees = {declared!r}: give a set of names, such as {{'mixture', 'play'}}")
+    return _checked_sights(frozenset(declared))
+
+
+@lru_cache(maxsize=64)  # asked several times a round
+def _checked_sights(declared: frozenset[str]) -> frozenset[str]:
+    """Return declared sights; UserError if there is no such thing."""
     for name in declared:
         if name not in SIGHTS:
             raise UserError(f"sees: unknown '{name}'; {closest(str(name), SIGHTS)}")
-    return frozenset(declared)
+    return declared
 
 
 def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:

@@ -283,7 +283,7 @@ def commit_and_draw(game: Game, current: Round) -> Round:
         distribution = _ask_to_commit(game, current)
         forecasts = _draw_forecasts(game, current)
     outcome = distribution.draw(game.outcome_stream)
-    return replace(current, forecasts=forecasts, distribution=distribution, outcome=outcome)
+    return current.after_draw(forecasts, distribution, outcome)
 
 
 def _ask_to_commit(game: Game, current: Round) -> OutcomeDistribution:
@@ -335,8 +335,7 @@ def decide(game: Game, drawn: Round) -> Round:
         contexts.append(context)
         affordable_actions.append(affordable)
         decisions.append(decision)
-    return replace(
-        drawn,
+    return drawn.after_decisions(
         seen=tuple(contexts),
         affordable=tuple(affordable_actions),
         decisions=tuple(decisions),
@@ -360,7 +359,7 @@ def finish(game: Game, decided: Round) -> Round:
             affordable=decided.affordable[index],
         )
         losses.append(charged_losses)
-    played = replace(decided, outcome=outcome, losses=tuple(losses))
+    played = decided.after_losses(outcome, tuple(losses))
     game.show_actions(played.decisions)
     for index, seat in enumerate(game.seats):
         seat.record(

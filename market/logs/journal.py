@@ -4,8 +4,8 @@
 sink the chunks stay in memory for the model's frames. docs/columns.md says what a row of each table
 is.
 
-A round adds no more than what must be known of it at once: of ``rounds`` and ``forecasts``, which
-have rows of every round, the arrays are kept as they come, and made into columns when a frame is.
+A round adds no more than what must be known of it at once: of ``rounds``, ``forecasts`` and
+``regret_log`` the arrays are kept as they come, and made into columns when a frame is.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import earned, per_agent
@@ -27,8 +27,7 @@ from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
-from regretless.market.records import Decision, Forecast, Round
-from regretless.market.regret.ledger import Ledger
+from regretless.market.records import Forecast, Round
 
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 CHUNK_ROWS = 200_000  # of the regret log, at most
@@ -51,6 +50,20 @@ class _BroadcastForecast:
     weights: Array  # (m,)
     labels: Array | None  # (m, d)
     drawn_atom: int
+
+
+@dataclass(frozen=True, eq=False)
+class _LoggedPlay:
+    """What the logged agents of one cohort did in a round, and their regrets so far.
+
+    The k rows are those of the ledger that score the n agents, ``logged.row_of`` (n,).
+    """
+
+    round_index: int
+    logged: Logged
+    actions: Indices  # (n,), -1 for who was absent
+    losses: Array  # (k,), of the rows' mixed strategies
+    regrets: dict[str, Array | None]  # by measure, per round (k,); None for one that is not kept
 
 
 class Journal(Checkpointable):
@@ -96,14 +109,14 @@ class Journal(Checkpointable):
         self.sink: Sink | None = None
         self.chunk_rounds = self._rounds_per_chunk()
         # What is known of the rounds since the last chunk: rows of the table of rounds, forecasts,
-        # and columns of all other tables; and the frames of the chunks before it.
+        # logged play, and columns of all other tables; and the frames of the chunks before it.
         self._open_rows: list[dict[str, Any]] = []
         self._open_forecasts: list[_BroadcastForecast] = []
+        self._open_play: list[_LoggedPlay] = []
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._open_rounds = 0
         self.watchers: dict[str, Callable[[Round], Columns]] = {
-            "regret_log": self._regret_rows,
             "accounts": self._account_rows,
             "states": partial(states, self._cohorts, self.logged),
         }
@@ -185,6 +198,7 @@ class Journal(Checkpointable):
         self._open_rows.append(self._round_row(played))
         self._open_forecasts.extend(self._forecasts_of_round(played))
         if is_entry:
+            self._open_play.extend(self._logged_play(played))
             for table, make_rows in self.watchers.items():
                 tables[table] = make_rows(played)
         for table, columns in tables.items():
@@ -232,6 +246,7 @@ class Journal(Checkpointable):
         self._open = {table: [] for table in TABLES}
         self._open_rows = []
         self._open_forecasts = []
+        self._open_play = []
         self._open_rounds = 0
         if self.sink is not None:
             self.sink(chunk)
@@ -259,6 +274,9 @@ class Journal(Checkpointable):
             return [_columns_of_rows(self._open_rows)]
         if table == "forecasts" and self._open_forecasts:
             return [_columns_of_forecasts(self._open_forecasts)]
+        if table == "regret_log":
+            columns = _columns_of_play(self._open_play)
+            return [columns] if columns else []
         return self._open[table]
 
     def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
@@ -326,14 +344,23 @@ class Journal(Checkpointable):
             if not block.forecaster.is_silent:
                 yield block, forecast
 
-    def _regret_rows(self, played: Round) -> Columns:
-        parts = []
+    def _logged_play(self, played: Round) -> Iterator[_LoggedPlay]:
+        """Yield what the logged agents of every cohort that was there did."""
         for cohort_index, cohort, decision, losses in present_cohorts(self._cohorts, played):
             logged = self.logged[cohort_index]
-            logs_all = isinstance(logged.rows, slice)
-            ledger = cohort.ledger if logs_all else cohort.ledger.excerpt(logged.rows)
-            parts.append(_agent_rows(logged, ledger, decision, losses))
-        return concatenate_columns(parts)
+            ledger = cohort.ledger
+            strategies = decision.probabilities
+            if not isinstance(logged.rows, slice):
+                ledger = ledger.excerpt(logged.rows)
+                strategies = strategies[logged.rows]
+                losses = losses[logged.rows]
+            yield _LoggedPlay(
+                round_index=played.number,
+                logged=logged,
+                actions=np.array(decision.actions[logged.agents]),
+                losses=np.einsum("ka,ka->k", strategies, losses),
+                regrets=ledger.regrets(LOGGED_MEASURES),
+            )
 
     def _account_rows(self, played: Round) -> Columns:
         if self._market is None or self._market.accounts is None or not any(played.decisions):
@@ -402,23 +429,30 @@ def _columns_of_forecasts(forecasts: Sequence[_BroadcastForecast]) -> Columns:
     return columns
 
 
-def _agent_rows(logged: Logged, ledger: Ledger, decision: Decision, losses: Array) -> Columns:
-    """Return a row per logged agent who was present: action, loss, regrets so far.
+def _columns_of_play(plays: Sequence[_LoggedPlay]) -> Columns:
+    """Return a row per round and logged agent who was present: action, loss, regrets so far.
 
-    ``ledger`` has the logged rows alone, ``losses`` (K, A) are those of all rows.
+    There are no columns where nobody was.
     """
-    strategies = decision.probabilities[logged.rows]
-    expected_losses = np.einsum("ka,ka->k", strategies, losses[logged.rows])
+    if not any((play.actions >= 0).any() for play in plays):
+        return {}
+    agents_per_play = [len(play.actions) for play in plays]
+    round_indices = [play.round_index for play in plays]
     columns: Columns = {
-        "agent": logged.ids,
-        "action": np.array(decision.actions[logged.agents]),
-        "loss": expected_losses[logged.row_of],
+        "round": np.repeat(round_indices, agents_per_play),
+        "agent": np.concatenate([play.logged.ids for play in plays]),
+        "action": np.concatenate([play.actions for play in plays]),
+        "loss": np.concatenate([play.losses[play.logged.row_of] for play in plays]),
     }
-    for measure, regret in ledger.regrets(LOGGED_MEASURES).items():
-        if regret is None:
-            columns[f"{measure}_regret"] = np.full(len(logged.ids), np.nan)
-        else:
-            columns[f"{measure}_regret"] = regret[logged.row_of]
+    for measure in LOGGED_MEASURES:
+        parts = []
+        for play in plays:
+            regret = play.regrets[measure]
+            if regret is None:
+                parts.append(np.full(len(play.actions), np.nan))
+            else:
+                parts.append(regret[play.logged.row_of])
+        columns[f"{measure}_regret"] = np.concatenate(parts)
     is_present = columns["action"] >= 0
     if is_present.all():
         return columns

@@ -17,6 +17,7 @@ scale with the loss in ``PROPORTIONAL``, and overrides ``_at``, ``_between`` and
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -97,12 +98,12 @@ class Loss(ABC):
             full_shape = *stack, *(size_of_axis[axis] for axis in axes)
             object.__setattr__(self, name, np.broadcast_to(copied_array, full_shape))
 
-    @property
+    @cached_property
     def outcomes(self) -> int:
         """Number of coordinates of an outcome, d."""
         return int(self.lead.shape[-1])
 
-    @property
+    @cached_property
     def actions(self) -> int:
         """Number of actions, A."""
         return int(self.offset.shape[-1])
@@ -287,9 +288,14 @@ class Loss(ABC):
     def _spread(self, outcomes: ArrayLike) -> Array:
         """Return outcomes (..., d) with an axis of length 1 for each stacked axis, before d."""
         y = np.asarray(outcomes, dtype=np.float64)
-        if y.shape[-1:] != (self.outcomes,):
+        if y.shape[-1:] != self._axes_of_outcome[-1:]:
             raise ValueError(f"an outcome has {self.outcomes} coordinates, got shape {y.shape}")
-        return y.reshape(*y.shape[:-1], *(1,) * len(self.stack), self.outcomes)
+        return y.reshape(y.shape[:-1] + self._axes_of_outcome)
+
+    @cached_property
+    def _axes_of_outcome(self) -> tuple[int, ...]:
+        """Shape of one outcome as ``_at`` takes it: 1 for each stacked axis, then d."""
+        return (*(1,) * len(self.stack), self.outcomes)
 
 
 def _without_repetitions(values: ArrayLike) -> Array:

@@ -68,7 +68,7 @@ class SeparablePower(Loss):
         powers = self.exponent.ravel()
         return bool(len(powers) and (powers == powers[0]).all())
 
-    @property
+    @cached_property
     def linear(self) -> bool:
         """Whether all are linear."""
         return not self.centred and bool((self.exponent == 1).all())
@@ -99,6 +99,8 @@ class SeparablePower(Loss):
             distance = np.abs(y[..., None, :] - self.centre)
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
+        if self.linear:  # y ** 1 is y
+            return offset_sum(self.offset, self.weights, y)
         common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
         return offset_sum(self.offset, self.weights, to_power(y, common))
 
