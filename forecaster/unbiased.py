@@ -265,7 +265,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
         played = self._play_of_round(solution, statistics, drawn_atom)
         if len(solution.mass) > 1:
-            self.draws.add(played.play_chance, statistics, solution.mass)
+            self.draws.add(played.play_chance, played.realised_losses, solution.mass)
         self.events.charge(active_events, played)
         self.certificate_sum += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
@@ -291,13 +291,12 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         """
         rows = self.events.rows
         trusted = self.trusting
-        expected = played_of(rows, solution.points, solution.mass, statistics)
-        expected = expected._replace(trusted=trusted)
+        expected = played_of(rows, solution.points, solution.mass, statistics, trusted=trusted)
         if len(solution.mass) == 1:
             return expected._replace(as_drawn=expected)
         if self.events.charges_drawn and drawn_atom is not None:
-            broadcast = played_of(rows, solution.points[[drawn_atom]], np.ones(1), statistics)
-            broadcast = broadcast._replace(trusted=trusted)
+            drawn_point = solution.points[[drawn_atom]]
+            broadcast = played_of(rows, drawn_point, np.ones(1), statistics, trusted=trusted)
             return expected._replace(as_drawn=broadcast)
         return expected
 

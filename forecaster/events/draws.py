@@ -108,9 +108,8 @@ class Draws(Checkpointable):
         self.groups = [GroupDraws(*group.offset.shape) for group in rows.groups]
         self._arrays = [group.arrays for group in self.groups]
 
-    def add(self, occupancy: Array, statistics: Array, mass: Array) -> None:
-        """Add a round: probabilities of rows (R,), s(y) (n,), probabilities of the draw (m,)."""
-        losses = self._rows.offset + self._rows.times(statistics)
+    def add(self, occupancy: Array, losses: Array, mass: Array) -> None:
+        """Add a round: probabilities and losses of rows (R,), probabilities of the draw (m,)."""
         for draws, group in zip(self.groups, self._rows.groups, strict=True):
             rows = self._rows.slice(group)
             shape = group.offset.shape

@@ -228,8 +228,13 @@ class Played(NamedTuple):
     trusted: bool = False  # whether a reference is: gains of listed losses are regrets then
 
 
-def played_of(rows: LossTable, points: Array, mass: Array, statistics: Array) -> Played:
-    """Compute how rows are played under a mixture (m, n), (m,), where s(y) is ``statistics``."""
+def played_of(
+    rows: LossTable, points: Array, mass: Array, statistics: Array, *, trusted: bool = False
+) -> Played:
+    """Compute how rows are played under a mixture (m, n), (m,), where s(y) is ``statistics``.
+
+    ``trusted`` says whether a reference is.
+    """
     if rows.custom:
         responses = np.stack([responses_at(rows, point) for point in points])
         chance_per_point = responses * mass[:, None]  # (m, R)
@@ -238,7 +243,7 @@ def played_of(rows: LossTable, points: Array, mass: Array, statistics: Array) ->
     else:
         play_chance, bias = _play_and_bias(rows.arrays, points, mass, statistics)
     realised_losses = rows.offset + rows.times(statistics)
-    return Played(play_chance, bias, (points, mass, statistics), realised_losses)
+    return Played(play_chance, bias, (points, mass, statistics), realised_losses, trusted=trusted)
 
 
 def _play_and_bias(

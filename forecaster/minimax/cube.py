@@ -31,6 +31,11 @@ OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of
 MAX_LATTICE_POINTS = 64  # of a lattice in the box
 
 
+def payments_of(points: Array, fields: Array) -> Array:
+    """Return h . p (m,) of points and their fields (m, n)."""
+    return np.asarray(np.add.reduce(points * fields, axis=1))
+
+
 class CubeSolver(HullSolver):
     """What the box and the simplex share; the first round starts at the ``centre`` (n,).
 
@@ -50,14 +55,17 @@ class CubeSolver(HullSolver):
 
     def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
         """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
-        return best_mixture((points * fields).sum(1), fields, simplex=self.simplex)
+        return best_mixture(payments_of(points, fields), fields, simplex=self.simplex)
 
     def worst(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
         mean_field = mass @ fields
-        mean_payment = mass @ (points * fields).sum(1)
+        mean_payment = mass @ payments_of(points, fields)
         # what nature's best choice s makes of the mean field: min over s of <mean field, s>
-        least_value = mean_field.min() if self.simplex else np.minimum(mean_field, 0.0).sum()
+        if self.simplex:
+            least_value = np.minimum.reduce(mean_field)
+        else:
+            least_value = np.add.reduce(np.minimum(mean_field, 0.0))
         return float(mean_payment - least_value)
 
     @property
@@ -97,14 +105,16 @@ class CubeSolver(HullSolver):
             fields = np.vstack([fields, game.fields(last_points), fields_of_walk])
             mass, answer = self.best(points, fields)
             last_points = last_points[:0]  # once
-        has_weight = mass > MIN_MASS
-        mass = mass[has_weight] / mass[has_weight].sum()
-        points = points[has_weight]
-        fields = fields[has_weight]
+        atoms = (mass > MIN_MASS).nonzero()[0]
+        mass = mass[atoms]
+        mass = mass / np.add.reduce(mass)
+        points = points[atoms]
+        fields = fields[atoms]
         solution = self._with_ensembles(Solution(points, mass))
         if solution.points is not points:  # off by rounding
             fields = game.fields(solution.points)
-        return replace(solution, certificate=self.worst(mass, solution.points, fields))
+        certificate = self.worst(mass, solution.points, fields)
+        return Solution(solution.points, mass, certificate, solution.ensembles)
 
     def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
@@ -134,7 +144,7 @@ class CubeSolver(HullSolver):
     def best_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
-        payments = (points * fields).sum(1)
+        payments = payments_of(points, fields)
         return cheapest(values, payments, fields, limit=limit, box=not self.simplex)
 
     def remember(self, solution: Solution) -> None:

@@ -29,7 +29,7 @@ have an objective (``program``).
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -403,7 +403,13 @@ class HullSolver(Checkpointable, ABC):
         if candidate is not None:
             candidate_certificate = self.worst(start.mass, start.points, game.fields(start.points))
         if candidate_certificate <= tolerance:
-            solved = replace(start, certificate=candidate_certificate)
+            solved = Solution(
+                start.points,
+                start.mass,
+                certificate=candidate_certificate,
+                ensembles=start.ensembles,
+                unchanged=start.unchanged,
+            )
         else:
             solved = self._play(game)
         if self.objective is None:

@@ -311,7 +311,10 @@ def best_mixture(payments: Array, fields: Array, *, simplex: bool) -> tuple[Arra
     payment; the mean is its distribution over them.
     """
     mass, mean = _solve(payments, fields, simplex)
-    return mass / mass.sum(), mean / mean.sum() if simplex else mean
+    mass = mass / np.add.reduce(mass)
+    if simplex:
+        mean = mean / np.add.reduce(mean)
+    return mass, mean
 
 
 def cheapest(

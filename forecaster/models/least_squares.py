@@ -176,7 +176,8 @@ class LeastSquares(Model):
         return np.asarray(0.5 + np.linalg.solve(gram, row) @ self._cross)
 
     def _row(self) -> Array:
-        return np.concatenate([ONE, *self._lagged_outcomes, self._columns.encoded(self._open)])
+        encoded = self._columns.encoded(self._open)
+        return np.concatenate((ONE, self._lagged_outcomes.ravel(), encoded))
 
     def _positions_of_lags(self, width: int) -> list[int]:
         """Return where the lags are among the last outcomes, seen from the round that is asked."""
@@ -225,8 +226,13 @@ class LeastSquares(Model):
             self._cross = self._cross[rows]
         row = self._row()
         column = row[:, None]
-        self._gram = self._gram * self.forgetting + column * row
-        self._cross = self._cross * self.forgetting + column * (statistics - 0.5)
+        gram = self._gram
+        cross = self._cross
+        if self.forgetting < 1.0:
+            gram = gram * self.forgetting
+            cross = cross * self.forgetting
+        self._gram = gram + column * row
+        self._cross = cross + column * (statistics - 0.5)
         position = self.newer  # the newest first
         if position < len(self._past):
             self._past[position + 1 :] = self._past[position:-1]

@@ -96,7 +96,7 @@ class PastRounds(Checkpointable):
         # Of the ``newer`` rounds some may have been dropped: so the place is not counted from the
         # end of those that are kept.
         number = max(self._learned - newer, 0)
-        position = int(np.searchsorted(self._numbers, number))
+        position = int(self._numbers.searchsorted(number))
         later = self._numbers[position:] + 1
         self._learned += 1
         # joined by hand: ``np.insert`` takes 40 microseconds
@@ -127,9 +127,14 @@ class PastRounds(Checkpointable):
         n_before = len(self._codes) - self.of_all  # rounds that are not among the last of all
         if n_before <= 0:
             return
+        if not self._code_of_season:  # no round has a season
+            self._vectors = self._vectors[n_before:]
+            self._codes = self._codes[n_before:]
+            self._numbers = self._numbers[n_before:]
+            return
         is_kept = np.ones(len(self._codes), dtype=bool)
         for season in {code, int(self._codes[n_before - 1])}:
-            of_season = np.flatnonzero(self._codes == season)
+            of_season = (self._codes == season).nonzero()[0]
             n_kept = 0 if season == NO_SEASON else self.of_season
             surplus = of_season[: max(len(of_season) - n_kept, 0)]
             is_kept[surplus[surplus < n_before]] = False
@@ -161,4 +166,4 @@ class PastRounds(Checkpointable):
         code = self._code_of_season.get(season)
         if code is None:
             return np.zeros(0, dtype=np.intp)
-        return np.flatnonzero(self._codes == code)
+        return np.asarray((self._codes == code).nonzero()[0])

@@ -72,7 +72,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.core.validation import check_int, check_range
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
-from regretless.market.records import Decision, Ensemble, RoundFeedback
+from regretless.market.records import Decision, Ensemble, Forecast, RoundFeedback
 from regretless.market.regret.ledger import Ledger
 
 MAX_WAITING = 10_000  # forecasts whose outcomes may come late
@@ -458,10 +458,13 @@ class OnlineOmnipredictor(Checkpointable):
         self._shared_models.ahead = lead + len(self._waiting)
         self._shared_models.newer = 0
         mixture = slot.mixture(context)
-        stream_name = ["online", str(self.counts["learned"])]
-        if slot_index:
-            stream_name.append(str(slot_index))
-        drawn = mixture.draw(stream(self.seed, *stream_name))
+        if len(mixture.weights) == 1:  # the stream is of this forecast alone, and need not be made
+            drawn = Forecast(mixture, 0)
+        else:
+            stream_name = ["online", str(self.counts["learned"])]
+            if slot_index:
+                stream_name.append(str(slot_index))
+            drawn = mixture.draw(stream(self.seed, *stream_name))
         forecast: OpenForecast = {
             "number": self._shared_models.time + self._shared_models.ahead,
             "slot": slot_index,

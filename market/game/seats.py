@@ -169,11 +169,16 @@ class Signal(NoSignal):
         return replace(context, own=MappingProxyType({self.name: read_only(signals)}))
 
 
+NO_SUGGESTIONS: Indices = np.empty(0, dtype=np.intp)  # of a cohort without policies
+
+
 def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> Indices:
     """Return what benchmark policies suggest (C,), or (C, N) where agents have signals.
 
     UserError if a suggestion is none of the actions.
     """
+    if not policies and not context.own:
+        return NO_SUGGESTIONS
     has_signals = bool(context.own)
     agents = len(next(iter(context.own.values()))) if has_signals else 1
     contexts = [context.of(agent) for agent in range(agents)]

@@ -349,16 +349,14 @@ class Journal(Checkpointable):
         for cohort_index, cohort, decision, losses in present_cohorts(self._cohorts, played):
             logged = self.logged[cohort_index]
             ledger = cohort.ledger
-            strategies = decision.probabilities
             if not isinstance(logged.rows, slice):
                 ledger = ledger.excerpt(logged.rows)
-                strategies = strategies[logged.rows]
-                losses = losses[logged.rows]
+            strategies = decision.probabilities[logged.rows]
             yield _LoggedPlay(
                 round_index=played.number,
                 logged=logged,
                 actions=np.array(decision.actions[logged.agents]),
-                losses=np.einsum("ka,ka->k", strategies, losses),
+                losses=np.einsum("ka,ka->k", strategies, losses[logged.rows]),
                 regrets=ledger.regrets(LOGGED_MEASURES),
             )
 

@@ -12,6 +12,7 @@ over boxes are exact.
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -70,8 +71,15 @@ class OfSum(Loss):
         corner = self._spread(np.zeros(self.outcomes))
         return self._sum_between(corner, corner + 1.0)
 
+    @cached_property
+    def _adds_outcomes(self) -> bool:
+        """Whether g(y) is y itself."""
+        return bool((self.power == 1).all() and not self.floor.any())
+
     def _at(self, y: Array) -> Array:
-        inner = transformed(y, self.power[..., None], self.floor[..., None])
+        inner = y
+        if not self._adds_outcomes:
+            inner = transformed(y, self.power[..., None], self.floor[..., None])
         total = offset_sum(self.intercept, self.weights, inner)
         return np.asarray(self.offset + self.amplitude * self._outer(total))
 

@@ -273,6 +273,7 @@ class ModelComparison(Comparison):
         self.names = names
         self.suggest = suggest
         self._counts = counts
+        self._population = counts.sum()  # agents
         self.sums = np.zeros((len(counts), len(names)))
         if sample is None:
             sample_size = max(1, min(len(counts), SAMPLED_LOSSES_PER_BATCH // n_actions))
@@ -296,12 +297,14 @@ class ModelComparison(Comparison):
             played_losses = losses[self._every_row, decision.choices]
         present = self._everybody
         counts = self._counts
+        population = self._population
         if decision.present is not None:
             present = decision.present
             counts = counts * present
+            population = counts.sum()
             played_losses = np.where(present, played_losses, 0.0)
         batch_index = self._batch_of(round_index)
-        self._agent_rounds[batch_index] += counts.sum()
+        self._agent_rounds[batch_index] += population
         if suggested.ndim == 1:
             suggested = suggested[:, None]
         _add_round(

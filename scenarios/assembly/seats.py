@@ -6,6 +6,7 @@ named, and suggest actions to the cohorts that are compared with them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -113,8 +114,13 @@ class Suggestions:
     def __call__(self) -> Indices:
         """Ask the forecaster, who has worked it out for the losses that it protects."""
         if self.protected is None:
-            return np.zeros((self.rows, 0), dtype=np.intp)
+            return self._nothing
         return self.forecaster.suggested(self.protected)[self.lines]
+
+    @cached_property
+    def _nothing(self) -> Indices:
+        """No suggestions to each row (K, 0)."""
+        return np.zeros((self.rows, 0), dtype=np.intp)
 
     def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
         """Return a function that tells what points (M, n) suggest to some of the rows."""

@@ -301,7 +301,7 @@ def test_variances_are_those_of_the_mixture() -> None:
         mass, truth, alone = rng.dirichlet(np.full(3, 0.3)), rng.random(2), Draws(rows)
         seen = (np.eye(3)[rng.integers(3, size=(4, 3))] * mass[:, None]).sum(1)
         for draws in (alone, whole):
-            draws.add(seen.ravel(), truth, mass)
+            draws.add(seen.ravel(), rows.offset + rows.times(truth), mass)
         known = alone.of(group, fixed=True).T
         anybody += min(2 * mass @ (1 - mass), 1.0), 2 * (1 - mass.min())
         for k, own in enumerate(group.offset + group.weights @ truth):
