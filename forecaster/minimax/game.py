@@ -30,6 +30,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -250,12 +251,16 @@ def undominated(points: Array, fields: Array) -> Integers:
     return kept[:count]
 
 
-def field_at(rows: LossTable, signed_weights: Array, point: Array) -> Array:
-    """Compute h(point) (n,) of a game H (R, n)."""
+def field_at(
+    rows: LossTable, signed_weights: Array, point: Array, scratch: ResponseScratch | None = None
+) -> Array:
+    """Compute h(point) (n,) of a game H (R, n); ``scratch`` is overwritten."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ signed_weights)
     field = np.empty(signed_weights.shape[1])
-    write_field(rows.arrays, signed_weights, point, response_scratch(rows.arrays), field)
+    if scratch is None:
+        scratch = response_scratch(rows.arrays)
+    write_field(rows.arrays, signed_weights, point, scratch, field)
     return field
 
 
@@ -313,12 +318,25 @@ class Game:
 
     def field(self, point: Array) -> Array:
         """Compute h (n,) at a point (n,)."""
-        n_rows = self.rows.shape[0]
-        field_of_losses = field_at(self.rows, self.signed_weights[:n_rows], point)
-        cell_weights = self.signed_weights[n_rows:, 0]
-        if not len(cell_weights):
+        field_of_losses = field_at(self.rows, self._weights_of_losses, point, self._scratch)
+        if not len(self._cell_weights):
             return field_of_losses
-        return np.asarray(field_of_losses + field_of_cells(cell_weights, point))
+        return np.asarray(field_of_losses + field_of_cells(self._cell_weights, point))
+
+    @cached_property
+    def _weights_of_losses(self) -> Array:
+        """The part of H for the losses' rows (R, n)."""
+        return self.signed_weights[: self.rows.shape[0]]
+
+    @cached_property
+    def _cell_weights(self) -> Array:
+        """The part of H for dyadic cells."""
+        return self.signed_weights[self.rows.shape[0] :, 0]
+
+    @cached_property
+    def _scratch(self) -> ResponseScratch:
+        """Arrays that ``field`` overwrites."""
+        return response_scratch(self.rows.arrays)
 
     def fields(self, points: Array) -> Array:
         """Compute h (m, n) at points (m, n)."""

@@ -141,9 +141,9 @@ class CellSupport(ListedSupport):
         values_at_corners = values(self._images, direction)
         grid = values_at_corners.reshape(self._shape)
         for axis in range(self.outcomes):  # the greatest value at a corner of every cell
-            n_cells = grid.shape[axis] - 1
-            at_lower_ends = np.take(grid, range(n_cells), axis)
-            at_upper_ends = np.take(grid, range(1, n_cells + 1), axis)
+            earlier_axes = (slice(None),) * axis
+            at_lower_ends = grid[(*earlier_axes, slice(None, -1))]
+            at_upper_ends = grid[(*earlier_axes, slice(1, None))]
             grid = np.maximum(at_lower_ends, at_upper_ends)
         bounds = grid.ravel() + excess(direction, self._above, self._below)  # of the cells (C,)
         low = self._low
@@ -153,10 +153,10 @@ class CellSupport(ListedSupport):
         n_split = max(MAX_CHILDREN // len(self._corners) ** 2, 1)
         for _ in range(MAX_SPLITS):
             good_enough = max(attained + closeness, enough)
-            worst = np.argsort(-bounds, kind="stable")[:n_split]
-            worst = worst[bounds[worst] > good_enough]
+            worst = (bounds > good_enough).nonzero()[0]  # few of all, and these alone are sorted
             if not len(worst):
                 break
+            worst = worst[np.argsort(-bounds[worst], kind="stable")[:n_split]]
             half_sides = (high[worst] - low[worst])[:, None] / 2  # (split cells, 1, d)
             child_low = (low[worst, None] + self._corners * half_sides).reshape(-1, self.outcomes)
             child_high = child_low + np.repeat(half_sides[:, 0], len(self._corners), axis=0)

@@ -23,7 +23,7 @@ def grid_points(levels: NDArray[Any], dimension: int) -> NDArray[Any]:
     return np.stack(axes, axis=-1).reshape(-1, dimension)
 
 
-def least_of(array: Array) -> float:
+def least_number(array: Array) -> float:
     """Return the least number of an array, NaN if one is NaN, infinity if it is empty.
 
     In place of ``array.min()``, which takes twice as long for a few numbers.
@@ -31,7 +31,7 @@ def least_of(array: Array) -> float:
     return float(np.minimum.reduce(array, axis=None, initial=np.inf))
 
 
-def greatest_of(array: Array) -> float:
+def greatest_number(array: Array) -> float:
     """Return the greatest number of an array, NaN if one is NaN, minus infinity if it is empty."""
     return float(np.maximum.reduce(array, axis=None, initial=-np.inf))
 
