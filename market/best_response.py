@@ -222,9 +222,9 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     [0.45, 0.27, 0.27]
     """
     losses = np.asarray(losses, dtype=np.float64)
-    excess = losses - losses.min(axis=-1, keepdims=True)
+    excess = losses - np.minimum.reduce(losses, axis=-1, keepdims=True)
     weights = np.exp(-np.asarray(eta)[..., None] * excess)
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+    return np.asarray(weights / np.add.reduce(weights, axis=-1, keepdims=True))
 
 
 def quantal_gap(actions: int, eta: float) -> float:

@@ -28,8 +28,7 @@ from regretless.market.core.arrays import (
     Indices,
     Mask,
     draw_index,
-    greatest_number,
-    least_number,
+    is_within_unit_cube,
 )
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
@@ -295,12 +294,11 @@ class OutcomeDistribution:
             weights = np.array(self.weights, dtype=np.float64, ndmin=1)
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
-        # The least and the greatest number are NaN if one is.
-        is_within = least_number(points) >= 0.0 and greatest_number(points) <= 1.0
-        if points.size and not is_within:
+        if not is_within_unit_cube(points):
             beyond = points[~((points >= 0) & (points <= 1))]
             raise UserError(f"an outcome must be a number in [0, 1], not {beyond[0]!s}; clip it")
-        if weights.shape != points.shape[:1] or not least_number(weights) >= 0.0:
+        least_weight = np.minimum.reduce(weights, axis=None, initial=0.0)  # NaN if one is
+        if weights.shape != points.shape[:1] or not least_weight >= 0.0:
             raise UserError("a distribution of outcomes needs one weight of at least 0 per outcome")
         total = float(np.add.reduce(weights))
         if abs(total - 1) > 1e-9:

@@ -213,7 +213,7 @@ class Leader(Checkpointable, Adversary):
                 continue
             counts = follower.counts
             total_payoff += np.einsum("mka,ka->m", payoffs, strategy * counts[:, None])
-            n_agents += counts.sum()
+            n_agents += follower.agents
         return total_payoff / n_agents
 
     def best(self, worth: Array) -> Array:

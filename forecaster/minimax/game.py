@@ -42,7 +42,7 @@ from regretless.forecaster.events.loss_table import (
     responses_at,
     write_responses,
 )
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array, Integers, is_within_unit_cube
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import ParameterError, brief
@@ -395,7 +395,7 @@ class HullSolver(Checkpointable, ABC):
 
     def check(self, statistics: Array) -> None:
         """Raise ParameterError unless ``statistics`` (n,) are a possible s(y)."""
-        if statistics.shape != (self.size,) or not ((statistics >= 0) & (statistics <= 1)).all():
+        if statistics.shape != (self.size,) or not is_within_unit_cube(statistics):
             fault = f"y = {brief(statistics.tolist())}"
             raise ParameterError(f"{fault}: update needs {self.size} numbers in [0, 1]")
 

@@ -109,7 +109,7 @@ class Rollout:
                     cohort.learn(decision, losses, imagined_outcome)
             for index, block in enumerate(view.blocks):
                 block.tell(forecasts[index], imagined_outcome, statistics[index])
-            view = replace(view, rounds=view.rounds + 1)
+            view = GameView(view.blocks, view.seats, rounds=view.rounds + 1, moved=view.moved)
 
     def _cloned(self, seed: int) -> GameView:
         """Copy forecasters and foreseeable cohorts that change, with fresh random streams."""

@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Indices, Integers, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask, is_within_unit_cube
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.own_code import answer_as_numbers, is_ours, name_of, read_only
@@ -393,7 +393,7 @@ def checked_outcome(market: Market, fundamental: Array, answer: object) -> Array
     """Return what a market that was asked to clear answered; UserError if it is no outcome (d,)."""
     expected = f"return {len(fundamental)} numbers in [0, 1]"
     outcome = answer_as_numbers(market.clear, answer, expected).astype(np.float64)
-    if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
+    if outcome.shape != fundamental.shape or not is_within_unit_cube(outcome):
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {expected}")
     return read_only(outcome)
 

@@ -156,6 +156,11 @@ class Follower:
         counts = np.bincount(self.row_of, self.multiplicity, minlength=len(self.loss))
         return counts.astype(np.float64)
 
+    @cached_property
+    def agents(self) -> float:
+        """How many agents there are."""
+        return float(self.counts.sum())
+
 
 class Payoff(ABC):
     """What a leader earns from its followers' actions."""

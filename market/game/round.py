@@ -86,14 +86,16 @@ class Block:
         if not isinstance(mixture, Mixture):
             raise UserError(f"{name_of(method)} returned {brief(mixture)}; return a Mixture")
         has_labels = mixture.labels is not None and self.forecaster.basis is self.basis
-        if is_ours(method) and has_labels:
+        method_is_ours = is_ours(method)  # it writes into nothing that it has returned
+        if method_is_ours and has_labels:
             return mixture
-        labels = self.basis.inverse(mixture.points)
-        if is_ours(method):  # which writes into nothing that it has returned
-            return replace(mixture, labels=labels)
-        points = np.array(mixture.points)
-        weights = np.array(mixture.weights)
-        return replace(mixture, points=points, weights=weights, labels=labels)
+        return Mixture(
+            points=mixture.points if method_is_ours else np.array(mixture.points),
+            weights=mixture.weights if method_is_ours else np.array(mixture.weights),
+            certificate=mixture.certificate,
+            labels=self.basis.inverse(mixture.points),
+            ensembles=mixture.ensembles,
+        )
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Record the label forecasts, tell the forecaster the outcome (d,), and relay the forecast.
