@@ -113,17 +113,21 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, _ in present_cohorts(cohorts, played):
         strategy = decision.probabilities
-        taking_part = is_taking_part(decision, cohort)
-        paid_by_row = np.zeros(len(strategy))
+        summands = np.zeros((len(strategy), 2 + strategy.shape[1]))  # of each row's agents
+        summands[:, 0] = 1.0
         if payoff is not None:
             values = payoff.values(cohort.loss, played.outcome[None])[0]
-            paid_by_row = np.einsum("ka,ka->k", strategy, values)
-        rows = cohort.row_of[taking_part]
-        multiplicity = cohort.multiplicity_of(taking_part)
-        agents_of_row = np.bincount(rows, multiplicity, minlength=len(strategy)).astype(np.float64)
-        sums[cohort.name] = total(
-            np.column_stack([np.ones(len(strategy)), paid_by_row, strategy]), agents_of_row
-        )
+            summands[:, 1] = np.einsum("ka,ka->k", strategy, values)
+        summands[:, 2:] = strategy
+        if decision.present is None:
+            agents_of_row = cohort.counts
+        else:
+            taking_part = is_taking_part(decision, cohort)
+            rows = cohort.row_of[taking_part]
+            multiplicity = cohort.multiplicity_of(taking_part)
+            counts = np.bincount(rows, multiplicity, minlength=len(strategy))
+            agents_of_row = counts.astype(np.float64)
+        sums[cohort.name] = total(summands, agents_of_row)
     return sums
 
 

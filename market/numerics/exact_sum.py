@@ -26,14 +26,38 @@ def total(values: Array, weights: Array) -> Array:
     These add up to it; over parts of the rows they add up to what they are over all, to the last
     bit.
     """
-    coarse = np.rint(values / COARSE_UNIT) * COARSE_UNIT
-    fine = np.rint((values - coarse) / FINE_UNIT) * FINE_UNIT
-    return np.array([weights @ coarse, weights @ fine])
+    sums = np.zeros((2, values.shape[1]))
+    _add_weighted_rows(
+        np.ascontiguousarray(values, dtype=np.float64),
+        np.ascontiguousarray(weights, dtype=np.float64),
+        sums,
+    )
+    return sums
 
 
 @compiled(inline="always")
 def split(value: float) -> tuple[float, float]:
-    """Return the two numbers that stand for a value: what ``total`` adds up, for kernels."""
+    """Return the two numbers c and f that stand for a value: what ``total`` adds up."""
     coarse = np.rint(value / COARSE_UNIT) * COARSE_UNIT
     fine = np.rint((value - coarse) / FINE_UNIT) * FINE_UNIT
     return coarse, fine
+
+
+@compiled()
+def _add_weighted_rows(values: Array, weights: Array, sums: Array) -> None:
+    """Add sum_r w_r c(v_ri) and sum_r w_r f(v_ri) to ``sums``, v = c + f (compiled).
+
+    Parameters
+    ----------
+    values : array (n, c)
+        v.
+    weights : array (n,)
+        w, whole numbers.
+    sums : array (2, c)
+        Of coarse and of fine parts; added to in place.
+    """
+    for r in range(values.shape[0]):
+        for i in range(values.shape[1]):
+            coarse, fine = split(values[r, i])
+            sums[0, i] += weights[r] * coarse
+            sums[1, i] += weights[r] * fine
