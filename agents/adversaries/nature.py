@@ -123,7 +123,7 @@ class Nature(Checkpointable, Pure):
         mean = self.mean_at(history.rounds)
         if self.concentration == 0:
             return mean
-        inner_mean = np.clip(mean, MEAN_MARGIN, 1 - MEAN_MARGIN)
+        inner_mean = np.minimum(np.maximum(mean, MEAN_MARGIN), 1 - MEAN_MARGIN)
         return self.rng.beta(self.concentration * inner_mean, self.concentration * (1 - inner_mean))
 
 

@@ -371,12 +371,19 @@ def _read_column(agents: UserAgents, name: str, size: int) -> Array:
     return np.broadcast_to(values, size).copy()
 
 
+def _are_actions(answer: NDArray[Any], n_actions: int) -> bool:
+    """Whether all of an answer's numbers (N,) are actions."""
+    if answer.dtype.kind in "iu":
+        return not answer.size or bool(answer.min() >= 0 and answer.max() < n_actions)
+    return bool(np.isin(answer, np.arange(n_actions)).all())
+
+
 def _crowd_strategy(answer: NDArray[Any], n_agents: int, n_actions: int) -> Array | None:
     """Return a crowd's answer as mixed strategies (N, A); None if it is none.
 
     ``answer`` has an action of each agent (N,), or probabilities (N, A).
     """
-    if answer.shape == (n_agents,) and np.isin(answer, np.arange(n_actions)).all():
+    if answer.shape == (n_agents,) and _are_actions(answer, n_actions):
         return one_hot(answer.astype(np.intp), n_actions)
     if answer.shape != (n_agents, n_actions):
         return None

@@ -57,6 +57,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self, TypeVar
 
 import numpy as np
@@ -119,7 +120,7 @@ class OfMultisets(CellBasis):
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to the monomials (..., n), by size, moved into [0, 1]."""
         inner = (self._inner(np.asarray(y, dtype=np.float64)) - self._origin) / self._unit
-        values = monomials(np.clip(inner, -1.0, 1.0), self.counts)
+        values = monomials(np.minimum(np.maximum(inner, -1.0), 1.0), self.counts)
         return np.where(self._signed, (1 + values) / 2, values)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
@@ -139,12 +140,17 @@ class OfMultisets(CellBasis):
     def inverse(self, points: Array) -> Array:
         """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
         degree = self._sizes[0]  # the least; its powers of one coordinate are in their order
-        is_power_of_one = (self._sizes == degree) & (self.counts.max(-1) == degree)
-        is_signed = np.broadcast_to(self._signed, self.size)[is_power_of_one]
-        values = np.asarray(points)[..., is_power_of_one]
+        is_signed = np.broadcast_to(self._signed, self.size)[self._powers_of_coordinates]
+        values = np.asarray(points)[..., self._powers_of_coordinates]
         powers = np.where(is_signed, 2 * values - 1, values)
         levels = powers if degree == 1 else np.clip(powers, 0.0, 1.0) ** (1 / degree)
-        return np.clip(self.outcomes_at(levels), self.floor, 1.0)
+        return np.minimum(np.maximum(self.outcomes_at(levels), self.floor), 1.0)
+
+    @cached_property
+    def _powers_of_coordinates(self) -> Indices:
+        """The monomials of the least degree in one coordinate alone (d,), in their order."""
+        degree = self._sizes[0]
+        return np.flatnonzero((self._sizes == degree) & (self.counts.max(-1) == degree))
 
     def support(self) -> Support:
         """Cut the transformed coordinates into cells."""

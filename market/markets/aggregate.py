@@ -293,7 +293,7 @@ class Settling(Market):
 
     def within_cube(self, moved: Array) -> Array:
         """Return the outcome within [0, 1], and count whether it had left."""
-        outcome = np.clip(moved, 0.0, 1.0) + 0.0  # one zero, not two
+        outcome = np.minimum(np.maximum(moved, 0.0), 1.0) + 0.0  # one zero, not two
         self.clipped += int(bool((np.abs(moved - outcome) > CLIPPING_TOLERANCE).any()))
         self.rounds += 1
         self.outcomes.add(outcome)
