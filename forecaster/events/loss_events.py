@@ -107,7 +107,8 @@ def _write_gains(
     The value is of the bias of p - s, so that the gain is what the played action a loses against b
     beyond what it was expected to. While a reference is trusted the gain is at most the regret.
     It is cut on no side: a cut from below would let a calibrated reference cost something in
-    expectation, so that the switch test could reject it too often.
+    expectation, so that the switch test could reject it too often. An action that is
+    not played has neither gain nor margin: best responses leave one action to work out.
 
     Parameters
     ----------
@@ -129,6 +130,11 @@ def _write_gains(
     n_constants = gain.shape[2] - suggested.shape[1]
     for k in range(gain.shape[0]):
         for a in range(gain.shape[1]):
+            if chance[k, a] == 0.0:
+                for c in range(gain.shape[2]):
+                    gain[k, a, c] = 0.0
+                    margin[k, a, c] = 0.0
+                continue
             for c in range(gain.shape[2]):
                 b = c
                 if c >= n_constants:
@@ -156,6 +162,8 @@ def _add_gains(
 ) -> None:
     """Add the gains of a round to all sums (compiled).
 
+    An action that is not played has no gain, and its sums stay as they are.
+
     Parameters
     ----------
     gain, margin : array (K, A, C)
@@ -169,7 +177,8 @@ def _add_gains(
     """
     for k in range(gain.shape[0]):
         for a in range(gain.shape[1]):
-            divisor = chance[k, a] if chance[k, a] > 0.0 else 1.0
+            if chance[k, a] == 0.0:
+                continue
             for c in range(gain.shape[2]):
                 square = gain[k, a, c] * gain[k, a, c]
                 gains[k, a, c] += gain[k, a, c]
@@ -177,7 +186,7 @@ def _add_gains(
                 variation[k, a, c] += square if squared else abs(gain[k, a, c])
                 squares[k, a, c] += square
                 if tests_go_on:
-                    played_squares[k, a, c] += square / divisor
+                    played_squares[k, a, c] += square / chance[k, a]
 
 
 @compiled()

@@ -41,6 +41,8 @@ def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool)
     suggested = rng.integers(ACTIONS, size=(LOSSES, MODELS))
     scale = rng.uniform(0.5, 2.0, size=LOSSES)
     chance = rng.dirichlet(np.ones(ACTIONS), size=LOSSES)
+    chance[0] = np.arange(ACTIONS) == 1  # a best response
+    value[0, chance[0] == 0.0] = 0.0  # who does not play has no bias
     realised_losses = rng.random((LOSSES, ACTIONS))
     gain = np.empty((LOSSES, ACTIONS, COMPARATORS))
     margin = np.empty_like(gain)
@@ -66,8 +68,10 @@ def test_a_round_is_added_to_every_sum(*, squared: bool) -> None:
     rng = stream(6, "sums of gains")
     gain = rng.normal(size=(LOSSES, ACTIONS, COMPARATORS))
     chance = rng.dirichlet(np.ones(ACTIONS), size=LOSSES)
-    chance[0, 0] = 0.0
     margin = rng.random(gain.shape)
+    chance[0, 0] = 0.0
+    gain[0, 0] = 0.0  # of an action that is not played
+    margin[0, 0] = 0.0
     sums = rng.random((5, LOSSES, ACTIONS, COMPARATORS))
     gains_before, margins_before, variation_before, *squares_of_both_before = sums.copy()
     squares_before, played_squares_before = squares_of_both_before
