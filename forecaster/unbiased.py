@@ -37,7 +37,7 @@ from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.loss_table import LossTable, Played, ProtectedLosses, played_of
-from regretless.forecaster.events.stays import StayRecord
+from regretless.forecaster.events.stays import StayRecord, WindowRecord
 from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.minimax.cube import Box, cube
 from regretless.forecaster.minimax.game import HullSolver, Solution
@@ -149,7 +149,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self._drawn_atom: int | None = None  # index of the prediction that was broadcast, if known
         self._outcome: Array | None = None  # y (d,) of the round that ``update`` learns, if known
         self.instances = (self,)  # it takes turns with nobody
-        self.stays: list[StayRecord] = []  # what agents gain in the rounds in which they take part
+        # what agents gain in the rounds in which they take part, and in windows
+        self.stays: list[StayRecord | WindowRecord] = []
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
@@ -407,6 +408,19 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self.time:
             raise ValueError("stays are followed from the first round on; call follow before it")
         record = StayRecord(events or self.events, group, losses, entered=entered, left=left)
+        self.stays.append(record)
+        return record
+
+    def follow_windows(
+        self, group: ProtectedLosses, spans: Sequence[tuple[int, int]]
+    ) -> WindowRecord:
+        """Record from now on what a group's losses gain in windows of this forecaster's rounds.
+
+        ValueError once a round was played.
+        """
+        if self.time:
+            raise ValueError("windows are followed from the first round on; call it before that")
+        record = WindowRecord(self.events, group, spans)
         self.stays.append(record)
         return record
 

@@ -10,11 +10,13 @@ G_s - M_s is known at entry; far below zero, it may be regained within the stay.
 is known at exit (docs/theory.md, 12 and 17). Nothing that happens later is read: what others gain
 or lose after e says nothing about the stay.
 
+A window of rounds that is declared beforehand is a stay of everybody (``WindowRecord``).
+
 A ``StayRecord`` keeps G_s - M_s and the sum of the bound at e for the losses of one group, before
 one forecaster, which calls ``note`` after every round.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -90,3 +92,62 @@ class StayRecord(Checkpointable):
         if len(self.regret_at_entry):
             at_entry = self.regret_at_entry[agents]
         return self.events.over_stay(bound, self.group, self.losses[agents], at_entry)
+
+
+class WindowRecord(Checkpointable):
+    """What is known of windows of rounds that were declared beforehand, for a group's losses.
+
+    A window is a stay of all agents. Windows do not overlap, so that what was known at the start is
+    kept of one at a time, and the bound of the last one that has ended.
+
+    Parameters
+    ----------
+    events : EventSet
+        What keeps the gains of the group's losses.
+    group : ProtectedLosses
+        The losses through which the agents are served.
+    spans : sequence of (int, int)
+        The forecaster's rounds before which each window begins and ends, in order; equal where it
+        has none of the window's rounds.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        *("regret_at_start", "bound_at_end", "_window_index", "_ended_window"),
+    )
+
+    def __init__(
+        self, events: EventSet, group: ProtectedLosses, spans: Sequence[tuple[int, int]]
+    ) -> None:
+        self.events = events
+        self.group = group
+        self.spans = tuple(spans)
+        self.bound_at_end: Array = np.zeros(len(group.offset))
+        self.regret_at_start: Array = np.zeros((1, 1, 1))  # (K, A, C) once a window begins later
+        self._window_index = 0  # of the window that is open, or else of the next one
+        self._ended_window = -1
+
+    def note(self, time: int, known_bound: Callable[[], RegretBound]) -> None:
+        """Keep what is known of the window that begins or ends after so many rounds."""
+        every_loss = np.arange(len(self.group.offset))
+        while self._window_index < len(self.spans):
+            start, end = self.spans[self._window_index]
+            if start < end and end == time:
+                self.bound_at_end = self.events.over_stay(
+                    known_bound(), self.group, every_loss, self.regret_at_start
+                )
+                self._ended_window = self._window_index
+            if start < end and end > time:
+                if start == time:
+                    self.regret_at_start = self.events.regretted(self.group, every_loss)
+                return
+            self._window_index += 1
+
+    def bound(self, window_index: int) -> Array | None:
+        """Bound the sum of expected decision swap regret of the group's losses over a window (K,).
+
+        None if it is not the last one that has ended.
+        """
+        start, end = self.spans[window_index]
+        if start == end:
+            return np.zeros(len(self.group.offset))
+        return self.bound_at_end if self._ended_window == window_index else None

@@ -79,7 +79,14 @@ def make_players(scenario: ResolvedScenario, options: BuildOptions) -> Players:
     plans = assign_blocks(populations, network)
     cohorts = [make_cohort(population, plans, scenario, seed=seed) for population in populations]
     blocks = [make_block(plan, cohorts, scenario, n_blocks=len(plans)) for plan in plans]
-    promised_cohorts = find_guarantees(cohorts, plans, blocks, rounds=scenario.rounds)
+    windows = scenario.spec.windows
+    promised_cohorts = find_guarantees(
+        cohorts,
+        plans,
+        blocks,
+        rounds=scenario.rounds,
+        windows=windows.spans(scenario.rounds) if windows else (),
+    )
     return Players(adversary, network, populations, blocks, promised_cohorts)
 
 

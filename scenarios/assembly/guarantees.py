@@ -13,7 +13,7 @@ from regretless.market.game.round import Block
 from regretless.scenarios.assembly.blocks import BlockPlan, plan_of
 from regretless.scenarios.assembly.cohorts import ServedCohort
 from regretless.scenarios.assembly.latecomers import guarantee_in_own_block, serve_guest
-from regretless.scenarios.assembly.theorems import find_guarantee
+from regretless.scenarios.assembly.theorems import Span, find_guarantee
 
 
 def find_guarantees(
@@ -22,6 +22,7 @@ def find_guarantees(
     blocks: Sequence[Block],
     *,
     rounds: int,
+    windows: Sequence[Span] = (),
 ) -> list[ServedCohort]:
     """Return the cohorts with what they are promised, in the same order.
 
@@ -35,8 +36,11 @@ def find_guarantees(
     for plan, block in zip(plans, blocks, strict=True):
         for name in plan.served:
             served = by_name[name]
-            find = guarantee_in_own_block if served.spec.enters else find_guarantee
-            by_name[name] = replace(served, guarantee=find(served, block, promises))
+            if served.spec.enters:
+                guarantee = guarantee_in_own_block(served, block, promises)
+            else:
+                guarantee = find_guarantee(served, block, promises, windows)
+            by_name[name] = replace(served, guarantee=guarantee)
         for name in plan.guests:
             served = by_name[name]
             by_name[name] = serve_guest(

@@ -24,7 +24,7 @@ import numpy as np
 
 from regretless.forecaster.events.base import EventSet, covering
 from regretless.forecaster.events.loss_table import ProtectedLosses
-from regretless.forecaster.events.stays import StayRecord
+from regretless.forecaster.events.stays import StayRecord, WindowRecord
 from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -35,11 +35,16 @@ from regretless.market.game.round import Block
 from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.assembly.cohorts import ServedCohort
 
+Span = tuple[int, int]  # the first and last round of a window
 
-def find_guarantee(served: ServedCohort, block: Block, promises: int) -> Guarantee:
+
+def find_guarantee(
+    served: ServedCohort, block: Block, promises: int, windows: Sequence[Span] = ()
+) -> Guarantee:
     """Say which theorem covers a cohort, with its bound; ``none`` where none does.
 
-    ``promises``: of the whole run, for the union over all of them.
+    ``promises``: of the whole run, for the union over all of them; ``windows``: the first and last
+    rounds of those that are declared.
     """
     cohort = served.cohort
     protected = served.protected
@@ -62,8 +67,11 @@ def find_guarantee(served: ServedCohort, block: Block, promises: int) -> Guarant
     if protected not in first.events.groups:  # a guest, of whom ``latecomers`` says more
         return guarantee
     stays = follow_stays(served, block, [protected])
-    terms = Terms(served, block, [protected], promises, stays=stays)
     is_there_throughout = served.attendance.throughout
+    followed_windows = None
+    if is_there_throughout and len(first.events.lengths) and windows:
+        followed_windows = follow_windows(block, protected, windows)
+    terms = Terms(served, block, [protected], promises, stays=stays, windows=followed_windows)
     has_model_regret = first.models and is_there_throughout
     has_contextual_regret = len(cohort.policies) and is_there_throughout and first.events.crossed
     has_windows = is_there_throughout and len(first.events.lengths)
@@ -77,6 +85,43 @@ def find_guarantee(served: ServedCohort, block: Block, promises: int) -> Guarant
         contextual=terms.contextual if has_contextual_regret else None,
         window=terms.window if has_windows else None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedWindows:
+    """What every forecaster of a block records of declared windows, for one group of losses."""
+
+    windows: tuple[Span, ...]
+    records: Sequence[WindowRecord]  # one for each forecaster that takes turns
+
+    def bound(self, window: Span) -> Array | None:
+        """Bound the sum of expected regret over the window that has just ended (K,), or None."""
+        if window not in self.windows:
+            return None
+        window_index = self.windows.index(window)
+        total: Array | float = 0.0
+        for record in self.records:
+            of_turn = record.bound(window_index)
+            if of_turn is None:
+                return None
+            total = total + of_turn
+        return np.asarray(total)
+
+
+def follow_windows(
+    block: Block, group: ProtectedLosses, windows: Sequence[Span]
+) -> FollowedWindows:
+    """Let the forecasters of a block record declared windows for a group of their losses."""
+    players = block.forecaster.instances
+    records = []
+    for turn, player in enumerate(players):
+        spans = []
+        for first, last in windows:  # in rounds of its own
+            start = len(range(turn, first, len(players)))
+            end = len(range(turn, last + 1, len(players)))
+            spans.append((start, end))
+        records.append(player.follow_windows(group, spans))
+    return FollowedWindows(tuple(windows), records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +184,7 @@ class Terms:
     covered: Mask | None = None  # rows that are served, of a cohort that joins late; None for all
     listed: bool = True  # whether the forecaster knows its losses, and need not serve all there are
     stays: Sequence[FollowedStays] = ()  # of rows that come and go, before every forecaster
+    windows: FollowedWindows | None = None  # that are declared, of rows that are there throughout
 
     @property
     def cohort(self) -> Any:
@@ -218,7 +264,11 @@ class Terms:
         return np.asarray(left <= reference.first_correction)
 
     def window(self, first: int, last: int) -> Array:
-        """Bound the same from a first to a last round that was played (K,)."""
+        """Bound the same from a first to a last round that was played (K,).
+
+        By the events of intervals, and where the window was declared and has just ended by what was
+        known at its start, less the margins of its rounds.
+        """
         rounds = last + 1 - first
         turns = len(self._players)
         weights = self._weights
@@ -236,8 +286,11 @@ class Terms:
                 of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
                 total += end * of_turn.a_priori(weights, policies=policies)
         drawn = self._drawn(self._at_most(rounds), times=(first + 1) * (first + 2))
-        expected = np.asarray(total[self.served.lines])
-        return np.asarray((expected + drawn) / rounds + self._beside() + self.cohort.gap())
+        expected = np.asarray(total[self.served.lines]) + rounds * self.cohort.gap()
+        known = None if self.windows is None else self.windows.bound((first, last))
+        if known is not None:  # a response's gap is among its margins
+            expected = np.fmin(expected, known[self.served.lines])
+        return np.asarray((expected + drawn) / rounds + self._beside())
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""

@@ -331,6 +331,18 @@ def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]
     assert (windows["swap_regret"] <= windows["bound"]).all()
 
 
+def test_the_margins_of_its_rounds_lower_the_bound_of_a_declared_window() -> None:
+    declared = market("switching", 300, reference={"kind": "none"}, models=[])
+    declared.run()
+    windows = declared.windows_frame()
+    (guarantee,) = {id(one): one for one in declared.guarantees}.values()
+    assert guarantee.window is not None
+    for _, rows in windows.groupby("first"):
+        first, last = int(rows["first"].iloc[0]), int(rows["last"].iloc[0])
+        by_intervals_alone = guarantee.window(first, last - 1)  # no window that was declared
+        assert rows["bound"].max() < by_intervals_alone.max() / 2
+
+
 def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
     """Biases of open intervals stay below what their own rounds allow, like the root of these."""
     played = market("switching", 600)

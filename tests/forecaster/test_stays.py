@@ -149,3 +149,40 @@ def test_a_bound_at_an_exit_counts_the_round_in_which_the_reference_is_given_up(
     assert last_trusted == 29
     true_regret = 30.0
     assert player.over_stays(record)[0] >= true_regret
+
+
+@pytest.mark.parametrize("trusts", [True, False])
+@pytest.mark.parametrize("events", ["gains", "coordinates", "intervals"])
+def test_a_declared_window_is_bounded_like_a_stay_of_its_rounds(
+    events: str, *, trusts: bool
+) -> None:
+    group = one_number()
+    player = player_of(events, "adaptive", group, trusts=trusts)
+    spans = [(0, 30), (30, 30), (30, 70), (75, ROUNDS)]
+    windows = player.follow_windows(group, spans)
+    entered, left = np.repeat(np.array(spans), 3, axis=0).T
+    stays = player.follow(group, np.tile(np.arange(3), 4), entered=entered, left=left)
+    assert windows.bound(0) is None
+    for number in range(ROUNDS):
+        play_round(player, number, ([], [], []))
+        for index, (start, end) in enumerate(spans):
+            if start < end == player.time:
+                expected = player.over_stays(stays)[3 * index : 3 * index + 3]
+                assert windows.bound(index) == pytest.approx(expected, abs=1e-12)
+    assert windows.bound(1) == pytest.approx(np.zeros(3))
+    assert windows.bound(0) is None  # another one has ended since
+
+
+def test_a_window_goes_on_after_a_checkpoint() -> None:
+    group = one_number()
+    players = [player_of("gains", "adaptive", group, trusts=False) for _ in range(2)]
+    records = [player.follow_windows(group, [(10, 40)]) for player in players]
+    for number in range(20):
+        play_round(players[0], number, ([], [], []))
+    players[1].restore(players[0].state())
+    for player in players:
+        for number in range(20, 40):
+            play_round(player, number, ([], [], []))
+    bounds = [record.bound(0) for record in records]
+    assert bounds[0] is not None
+    assert bounds[1] == pytest.approx(bounds[0], abs=1e-12)
