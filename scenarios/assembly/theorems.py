@@ -69,12 +69,14 @@ def find_guarantee(
     stays = follow_stays(served, block, [protected])
     is_there_throughout = served.attendance.throughout
     followed_windows = None
-    if is_there_throughout and len(first.events.lengths) and windows:
+    if is_there_throughout and windows:
         followed_windows = follow_windows(block, protected, windows)
     terms = Terms(served, block, [protected], promises, stays=stays, windows=followed_windows)
     has_model_regret = first.models and is_there_throughout
     has_contextual_regret = len(cohort.policies) and is_there_throughout and first.events.crossed
-    has_windows = is_there_throughout and len(first.events.lengths)
+    has_windows = followed_windows is not None or (
+        is_there_throughout and len(first.events.lengths) > 0
+    )
     return replace(
         guarantee,
         bound=terms.bound,
@@ -279,7 +281,9 @@ class Terms:
             end = len(range(turn, last + 1, turns))
             bound = player.bias_bound()
             events = player.events
-            if start:
+            if start and not events.lengths:
+                total += end - start  # no more is proved without what is known at its start
+            elif start:
                 lengths = list(covering(start, end, events.lengths))
                 total += bound.over_window(weights, lengths, run=events.run, policies=policies)
             elif end:

@@ -315,6 +315,7 @@ KEYS: list[dict[str, Any]] = [
     {"weights": "second-order", "models": ["last-value"], "events": "coordinates"},
     {"weights": "exponential", "models": ["last-value", "running-mean"]},
     {"models": ["last-value"], "delay": 2},
+    {"intervals": False, "models": ["running-mean"], "delay": 1},
 ]
 # Every stream with two sets of keys, every set of keys with two streams.
 MET = [(s, KEYS[(i + k) % len(KEYS)]) for i, s in enumerate(STREAMS) for k in range(2)]
