@@ -70,8 +70,11 @@ def market_class(
                 model.datacollector = data_collector
             return model  # type: ignore[no-any-return]
 
-        def __init__(self, **values: Any) -> None:
-            """Do nothing: it is built."""
+        def __init__(self, **kwargs: Any) -> None:
+            """Do nothing: it is built.
+
+            SolaraViz lets parameters pass that the signature does not list if they are ``kwargs``.
+            """
 
     return Market
 

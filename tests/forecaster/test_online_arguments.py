@@ -240,8 +240,8 @@ def learned_server() -> OnlineOmnipredictor:
 
 VERBS = {
     "predict_one": {"x": {"weekday": 1}, "key": "monday"},
-    "learn_one": {"x": {"weekday": 1}, "y": 100.0},
-    "learn_late": {"key": "monday", "y": 100.0},
+    "learn_one": {"x": {"weekday": 1}, "y": 100.0, "censored": False},
+    "learn_late": {"key": "monday", "y": 100.0, "censored": False},
     "save": {"path": None},
     "quantile": {"q": 0.5},
     "act": {"name": "shop"},
