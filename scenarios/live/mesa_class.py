@@ -19,6 +19,7 @@ import numpy as np
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.model import OF_ITERATIONS, MarketModel
+from regretless.market.records import Round
 from regretless.scenarios import load
 
 SEED_BITS = 48  # a float64, which tables may make of it, holds it exactly
@@ -76,7 +77,26 @@ def market_class(
             SolaraViz lets parameters pass that the signature does not list if they are ``kwargs``.
             """
 
+        def conclude(self, begun: Round) -> Round:
+            played = super().conclude(begun)
+            if hasattr(self, "datacollector"):
+                _number_agents_as_models(self.datacollector, self.steps)
+            return played
+
     return Market
+
+
+def _number_agents_as_models(collector: Any, steps: int) -> None:
+    """Give what agents reported after a round the number that models' reports of it have.
+
+    ``mesa.batch_run`` joins entry k of the models' reports, counted from 0, with the agents'
+    reports of step k. A collector that collects after every step, and not before the first,
+    numbers the agents' from 1: a row would join two rounds, and the last one would be missing.
+    """
+    records = collector._agent_records  # noqa: SLF001 - ``batch_run`` reads it, too
+    if steps in records:
+        reports = [(steps - 1, *report[1:]) for report in records.pop(steps)]
+        records[steps - 1] = reports
 
 
 def _iteration_of_batch_run() -> int:

@@ -137,12 +137,21 @@ class _FollowerSeat:
     index_in_cohort: int
 
 
+@dataclass(frozen=True)
+class _EnvArguments:
+    """The arguments that a ``FollowersEnv`` was made with."""
+
+    scenario: str | Scenario
+    cohort: str | None
+    settings: dict[str, Any]
+
+
 class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
     """The seats of agents who hear the forecast: in every round each chooses one of its actions.
 
     Observed before it: the share of rounds played, the last outcome, and the prediction that was
     drawn, in the basis that the agent hears. The reward is minus its loss in [0, 1], and 0 in
-    rounds in which it is not there.
+    rounds in which it is not there. A copy, pickled or deep, begins anew.
 
     Parameters
     ----------
@@ -160,10 +169,12 @@ class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "regretless", "render_modes": []}
+    render_mode: ClassVar[str | None] = None  # there is nothing to render
 
     def __init__(
         self, scenario: str | Scenario, *, cohort: str | None = None, **settings: Any
     ) -> None:
+        self._arguments = _EnvArguments(scenario, cohort, settings)
         self._scenario = _load_scenario(scenario, settings)
         self._rng = stream(self._scenario.spec.seed, "environment")
         cohorts = self._scenario.build(apart=True).game.cohorts
@@ -185,6 +196,14 @@ class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
             name: spaces.Discrete(cohorts[seat.cohort_index].loss.actions)
             for name, seat in self._seats.items()
         }
+
+    def __getstate__(self) -> _EnvArguments:
+        """Return what it was made of: a copy, in another process too, begins anew."""
+        return self._arguments
+
+    def __setstate__(self, state: _EnvArguments) -> None:
+        """Make it again."""
+        self.__init__(state.scenario, cohort=state.cohort, **state.settings)  # type: ignore[misc]
 
     def observation_space(self, agent: str) -> spaces.Box:
         """Return what an agent observes."""

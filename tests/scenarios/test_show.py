@@ -74,6 +74,24 @@ def test_a_scenario_is_a_class_for_mesa() -> None:
         market(grower=3)
 
 
+def played_by_both() -> mesa.DataCollector:
+    """Collect from the model and from its agents how many rounds were played."""
+    return mesa.DataCollector({"played": "played"}, {"played_says_agent": _rounds_of_agent})
+
+
+def _rounds_of_agent(agent: Any) -> int:
+    return int(agent.model.played)
+
+
+def test_rows_of_a_batch_join_model_and_agents_of_the_same_round() -> None:
+    """All rounds have rows of their agents, the last one included."""
+    market = market_class("crop-choice", collector=played_by_both, **FEW | {"rounds": 4})
+    rows = batch_run(market, {"seed": [1]}, data_collection_period=1)
+    assert {row["played"] for row in rows} == {1, 2, 3, 4}
+    assert all(row["played"] == row["played_says_agent"] for row in rows)
+    assert all(row["Step"] == row["played"] - 1 for row in rows)
+
+
 def counting() -> mesa.DataCollector:
     loss = {"loss": lambda model: float(model.agents_frame()["mean_loss"].mean())}
     return mesa.DataCollector(model_reporters=loss)

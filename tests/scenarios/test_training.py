@@ -1,6 +1,8 @@
 """Trained attackers: what rehearsals are paid, what training finds and leaves, and the seats."""
 
+import copy
 import json
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -380,6 +382,19 @@ def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
 
     parallel_api_test(make_env(), num_cycles=30)
     parallel_seed_test(make_env, num_cycles=8)
+
+
+def test_a_copy_of_the_followers_seats_begins_anew() -> None:
+    env = regretless.FollowersEnv(deng_scenario("best-response", "hedge", rounds=4))
+    env.reset(seed=3)
+    env.step(dict.fromkeys(env.agents, 0))
+    for again in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):  # noqa: S301 - our own
+        first_observations, _ = again.reset(seed=3)
+        observations, _ = env.reset(seed=3)
+        for agent, observation in observations.items():
+            assert (first_observations[agent] == observation).all()
+        assert again.possible_agents == env.possible_agents
+        assert again.render_mode is None
 
 
 def test_without_libraries_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
