@@ -28,6 +28,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "bases": "bases",
     "censored_demand": "censored-demand",
     "concentration": "concentration",
+    "decisions": "decisions-against-rivals",
     "everyone": "everyone everyone-rates everyone-series newsvendors",
     "exploitation.table": "exploitation",
     "games": "games",

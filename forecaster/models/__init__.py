@@ -6,6 +6,7 @@ from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.least_squares import LeastSquares
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.models.past_outcomes import PastOutcomes
+from regretless.forecaster.models.seasonal_regression import SeasonalRegression
 from regretless.forecaster.models.simple import (
     Constant,
     ExponentialSmoothing,
@@ -27,6 +28,7 @@ __all__ = [
     "PastOutcomes",
     "RunningMean",
     "SeasonalNaive",
+    "SeasonalRegression",
     "WithErrors",
     "adapted",
 ]

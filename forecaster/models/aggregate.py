@@ -229,7 +229,7 @@ PANEL_WITH_ERRORS: dict[str, dict[str, Any]] = PANEL | {
 }
 # names that stand for several models in a scenario file
 PANELS = {"panel": PANEL, "panel-with-errors": PANEL_WITH_ERRORS}
-# nine models that are distributions: what ``OnlineOmnipredictor`` calls its panel
+# ten models that are distributions: what ``OnlineOmnipredictor`` calls its panel
 PANEL_OF_DISTRIBUTIONS: dict[str, dict[str, Any]] = {
     "running-mean": {"kind": "past-outcomes"},
     "smoothing-0.2": {"kind": "past-outcomes", "rate": 0.2},
@@ -243,6 +243,7 @@ PANEL_OF_DISTRIBUTIONS: dict[str, dict[str, Any]] = {
     },
     "last-value-with-errors": {"kind": "with-errors", "model": "last-value"},
     "regression-with-errors": {"kind": "with-errors", "model": LONG_REGRESSION},
+    "seasonal-regression": {"kind": "with-errors", "model": "seasonal-regression"},
 }
 
 

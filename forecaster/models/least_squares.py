@@ -17,7 +17,7 @@ ones, enters level by level as well: an hour or a weekday is no quantity. Once i
 else its levels are dropped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -121,8 +121,9 @@ def _read(raw_value: float) -> tuple[float, str]:
 class LeastSquares(Model):
     """A linear forecast from the context and the last outcomes; one half at first.
 
-    Features are ``lags`` outcomes of the past (of s(y), where it observes none) and the one
-    ``season`` rounds ago, which has room first: as many as fit in ``MAX_FEATURES`` numbers.
+    Features are ``lags`` outcomes of the past (of s(y), where it observes none) and those a
+    ``season`` ago, a number of rounds or several, which have room first: as many as fit in
+    ``MAX_FEATURES`` numbers.
     ``forgetting`` in (0, 1] multiplies a round's weight from round to round, ``ridge`` is above 0.
 
     Where outcomes come late it forecasts directly: the lags are those of the last outcomes that are
@@ -137,19 +138,22 @@ class LeastSquares(Model):
         size: int,
         *,
         lags: int = 3,
-        season: int | None = None,
+        season: int | Sequence[int] | None = None,
         forgetting: float = 1.0,
         ridge: float = 1.0,
     ) -> None:
         super().__init__(size)
         n_lags = check_whole("lags", lags, least=0, most=MAX_FEATURES)
-        self.season: int | None = None
-        if season is not None:
-            self.season = check_whole("season", season, least=1, most=MAX_SEASON)
-        # how many rounds back each lag is, the season's first
-        self.lags = list(range(1, n_lags + 1))
-        if self.season:
-            self.lags.insert(0, self.season)
+        given_seasons: Sequence[int] = []
+        if isinstance(season, Sequence):
+            given_seasons = season
+        elif season is not None:
+            given_seasons = [season]
+        self.seasons = [
+            check_whole("season", rounds, least=1, most=MAX_SEASON) for rounds in given_seasons
+        ]
+        # how many rounds back each lag is, the seasons' first
+        self.lags = [*self.seasons, *range(1, n_lags + 1)]
         self.forgetting = check_rate("forgetting", forgetting)
         self.ridge = check_positive("ridge", ridge)
         self._columns = Columns(MAX_FEATURES)
@@ -165,9 +169,13 @@ class LeastSquares(Model):
         self._open = features(x)
         self._lagged_outcomes = opened
 
-    def _predicted(self, x: object) -> Array:
+    def open_round(self, x: object) -> None:
+        """Open a round with this context, as a prediction does, without predicting it."""
         self._open = features(x)
         self._lagged_outcomes = self._past[self._positions_of_lags(self._past.shape[1])]
+
+    def _predicted(self, x: object) -> Array:
+        self.open_round(x)
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
@@ -182,8 +190,8 @@ class LeastSquares(Model):
     def _positions_of_lags(self, width: int) -> list[int]:
         """Return where the lags are among the last outcomes, seen from the round that is asked."""
         positions = [lag - 1 for lag in self._affordable_lags(width)]
-        if positions and self.season:
-            positions[0] = (self.season - 1 - self.ahead) % self.season
+        for index, season in enumerate(self.seasons[: len(positions)]):
+            positions[index] = (season - 1 - self.ahead) % season
         return positions
 
     def _affordable_lags(self, width: int) -> list[int]:

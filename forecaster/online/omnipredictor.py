@@ -120,7 +120,7 @@ class OnlineOmnipredictor(Checkpointable):
         Models of the outcome by name: the name of a registered one, a table ``{"kind": ..., ...}``
         of one with its parameters, or an untrained object of River's, sktime's, statsforecast's or
         scikit-learn's kind. One that is no distribution carries its past errors (``WithErrors``).
-        "panel" are the nine of ``models.aggregate.PANEL_OF_DISTRIBUTIONS``.
+        "panel" are the ten of ``models.aggregate.PANEL_OF_DISTRIBUTIONS``.
     forecasts : mapping of str to str or sequence of str, optional
         Forecasts of the user's own, which become models: by name the columns of the context that
         hold them, one for each outcome, in its units.

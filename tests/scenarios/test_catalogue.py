@@ -99,6 +99,7 @@ IN_NO_FILE = {
     "past-outcomes",
     "plan",
     "prices",
+    "seasonal-regression",
     "with-errors",
     *(model["kind"] for model in PANEL.values()),
 }

@@ -1,0 +1,225 @@
+"""What people would use in place of this project: forecasts of quantiles, often refitted.
+
+Every rival forecasts the quantiles ``LEVELS`` of outcome t from the outcomes up to t - h, h being
+the steps ahead, and the context of t. Regressions have twelve lags, the outcomes that lie whole
+periods back (a day, a week, a year, as the user of a series knows them), and a column for each
+value of a context. They are fitted again every ``REFIT`` rounds to all rounds so far.
+
+    autoregression          least squares, with the quantiles of its residuals
+    quantile regression     ``statsmodels``, reweighted least squares, a fit per level
+    boosted quantiles       ``scikit-learn``, histogram gradient boosting, a fit per level
+    conformal tracker       the autoregression, and a quantile tracker of its errors per level
+    last period             the quantiles of the outcomes of the last week (day, year)
+    AutoETS, AutoARIMA      ``statsforecast``, with normal intervals, where it is installed
+
+The tracker is the first part of conformal PID control (Angelopoulos, Candès and Tibshirani 2023,
+arXiv:2307.16895): b_l moves by eta (l - 1[y <= forecast + b_l]), with eta a tenth of the largest of
+the last errors.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from paper.public_series import PublicSeries
+from regretless.market.core.arrays import Array, Indices
+
+LEVELS = np.array([0.025, 0.05, 0.1, 1 / 3, 0.5, 2 / 3, 0.9, 0.95, 0.975])
+N_LAGS = 12
+REFIT = {"fast": 5, "slow": 100}  # rounds between fits
+ITERATIONS = 25  # of a quantile regression
+N_TREES = 40
+TRACKED_ERRORS = 100  # errors of which the tracker takes the largest
+MAX_SEASON = 24  # rounds of a season that models of ``statsforecast`` have
+ROUNDS_FITTED = 500  # that these are fitted to, because they take long
+TINY_RIDGE = 1e-6
+MAX_VALUES = 12  # of a context that a quantile regression has: with more it takes minutes
+
+
+@dataclass(frozen=True)
+class Task:
+    """A series to forecast so many steps ahead, from round ``first`` on."""
+
+    series: PublicSeries
+    steps: int
+    first: int
+
+    @property
+    def values(self) -> Array:
+        """Return the outcomes (T,)."""
+        return self.series.outcomes
+
+    @cached_property
+    def design(self) -> Array:
+        """Return all features (T, p) of each round."""
+        return self._features(most_values=len(self.values))
+
+    @cached_property
+    def small_design(self) -> Array:
+        """Return the features (T, p) without contexts of many values."""
+        return self._features(most_values=MAX_VALUES)
+
+    def _features(self, most_values: int) -> Array:
+        """Return features (T, p); a lag that is not there is the first outcome."""
+        n_rounds = len(self.values)
+        lags = [self.steps + k for k in range(N_LAGS)]
+        lags += [period * -(-self.steps // period) for period in self.series.periods]
+        columns = [np.ones(n_rounds)]
+        for lag in lags:
+            positions = np.maximum(np.arange(n_rounds) - lag, 0)
+            columns.append(self.values[positions])
+        for name in self.series.contexts[0]:
+            column = np.array([context[name] for context in self.series.contexts])
+            values = np.unique(column)
+            if len(values) <= most_values:
+                columns += [(column == value).astype(float) for value in values[1:]]
+        return np.column_stack(columns)
+
+    def known_rounds(self, round_index: int) -> Indices:
+        """Return the rounds whose outcomes are known when this one is forecast, lags included."""
+        return np.arange(N_LAGS + self.steps, round_index - self.steps + 1)
+
+    def fits(self, speed: str) -> list[tuple[int, int]]:
+        """Return the spans of rounds that one fit forecasts, from ``first`` on."""
+        starts = range(self.first, len(self.values), REFIT[speed])
+        return [(start, min(start + REFIT[speed], len(self.values))) for start in starts]
+
+
+def least_squares(features: Array, outcomes: Array) -> Array:
+    """Return the coefficients (p,) of least squares, with a tiny ridge."""
+    gram = features.T @ features
+    ridge = TINY_RIDGE * np.trace(gram) / len(gram)
+    coefficients: Array = np.linalg.solve(gram + ridge * np.eye(len(gram)), features.T @ outcomes)
+    return coefficients
+
+
+def autoregression(task: Task) -> Array:
+    """Return quantiles (T, L): the forecast of least squares and the quantiles of its residuals."""
+    quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
+    for start, end in task.fits("fast"):
+        known = task.known_rounds(start)
+        coefficients = least_squares(task.design[known], task.values[known])
+        residuals = task.values[known] - task.design[known] @ coefficients
+        forecasts = task.design[start:end] @ coefficients
+        quantiles[start:end] = forecasts[:, None] + np.quantile(residuals, LEVELS)
+    return quantiles
+
+
+def conformal_tracker(task: Task) -> Array:
+    """Return quantiles (T, L): the autoregression's forecast, and quantiles of errors, tracked."""
+    quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
+    forecasts = np.full(len(task.values), np.nan)
+    for start, end in task.fits("fast"):
+        known = task.known_rounds(start)
+        coefficients = least_squares(task.design[known], task.values[known])
+        forecasts[start:end] = task.design[start:end] @ coefficients
+        if start == task.first:
+            errors = task.values[known] - task.design[known] @ coefficients
+            tracked = np.quantile(errors, LEVELS)
+            recent = list(np.abs(errors[-TRACKED_ERRORS:]))
+        for t in range(start, end):
+            known_round = t - task.steps
+            if known_round >= task.first:
+                error = task.values[known_round] - forecasts[known_round]
+                recent = [*recent[-TRACKED_ERRORS + 1 :], abs(error)]
+                was_below = task.values[known_round] <= quantiles[known_round]
+                tracked = tracked + 0.1 * max(recent) * (LEVELS - was_below)
+            quantiles[t] = forecasts[t] + tracked
+    return np.sort(quantiles, axis=1)
+
+
+def quantile_regression(task: Task) -> Array:
+    """Return quantiles (T, L) of linear quantile regressions, sorted where they cross."""
+    regression: Any = import_module("statsmodels.regression.quantile_regression").QuantReg
+    quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
+    for start, end in task.fits("slow"):
+        known = task.known_rounds(start)
+        scale = max(float(np.abs(task.values[known]).max()), 1e-12)
+        model = regression(task.values[known] / scale, task.small_design[known])
+        for j, level in enumerate(LEVELS):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of iterations that are spent
+                fit = model.fit(q=level, max_iter=ITERATIONS)
+            quantiles[start:end, j] = scale * (task.small_design[start:end] @ fit.params)
+    return np.sort(quantiles, axis=1)
+
+
+def boosted_quantiles(task: Task) -> Array:
+    """Return quantiles (T, L) of gradient boosting, sorted where they cross."""
+    boosting: Any = import_module("sklearn.ensemble").HistGradientBoostingRegressor
+    quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
+    for start, end in task.fits("slow"):
+        known = task.known_rounds(start)
+        for j, level in enumerate(LEVELS):
+            model = boosting(
+                loss="quantile", quantile=level, max_iter=N_TREES, max_leaf_nodes=15, random_state=0
+            )
+            model.fit(task.design[known], task.values[known])
+            quantiles[start:end, j] = model.predict(task.design[start:end])
+    return np.sort(quantiles, axis=1)
+
+
+def last_period(task: Task) -> Array:
+    """Return the quantiles (T, L) of the last period's outcomes, the longest that is known."""
+    length = max(period for period in task.series.periods if period <= task.first)
+    quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
+    for t in range(task.first, len(task.values)):
+        end = t - task.steps + 1
+        quantiles[t] = np.quantile(task.values[max(end - length, 0) : end], LEVELS)
+    return quantiles
+
+
+def of_statsforecast(task: Task, kind: str) -> Array:
+    """Return the quantiles (T, L) of a model of ``statsforecast``, with normal intervals.
+
+    It follows what comes until it is fitted again; its parameters stay.
+    """
+    shortest = task.series.periods[0]
+    season = shortest if shortest <= MAX_SEASON else 1
+    model_class: Any = getattr(import_module("statsforecast.models"), kind)
+    percents = sorted({round(100 * abs(2 * level - 1), 6) for level in LEVELS} - {0.0})
+    quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
+    for start, end in task.fits("slow"):
+        known = task.values[max(start - task.steps + 1 - ROUNDS_FITTED, 0) : start - task.steps + 1]
+        model = model_class(season_length=season)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(known)
+            for t in range(start, end):
+                first_known = max(start - task.steps + 1 - ROUNDS_FITTED, 0)
+                past = task.values[first_known : t - task.steps + 1]
+                answer = model.forward(past, h=task.steps, level=percents)
+                for j, level in enumerate(LEVELS):
+                    percent = round(100 * abs(2 * level - 1), 6)
+                    side = "hi" if level > 0.5 else "lo"
+                    column = "mean" if not percent else f"{side}-{percent:g}"
+                    quantiles[t, j] = _of_answer(answer, column, side, percent)
+    return quantiles
+
+
+def _of_answer(answer: dict[str, Any], column: str, side: str, percent: float) -> float:
+    """Return the last step of a column, however its level is written."""
+    if column in answer:
+        return float(answer[column][-1])
+    return float(answer[f"{side}-{percent}"][-1])
+
+
+Rival = Callable[[Task], Array]
+RIVALS: dict[str, Rival] = {
+    "autoregression": autoregression,
+    "quantile regression": quantile_regression,
+    "boosted quantiles": boosted_quantiles,
+    "conformal tracker": conformal_tracker,
+    "last period": last_period,
+}
+if find_spec("statsforecast") is not None:
+    RIVALS["AutoETS"] = lambda task: of_statsforecast(task, "AutoETS")
+    RIVALS["AutoARIMA"] = lambda task: of_statsforecast(task, "AutoARIMA")
