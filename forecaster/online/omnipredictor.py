@@ -458,12 +458,12 @@ class OnlineOmnipredictor(Checkpointable):
         self._shared_models.ahead = lead + len(self._waiting)
         self._shared_models.newer = 0
         mixture = slot.mixture(context)
+        stream_name = ["online", str(self.counts["learned"])]
+        if slot_index:
+            stream_name.append(str(slot_index))
         if len(mixture.weights) == 1:  # the stream is of this forecast alone, and need not be made
             drawn = Forecast(mixture, 0)
         else:
-            stream_name = ["online", str(self.counts["learned"])]
-            if slot_index:
-                stream_name.append(str(slot_index))
             drawn = mixture.draw(stream(self.seed, *stream_name))
         forecast: OpenForecast = {
             "number": self._shared_models.time + self._shared_models.ahead,
