@@ -18,7 +18,7 @@ from regretless.forecaster.minimax.game import (
     INSET,
     HullSolver,
     Solution,
-    project,
+    move_into_hull,
     sort_descending,
     steps_for,
     walked,
@@ -368,11 +368,11 @@ def test_sorting_in_compiled_code_is_that_of_numpy(size: int) -> None:
 
 def test_projection_is_onto_the_box_or_the_simplex() -> None:
     on_the_box = np.array([-0.5, -0.0, 0.25, 1.5])
-    project(on_the_box, simplex=False)
+    move_into_hull(on_the_box, simplex=False)
     assert on_the_box.tolist() == [0.0, 0.0, 0.25, 1.0]
     assert not np.signbit(on_the_box).any()
     on_the_simplex = np.array([0.5, 1.25, -1.0])
-    project(on_the_simplex, simplex=True)
+    move_into_hull(on_the_simplex, simplex=True)
     assert on_the_simplex.tolist() == [0.125, 0.875, 0.0]
 
 
