@@ -141,6 +141,9 @@ def run(
     player = player or Player()
     player.take(model)
     if player.shared:
+        if scenario.spec.impulse is not None:
+            hint = "drop --workers and --scheduler, or [impulse]"
+            raise UserError(f"impulse: a run whose agents are shared out has no branches; {hint}")
         model.solved.leave_play_uncounted("agents are shared out among workers")
     directory = RunDirectory(options.out, options.format)
     with directory.claimed(resume=options.resume, overwrite=options.overwrite):
@@ -186,6 +189,8 @@ def _write(
         except KeyboardInterrupt as error:
             interrupt = error
         tables = player.tables()
+        if scenario.spec.impulse is not None and interrupt is None:
+            tables["impulse"] = _impulse_table(scenario, model)
         manifest["played"] = model.played
         manifest["wall_seconds"] = round(time.perf_counter() - start_time, 3)
         manifest["exploitability"] = exploitability_record(model)
@@ -206,6 +211,16 @@ def _write(
         raise
     if interrupt is not None:
         raise interrupt
+
+
+def _impulse_table(scenario: Scenario, model: MarketModel) -> pd.DataFrame:
+    """Return the table of the impulse: after a run that is played, or in a copy of it before."""
+    impulse = scenario.spec.impulse
+    if impulse is None or impulse.round is None:
+        return scenario.impulse_path(model)
+    twin = scenario.build(log_every=model.rounds)
+    twin.run(impulse.round - impulse.before)
+    return scenario.impulse_path(twin)
 
 
 def _misfit(directory: RunDirectory, error: BaseException) -> UserError:

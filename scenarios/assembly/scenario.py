@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 # First: while Mesa is imported it looks several times through all loaded modules and the whole
 # stack of calls, which are short here.
@@ -20,6 +21,7 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.branches import branch_model
 from regretless.scenarios.assembly.build import BuildOptions, build_model
 from regretless.scenarios.assembly.data import Table
+from regretless.scenarios.assembly.impulse import impulse_frame
 from regretless.scenarios.assembly.resolved import resolve
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.world import gives_own_losses
@@ -88,7 +90,7 @@ class Scenario:
         options = BuildOptions(
             seed=root_seed,
             log_every=self._rounds_between_logs(log_every),
-            apart=apart or gives_own_losses(self.spec.market),
+            apart=apart or gives_own_losses(self.spec.market) or self.spec.impulse is not None,
             spare=spare or {},
             drawer=self._drawer,
         )
@@ -100,6 +102,17 @@ class Scenario:
         else:
             annotate(model, self.spec, rows=table.outcomes, clipped_shares=table.shares)
         return model
+
+    def impulse_path(self, model: MarketModel) -> pd.DataFrame:
+        """Return what everybody does around the scenario's impulse, with it and without it.
+
+        ``model`` is built from this scenario, and has come to where the path begins: it has played
+        its last round, or those up to ``before`` rounds before the impulse. It is not changed. The
+        columns are those of the table ``impulse``. UserError if the scenario has no [impulse].
+        """
+        if self.spec.impulse is None:
+            raise UserError("the scenario has no impulse; add a table [impulse]")
+        return impulse_frame(model, self.spec.impulse)
 
     def _rounds_between_logs(self, log_every: int | None) -> int:
         """Return the rounds between two entries of the regret log, by default what suits it."""

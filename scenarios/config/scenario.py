@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from regretless.market import register
+from regretless.market.core.errors import closest
 from regretless.market.logs.windows import Span
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import AnyCohortSpec
@@ -69,6 +70,40 @@ class UntilSpec(Strict):
     """So many rounds in which no Q-learner's greedy action has changed in any state."""
 
 
+class ImpulseSpec(Strict):
+    """Actions that one agent is made to play, and the rounds around them (``assembly.impulse``)."""
+
+    round: Start | None = None
+    """The first round of the impulse; without it the impulse follows the last round of the run."""
+    cohort: Name
+    """The cohort of the agent."""
+    agent: Count = 1
+    """Which agent of the cohort, from 1."""
+    actions: Annotated[list[Start], Field(min_length=1)]
+    """The numbers of the actions that it plays, round by round, from 0; the last is played on."""
+    length: Count | None = None
+    """For how many rounds it plays them, by default one for each action."""
+    before: Start = 5
+    """How many rounds before the impulse are shown."""
+    after: Start = 20
+    """How many rounds after it are shown."""
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds the impulse lasts."""
+        return self.length or len(self.actions)
+
+    @model_validator(mode="after")
+    def _check_length(self) -> "ImpulseSpec":
+        if self.n_rounds < len(self.actions):
+            reason = f"length = {self.length}: there are {len(self.actions)} actions"
+            raise ValueError(f"{reason}; give at least so many rounds")
+        if self.round is not None and self.round < self.before:
+            reason = f"round = {self.round} has no {self.before} rounds before it"
+            raise ValueError(f"{reason}; give a later round, or a smaller before")
+        return self
+
+
 class PolicySpec(Open):
     """A benchmark policy."""
 
@@ -101,6 +136,8 @@ class ScenarioSpec(Strict):
     """Names of measures of your own, taken in every logged round."""
     solutions: list[Name] = Field(default_factory=list)
     """Solutions of the stage game beside the run: "nash", "ce", "cce", "optimum" and others."""
+    impulse: ImpulseSpec | None = None
+    """An agent is made to play something else, and the path after it is compared with the run's."""
     windows: WindowsSpec | None = None
     """Windows of rounds over which regret is taken as well."""
     data: DataSpec | None = None
@@ -184,7 +221,28 @@ class ScenarioSpec(Strict):
         self.forecaster.settle(self.data.forecasts if self.data else None)
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
+        if self.impulse is not None:
+            self._check_impulse(self.impulse)
         for name, number in Counter(cohort.name for cohort in self.cohort).items():
             if number > 1:
                 raise ValueError(f"two cohorts are called '{name}'; give each a name of its own")
         return self
+
+    def _check_impulse(self, impulse: ImpulseSpec) -> None:
+        """Raise ValueError unless there are the agent, the actions and the round of an impulse."""
+        cohorts = {cohort.name: cohort for cohort in self.cohort}
+        if impulse.cohort not in cohorts:
+            raise ValueError(
+                f"impulse.cohort '{impulse.cohort}'; {closest(impulse.cohort, cohorts)}"
+            )
+        cohort = cohorts[impulse.cohort]
+        if impulse.agent > cohort.count:
+            reason = f"impulse.agent = {impulse.agent}: cohort.{cohort.name} has {cohort.count}"
+            raise ValueError(f"{reason} agents; give one of them, from 1")
+        highest = max(impulse.actions)
+        if highest >= cohort.actions:
+            reason = f"impulse.actions = {impulse.actions}: cohort.{cohort.name} has the actions"
+            raise ValueError(f"{reason} 0 to {cohort.actions - 1}; give these")
+        if impulse.round is not None and impulse.round >= self.rounds:
+            reason = f"impulse.round = {impulse.round}: the rounds are 0 to {self.rounds - 1}"
+            raise ValueError(f"{reason}; give one of them")

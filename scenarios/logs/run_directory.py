@@ -47,7 +47,7 @@ CHECKPOINT = "checkpoint.npz"
 FORMATS = ("parquet", "csv")
 CLOSING_TABLES = (
     *("agents", "swaps", "biases", "bounds", "edges", "models", "verdict", "forecast_scores"),
-    "solutions",
+    *("solutions", "impulse"),
 )
 TABLES = (*STREAMED_TABLES, *CLOSING_TABLES)
 TABLE_FILES = {f"{table}.{ending}" for table in (*TABLES, "branches") for ending in FORMATS}

@@ -22,6 +22,7 @@ from regretless.scenarios.report.figures import Run, describe_agent, figure
 
 MAX_DRAWN_AGENTS = 4000  # beyond, a seeded sample with the worst in it
 MAX_PARAMETER_PANELS = 6
+MAX_IMPULSE_PANELS = 6  # agents: the first whose actions an impulse changes
 HISTOGRAM_BINS = 30
 BIN_HOVER = "%{customdata[0]:.4g} to %{customdata[1]:.4g}: %{y} agents<extra></extra>"
 COLOUR_OF_KIND = {"model": theme.BLUE, "policy": theme.VERMILLION, "action": theme.GREEN}
@@ -284,6 +285,28 @@ def windows(run: Run) -> go.Figure | None:
         {"": curves}, pixels_per_panel=300, y="regret per round", legend=len(cohorts) > 1
     )
     return theme.draw_zero_line(chart)
+
+
+@figure("run", agents=MAX_IMPULSE_PANELS)
+def impulse(run: Run) -> go.Figure | None:
+    """Draw actions around an impulse, a panel per agent who answers; None where there is none."""
+    table = run.table("impulse")
+    if table.empty:
+        return None
+    panels: dict[Any, list[go.Scatter]] = {}
+    for (cohort, agent), rows in table.groupby(["cohort", "agent"], sort=False):
+        path = rows[rows["action"] >= 0]
+        is_changed = (path["action"] != path["action_without"]).any()
+        if not is_changed or len(panels) >= MAX_IMPULSE_PANELS:
+            continue
+        changed = run.line(cohort, path["offset"], path["action"])
+        unchanged = run.line(cohort, path["offset"], path["action_without"], dash="dot")
+        changed.update(name="with the impulse", mode="lines+markers")
+        unchanged.update(name="without it")
+        panels[f"{cohort}, agent {agent}"] = [changed, unchanged]
+    if not panels:
+        return None
+    return theme.draw_panels(panels, pixels_per_panel=200, y="action", x="rounds since the impulse")
 
 
 def _stairs(run: Run, cohort: Any, steps: pd.DataFrame, column: str, *, width: float) -> go.Scatter:

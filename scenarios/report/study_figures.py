@@ -266,6 +266,40 @@ def windows(data: StudyData) -> go.Figure | None:
     return chart.update_xaxes(tickvals=named_spans, ticktext=names)
 
 
+@figure("study")
+def impulse(data: StudyData) -> go.Figure | None:
+    """Draw mean actions around an impulse, a panel per agent; None where there is none."""
+    table = data.impulse
+    if table.empty:
+        return None
+    colour_of = setting_colours(list(table["setting"].unique()))
+    panels: dict[Any, list[go.Scatter]] = {}
+    for (cohort, agent), rows in table.groupby(["cohort", "agent"], sort=False):
+        curves = []
+        for (setting, measure), path in rows.groupby(["setting", "measure"], sort=False):
+            is_changed = measure == "action"
+            name = theme.shorten(setting, MAX_LETTERS)
+            curve = theme.line(
+                path["offset"],
+                path["mean"],
+                name if is_changed else f"{name}, without it",
+                color=colour_of[str(setting)],
+                dash="solid" if is_changed else "dot",
+            )
+            if is_changed:
+                curve.update(mode="lines+markers", error_y=_whiskers(path))
+            curves.append(curve)
+        panels[f"{cohort}, agent {agent}"] = curves
+    n_settings = len(colour_of)
+    return theme.draw_panels(
+        panels,
+        pixels_per_panel=220,
+        y="action",
+        x="rounds since the impulse",
+        legend=n_settings <= MAX_LEGEND,
+    )
+
+
 def _by_setting(
     table: pd.DataFrame, draw: Callable[[pd.DataFrame, int, str], go.Scatter], **layout: Any
 ) -> go.Figure:

@@ -66,6 +66,7 @@ SECTIONS: dict[str, tuple[str, list[str]]] = {  # the table of tests of each, an
     "Sensitivity": ("", []),
     "Value of the forecast": ("", []),
     "Regret": ("", []),
+    "Impulse": ("", []),
 }
 LINK_OF_MISSING_RUN = "<del>{1}</del>"
 LINK_OF_RUN = '<a href="runs/run={:04d}/">{}</a>'

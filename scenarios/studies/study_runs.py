@@ -149,6 +149,11 @@ class StudyRuns:
         return any(key.partition(".")[0] == "windows" for key in self._keys())
 
     @property
+    def has_impulse(self) -> bool:
+        """Whether the study's runs have an impulse."""
+        return any(key.partition(".")[0] == "impulse" for key in self._keys())
+
+    @property
     def sample(self) -> SampleSpec | None:
         """What was sampled from ranges; None where values were listed."""
         sample = self._file.get("sample")

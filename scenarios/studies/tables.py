@@ -114,6 +114,17 @@ def _windows(runs: StudyRuns) -> pd.DataFrame:
     return measures.windows_table(together, runs.parameters(), runs.ends)
 
 
+def _impulse(runs: StudyRuns) -> pd.DataFrame:
+    columns = {"run": "int64", "action": "float64", "action_without": "float64"}
+    columns |= {"loss": "float64", "loss_without": "float64"}
+    columns |= {"offset": "int64", "cohort": "str", "agent": "int64"}
+    parts = [measures.laid_out([], columns)]
+    for run, impulse in runs.tables_by_run("impulse"):
+        parts.append(impulse.assign(run=run))
+    together = pd.concat(parts[1:] if len(parts) > 1 else parts, ignore_index=True)
+    return measures.impulse_table(together, runs.parameters(), runs.ends)
+
+
 def sample_of(runs: StudyRuns) -> sampling.SampleSpec:
     """Return what a study sampled; ValueError if it sampled nothing."""
     if runs.sample is None:
@@ -127,6 +138,10 @@ def _has_branches(runs: StudyRuns) -> bool:
 
 def _has_windows(runs: StudyRuns) -> bool:
     return runs.has_windows
+
+
+def _has_impulse(runs: StudyRuns) -> bool:
+    return runs.has_impulse
 
 
 def _is_sampled(runs: StudyRuns) -> bool:
@@ -157,5 +172,6 @@ _LISTED = (
     StudyTable("sensitivity", sampling.SENSITIVITY, _sensitivity, _is_sampled),
     StudyTable("calibration", sampling.CALIBRATION, _calibration, _has_targets),
     StudyTable("windows", measures.WINDOW_TYPES, _windows, _has_windows),
+    StudyTable("impulse", measures.IMPULSE_TYPES, _impulse, _has_impulse),
 )
 STUDY_TABLES = {table.name: table for table in _LISTED}

@@ -38,6 +38,11 @@ Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mea
 
 FORECASTER, OURS = "forecaster.kind", "decision-swap"
 LEVEL = 0.95
+IMPULSE_PLACE = ("offset", "cohort", "agent")
+IMPULSE_MEASURES = (
+    *("action", "action_without", "action_difference"),
+    *("loss", "loss_without", "loss_difference"),
+)
 REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 LOSSES = ("mean_loss", *(f"{regret}_{which}" for regret in REGRETS for which in ("mean", "worst")))
 WELFARE = ("welfare_mean", "welfare_gini")
@@ -77,6 +82,7 @@ EFFECTS = dict.fromkeys(["key", "value", "cohort", "measure"], "str") | SEEDS
 PAIR_EFFECTS = dict.fromkeys(["key", "value", "other_key", "other_value"], "str") | EFFECTS
 VALUE = {"baseline": "str", "pairs": "int64"} | dict.fromkeys(INTERVAL, "float64")
 VALUE_TYPES = {"cohort": "str"} | VALUE  # between them the keys
+IMPULSE_TYPES = {"offset": "int64", "cohort": "str", "agent": "int64", "measure": "str"} | SEEDS
 WINDOW_TYPES = {"cohort": "str", "first": "int64", "last": "int64", "measure": "str"} | SEEDS
 
 
@@ -330,6 +336,30 @@ def windows_table(
                 rows.append([*place, measure, len(sample), *interval_of_mean])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
     return laid_out(rows, types | WINDOW_TYPES)
+
+
+def impulse_table(
+    impulses: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+) -> pd.DataFrame:
+    """Mean over seeds of what agents did around an impulse, with it and without it.
+
+    ``impulses``: of all runs, with ``run``. Returns frame: the keys, ``offset``, ``cohort``,
+    ``agent``, ``measure`` (``IMPULSE_MEASURES``) and ``SEEDS``.
+    """
+    keys = keys_of(parameters)
+    rows_of_runs = parameters.merge(impulses, on="run")
+    for name in ("action", "loss"):
+        present = rows_of_runs[[name, f"{name}_without"]].where(rows_of_runs["action"] >= 0)
+        rows_of_runs[name] = present[name]
+        rows_of_runs[f"{name}_difference"] = present[name] - present[f"{name}_without"]
+    rows = []
+    for place, group in rows_of_runs.groupby([*keys, *IMPULSE_PLACE], sort=False):
+        for measure in IMPULSE_MEASURES:
+            sample = group[measure].dropna().to_numpy(dtype=np.float64)
+            if len(sample):
+                rows.append([*place, measure, len(sample), *ends(sample, None)])
+    types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
+    return laid_out(rows, types | IMPULSE_TYPES)
 
 
 def with_market(cohorts: pd.DataFrame, rounds: Iterable[tuple[int, pd.DataFrame]]) -> pd.DataFrame:
