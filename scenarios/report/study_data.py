@@ -20,7 +20,7 @@ from regretless.scenarios.studies.study_runs import run_table
 
 COLUMNS_BESIDE_KEYS = {  # of tables that have a column per key
     "value": ("cohort", "baseline", "pairs", "mean", "low", "high"),
-    "impulse": ("offset", "cohort", "agent", "measure", "seeds", "mean", "low", "high"),
+    "impulse_response": ("offset", "cohort", "agent", "measure", "seeds", "mean", "low", "high"),
     "windows": ("cohort", "first", "last", "measure", "seeds", "mean", "low", "high"),
 }
 
@@ -55,9 +55,11 @@ class StudyData:
         """Mean actions around an impulse, with it and without, by setting."""
         if not self.lists_settings or not self.study.has_impulse:
             return pd.DataFrame()
-        table = self.table("impulse")
+        table = self.table("impulse_response")
         rows = table[table["measure"].isin(["action", "action_without"])]
-        return rows.assign(setting=setting_names(rows, beside=COLUMNS_BESIDE_KEYS["impulse"]))
+        return rows.assign(
+            setting=setting_names(rows, beside=COLUMNS_BESIDE_KEYS["impulse_response"])
+        )
 
     @cached_property
     def windows(self) -> pd.DataFrame:

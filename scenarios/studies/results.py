@@ -129,9 +129,9 @@ class Study(StudyRuns):
         """Return regret over windows of rounds; no rows without windows."""
         return self.result("windows")
 
-    def impulse(self) -> pd.DataFrame:
+    def impulse_response(self) -> pd.DataFrame:
         """Return what agents did around an impulse, with it and without; no rows without one."""
-        return self.result("impulse")
+        return self.result("impulse_response")
 
     def result(self, name: str) -> pd.DataFrame:
         """Return a table of ``STUDY_TABLES`` as it was written, or computed from today's runs."""

@@ -172,6 +172,6 @@ _LISTED = (
     StudyTable("sensitivity", sampling.SENSITIVITY, _sensitivity, _is_sampled),
     StudyTable("calibration", sampling.CALIBRATION, _calibration, _has_targets),
     StudyTable("windows", measures.WINDOW_TYPES, _windows, _has_windows),
-    StudyTable("impulse", measures.IMPULSE_TYPES, _impulse, _has_impulse),
+    StudyTable("impulse_response", measures.IMPULSE_TYPES, _impulse, _has_impulse),
 )
 STUDY_TABLES = {table.name: table for table in _LISTED}

@@ -153,7 +153,7 @@ def test_a_study_has_a_table_and_a_figure_of_its_impulses(
     text = 'scenario = "sellers.toml"\nseeds = 2\n'
     (working_folder / "cut.toml").write_text(text, encoding="utf-8")
     assert run_command("study", "cut.toml", "--out", "cut", "--jobs", 1, "--quiet").status == 0
-    table = Study(Path("cut")).impulse()
+    table = Study(Path("cut")).impulse_response()
     assert table["seeds"].unique().tolist() == [2]
     assert sorted(table["offset"].unique()) == [-1, 0, 1, 2]
     figure = impulse_figure_of_study(StudyData(Study(Path("cut"))))

@@ -140,7 +140,7 @@ def test_a_study_counts_its_runs_as_they_end(
 
 
 def test_a_study_writes_its_tables_its_runs_and_its_record(finished: Study) -> None:
-    has_none = {"gains", "sensitivity", "calibration", "windows", "impulse"}
+    has_none = {"gains", "sensitivity", "calibration", "windows", "impulse_response"}
     tables = {f"{name}.parquet" for name in TABLES if name not in has_none}
     assert {path.name for path in finished.path.iterdir()} == tables | {"runs", "study.json"}
 
