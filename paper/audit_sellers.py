@@ -30,8 +30,10 @@ ROUNDS_OF_COVERAGE = 2_000
 EXPLORATIONS = (0.02, 0.05, 0.1, 0.2)
 ROUNDS_OF_POWER = (1_000, 4_000, 16_000, 64_000)
 LOGGED, ESTIMATED, ESTIMATED_BY_STATE = "logged", "estimated", "estimated, last prices known"
+LOGGED_WITH_RIVAL = "logged, rival's price known"
 WAYS = {  # of intervals: the kind, and where propensities come from
     "martingale": ("martingale", LOGGED),
+    "martingale, rival's price known": ("martingale", LOGGED_WITH_RIVAL),
     "time-uniform": ("time-uniform", LOGGED),
     "blocks": ("blocks", LOGGED),
     "blocks, estimated": ("blocks", ESTIMATED),
@@ -42,15 +44,18 @@ WAYS = {  # of intervals: the kind, and where propensities come from
 def bandit_log(log: SellerLog, propensities: str = LOGGED) -> BanditLog:
     """Return what an auditor sees of a seller."""
     rounds = len(log.chosen)
-    is_logged = propensities == LOGGED
+    is_logged = propensities in (LOGGED, LOGGED_WITH_RIVAL)
     context = pd.DataFrame(index=range(rounds))
     if propensities == ESTIMATED_BY_STATE:
         context["own_last"] = np.append(0, log.chosen[:-1])
         context["rival_last"] = np.append(0, log.rival[:-1])
+    if propensities == LOGGED_WITH_RIVAL:
+        context["rival"] = [f"{price:g}" for price in PRICES[log.rival]]
     return BanditLog(
         agent="seller",
         names=tuple(f"{price:g}" for price in PRICES),
         prices=PRICES,
+        set_price=PRICES[log.chosen],
         chosen=log.chosen,
         result=log.sold[np.arange(rounds), log.chosen],
         cost=(0.0, 0.0),
@@ -65,12 +70,16 @@ def bandit_log(log: SellerLog, propensities: str = LOGGED) -> BanditLog:
 def audited(
     log: SellerLog, *, kind: str, propensities: str = LOGGED
 ) -> tuple[RegretCurve, Verdict]:
-    """Audit a seller with the doubly robust estimate and running means for a model."""
+    """Audit a seller with the doubly robust estimate and the model of demand of the default.
+
+    It is ``logit`` in the own price and the context if there is one, else ``means``.
+    """
     seen = bandit_log(log, propensities)
+    model = "logit" if len(seen.context.columns) else "means"
     curve = regret_curve(
         seen,
         find_propensities(seen),
-        predict_results(seen, "means"),
+        predict_results(seen, model),
         kind=kind,
         min_propensity=default_min_propensity(seen.rounds, N_PRICES),
     )
@@ -120,21 +129,28 @@ def coverage(instance: tuple[str, str], seed: int) -> Iterator[Row]:
 
 
 def power(instance: tuple[str, float, int], seed: int) -> Iterator[Row]:
-    """Audit one seller with so much exploration over so many rounds."""
+    """Audit one seller with so much exploration over so many rounds, in two ways.
+
+    The log has the seller's own prices only, or the price of its rival as well.
+    """
     kind, exploration, rounds = instance
     log = play(kind, rounds, exploration, seed)
-    _, verdict = audited(log, kind="martingale")
-    yield {
-        "seller": kind,
-        "exploration": exploration,
-        "rounds": rounds,
-        "seed": seed,
-        "true_regret": log.swap_regret(),
-        "regret": verdict.regret,
-        "passes": float(verdict.verdict == PASSES),
-        "fails": float(verdict.verdict == FAILS),
-        "wrong": is_wrong(verdict, log.swap_regret()),
-    }
+    for way in (LOGGED, LOGGED_WITH_RIVAL):
+        _, verdict = audited(log, kind="martingale", propensities=way)
+        yield {
+            "seller": kind,
+            "log": way,
+            "exploration": exploration,
+            "rounds": rounds,
+            "seed": seed,
+            "true_regret": log.swap_regret(),
+            "regret": verdict.regret,
+            "low": verdict.low,
+            "high": verdict.high,
+            "passes": float(verdict.verdict == PASSES),
+            "fails": float(verdict.verdict == FAILS),
+            "wrong": is_wrong(verdict, log.swap_regret()),
+        }
 
 
 def is_wrong(verdict: Verdict, true_regret: float) -> float:
@@ -151,18 +167,21 @@ def lay_out_power(table: pd.DataFrame) -> str:
     """
     parts = [f"wrong verdicts: {table['wrong'].sum():.0f} of {len(table)}"]
     is_hedge = table["seller"] == "hedge"
-    too_large = ~is_hedge & (table["true_regret"] > THRESHOLD)
+    is_too_large = ~is_hedge & (table["true_regret"] > THRESHOLD)
+    with_truth = table.assign(too_large=is_too_large.astype(float))
     hedge, q_learning = "hedge", "q-learning above the threshold"
-    for words, rows, column in (
+    for heading, is_counted, column in (
         (f"{hedge}, share that passes", is_hedge, "passes"),
+        (f"{q_learning}, share that fails", is_too_large, "fails"),
         (f"{hedge}, mean true regret", is_hedge, "true_regret"),
-        (f"{q_learning}, share that fails", too_large, "fails"),
-        (f"{q_learning}, mean true regret", too_large, "true_regret"),
+        (f"{q_learning}, mean true regret", is_too_large, "true_regret"),
         ("q-learning, share with a true regret above the threshold", ~is_hedge, "too_large"),
+        ("wrong verdicts", is_hedge | ~is_hedge, "wrong"),
     ):
-        own = table.assign(too_large=too_large.astype(float))[rows]
-        means = own.pivot_table(index="rounds", columns="exploration", values=column)
-        parts.append(f"{words}\n{means.round(4).to_string()}")
+        counted = with_truth[is_counted]
+        rows = ["rounds"] if column in ("true_regret", "too_large") else ["log", "rounds"]
+        means = counted.pivot_table(index=rows, columns="exploration", values=column)
+        parts.append(f"{heading}\n{means.round(4).to_string()}")
     return "\n\n".join(parts)
 
 
@@ -176,7 +195,7 @@ TABLES = {
     ),
     "audit-power": Table(
         power,
-        ["seller", "exploration", "rounds"],
+        ["seller", "log", "exploration", "rounds"],
         instances=lambda: list(product(("hedge", "q-learning"), EXPLORATIONS, ROUNDS_OF_POWER)),
         seeds=20,
         layout=lay_out_power,

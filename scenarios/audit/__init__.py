@@ -5,13 +5,13 @@ There are two kinds of logs. **Full logs** say what every alternative would have
 (``bandit_audit``); of them the probability of each action is used where it was logged
 (``propensities``), each round says what replacements would have gained (``pair_gains``,
 ``untried_actions``), regrets have limits (``regret_intervals``), the cost may be known within a
-range (``regret_curve``), and there is a ``verdict``.
+range (``regret_curve``), and there is a ``verdict``. An option of the other kind of log is refused.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
 from regretless.scenarios.audit.bandit_audit import (
     ERROR,
     THRESHOLD,
@@ -19,7 +19,13 @@ from regretless.scenarios.audit.bandit_audit import (
     BanditOptions,
     audit_bandit_logs,
 )
-from regretless.scenarios.audit.bandit_log import BanditColumns, Cost, Probabilities
+from regretless.scenarios.audit.bandit_log import (
+    BanditColumns,
+    Cost,
+    Probabilities,
+    check_largest_quantity,
+    check_loss_range,
+)
 from regretless.scenarios.audit.demand_models import Regressor
 from regretless.scenarios.audit.full_logs import Audit, audit_full_logs
 from regretless.scenarios.audit.pair_gains import DOUBLY_ROBUST
@@ -37,9 +43,9 @@ def audit(
     scale: Mapping[str, tuple[float, float]] | None = ...,
     actions: Sequence[str] | None = ...,
     policies: Sequence[str] = ...,
-    round: str = ...,
+    round: str | None = ...,
     agent: str = ...,
-    action: str = ...,
+    action: str | None = ...,
 ) -> Audit: ...
 
 
@@ -50,23 +56,24 @@ def audit(
     *,
     actions: Sequence[str] | None = ...,
     agent: str = ...,
-    action: str = ...,
+    group: str | None = ...,
+    action: str | None = ...,
     price: str | None = ...,
     quantity: str | None = ...,
     cost: Cost | None = ...,
     loss: str | None = ...,
     propensity: Probabilities | None = ...,
-    demand: str | Regressor = ...,
-    context: Sequence[str] = ...,
+    demand: str | Regressor | None = ...,
+    context: str | Sequence[str] = ...,
     classifier: Classifier | None = ...,
     prices: Sequence[float] | None = ...,
     max_quantity: float | None = ...,
     loss_range: tuple[float, float] | None = ...,
-    threshold: float = ...,
-    error: float = ...,
+    threshold: float | None = ...,
+    error: float | None = ...,
     min_propensity: float | None = ...,
     intervals: str | None = ...,
-    estimator: str = ...,
+    estimator: str | None = ...,
 ) -> BanditAudit: ...
 
 
@@ -79,25 +86,26 @@ def audit(
     scale: Mapping[str, tuple[float, float]] | None = None,
     actions: Sequence[str] | None = None,
     policies: Sequence[str] = (),
-    round: str = "round",  # noqa: A002 - the column's name
+    round: str | None = None,  # noqa: A002 - the column's name
     agent: str = "agent",
-    action: str = "action",
+    group: str | None = None,
+    action: str | None = None,
     price: str | None = None,
     quantity: str | None = None,
     cost: Cost | None = None,
     loss: str | None = None,
     propensity: Probabilities | None = None,
-    demand: str | Regressor = "means",
-    context: Sequence[str] = (),
+    demand: str | Regressor | None = None,
+    context: str | Sequence[str] = (),
     classifier: Classifier | None = None,
     prices: Sequence[float] | None = None,
     max_quantity: float | None = None,
     loss_range: tuple[float, float] | None = None,
-    threshold: float = THRESHOLD,
-    error: float = ERROR,
+    threshold: float | None = None,
+    error: float | None = None,
     min_propensity: float | None = None,
     intervals: str | None = None,
-    estimator: str = DOUBLY_ROBUST,
+    estimator: str | None = None,
 ) -> Audit | BanditAudit:
     """Measure the regrets of recorded decisions.
 
@@ -117,9 +125,14 @@ def audit(
     utility, parameters, scale, policies, round : optional
         With outcomes; as ``full_logs.audit_full_logs`` describes them.
     actions : sequence of str, optional
-        All actions that there were.
+        All actions that there were; not with prices.
     agent, action : str, optional
-        What these columns are called.
+        What these columns are called: by default as the arguments. A table without a column
+        ``agent`` has one decision maker.
+    group : str, optional
+        Without outcomes, a column: decision makers with the same value, as the sellers of one
+        product, have the same menu of actions and the same range of results. By default each has
+        its own.
     price, quantity : str
         Columns with the price of a round and the quantity sold at it.
     cost : float, (float, float) or str, optional
@@ -132,30 +145,33 @@ def audit(
         probabilities are estimated.
     demand : str or object, optional
         Model of the doubly robust estimate: ``means``, ``linear``, ``logit``, or an object with
-        ``fit`` and ``predict``.
-    context : sequence of str, optional
-        Columns that were known before the action was taken: for models of demand and for estimated
-        probabilities.
+        ``fit`` and ``predict``; by default ``logit`` with a context, else ``means``.
+    context : str or sequence of str, optional
+        Columns that the action did not change, as the season or the rival's price: for models of
+        demand. Where probabilities are estimated, all that the decision maker knew.
     classifier : object, optional
         For estimated probabilities, a classifier of scikit-learn's kind; frequencies by default.
     prices : sequence of float, optional
-        All prices that could have been set; by default those that were.
+        All prices that could have been set; by default those that the decision maker, or its
+        group, set. More than 20 become groups of neighbouring prices (``notes`` says so).
     max_quantity : float, optional
-        The largest quantity that a round can have; by default the largest of the log.
+        The largest quantity that a round can have; by default the largest of the decision maker or
+        its group.
     loss_range : (float, float), optional
-        The smallest and the largest loss that a round can have; by default those of the log.
+        The smallest and the largest loss that a round can have; by default likewise.
     threshold : float, optional
         A regret above it is too large, as a share of the largest revenue of a round (highest price
-        times largest quantity), or of the range of losses.
+        times largest quantity), or of the range of losses; 0.02 by default.
     error : float, optional
-        Probability with which each limit of an interval may be wrong.
+        Probability with which each limit of an interval may be wrong; 0.025 by default.
     min_propensity : float, optional
         Below it an action counts as untried in a round; by default 30 / T, at most 1 / (4 A).
     intervals : str, optional
         ``martingale``, ``blocks`` or ``time-uniform``; by default the first where probabilities
         are logged, else the second.
     estimator : str, optional
-        Of the verdict: ``doubly robust``, ``self-normalised`` or ``inverse propensity``.
+        Of the verdict: ``doubly robust`` (by default), ``self-normalised`` or ``inverse
+        propensity``.
 
     Returns
     -------
@@ -180,11 +196,51 @@ def audit(
     >>> found.verdicts["verdict"].tolist()
     ['fails']
     """
-    is_bandit = price is not None or quantity is not None or loss is not None
+    text_options = {
+        "agent": agent,
+        "group": group,
+        "action": action,
+        "round": round,
+        "price": price,
+        "quantity": quantity,
+        "loss": loss,
+    }
+    for name, value in text_options.items():
+        if value is not None and not isinstance(value, str):
+            raise UserError(f"{name}: {brief(value)} is no column; give its name")
+    full_log_options: dict[str, object] = {
+        "utility": utility,
+        "parameters": parameters or None,
+        "scale": scale or None,
+        "policies": _names_of_columns("policies", policies) or None,
+        "round": round,
+    }
+    price_options: dict[str, object] = {
+        "price": price,
+        "quantity": quantity,
+        "cost": cost,
+        "prices": prices,
+        "max_quantity": max_quantity,
+    }
+    loss_options: dict[str, object] = {"loss": loss, "loss_range": loss_range}
+    bandit_options: dict[str, object] = {
+        "group": group,
+        "propensity": propensity,
+        "demand": demand,
+        "context": _names_of_columns("context", context) or None,
+        "classifier": classifier,
+        "threshold": threshold,
+        "error": error,
+        "min_propensity": min_propensity,
+        "intervals": intervals,
+        "estimator": estimator,
+    }
+    if actions is not None:
+        _names_of_columns("actions", actions)
+        if isinstance(actions, str):
+            raise UserError(f"actions: {brief(actions)} is no list; give a list of names")
     if outcomes is not None:
-        if is_bandit or cost is not None or propensity is not None:
-            cure = "drop them, or drop the outcomes"
-            raise UserError(f"price, quantity, cost, loss and propensity exclude outcomes; {cure}")
+        _refuse_options(price_options | loss_options | bandit_options, "a log with outcomes")
         return audit_full_logs(
             decisions,
             outcomes,
@@ -193,76 +249,71 @@ def audit(
             scale=scale,
             actions=actions,
             policies=policies,
-            round=round,
+            round=round or "round",
             agent=agent,
-            action=action,
+            action=action or "action",
         )
-    if utility is not None or parameters or scale or policies:
-        raise UserError("utility, parameters, scale and policies need outcomes; give the outcomes")
-    columns, result_range = _bandit_columns(
-        price=price,
-        quantity=quantity,
+    _refuse_options(full_log_options, "a log without outcomes")
+    if loss is not None:
+        _refuse_options(price_options, "a log of losses")
+        taken_column = action or "action"
+        result_column = loss
+    elif price is not None and quantity is not None:
+        _refuse_options(loss_options | {"action": action, "actions": actions}, "a log of prices")
+        taken_column = price
+        result_column = quantity
+    else:
+        cure = "give outcomes, or price and quantity, or loss"
+        raise UserError(f"audit needs to know what decisions led to; {cure}")
+    if propensity is not None and not isinstance(propensity, str | Mapping):
+        cure = "give a column, or a mapping of action to column"
+        raise UserError(f"propensity: {brief(propensity)}; {cure}")
+    columns = BanditColumns(
+        action=taken_column,
+        result=result_column,
+        is_price=price is not None,
         cost=cost,
-        loss=loss,
-        action=action,
         propensity=propensity,
         agent=agent,
-        context=context,
-        max_quantity=max_quantity,
-        loss_range=loss_range,
+        group=group,
+        context=_names_of_columns("context", context),
     )
     options = BanditOptions(
         demand=demand,
         classifier=classifier,
-        threshold=threshold,
-        error=error,
+        threshold=THRESHOLD if threshold is None else threshold,
+        error=ERROR if error is None else error,
         min_propensity=min_propensity,
         intervals=intervals,
-        estimator=estimator,
+        estimator=DOUBLY_ROBUST if estimator is None else estimator,
     )
+    result_range = None
+    if max_quantity is not None:
+        result_range = check_largest_quantity(max_quantity)
+    elif loss_range is not None:
+        result_range = check_loss_range(loss_range)
     menu = prices if columns.is_price else actions
     return audit_bandit_logs(decisions, columns, options, menu=menu, result_range=result_range)
 
 
-def _bandit_columns(
-    *,
-    price: str | None,
-    quantity: str | None,
-    cost: Cost | None,
-    loss: str | None,
-    action: str,
-    propensity: Probabilities | None,
-    agent: str,
-    context: Sequence[str],
-    max_quantity: float | None,
-    loss_range: tuple[float, float] | None,
-) -> tuple[BanditColumns, tuple[float, float] | None]:
-    """Return which columns are used, and the range of results where one is given."""
-    if loss is not None:
-        if price is not None or quantity is not None or cost is not None:
-            raise UserError("loss excludes price, quantity and cost; give loss and action alone")
-        columns = BanditColumns(
-            action=action,
-            result=loss,
-            is_price=False,
-            propensity=propensity,
-            agent=agent,
-            context=context,
-        )
-        return columns, loss_range
-    if price is None or quantity is None:
-        cure = "give outcomes, or price and quantity, or loss"
-        raise UserError(f"audit needs to know what decisions led to; {cure}")
-    columns = BanditColumns(
-        action=price,
-        result=quantity,
-        is_price=True,
-        cost=cost,
-        propensity=propensity,
-        agent=agent,
-        context=context,
-    )
-    return columns, None if max_quantity is None else (0.0, max_quantity)
+def _names_of_columns(name: str, value: object) -> tuple[str, ...]:
+    """Return names of columns, of which one may be given alone; UserError for anything else."""
+    if isinstance(value, str):
+        return (value,)
+    is_list = isinstance(value, Sequence) and all(isinstance(entry, str) for entry in value)
+    if not isinstance(value, Sequence) or not is_list:
+        raise UserError(f"{name}: {brief(value)} is no list of names; give a list of texts")
+    return tuple(value)
+
+
+def _refuse_options(options: Mapping[str, object], of_what: str) -> None:
+    """Refuse options that do not belong to this kind of log."""
+    used = [name for name, value in options.items() if value is not None]
+    if used:
+        verb = "does" if len(used) == 1 else "do"
+        them = "it" if len(used) == 1 else "them"
+        reason = f"{', '.join(used)} {verb} not belong to {of_what}"
+        raise UserError(f"{reason}; leave {them} out, or give what the log has")
 
 
 __all__ = ["Audit", "BanditAudit", "audit"]

@@ -4,15 +4,16 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.core.validation import check_name, check_range
+from regretless.market.core.validation import check_name, check_probability, check_range
 from regretless.scenarios.audit.bandit_log import BanditColumns, BanditLog, read_bandit_logs
-from regretless.scenarios.audit.demand_models import Regressor, predict_results
+from regretless.scenarios.audit.demand_models import Regressor, check_model, predict_results
 from regretless.scenarios.audit.explanation import explain, what_would_help
 from regretless.scenarios.audit.overlap import overlap_table
 from regretless.scenarios.audit.pair_gains import (
@@ -21,9 +22,18 @@ from regretless.scenarios.audit.pair_gains import (
     SELF_NORMALISED,
     pair_gains,
 )
-from regretless.scenarios.audit.propensities import Classifier, Propensities, find_propensities
+from regretless.scenarios.audit.propensities import (
+    Classifier,
+    Propensities,
+    check_classifier,
+    find_propensities,
+)
 from regretless.scenarios.audit.regret_curve import RegretCurve, regret_curve
-from regretless.scenarios.audit.regret_intervals import KINDS, RegretEstimate, estimate_regret
+from regretless.scenarios.audit.regret_intervals import (
+    KINDS,
+    RegretEstimate,
+    estimate_external_regret,
+)
 from regretless.scenarios.audit.tables import Table, read_table
 from regretless.scenarios.audit.untried_actions import default_min_propensity, own_results
 from regretless.scenarios.audit.verdict import find_verdict
@@ -38,8 +48,9 @@ class BanditOptions:
 
     Attributes
     ----------
-    demand : str or Regressor
-        The model of the doubly robust estimate: ``means``, ``linear``, ``logit`` or one's own.
+    demand : str, Regressor or None
+        The model of the doubly robust estimate: ``means``, ``linear``, ``logit`` or one's own; by
+        default ``logit`` where there is a context, else ``means``.
     classifier : Classifier, optional
         For propensities that were not logged; frequencies by default.
     threshold : float
@@ -55,7 +66,7 @@ class BanditOptions:
         Of the verdict.
     """
 
-    demand: str | Regressor = "means"
+    demand: str | Regressor | None = None
     classifier: Classifier | None = None
     threshold: float = THRESHOLD
     error: float = ERROR
@@ -94,6 +105,9 @@ class BanditAudit:
         means, and what it does not mean.
     unknowns : dict
         For each decision maker what would have to be known for a firmer verdict.
+    notes : dict
+        For each decision maker what was done to the log before the audit, a sentence each: prices
+        that were joined, numbers that were divided into bins.
     is_price : bool
         Whether actions are prices.
     """
@@ -105,6 +119,7 @@ class BanditAudit:
     swaps: pd.DataFrame
     texts: dict[str, tuple[str, ...]]
     unknowns: dict[str, list[str]]
+    notes: dict[str, list[str]]
     is_price: bool
 
     @property
@@ -120,7 +135,8 @@ class _AgentAudit:
 
     rows: dict[str, pd.DataFrame]
     text: tuple[str, ...]
-    unknowns: list[str] = field(default_factory=list)
+    unknowns: list[str]
+    notes: list[str]
 
 
 def audit_bandit_logs(
@@ -142,12 +158,7 @@ def audit_bandit_logs(
     menu, result_range : optional
         As in ``read_bandit_logs``.
     """
-    check_range("threshold", options.threshold, 0.0, 1.0)
-    if not 0 < options.error < 0.5:
-        raise UserError(f"error: {options.error} is no error; give a number between 0 and 0.5")
-    check_name("estimator", options.estimator, ESTIMATORS)
-    if options.intervals is not None:
-        check_name("intervals", options.intervals, KINDS)
+    _check_options(options)
     logs = read_bandit_logs(read_table(table, "log"), columns, menu=menu, result_range=result_range)
     audits = {log.agent: _audit_agent(log, options) for log in logs}
     joined = {}
@@ -158,8 +169,25 @@ def audit_bandit_logs(
         **joined,
         texts={agent: found.text for agent, found in audits.items()},
         unknowns={agent: found.unknowns for agent, found in audits.items()},
+        notes={agent: found.notes for agent, found in audits.items()},
         is_price=columns.is_price,
     )
+
+
+def _check_options(options: BanditOptions) -> None:
+    """Check what can be checked without a log; UserError otherwise."""
+    check_range("threshold", options.threshold, 0.0, 1.0)
+    check_probability("error", options.error)
+    if options.error >= 0.5:
+        raise UserError(f"error = {options.error:g}: give a number between 0 and 0.5")
+    check_name("estimator", options.estimator, ESTIMATORS)
+    if options.intervals is not None:
+        check_name("intervals", options.intervals, KINDS)
+    if options.min_propensity is not None:
+        check_probability("min_propensity", options.min_propensity)
+    check_model(options.demand)
+    if options.classifier is not None:
+        check_classifier(options.classifier)
 
 
 def _audit_agent(log: BanditLog, options: BanditOptions) -> _AgentAudit:
@@ -172,13 +200,12 @@ def _audit_agent(log: BanditLog, options: BanditOptions) -> _AgentAudit:
     min_propensity = options.min_propensity
     if min_propensity is None:
         min_propensity = default_min_propensity(log.rounds, len(log.names))
-    elif not 0 < min_propensity < 1:
-        cure = "give a number between 0 and 1"
-        raise UserError(f"min_propensity: {min_propensity} is no such probability; {cure}")
 
     curves = {}
     for estimator in ESTIMATORS:
-        predicted = predict_results(log, options.demand) if estimator == DOUBLY_ROBUST else None
+        predicted = (
+            predict_results(log, _demand(log, options)) if estimator == DOUBLY_ROBUST else None
+        )
         curves[estimator] = regret_curve(
             log,
             propensities,
@@ -220,7 +247,15 @@ def _audit_agent(log: BanditLog, options: BanditOptions) -> _AgentAudit:
         rows,
         text=explain(log, propensities, curve, verdict, overlap, min_propensity),
         unknowns=what_would_help(log, propensities, curve, verdict, overlap, min_propensity),
+        notes=[note for note in (*log.notes, propensities.note) if note],
     )
+
+
+def _demand(log: BanditLog, options: BanditOptions) -> str | Regressor:
+    """Return the model of demand; by default one that uses the context where there is one."""
+    if options.demand is not None:
+        return options.demand
+    return "logit" if len(log.context.columns) else "means"
 
 
 def _estimates_table(
@@ -280,19 +315,18 @@ def _external_regret(
     """Return the regret to the best fixed action among those that were taken."""
     predicted: Array | None = None
     if estimator == DOUBLY_ROBUST:
-        predicted = predict_results(log, options.demand)
+        predicted = predict_results(log, _demand(log, options))
     probability = propensities.probability
     gains = pair_gains(
         log,
         probability,
-        log.margins(cost if log.has_cost_range else None),
+        cost if log.has_cost_range else None,
         own_results(probability),
         predicted,
         self_normalised=estimator == SELF_NORMALISED,
     )
-    was_taken = (log.chosen[:, None] == range(len(log.names))).any(0)
-    gains_of_fixed = gains.sum(axis=1, keepdims=True) / log.scale
-    return estimate_regret(gains_of_fixed, kind=kind, considered=was_taken)
+    was_taken = np.bincount(log.chosen, minlength=len(log.names)) > 0
+    return estimate_external_regret(gains, kind=kind, considered=was_taken)
 
 
 def _costs_table(log: BanditLog, curve: RegretCurve, error: float) -> pd.DataFrame:

@@ -17,8 +17,10 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.core.validation import check_range, numbers
+from regretless.scenarios.audit.menus import Menu, group_seldom, named_menu, price_menu
 from regretless.scenarios.audit.tables import ALL, read_names
-from regretless.scenarios.table_files import numeric, place
+from regretless.scenarios.table_files import ROW, numeric, place
 
 SUM_ROUNDING = 1e-6  # by which logged probabilities of a round may miss 1
 Cost = float | tuple[float, float] | str  # of a unit: known, within a range, or a column
@@ -43,6 +45,9 @@ class BanditColumns:
         The probability of the action taken; or of each action; None where none is logged.
     agent : str
         Who decided; it may be missing where it is the default.
+    group : str or None
+        Decision makers with the same value have the same menu and the same range of results, as
+        the sellers of one product; None if each has its own.
     context : sequence of str
         What was known before the action was taken.
     """
@@ -53,6 +58,7 @@ class BanditColumns:
     cost: Cost | None = None
     propensity: Probabilities | None = None
     agent: str = "agent"
+    group: str | None = None
     context: Sequence[str] = ()
 
 
@@ -68,6 +74,8 @@ class BanditLog:
         The actions as they are spelled; prices in ascending order.
     prices : ndarray or None
         The prices (A,), ascending; None where actions are no prices.
+    set_price : ndarray or None
+        The price of each round (T,), of which ``prices`` has the group; None likewise.
     chosen : ndarray
         Index of the action of each round (T,).
     result : ndarray
@@ -82,11 +90,14 @@ class BanditLog:
         The largest and the smallest result that a round can have.
     is_range_given : bool
         Whether these two were given, rather than taken from the log.
+    notes : tuple of str
+        What was done to the log before it was audited, a sentence each.
     """
 
     agent: str
     names: tuple[str, ...]
     prices: Array | None
+    set_price: Array | None
     chosen: Indices
     result: Array
     cost: Array | tuple[float, float]
@@ -95,6 +106,7 @@ class BanditLog:
     largest: float
     smallest: float
     is_range_given: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def rounds(self) -> int:
@@ -120,11 +132,18 @@ class BanditLog:
         """
         if self.prices is None:
             return np.full((1, len(self.names)), -1.0)
+        return np.asarray(self.prices[None, :] - np.reshape(self._cost_of_rounds(cost), (-1, 1)))
+
+    def margins_taken(self, cost: float | None = None) -> Array:
+        """Return what a unit of the result was worth in each round (T,), or (1,) for all."""
+        if self.set_price is None:
+            return np.array([-1.0])
+        return np.asarray(self.set_price - self._cost_of_rounds(cost))
+
+    def _cost_of_rounds(self, cost: float | None) -> Array | float:
         if cost is not None:
-            return self.prices[None, :] - cost
-        if isinstance(self.cost, tuple):
-            return self.prices[None, :] - self.cost[0]
-        return self.prices[None, :] - self.cost[:, None]
+            return cost
+        return self.cost[0] if isinstance(self.cost, tuple) else self.cost
 
 
 def read_bandit_logs(
@@ -142,9 +161,11 @@ def read_bandit_logs(
         A row for each round, in the order of time.
     columns : BanditColumns
     menu : sequence, optional
-        All actions that could have been taken; by default those that were.
+        All actions that could have been taken; by default those that each decision maker, or its
+        group, took.
     result_range : (float, float), optional
-        The smallest and the largest result of a round; by default those of the log.
+        The smallest and the largest result of a round; by default those of each decision maker, or
+        of its group.
 
     Raises
     ------
@@ -152,43 +173,97 @@ def read_bandit_logs(
         If a column is missing or cannot be read, an action is none of the menu, or a probability
         is none.
     """
+    for name in columns.context:
+        if name in (columns.action, columns.result):
+            reason = f"'{name}' is not known before the action is taken"
+            raise UserError(f"log, --context: {reason}; leave it out")
+        read_names(table, name, "log, --context")  # every value is there
+    if ROW not in table.index.names:  # a message says in which row of the whole table
+        table = table.set_axis(pd.RangeIndex(1, len(table) + 1, name=ROW))
+    is_named = columns.agent in table or columns.agent != "agent"
+    who = read_names(table, columns.agent, "log, --agent") if is_named else (ALL,) * len(table)
+    groups = who if columns.group is None else read_names(table, columns.group, "log, --group")
+    _check_groups(who, groups)
+    agents = np.asarray(who)
+    members = np.asarray(groups)
+    logs: dict[str, BanditLog] = {}
+    for group in dict.fromkeys(groups):
+        rows = np.flatnonzero(members == group)
+        whose = "" if len(rows) == len(table) else group
+        logs |= _read_group(
+            table.iloc[rows],
+            agents[rows],
+            columns,
+            whose=whose,
+            menu=menu,
+            given_range=result_range,
+        )
+    return [logs[agent] for agent in dict.fromkeys(who)]
+
+
+def _check_groups(who: Sequence[str], groups: Sequence[str]) -> None:
+    """Check that each decision maker is in one group; UserError otherwise."""
+    group_of: dict[str, str] = {}
+    for agent, group in zip(who, groups, strict=True):
+        if group_of.setdefault(agent, group) != group:
+            both = f"'{agent}' is in the groups '{group_of[agent]}' and '{group}'"
+            raise UserError(f"log, --group: {both}; give each decision maker one group")
+
+
+def _read_group(
+    table: pd.DataFrame,
+    who: "np.ndarray[tuple[int], np.dtype[np.str_]]",
+    columns: BanditColumns,
+    *,
+    whose: str,
+    menu: Sequence[str | float] | None,
+    given_range: tuple[float, float] | None,
+) -> dict[str, BanditLog]:
+    """Read the logs of decision makers who share a menu, by name.
+
+    ``whose`` is the group in messages, empty if it is the only one.
+    """
+    set_prices: Array | None = None
     if columns.is_price:
         set_prices = numeric(table, [columns.action], "log, --price")[:, 0]
-        names, prices = _price_menu(set_prices, menu)
-        chosen = np.searchsorted(prices, set_prices)
+        own_menu, single_chosen = price_menu(set_prices, menu)
     else:
         taken = read_names(table, columns.action, "log, --action")
-        names = tuple(str(name) for name in menu) if menu else tuple(sorted(set(taken)))
-        prices = None
-        chosen = _indices(taken, names)
+        listed = None if menu is None else [str(name) for name in menu]
+        single_names, name_of, note = named_menu(taken, listed)
+        single_chosen = _indices([name_of[name] for name in taken], single_names)
+        own_menu = group_seldom(single_names, single_chosen, note)
+    names = own_menu.names
     if len(names) < 2:
         option = "prices" if columns.is_price else "actions"
-        reason = f"log: '{names[0]}' is the only action, so that there is no alternative to it"
-        raise UserError(f"{reason}; name with {option} all that could have been chosen")
-    result = numeric(table, [columns.result], "log, --quantity or --loss")[:, 0]
+        of_whom = f" of '{whose}'" if whose else ""
+        reason = f"log: '{names[0]}' is the only action{of_whom}, so that there is no alternative"
+        cure = f"name with {option} all that could have been chosen"
+        raise UserError(f"{reason}; {cure}, or with group whose alternatives are the same")
+    chosen = own_menu.group_of[single_chosen]
+
+    result_key = "log, --quantity" if columns.is_price else "log, --loss"
+    result = numeric(table, [columns.result], result_key)[:, 0]
     if columns.is_price and result.min() < 0:
         row = int(result.argmin())
         found = f"column '{columns.result}' holds {result[row]:g} in {place(table, row)}"
         raise UserError(f"log, --quantity: {found}; a quantity is at least 0")
-    smallest, largest = _result_range(result, result_range, is_price=columns.is_price)
+    smallest, largest = _result_range(result, given_range, is_price=columns.is_price)
     cost: Array | tuple[float, float] = (0.0, 0.0)
-    if prices is not None:
-        highest_price = float(prices[-1])
+    if set_prices is not None and own_menu.prices is not None:
+        highest_price = float(own_menu.prices[-1])
         cost = _read_cost(table, (0.0, highest_price) if columns.cost is None else columns.cost)
-    logged = _read_propensities(table, columns.propensity, names, chosen, prices)
-    for name in columns.context:
-        read_names(table, name, "log, --context")  # every value is there
-    context = table[list(columns.context)].reset_index(drop=True)
+    logged, propensity_note = _read_propensities(table, columns.propensity, own_menu, single_chosen)
+    context = table[list(columns.context)]
 
-    is_named = columns.agent in table or columns.agent != "agent"
-    who = read_names(table, columns.agent, "log, --agent") if is_named else (ALL,) * len(table)
-    logs = []
-    for agent in dict.fromkeys(who):
-        rows = np.flatnonzero(np.asarray(who) == agent)
-        log = BanditLog(
+    logs = {}
+    for agent in dict.fromkeys(who.tolist()):
+        rows = np.flatnonzero(who == agent)
+        logs[agent] = BanditLog(
             agent=agent,
             names=names,
-            prices=prices,
+            prices=own_menu.prices,
+            set_price=None if set_prices is None else set_prices[rows],
             chosen=chosen[rows],
             result=result[rows],
             cost=cost if isinstance(cost, tuple) else cost[rows],
@@ -196,28 +271,10 @@ def read_bandit_logs(
             context=context.iloc[rows].reset_index(drop=True),
             largest=largest,
             smallest=smallest,
-            is_range_given=result_range is not None,
+            is_range_given=given_range is not None,
+            notes=tuple(note for note in (own_menu.note, propensity_note) if note),
         )
-        logs.append(log)
     return logs
-
-
-def _price_menu(
-    set_prices: Array, menu: Sequence[str | float] | None
-) -> tuple[tuple[str, ...], Array]:
-    """Return the menu of prices as it is spelled, and its values (A,) in ascending order."""
-    if menu is None:
-        prices = np.unique(set_prices)
-    else:
-        try:
-            prices = np.unique(np.array([float(price) for price in menu]))
-        except (TypeError, ValueError):
-            raise UserError(f"prices: {brief(list(menu))} are no numbers; give numbers") from None
-        for price in set_prices[~np.isin(set_prices, prices)][:1]:
-            raise UserError(f"log, --price: {price:g} is none of the prices; add it to them")
-    if not np.isfinite(prices).all() or prices[0] < 0:
-        raise UserError(f"prices: {prices[0]:g} is no price; give finite numbers of at least 0")
-    return tuple(f"{price:.10g}" for price in prices), prices
 
 
 def _indices(taken: Sequence[str], names: Sequence[str]) -> Indices:
@@ -249,54 +306,94 @@ def _read_cost(table: pd.DataFrame, cost: Cost) -> Array | tuple[float, float]:
     if isinstance(cost, str):
         return numeric(table, [cost], "log, --cost")[:, 0]
     ends = tuple(cost) if isinstance(cost, tuple | list) else (cost, cost)
-    if len(ends) != 2 or not all(np.isfinite(end) for end in ends) or ends[0] > ends[1]:
-        cure = "give a number, a range LOW:HIGH with LOW at most HIGH, or a column"
+    cure = "give a number, a range LOW:HIGH with LOW at most HIGH, or a column"
+    try:
+        values = numbers("cost", list(ends))
+    except UserError:
+        raise UserError(f"cost: {brief(cost)} is no cost; {cure}") from None
+    if len(values) != 2 or values[0] > values[1]:
         raise UserError(f"cost: {brief(cost)} is no cost; {cure}")
+    return float(values[0]), float(values[1])
+
+
+def check_largest_quantity(value: object) -> tuple[float, float]:
+    """Return the range of quantities, whose upper end was given."""
+    return 0.0, check_range("max_quantity", value, 0.0, np.inf)
+
+
+def check_loss_range(value: object) -> tuple[float, float]:
+    """Return the range of losses that was given."""
+    ends = numbers("loss_range", value)
+    if ends.shape != (2,) or ends[0] >= ends[1]:
+        cure = "give two numbers, the smaller first"
+        raise UserError(f"loss_range: {brief(value)} is no range; {cure}")
     return float(ends[0]), float(ends[1])
 
 
 def _read_propensities(
     table: pd.DataFrame,
     propensity: Probabilities | None,
-    names: Sequence[str],
-    chosen: Indices,
-    prices: Array | None,
-) -> Array:
-    """Return the logged probabilities (T, A), NaN where none is logged."""
-    logged = np.full((len(table), len(names)), np.nan)
+    menu: Menu,
+    single_chosen: Indices,
+) -> tuple[Array, str]:
+    """Return the logged probabilities (T, A), NaN where none is logged, and a note.
+
+    ``single_chosen`` are the actions taken (T,) before they were grouped.
+    """
+    rows = np.arange(len(table))
     if propensity is None:
-        return logged
+        return np.full((len(table), len(menu.names)), np.nan), ""
     if isinstance(propensity, str):
         of_chosen = numeric(table, [propensity], "log, --propensity")[:, 0]
         _check_probabilities(of_chosen[:, None], [propensity])
-        logged[np.arange(len(table)), chosen] = of_chosen
+        logged = np.full((len(table), len(menu.names)), np.nan)
     else:
-        columns = _columns_of_actions(propensity, names, prices)
-        logged = numeric(table, columns, "log, --propensity")
-        _check_probabilities(logged, columns)
-        for row in np.flatnonzero(np.abs(logged.sum(1) - 1) > SUM_ROUNDING)[:1]:
-            found = f"the probabilities of {place(table, int(row))} sum to {logged[row].sum():.6g}"
+        columns = _columns_of_actions(
+            propensity, menu.single_names, is_price=menu.prices is not None
+        )
+        of_single = numeric(table, columns, "log, --propensity")
+        _check_probabilities(of_single, columns)
+        for row in np.flatnonzero(np.abs(of_single.sum(1) - 1) > SUM_ROUNDING)[:1]:
+            found = (
+                f"the probabilities of {place(table, int(row))} sum to {of_single[row].sum():.6g}"
+            )
             raise UserError(f"log, --propensity: {found}; they must sum to 1")
-    for row in np.flatnonzero(~(logged[np.arange(len(table)), chosen] > 0))[:1]:
-        found = f"'{names[chosen[row]]}' was chosen in {place(table, int(row))} with probability 0"
+        of_chosen = of_single[rows, single_chosen]
+        logged = np.zeros((len(table), len(menu.names)))
+        np.add.at(logged.T, menu.group_of, of_single.T)
+    for row in np.flatnonzero(~(of_chosen > 0))[:1]:
+        name = menu.single_names[single_chosen[row]]
+        found = f"'{name}' was chosen in {place(table, int(row))} with probability 0"
         raise UserError(f"log, --propensity: {found}; correct the log")
-    return logged
+    if not isinstance(propensity, str):
+        return logged, ""
+    if not menu.is_grouped:
+        logged[rows, single_chosen] = of_chosen
+        return logged, ""
+    is_certain = of_chosen == 1
+    logged[rows[is_certain], menu.group_of[single_chosen[is_certain]]] = 1.0
+    note = f"The column '{propensity}' has probabilities of single actions, not of groups: those "
+    return logged, note + "below 1 are not used; a column for each action would be."
 
 
 def _columns_of_actions(
-    propensity: Mapping[str | float, str], names: Sequence[str], prices: Array | None
+    propensity: Mapping[str | float, str], names: Sequence[str], *, is_price: bool
 ) -> list[str]:
     """Return the column with the probability of each action, in the order of the menu."""
     column_of = {}
     for action, column in propensity.items():
         name = str(action)
-        if prices is not None:
+        if is_price:
             try:
-                name = f"{float(action):.10g}"
+                price = float(action)
             except ValueError:
                 raise UserError(f"propensity: '{action}' is no price; write a number") from None
+            same = [known for known in names if np.isclose(float(known), price, rtol=1e-9, atol=0)]
+            name = same[0] if same else f"{price:.12g}"
         if name not in names:
             raise UserError(f"propensity: no action '{name}'; {closest(name, names)}")
+        if not isinstance(column, str):
+            raise UserError(f"propensity: {brief(column)} is no column; give its name")
         column_of[name] = column
     for name in names:
         if name not in column_of:

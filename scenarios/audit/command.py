@@ -15,7 +15,7 @@ def audit_and_print(
     decisions: Path,
     outcomes: Path | None,
     *,
-    columns: Mapping[str, str],
+    columns: Mapping[str, str | None],
     full_log_options: Mapping[str, Any],
     bandit_options: Mapping[str, Any],
     out: Path | None,
@@ -27,7 +27,7 @@ def audit_and_print(
     decisions, outcomes : Path
         The tables; outcomes None for a bandit log.
     columns : mapping
-        ``agent`` and ``action``.
+        ``agent``; of those that were named, ``group`` and ``action``.
     full_log_options, bandit_options : mapping
         As the command line has them.
     out : Path or None
@@ -35,10 +35,10 @@ def audit_and_print(
     options = {**columns, **full_log_options, **bandit_options}
     options["cost"] = read_cost(options["cost"])
     options["propensity"] = read_propensity(options["propensity"])
-    menu = options.pop("menu")
-    if menu is not None:
-        names = [name.strip() for name in menu.split(",")]
-        options["actions" if options["price"] is None else "prices"] = names
+    options["loss_range"] = read_range("--loss-range", options["loss_range"])
+    for name in ("actions", "prices"):
+        if options[name] is not None:
+            options[name] = [entry.strip() for entry in options[name].split(",")]
     found = audit(decisions, outcomes, **options)
     if isinstance(found, Audit):
         print_audit(found)
@@ -71,6 +71,21 @@ def read_cost(text: str | None) -> Cost | None:
     if len(ends) > 2:
         raise UserError(f"--cost {text}: write a number, LOW:HIGH or a column")
     return ends[0] if len(ends) == 1 else (ends[0], ends[1])
+
+
+def read_range(option: str, text: str | None) -> tuple[float, float] | None:
+    """Read LOW:HIGH.
+
+    >>> read_range("--loss-range", "0:2.5")
+    (0.0, 2.5)
+    """
+    if text is None:
+        return None
+    try:
+        low, high = (float(end) for end in text.split(":"))
+    except ValueError:
+        raise UserError(f"{option} {text}: write LOW:HIGH, as 0:1") from None
+    return low, high
 
 
 def read_propensity(words: Sequence[str] | None) -> Probabilities | None:

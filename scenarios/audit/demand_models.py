@@ -22,6 +22,7 @@ from scipy.special import expit
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.core.validation import refused_in_one_line
 from regretless.scenarios.audit.bandit_log import BanditLog
 from regretless.scenarios.audit.propensities import context_features
 
@@ -41,6 +42,21 @@ class Regressor(Protocol):
         """Return the predicted result of each row of features (n, k)."""
 
 
+def check_model(model: object) -> None:
+    """Check that a model of demand is known, or has what it needs; None is the default.
+
+    UserError otherwise.
+    """
+    if isinstance(model, str):
+        if model not in MODELS:
+            raise UserError(f"demand: unknown '{model}'; {closest(model, MODELS)}")
+        return
+    is_model = hasattr(model, "fit") and hasattr(model, "predict") and not isinstance(model, type)
+    if model is not None and not is_model:
+        cure = f"give one of: {', '.join(MODELS)}, or an object with fit and predict"
+        raise UserError(f"demand: {brief(model)} is no model; {cure}")
+
+
 def predict_results(log: BanditLog, model: str | Regressor = "means") -> Array:
     """Return the predicted result of each action in each round (T, A), from earlier rounds.
 
@@ -49,36 +65,40 @@ def predict_results(log: BanditLog, model: str | Regressor = "means") -> Array:
     UserError
         If the model is unknown, or has no ``fit`` and ``predict``.
     """
-    running_means = _running_means(log)
+    check_model(model)
+    predictions = _running_means(log)
     if isinstance(model, str):
-        if model not in MODELS:
-            raise UserError(f"demand: unknown '{model}'; {closest(model, MODELS)}")
         if model == "means":
-            return running_means
+            return predictions
         regressor: Any = (
             _LinearResults() if model == "linear" else _LogitResults(log.smallest, log.largest)
         )
     else:
         regressor = model
-        if not (hasattr(model, "fit") and hasattr(model, "predict")):
-            cure = f"give one of: {', '.join(MODELS)}, or an object with fit and predict"
-            raise UserError(f"demand: {brief(model)} is no model; {cure}")
 
-    predictions = running_means
     n_actions = len(log.names)
     context = context_features(log)
     start = FIRST_FIT
     while start < log.rounds:
         end = min(2 * start, log.rounds)
         fitted = copy.deepcopy(regressor)
-        fitted.fit(_features(log, log.chosen[:start], context[:start]), log.result[:start])
+        with refused_in_one_line():
+            fitted.fit(_features(log, log.chosen[:start], context[:start]), log.result[:start])
         for action in range(n_actions):
             actions = np.full(end - start, action)
             features = _features(log, actions, context[start:end])
-            predicted = np.asarray(fitted.predict(features), dtype=np.float64)
+            with refused_in_one_line():
+                predicted = np.asarray(fitted.predict(features), dtype=np.float64)
+            _check_predictions(predicted, len(features))
             predictions[start:end, action] = np.clip(predicted, log.smallest, log.largest)
         start = end
     return predictions
+
+
+def _check_predictions(predicted: Array, rows: int) -> None:
+    if predicted.shape != (rows,) or not np.isfinite(predicted).all():
+        found = f"the model's predictions have the shape {predicted.shape}, or are not finite"
+        raise UserError(f"demand: {found}; return {rows} finite numbers for {rows} rows")
 
 
 def _features(log: BanditLog, actions: Indices, context: Array) -> Array:

@@ -23,6 +23,8 @@ Given the past the error of a round has mean zero, whatever made the demand of t
 sellers who answer earlier prices do no harm.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from regretless.market.core.arrays import Array
@@ -35,37 +37,99 @@ DOUBLY_ROBUST = "doubly robust"
 ESTIMATORS = (INVERSE_PROPENSITY, SELF_NORMALISED, DOUBLY_ROBUST)
 
 
+@dataclass(frozen=True, eq=False)
+class PairGains:
+    """The estimated gain of each replacement in each round.
+
+    From action a to action b it is
+
+        pi_t(a) [ value_t(b) + share_t(b) baseline(a, b) ] - own_value_t(a),
+
+    and 0 where a = b. The (T, A, A) gains are not stored: with 20 prices and 100,000 rounds they
+    would need 320 MB.
+
+    Attributes
+    ----------
+    probability : ndarray
+        Of each action in each round (T, A).
+    value : ndarray
+        Value of each alternative (T, A), without what its baseline adds.
+    share : ndarray
+        What a unit of the baseline adds (T, A).
+    baseline : ndarray
+        Result of each alternative, seen from each action (A, A); 0 where a model is used.
+    own_value : ndarray
+        Value of each action in the rounds in which it was taken (T, A).
+    """
+
+    probability: Array
+    value: Array
+    share: Array
+    baseline: Array
+    own_value: Array
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.probability)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return int(self.probability.shape[1])
+
+    def of_rounds(self, rounds: slice) -> Array:
+        """Return the gains (n, A, A) of some rounds: from each action to each."""
+        gains = self.share[rounds, None, :] * self.baseline
+        gains += self.value[rounds, None, :]
+        gains *= self.probability[rounds, :, None]
+        gains -= self.own_value[rounds, :, None]
+        diagonal = np.arange(self.n_actions)
+        gains[:, diagonal, diagonal] = 0.0
+        return gains
+
+    def of_action(self, action: int) -> Array:
+        """Return the gains (T, A) from one action to each."""
+        gains = self.probability[:, [action]] * (self.value + self.share * self.baseline[action])
+        gains -= self.own_value[:, [action]]
+        gains[:, action] = 0.0
+        return np.asarray(gains)
+
+    def of_fixed_actions(self) -> Array:
+        """Return the gains (T, A) from the mixed strategy to each action in all rounds."""
+        gains = np.zeros(self.probability.shape)
+        for action in range(self.n_actions):
+            gains += self.of_action(action)
+        return gains
+
+
 def pair_gains(
     log: BanditLog,
     probability: Array,
-    margins: Array,
+    cost: float | None,
     stand_ins: StandIns,
     predicted: Array | None,
     *,
     self_normalised: bool = False,
-) -> Array:
-    """Return the estimated gain of each replacement in each round.
+) -> PairGains:
+    """Return the estimated gain of each replacement in each round, as shares of the log's scale.
 
     Parameters
     ----------
     log : BanditLog
     probability : ndarray
         Of each action in each round (T, A).
-    margins : ndarray
-        (T, A), or (1, A) if they are the same in all rounds.
+    cost : float or None
+        In place of the log's own.
     stand_ins : StandIns
         Whose result each action has.
     predicted : ndarray or None
         Of a model (T, A); None for no model.
     self_normalised : bool, optional
         Whether weights are normalised, for each pair; without a model.
-
-    Returns
-    -------
-    ndarray
-        (T, A, A): of round t, from action a to action b; 0 where a = b.
     """
     rounds, n_actions = probability.shape
+    margins = log.margins(cost)
     has_stand_in = stand_ins.action != NO_STAND_IN
     source = np.where(has_stand_in, stand_ins.action, 0)
     source_probability = np.take_along_axis(probability, source, axis=1)
@@ -73,44 +137,56 @@ def pair_gains(
     weights = np.zeros((rounds, n_actions))
     np.divide(1.0, source_probability, out=weights, where=is_observed)
 
-    gains = np.empty((rounds, n_actions, n_actions))
-    for action in range(n_actions):
-        own_probability = probability[:, action]
-        was_taken = log.chosen == action
-        if self_normalised:
-            baseline = _weighted_means(own_probability, weights, log.result)[None, :]
-            own_baseline = np.full(rounds, log.result[was_taken].mean() if was_taken.any() else 0.0)
-        elif predicted is None:
-            baseline = np.zeros((1, n_actions))
-            own_baseline = np.zeros(rounds)
-        else:
-            baseline = np.take_along_axis(predicted, source, axis=1)
-            own_baseline = predicted[:, action]
-        if predicted is not None and not self_normalised:
-            without_stand_in = predicted
-        else:
-            without_stand_in = np.broadcast_to(baseline, (rounds, n_actions))
-        if stand_ins.result is not None:
-            without_stand_in = stand_ins.result
+    # An action that was taken has the value that it had, at the very price that was set.
+    was_taken = log.chosen[:, None] == np.arange(n_actions)
+    value_taken = log.margins_taken(cost) * log.result
+    observed_value = margins * log.result[:, None]
+    observed_value = np.where(was_taken, value_taken[:, None], observed_value)
 
-        corrected = baseline + weights * (log.result[:, None] - baseline)
-        results = np.where(has_stand_in, corrected, without_stand_in)
-        alternative_value = margins * results * own_probability[:, None]
-        own_result = own_probability * own_baseline + was_taken * (log.result - own_baseline)
-        own_value = np.broadcast_to(margins, probability.shape)[:, action] * own_result
-        gains[:, action, :] = alternative_value - own_value[:, None]
-        gains[:, action, action] = 0.0
-    return gains
+    baseline = np.zeros((n_actions, n_actions))
+    if self_normalised:
+        baseline = _weighted_means(probability, weights, log.result)
+        own_baseline = np.broadcast_to(_mean_results(log, was_taken), probability.shape)
+        modelled = np.zeros((rounds, n_actions))
+        unmodelled_share = np.where(has_stand_in, 1.0 - weights, 1.0)
+    else:
+        own_baseline = np.zeros((rounds, n_actions)) if predicted is None else predicted
+        modelled = np.take_along_axis(own_baseline, source, axis=1)
+        modelled = np.where(has_stand_in, (1.0 - weights) * modelled, own_baseline)
+        unmodelled_share = np.zeros((rounds, n_actions))
+    if stand_ins.result is not None:  # it takes the place of any estimate
+        modelled = np.where(has_stand_in, modelled, stand_ins.result)
+        unmodelled_share = np.where(has_stand_in, unmodelled_share, 0.0)
+
+    own_value = probability * margins * own_baseline
+    own_value += was_taken * (value_taken[:, None] - margins * own_baseline)
+    return PairGains(
+        probability=probability,
+        value=(weights * observed_value + margins * modelled) / log.scale,
+        share=margins * unmodelled_share / log.scale,
+        baseline=baseline,
+        own_value=own_value / log.scale,
+    )
 
 
-def _weighted_means(own_probability: Array, weights: Array, result: Array) -> Array:
-    """Return the self-normalised mean result (A,) of each action, seen from one action's rounds.
+def _mean_results(log: BanditLog, was_taken: Array) -> Array:
+    """Return the mean result (A,) of the rounds in which each action was taken; 0 without one."""
+    counts = was_taken.sum(0)
+    means = np.zeros(len(counts))
+    np.divide(log.result @ was_taken, counts, out=means, where=counts > 0)
+    return means
 
-    Where that has no observation, it is seen from all rounds; 0 if there is none at all.
+
+def _weighted_means(probability: Array, weights: Array, result: Array) -> Array:
+    """Return the self-normalised mean result (A, A) of each action, seen from each action's rounds.
+
+    Where those have no observation, it is seen from all rounds; 0 if there is none at all.
     """
-    pair_weights = own_probability[:, None] * weights
-    means = np.zeros(weights.shape[1])
-    for weight_table in (weights, pair_weights):
-        totals = weight_table.sum(0)
-        np.divide(result @ weight_table, totals, out=means, where=totals > 0)
+    totals = weights.sum(0)
+    overall = np.zeros(len(totals))
+    np.divide(result @ weights, totals, out=overall, where=totals > 0)
+    pair_totals = probability.T @ weights
+    means = np.broadcast_to(overall, pair_totals.shape).copy()
+    weighted_results = (probability * result[:, None]).T @ weights
+    np.divide(weighted_results, pair_totals, out=means, where=pair_totals > 0)
     return means

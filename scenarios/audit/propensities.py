@@ -1,8 +1,10 @@
 """The probability with which each action was taken, logged or estimated.
 
-What was not logged is estimated by ``cells`` (relative frequencies among rounds of the same context
+What was not logged is estimated by **cells** (relative frequencies among rounds of the same context
 and the same span of time) or by a classifier of scikit-learn's kind that sees the context and the
-time. Both assume that, among such rounds, the action was drawn independently of what it would have
+time. A cell of few rounds would say of each action taken that nothing else could have been: numbers
+with many values are therefore divided into bins, and contexts with few rounds are one. Both ways
+assume that, among such rounds, the action was drawn independently of what it would have
 sold or lost. Nothing in a log can prove this.
 """
 
@@ -13,10 +15,13 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.validation import refused_in_one_line
 from regretless.scenarios.audit.bandit_log import BanditLog
 
 ROUNDS_PER_CELL = 100  # rounds of a span of time within which frequencies are taken
+MIN_ROUNDS_PER_CONTEXT = 30  # below which contexts are one
+MAX_VALUES = 12  # of a column of numbers that is not divided into bins
 N_FOLDS = 5  # spans of time; the classifier that speaks of one learns from the others
 LOGGED = "logged"
 PARTLY_LOGGED = "logged for the action taken; for the others estimated by frequencies"
@@ -47,11 +52,23 @@ class Propensities:
     is_logged : bool
         Whether all of them were logged, so that regret estimates are sums of martingale
         differences.
+    note : str
+        How the context was divided into cells, in sentences; empty where nothing was joined.
     """
 
     probability: Array
     source: str
     is_logged: bool
+    note: str = ""
+
+
+def check_classifier(classifier: object) -> None:
+    """Check that a classifier has what is needed of it; UserError otherwise."""
+    needed = ("fit", "predict_proba", "get_params")
+    is_classifier = all(hasattr(classifier, name) for name in needed)
+    if not is_classifier or isinstance(classifier, type):
+        cure = f"give an object of scikit-learn's kind, with {', '.join(needed)}"
+        raise UserError(f"classifier: {brief(classifier)} is no classifier; {cure}")
 
 
 def find_propensities(log: BanditLog, classifier: Classifier | None = None) -> Propensities:
@@ -66,12 +83,14 @@ def find_propensities(log: BanditLog, classifier: Classifier | None = None) -> P
         totals = logged.sum(1, keepdims=True)
         return Propensities(logged / totals, LOGGED, is_logged=True)
     if classifier is None:
-        estimated = _frequencies_by_cell(log)
+        cells, note = _cells(log)
+        estimated = _frequencies_by_cell(log, cells)
     else:
+        note = ""
         estimated = _classifier_probabilities(log, classifier)
     if not is_known.any():
         source = BY_CELL if classifier is None else BY_CLASSIFIER
-        return Propensities(estimated, source, is_logged=False)
+        return Propensities(estimated, source, is_logged=False, note=note)
 
     # The probability of the action taken is known: the others share the rest as estimated.
     of_chosen = log.logged[rounds, log.chosen]
@@ -85,26 +104,64 @@ def find_propensities(log: BanditLog, classifier: Classifier | None = None) -> P
         shares = np.where(totals[:, None] > 0, others / totals[:, None], equal_shares)
     probability = shares * (1.0 - of_chosen)[:, None]
     probability[rounds, log.chosen] = of_chosen
-    return Propensities(probability, PARTLY_LOGGED, is_logged=False)
+    return Propensities(probability, PARTLY_LOGGED, is_logged=False, note=note)
 
 
-def _cells(log: BanditLog) -> Indices:
-    """Return the number (T,) of the cell of each round: its context, and a span of time."""
-    if len(log.context.columns):
-        keys = log.context.astype(str).agg("\x1f".join, axis=1)
-        context = pd.factorize(keys)[0]
-    else:
-        context = np.zeros(log.rounds, dtype=np.intp)
+def _cells(log: BanditLog) -> tuple[Indices, str]:
+    """Return the cell (T,) of each round, its context and a span of time, and a note."""
+    context, note = _contexts(log)
     place_in_context = pd.Series(context).groupby(context).cumcount().to_numpy()
     counts = np.bincount(context)
     n_spans = np.maximum(counts // ROUNDS_PER_CELL, 1)
     span = place_in_context * n_spans[context] // counts[context]
-    return np.asarray(pd.factorize(pd.Series(list(zip(context, span, strict=True))))[0])
+    cell = pd.factorize(pd.Series(list(zip(context, span, strict=True))))[0]
+    return np.asarray(cell), note
 
 
-def _frequencies_by_cell(log: BanditLog) -> Array:
+def _contexts(log: BanditLog) -> tuple[Indices, str]:
+    """Return the number (T,) of the context of each round, and what was joined.
+
+    A column of numbers with many values is divided at its quantiles, so that all such columns and
+    the time together leave about ``ROUNDS_PER_CELL`` rounds in a cell.
+    """
+    if not len(log.context.columns):
+        return np.zeros(log.rounds, dtype=np.intp), ""
+    values = {}
+    continuous = []
+    for name in log.context:
+        column = pd.to_numeric(log.context[name], errors="coerce")
+        if column.notna().all() and column.nunique() > MAX_VALUES:
+            continuous.append(name)
+            values[name] = column
+        else:
+            values[name] = log.context[name].astype(str)
+    notes = []
+    n_bins = int((log.rounds / ROUNDS_PER_CELL) ** (1 / (len(continuous) + 1)))
+    n_bins = min(max(n_bins, 2), MAX_VALUES)
+    for name in continuous:
+        bins = pd.qcut(values[name], n_bins, labels=False, duplicates="drop")
+        values[name] = bins.astype(str)
+        notes.append(
+            f"For frequencies, the context '{name}' was divided into {bins.nunique()} bins of "
+            "about equally many rounds."
+        )
+    keys = pd.DataFrame(values).agg("\x1f".join, axis=1)
+    context = np.asarray(pd.factorize(keys)[0])
+    counts = np.bincount(context)
+    is_rare = counts < MIN_ROUNDS_PER_CONTEXT
+    if is_rare.sum() > 1:
+        context = np.where(is_rare[context], len(counts), context)
+        context = np.asarray(pd.factorize(context)[0])
+        notes.append(
+            f"For frequencies, {is_rare.sum():,} contexts of fewer than {MIN_ROUNDS_PER_CONTEXT} "
+            f"rounds ({counts[is_rare].sum():,} rounds together) are one; a classifier would tell "
+            "them apart."
+        )
+    return context, " ".join(notes)
+
+
+def _frequencies_by_cell(log: BanditLog, cells: Indices) -> Array:
     """Return the relative frequency of each action in the cell of each round (T, A)."""
-    cells = _cells(log)
     counts = np.zeros((cells.max() + 1, len(log.names)))
     np.add.at(counts, (cells, log.chosen), 1.0)
     frequencies = counts / counts.sum(1, keepdims=True)
@@ -143,9 +200,10 @@ def _classifier_probabilities(log: BanditLog, classifier: Classifier) -> Array:
         if len(learned) == 1:
             probability[is_held_out, learned[0]] = 1.0
             continue
-        fitted: Any = clone(classifier)
-        fitted.fit(features[~is_held_out], log.chosen[~is_held_out])
-        predicted = fitted.predict_proba(features[is_held_out])
+        with refused_in_one_line():
+            fitted: Any = clone(classifier)
+            fitted.fit(features[~is_held_out], log.chosen[~is_held_out])
+            predicted = fitted.predict_proba(features[is_held_out])
         probability[np.ix_(np.flatnonzero(is_held_out), fitted.classes_)] = predicted
     # An action that was taken had some probability, whatever the classifier says.
     of_chosen = probability[np.arange(log.rounds), log.chosen]

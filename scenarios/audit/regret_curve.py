@@ -15,7 +15,11 @@ from regretless.market.core.randomness import stream
 from regretless.scenarios.audit.bandit_log import BanditLog
 from regretless.scenarios.audit.pair_gains import pair_gains
 from regretless.scenarios.audit.propensities import Propensities
-from regretless.scenarios.audit.regret_intervals import N_DRAWS, RegretEstimate, estimate_regret
+from regretless.scenarios.audit.regret_intervals import (
+    N_DRAWS,
+    RegretEstimate,
+    estimate_swap_regret,
+)
 from regretless.scenarios.audit.untried_actions import (
     StandIns,
     greatest_compatible_results,
@@ -73,7 +77,7 @@ class RegretCurve:
         if len(self.points) == 1:
             return 1.0
         estimates: list[RegretEstimate] = [getattr(point, measure) for point in self.points]
-        series = np.stack([estimate.series() for estimate in estimates], axis=1)
+        series = np.stack([estimate.series for estimate in estimates], axis=1)
         spread = series.std(0)
         if not (spread > 0).any():
             return 1.0
@@ -135,27 +139,24 @@ def regret_curve(
         costs = list(np.linspace(*log.cost, N_COSTS))
     points = []
     for cost in costs:
-        margins = log.margins(cost)
 
         def estimate(
-            stand_ins: StandIns, considered: Mask | None, margins: Array = margins
+            stand_ins: StandIns, considered: Mask | None, cost: float | None = cost
         ) -> RegretEstimate:
             gains = pair_gains(
-                log, probability, margins, stand_ins, predicted, self_normalised=self_normalised
+                log, probability, cost, stand_ins, predicted, self_normalised=self_normalised
             )
-            return estimate_regret(gains / log.scale, kind=kind, considered=considered)
+            return estimate_swap_regret(gains, kind=kind, considered=considered)
 
+        margins = log.margins(cost)
         compatible = greatest_compatible_results(log, probability, margins, min_propensity)
-        margin_of_chosen = np.broadcast_to(margins, probability.shape)[
-            np.arange(log.rounds), log.chosen
-        ]
         swap = estimate(own_results(probability), was_taken)
         is_all_tried = bool((probability >= min_propensity).all())
         point = CostPoint(
             cost=_shown_cost(log, cost),
             swap=swap,
             pessimistic=swap if is_all_tried and was_taken.all() else estimate(compatible, None),
-            mean_value=float((margin_of_chosen * log.result).mean() / log.scale),
+            mean_value=float((log.margins_taken(cost) * log.result).mean() / log.scale),
         )
         points.append(point)
     return RegretCurve(points)

@@ -8,10 +8,11 @@ them and R^ = theta^(s^).
 
 - **Upper limit** max_s theta^(s) + c se(s), with c the quantile for one mean: R is the theta of one
   fixed s*, so that no more is needed for this to be above R.
-- **Lower limit** R^ - q, with q the quantile of the greatest error sup_s theta^(s) - theta(s),
-  which is a sum over k of maxima over actions: R^ exceeds R by no more than that. Only actions that
-  may be the best are in the maximum, as in Chernozhukov, Lee and Rosen (2013, Econometrica 81(2),
-  doi:10.3982/ECTA8718).
+- **Lower limit** R^ - q. R^ exceeds R by sum_k max_a [ e(k, a) - gap(k, a) ], with e the errors
+  of the estimates and gap(k, a) by how much a is worse than the best replacement of k. The gaps are
+  not known: a tenth of the error is spent on limits that they all exceed, and q is the quantile of
+  the sum with these for the rest of the error (Romano, Shaikh and Wolf 2014, Econometrica 82(5),
+  doi:10.3982/ECTA11011). Replacements that are clearly worse thus do not widen the interval.
 
 Standard errors are of one of three kinds. ``martingale``: with logged propensities the errors of
 rounds are martingale differences, however rounds depend on earlier ones, and their variances add
@@ -23,7 +24,6 @@ All three hold in large samples; none is exact.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.stats import t as student
@@ -31,12 +31,16 @@ from scipy.stats import t as student
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.randomness import stream
 from regretless.market.regret.inference import MIN_ROUNDS, nearly_independent_rows
+from regretless.scenarios.audit.pair_gains import PairGains
 
 KINDS = ("martingale", "blocks", "time-uniform")
-N_DRAWS = 2_000  # of the greatest error
+N_DRAWS = 4_000  # of the greatest error
+GAP_SHARE = 0.1  # of an error, that is spent on limits of the gaps
+MAX_GAP = 12.0  # standard errors, beyond which a replacement cannot be the best
 TUNED_ROUNDS = 1_000.0  # at which a time-uniform limit is closest
 N_BISECTIONS = 25  # in search of the error at which a limit is a threshold
 MAX_SWEEPS = 20  # over the actions, in search of the replacement with the greatest upper limit
+CHUNK_ENTRIES = 4_000_000  # gains that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +51,12 @@ class RegretEstimate:
     ----------
     mean_gain : ndarray
         Mean gain of each replacement (K, A), -inf where it is not considered.
-    rows : ndarray
-        Independent or uncorrelated rows (n, K A) whose mean the mean gains are.
+    covariance : ndarray
+        Covariance of the mean gains (K A, K A).
+    series : ndarray
+        Gain of the best replacement in uncorrelated rows (n,), whose mean the regret is.
+    freedom : int
+        Degrees of freedom of a standard error.
     kind : str
         One of ``KINDS``.
     rounds : int
@@ -56,16 +64,11 @@ class RegretEstimate:
     """
 
     mean_gain: Array
-    rows: Array
+    covariance: Array
+    series: Array
+    freedom: int
     kind: str
     rounds: int
-
-    @cached_property
-    def covariance(self) -> Array:
-        """Covariance of the mean gains (K A, K A)."""
-        n_rows = len(self.rows)
-        deviations = self.rows - self.rows.mean(0)
-        return np.asarray(deviations.T @ deviations / (n_rows * (n_rows - 1)))
 
     @property
     def replacement(self) -> Indices:
@@ -80,24 +83,8 @@ class RegretEstimate:
     @property
     def standard_error(self) -> float:
         """Standard error of the mean gain of the best replacement."""
-        return self._error_of(self.replacement)
-
-    def series(self) -> Array:
-        """Return the gain of the best replacement in each row (n,)."""
-        return np.asarray(self.rows[:, self._places(self.replacement)].sum(1))
-
-    def _places(self, replacement: Indices) -> Indices:
-        n_actions = self.mean_gain.shape[1]
-        return np.asarray(np.arange(len(replacement)) * n_actions + replacement)
-
-    def _error_of(self, replacement: Indices) -> float:
-        places = self._places(replacement)
+        places = _places(self.mean_gain)
         return float(np.sqrt(max(self.covariance[np.ix_(places, places)].sum(), 0.0)))
-
-    @property
-    def freedom(self) -> int:
-        """Degrees of freedom of a standard error."""
-        return len(self.rows) - 1
 
     def quantile(self, error: float) -> float:
         """Return by how many standard errors one mean errs upwards with this probability at most.
@@ -156,40 +143,6 @@ class RegretEstimate:
                 break
         return value
 
-    @cached_property
-    def greatest_errors(self) -> Array:
-        """Draws (``N_DRAWS``,) of the greatest error of gains that may be the best, ascending.
-
-        They have the heavier tails of Student's distribution where standard errors are of few
-        rows, and are as much wider as a time-uniform quantile is.
-        """
-        may_be_best = self._may_be_best()
-        places = np.flatnonzero(may_be_best.ravel())
-        covariance = self.covariance[np.ix_(places, places)]
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        rng = stream(0, "audit", "errors")
-        errors = rng.standard_normal((N_DRAWS, len(places))) @ root.T
-        scale = np.sqrt(self.freedom / rng.chisquare(self.freedom, N_DRAWS))
-        table = np.full((N_DRAWS, may_be_best.size), -np.inf)
-        table[:, places] = errors * scale[:, None]
-        greatest = table.reshape(N_DRAWS, *may_be_best.shape).max(2).sum(1)
-        return np.sort(greatest)
-
-    def _may_be_best(self) -> Array:
-        """Return which replacements (K, A) are not clearly worse than the best of their action."""
-        n_rows, n_actions = self.mean_gain.shape
-        best = self.replacement
-        slack = 2 * np.sqrt(2 * np.log(max(self.rounds, 3)))  # in standard errors of a difference
-        may_be = np.zeros((n_rows, n_actions), dtype=bool)
-        for row in range(n_rows):
-            places = row * n_actions + np.arange(n_actions)
-            own = self.covariance[np.ix_(places, places)]
-            variance = np.diag(own) + own[best[row], best[row]] - 2 * own[best[row]]
-            distance = self.mean_gain[row, best[row]] - self.mean_gain[row]
-            may_be[row] = distance <= slack * np.sqrt(np.maximum(variance, 0.0))
-        return may_be
-
     @property
     def _widening(self) -> float:
         """By how much a time-uniform quantile is greater than that of one look."""
@@ -199,8 +152,57 @@ class RegretEstimate:
 
     def lower_limit(self, error: float) -> float:
         """Return a limit that the regret falls below with probability ``error`` at most."""
-        greatest = float(np.quantile(self.greatest_errors, 1 - error))
-        return self.regret - self._widening * greatest
+        return self._lower_limit(error, self._draw_errors())
+
+    def _lower_limit(self, error: float, draws: Array) -> float:
+        """Return the lower limit by draws (``N_DRAWS``, K, A) of the errors."""
+        error_of_gaps = GAP_SHARE * error
+        greatest = (draws - self._least_gaps(error_of_gaps)).max(2).sum(1)
+        quantile = float(np.quantile(greatest, 1 - (error - error_of_gaps)))
+        return self.regret - quantile
+
+    def _draw_errors(self) -> Array:
+        """Draw errors (``N_DRAWS``, K, A) of the mean gains, -inf of those that cannot be the best.
+
+        They have the heavier tails of Student's distribution where standard errors are of few
+        rows, and are as much wider as a time-uniform quantile is.
+        """
+        deficit, standard_error = self._deficits()
+        may_be_best = deficit <= MAX_GAP * standard_error
+        places = np.flatnonzero(may_be_best.ravel())
+        values, vectors = np.linalg.eigh(self.covariance[np.ix_(places, places)])
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        rng = stream(0, "audit", "errors")
+        errors = rng.standard_normal((N_DRAWS, len(places))) @ root.T
+        scale = self._widening * np.sqrt(self.freedom / rng.chisquare(self.freedom, N_DRAWS))
+        draws = np.full((N_DRAWS, may_be_best.size), -np.inf)
+        draws[:, places] = errors * scale[:, None]
+        return draws.reshape(N_DRAWS, *may_be_best.shape)
+
+    def _deficits(self) -> tuple[Array, Array]:
+        """Return by how much each replacement is worse than the best, and the standard error.
+
+        Both are (K, A), by the estimates; what is not considered is infinitely worse.
+        """
+        n_rows, n_actions = self.mean_gain.shape
+        standard_error = np.zeros((n_rows, n_actions))
+        for row, best in enumerate(self.replacement):
+            places = row * n_actions + np.arange(n_actions)
+            covariance = self.covariance[np.ix_(places, places)]
+            variance = np.diag(covariance) + covariance[best, best] - 2 * covariance[best]
+            standard_error[row] = np.sqrt(np.maximum(variance, 0.0))
+        return self.mean_gain.max(1, keepdims=True) - self.mean_gain, standard_error
+
+    def _least_gaps(self, error: float) -> Array:
+        """Return what all gaps (K, A) exceed, but with probability ``error`` at most.
+
+        The probability is shared among all pairs of replacements of an action.
+        """
+        n_rows, n_actions = self.mean_gain.shape
+        n_pairs = max(n_rows * n_actions * (n_actions - 1), 1)
+        quantile = self._widening * float(student.isf(error / n_pairs, self.freedom))
+        deficit, standard_error = self._deficits()
+        return np.asarray(np.maximum(deficit - quantile * standard_error, 0.0))
 
     def error_of_passing(self, threshold: float, factor: float = 1.0) -> float:
         """Return the smallest error at which the upper limit is at most a threshold.
@@ -219,35 +221,116 @@ class RegretEstimate:
         return float(student.sf(low / (factor * self._widening), self.freedom))
 
     def error_of_failing(self, threshold: float) -> float:
-        """Return the smallest error at which the lower limit is above a threshold."""
-        distance = (self.regret - threshold) / self._widening
-        above = N_DRAWS - np.searchsorted(self.greatest_errors, distance)
-        return float((above + 1) / (N_DRAWS + 1))
+        """Return the smallest error at which the lower limit is above a threshold.
+
+        It is one of the numbers k / ``N_DRAWS``, and at most 1/2.
+        """
+        draws = self._draw_errors()
+        low, high = 0, N_DRAWS // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._lower_limit(middle / N_DRAWS, draws) > threshold:
+                high = middle
+            else:
+                low = middle
+        return high / N_DRAWS
 
 
-def estimate_regret(gains: Array, *, kind: str, considered: Mask | None = None) -> RegretEstimate:
-    """Estimate the regret of gains (T, K, A): K actions, each with A replacements.
+def estimate_swap_regret(
+    gains: PairGains, *, kind: str, considered: Mask | None = None
+) -> RegretEstimate:
+    """Estimate the swap regret: each action has its own replacement.
 
     Parameters
     ----------
-    gains : ndarray
-        (T, K, A)
+    gains : PairGains
     kind : str
         One of ``KINDS``.
     considered : ndarray, optional
         Which of the A replacements are considered (A,); all by default.
     """
-    rounds, n_rows, n_actions = gains.shape
-    mean_gain = gains.mean(0)
-    flat = gains.reshape(rounds, n_rows * n_actions)
-    if considered is not None:
-        is_considered = np.broadcast_to(considered, (n_rows, n_actions))
-        if n_rows == n_actions:  # an action that is left as it is needs no estimate
-            is_considered = is_considered | np.eye(n_actions, dtype=bool)
+    n_actions = gains.n_actions
+    if kind == "blocks" and gains.rounds >= MIN_ROUNDS:
+        rows = [nearly_independent_rows(gains.of_action(action)) for action in range(n_actions)]
+        mean_gain, covariance = _mean_and_covariance(np.concatenate(rows, axis=1))
+    else:
+        rows = []
+        mean_gain, covariance = _mean_and_covariance_by_chunks(gains)
+    mean_gain = mean_gain.reshape(n_actions, n_actions)
+    if considered is not None:  # an action that is left as it is needs no estimate
+        is_considered = considered | np.eye(n_actions, dtype=bool)
         mean_gain = np.where(is_considered, mean_gain, -np.inf)
-    is_blocks = kind == "blocks" and rounds >= MIN_ROUNDS
-    rows = nearly_independent_rows(flat) if is_blocks else flat
-    return RegretEstimate(mean_gain, rows, kind, rounds)
+    replacement = mean_gain.argmax(1)
+    if rows:
+        series = sum(own[:, replacement[action]] for action, own in enumerate(rows))
+    else:
+        series = _series_of(gains, replacement)
+    return RegretEstimate(
+        mean_gain=mean_gain,
+        covariance=covariance,
+        series=np.asarray(series),
+        freedom=len(np.asarray(series)) - 1,
+        kind=kind,
+        rounds=gains.rounds,
+    )
+
+
+def estimate_external_regret(gains: PairGains, *, kind: str, considered: Mask) -> RegretEstimate:
+    """Estimate the external regret: one action among those considered (A,) replaces all."""
+    rows = gains.of_fixed_actions()
+    if kind == "blocks" and gains.rounds >= MIN_ROUNDS:
+        rows = nearly_independent_rows(rows)
+    mean_gain, covariance = _mean_and_covariance(rows)
+    mean_gain = np.where(considered, mean_gain, -np.inf)
+    return RegretEstimate(
+        mean_gain=mean_gain[None, :],
+        covariance=covariance,
+        series=rows[:, mean_gain.argmax()],
+        freedom=len(rows) - 1,
+        kind=kind,
+        rounds=gains.rounds,
+    )
+
+
+def _places(mean_gain: Array) -> Indices:
+    """Return where the best replacement of each action stands in a row of all gains (K,)."""
+    n_rows, n_actions = mean_gain.shape
+    return np.asarray(np.arange(n_rows) * n_actions + mean_gain.argmax(1))
+
+
+def _mean_and_covariance(rows: Array) -> tuple[Array, Array]:
+    """Return the mean (m,) of uncorrelated rows (n, m), and the covariance of that mean."""
+    n_rows = len(rows)
+    mean = rows.mean(0)
+    deviations = rows - mean
+    return mean, np.asarray(deviations.T @ deviations / (n_rows * (n_rows - 1)))
+
+
+def _mean_and_covariance_by_chunks(gains: PairGains) -> tuple[Array, Array]:
+    """Return the mean (A A,) of the gains, and its covariance, of some rounds at a time."""
+    size = gains.n_actions**2
+    length = max(CHUNK_ENTRIES // size, 1)
+    chunks = [slice(start, start + length) for start in range(0, gains.rounds, length)]
+    total = np.zeros(size)
+    for chunk in chunks:
+        total += gains.of_rounds(chunk).reshape(-1, size).sum(0)
+    mean = total / gains.rounds
+    products = np.zeros((size, size))
+    for chunk in chunks:
+        deviations = gains.of_rounds(chunk).reshape(-1, size) - mean
+        products += deviations.T @ deviations
+    return mean, products / (gains.rounds * (gains.rounds - 1))
+
+
+def _series_of(gains: PairGains, replacement: Indices) -> Array:
+    """Return the gain of a replacement (A,) in each round (T,)."""
+    series = np.zeros(gains.rounds)
+    for action, other in enumerate(replacement):
+        if action != other:
+            baseline = gains.baseline[action, other]
+            alternative = gains.value[:, other] + gains.share[:, other] * baseline
+            series += gains.probability[:, action] * alternative - gains.own_value[:, action]
+    return series
 
 
 def time_uniform_quantile(rounds: int, error: float) -> float:

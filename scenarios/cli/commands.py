@@ -65,9 +65,19 @@ def audit(
     policy: Annotated[
         Words, Option(metavar="COLUMN", help="What a rule would have done; repeatable.")
     ] = None,
-    round_: Annotated[str, Option("--round", help="Column that names a round.")] = "round",
+    round_: Annotated[
+        Text, Option("--round", help="Column that names a round, with outcomes; else 'round'.")
+    ] = None,
     agent: Annotated[str, Option(help="Column that says who decided.")] = "agent",
-    action: Annotated[str, Option(help="Column that says what was done.")] = "action",
+    group: Annotated[
+        Text, Option(metavar="COLUMN", help="Who has the same value has the same alternatives.")
+    ] = None,
+    action: Annotated[
+        Text, Option(help="Column that says what was done; by default 'action'.")
+    ] = None,
+    actions: Annotated[
+        Text, Option(metavar="A,A,...", help="All actions that could be chosen.")
+    ] = None,
     price: Annotated[
         Text, Option(metavar="COLUMN", help="Without outcomes: the price that was set.")
     ] = None,
@@ -81,8 +91,15 @@ def audit(
             help="Of a unit; by default from 0 to the highest price.",
         ),
     ] = None,
+    prices: Annotated[Text, Option(metavar="P,P,...", help="All prices that could be set.")] = None,
+    max_quantity: Annotated[
+        float | None, Option(help="The largest quantity of a round; by default of the log.")
+    ] = None,
     loss: Annotated[
         Text, Option(metavar="COLUMN", help="In place of these: the loss of the action taken.")
+    ] = None,
+    loss_range: Annotated[
+        Text, Option(metavar="LOW:HIGH", help="Of the losses; by default of the log.")
     ] = None,
     propensity: Annotated[
         Words,
@@ -91,20 +108,27 @@ def audit(
             help="Probability of the action taken, or of each; repeatable. Else it is estimated.",
         ),
     ] = None,
-    demand: Annotated[str, Option(help="Model of demand: means, linear or logit.")] = "means",
+    min_propensity: Annotated[
+        float | None, Option(help="Below it an action counts as untried in a round.")
+    ] = None,
+    demand: Annotated[
+        Text,
+        Option(help="Model of demand: means, linear or logit; by default logit with a context."),
+    ] = None,
     context: Annotated[
         Words, Option(metavar="COLUMN", help="Known before the action; repeatable.")
     ] = None,
-    prices: Annotated[
-        Text, Option(metavar="P,P,...", help="All prices (or actions) that could be chosen.")
-    ] = None,
-    max_quantity: Annotated[
-        float | None, Option(help="The largest quantity of a round; by default of the log.")
-    ] = None,
     threshold: Annotated[
-        float, Option(help="Largest regret that passes, as a share of the largest revenue.")
-    ] = 0.02,
+        float | None,
+        Option(help="Largest regret that passes, as a share of the largest revenue; 0.02."),
+    ] = None,
+    error: Annotated[
+        float | None, Option(help="Probability that each limit is wrong; 0.025.")
+    ] = None,
     intervals: Annotated[Text, Option(help="martingale, blocks or time-uniform.")] = None,
+    estimator: Annotated[
+        Text, Option(help="doubly robust, self-normalised or inverse propensity.")
+    ] = None,
     out: Annotated[
         File, Option(parser=path_of, metavar="DIR", help="Write the tables and a page there.")
     ] = None,
@@ -132,15 +156,19 @@ def audit(
         "propensity": propensity,
         "demand": demand,
         "context": context or (),
-        "menu": prices,
+        "prices": prices,
         "max_quantity": max_quantity,
+        "loss_range": loss_range,
+        "min_propensity": min_propensity,
         "threshold": threshold,
+        "error": error,
         "intervals": intervals,
+        "estimator": estimator,
     }
     audit_and_print(
         decisions,
         outcomes,
-        columns={"agent": agent, "action": action},
+        columns={"agent": agent, "group": group, "action": action, "actions": actions},
         full_log_options=full_log_options,
         bandit_options=bandit_options,
         out=out,

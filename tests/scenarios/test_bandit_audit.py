@@ -43,6 +43,7 @@ def log_of(prices: Array, chosen: Indices, result: Array, logged: Array) -> Band
         agent="all",
         names=tuple(f"{price:g}" for price in prices),
         prices=prices,
+        set_price=prices[chosen],
         chosen=chosen,
         result=result,
         cost=(0.0, 0.0),
@@ -101,8 +102,8 @@ def test_the_mean_of_an_estimate_over_all_draws_is_the_gain(*, has_model: bool) 
         log = log_of(prices, chosen, demand[np.arange(3), chosen], probability)
         predicted = predict_results(log, "means") if has_model else None
         stand_ins = own_results(probability)
-        gains = pair_gains(log, probability, log.margins(), stand_ins, predicted)
-        estimated += chance * gains.mean(0)
+        gains = pair_gains(log, probability, None, stand_ins, predicted)
+        estimated += chance * gains.of_rounds(slice(None)).mean(0) * log.scale
     np.testing.assert_allclose(estimated, exact, atol=1e-12)
 
 
@@ -156,7 +157,15 @@ def test_limits_are_those_of_all_replacements() -> None:
     for _ in range(10):
         rows = rng.normal(size=(30, 9)) * rng.random(9)
         rows[:, [0, 4, 8]] = 0.0
-        estimate = RegretEstimate(rows.mean(0).reshape(3, 3), rows, "martingale", 30)
+        covariance = np.cov(rows, rowvar=False) / 30
+        estimate = RegretEstimate(
+            mean_gain=rows.mean(0).reshape(3, 3),
+            covariance=covariance,
+            series=rows.sum(1),
+            freedom=29,
+            kind="martingale",
+            rounds=30,
+        )
         limits = []
         for replacement in product(range(3), repeat=3):
             series = rows[:, np.arange(3) * 3 + replacement].sum(1)
@@ -307,9 +316,9 @@ REFUSED: list[tuple[pd.DataFrame, dict[str, Any], str]] = [
     (SALES, SOLD | {"price": "cost"}, "--price: no column 'cost'"),
     (SALES, SOLD | {"cost": (2.0, 1.0)}, "a range LOW:HIGH with LOW at most HIGH"),
     (SALES, SOLD | {"cost": "unit_cost"}, "--cost: no column 'unit_cost'"),
-    (SALES, SOLD | {"loss": "sold"}, "loss excludes price, quantity and cost"),
-    (SALES, SOLD | {"outcomes": SALES}, "exclude outcomes; drop them"),
-    (SALES, SOLD | {"utility": "ces"}, "need outcomes; give the outcomes"),
+    (SALES, SOLD | {"loss": "sold"}, "price, quantity do not belong to a log of losses"),
+    (SALES, SOLD | {"outcomes": SALES}, "price, quantity do not belong to a log with outcomes"),
+    (SALES, SOLD | {"utility": "ces"}, "utility does not belong to a log without outcomes"),
     (SALES, SOLD | {"prices": [1.0, 3.0]}, "2 is none of the prices; add it"),
     (SALES, SOLD | {"max_quantity": 0.5}, "max_quantity: results run from 0 to 1"),
     (SALES, SOLD | {"demand": "probit"}, "demand: unknown 'probit'"),

@@ -1,0 +1,217 @@
+"""The menu of actions of a log: prices that are the same but for rounding, and menus too large.
+
+Prices that differ by rounding are one price. A menu of more actions than an audit can compare is
+coarsened: neighbouring prices, or seldom taken actions, become one **group**. Within a group the
+decision maker mixes as it did; a replacement puts one group in the place of another. What was
+earned at a price that was set stays what was earned, so that the regret of these replacements is
+estimated without bias. Replacements of single prices within a group are left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError, brief
+
+PRICE_ROUNDING = 1e-9  # relative difference up to which two prices are the same
+MAX_ACTIONS = 20  # that are compared: an audit of 20 takes about a minute with a range of costs
+MAX_TABLE_ENTRIES = 20_000_000  # rounds times actions: tables of 160 MB
+OTHER = "others"  # seldom taken actions, as a group
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """The A actions of a decision maker.
+
+    Attributes
+    ----------
+    names : tuple of str
+        As they are printed.
+    prices : ndarray or None
+        The prices (A,), ascending; of a group the highest, so that no price of it earns more with
+        the same quantity. None where actions are no prices.
+    single_names : tuple of str
+        The actions before they were grouped (F).
+    group_of : ndarray
+        For each of these, the action that it became (F,).
+    note : str
+        What was joined, in a sentence; empty if nothing was.
+    """
+
+    names: tuple[str, ...]
+    prices: Array | None
+    single_names: tuple[str, ...]
+    group_of: Indices
+    note: str = ""
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether several actions became one."""
+        return len(self.names) < len(self.group_of)
+
+
+def join_rounded(values: Array) -> tuple[Array, Indices]:
+    """Return distinct numbers in ascending order, and for each value the index of its number.
+
+    Numbers that differ by ``PRICE_ROUNDING`` at most are one, spelled as the shortest of them.
+
+    >>> numbers, place = join_rounded(np.array([0.3, 0.1 + 0.2, 1.0]))
+    >>> numbers.tolist(), place.tolist()
+    ([0.3, 1.0], [0, 0, 1])
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    is_new = np.ones(len(distinct), dtype=bool)
+    is_new[1:] = np.diff(distinct) > PRICE_ROUNDING * np.abs(distinct[1:])
+    number_of = np.cumsum(is_new) - 1
+    shortest: dict[int, float] = {}
+    for index, value in zip(number_of.tolist(), distinct.tolist(), strict=True):
+        if index not in shortest or len(repr(value)) < len(repr(shortest[index])):
+            shortest[index] = value
+    return np.array(list(shortest.values())), np.asarray(number_of[place.ravel()])
+
+
+def largest_menu(rounds: int) -> int:
+    """Return how many actions are compared in so many rounds.
+
+    >>> largest_menu(10_000), largest_menu(5_000_000)
+    (20, 4)
+    """
+    return max(min(MAX_ACTIONS, MAX_TABLE_ENTRIES // rounds), 2)
+
+
+def price_menu(set_prices: Array, listed: Sequence[str | float] | None) -> tuple[Menu, Indices]:
+    """Return the menu of prices, and the index of each round's price before grouping (T,).
+
+    Parameters
+    ----------
+    set_prices : ndarray
+        The price of each round (T,).
+    listed : sequence of float, optional
+        All prices that could have been set; by default those that were.
+    """
+    if listed is None:
+        prices, chosen = join_rounded(set_prices)
+        n_spellings = len(np.unique(set_prices))
+    else:
+        values = _listed_prices(listed)
+        prices, place = join_rounded(np.concatenate([values, set_prices]))
+        chosen = place[len(values) :]
+        is_listed = np.isin(chosen, place[: len(values)])
+        for price in set_prices[~is_listed][:1]:
+            raise UserError(f"log, --price: {price:g} is none of the prices; add it to them")
+        n_spellings = len(np.unique(np.concatenate([values, set_prices])))
+    if not np.isfinite(prices).all() or prices[0] < 0:
+        raise UserError(f"prices: {prices[0]:g} is no price; give finite numbers of at least 0")
+
+    notes = []
+    if n_spellings > len(prices):
+        found = f"{n_spellings} different numbers are {len(prices)} prices"
+        notes.append(f"{found}: they differ by rounding (at most {PRICE_ROUNDING:g} of a price).")
+    n_groups = largest_menu(len(set_prices))
+    group_of = np.arange(len(prices))
+    single_names = tuple(f"{price:.12g}" for price in prices)
+    names: Sequence[str] = single_names
+    if len(prices) > n_groups:
+        counts = np.bincount(chosen, minlength=len(prices))
+        group_of = _group_neighbours(counts, n_groups)
+        first = np.flatnonzero(np.diff(group_of, prepend=-1))
+        last = np.append(first[1:], len(prices)) - 1
+        names = [
+            f"{prices[low]:.6g}" if low == high else f"{prices[low]:.6g} to {prices[high]:.6g}"
+            for low, high in zip(first, last, strict=True)
+        ]
+        notes.append(
+            f"{len(prices)} prices are more than an audit of {len(set_prices):,} rounds can "
+            f"compare: they became {len(names)} groups of neighbouring prices, within which the "
+            "seller mixes as it did."
+        )
+        prices = prices[last]
+    return Menu(tuple(names), prices, single_names, group_of, " ".join(notes)), chosen
+
+
+def _listed_prices(listed: Sequence[str | float]) -> Array:
+    if isinstance(listed, str):
+        raise UserError(f"prices: {brief(listed)} is no list; give a list of numbers")
+    try:
+        values = np.array([float(price) for price in listed])
+    except (TypeError, ValueError):
+        raise UserError(f"prices: {brief(listed)} are no numbers; give a list of numbers") from None
+    if not len(values) or not np.isfinite(values).all():
+        raise UserError(f"prices: {brief(listed)}; give finite numbers, at least one")
+    return values
+
+
+def _group_neighbours(counts: Indices, n_groups: int) -> Indices:
+    """Return the group (F,) of each price, of about equally many rounds; each has a price.
+
+    A price that alone has the rounds of several groups is a group by itself.
+    """
+    group_of = np.zeros(len(counts), dtype=np.intp)
+    group = 0
+    in_group = 0
+    rounds_left = int(counts.sum())
+    for index, count in enumerate(counts):
+        groups_left = n_groups - group
+        is_full = 2 * in_group + int(count) > 2 * rounds_left / groups_left
+        if in_group and is_full and groups_left > 1:
+            rounds_left -= in_group
+            group += 1
+            in_group = 0
+        group_of[index] = group
+        in_group += int(count)
+    return group_of
+
+
+def named_menu(
+    taken: Sequence[str], listed: Sequence[str] | None
+) -> tuple[tuple[str, ...], dict[str, str], str]:
+    """Return the names of a menu, the name of each spelling, and a note.
+
+    Names that are numbers and differ by rounding are one.
+    """
+    spellings = list(dict.fromkeys([*(listed or sorted(set(taken))), *taken]))
+    name_of = {spelling: spelling for spelling in spellings}
+    try:
+        values = np.array([float(spelling) for spelling in spellings])
+    except ValueError:
+        values = np.array([])
+    note = ""
+    if len(values) and np.isfinite(values).all():
+        numbers, place = join_rounded(values)
+        shortest: dict[int, str] = {}
+        for spelling, index in zip(spellings, place.tolist(), strict=True):
+            if index not in shortest or len(spelling) < len(shortest[index]):
+                shortest[index] = spelling
+        name_of = {
+            spelling: shortest[index]
+            for spelling, index in zip(spellings, place.tolist(), strict=True)
+        }
+        if len(numbers) < len(spellings):
+            note = f"{len(spellings)} different numbers are {len(numbers)} actions: they differ by "
+            note += f"rounding (at most {PRICE_ROUNDING:g} of each)."
+    names = [name_of[spelling] for spelling in (listed or sorted(set(taken)))]
+    return tuple(dict.fromkeys(names)), name_of, note
+
+
+def group_seldom(names: Sequence[str], chosen: Indices, note: str) -> Menu:
+    """Return a menu in which the actions that were taken least often are a group, if need be."""
+    n_groups = largest_menu(len(chosen))
+    if len(names) <= n_groups:
+        return Menu(tuple(names), None, tuple(names), np.arange(len(names)), note)
+    counts = np.bincount(chosen, minlength=len(names))
+    kept = np.sort(np.argsort(-counts, kind="stable")[: n_groups - 1])
+    group_of = np.full(len(names), n_groups - 1)
+    group_of[kept] = np.arange(n_groups - 1)
+    grouped_name = OTHER
+    while grouped_name in names:
+        grouped_name += "'"
+    n_joined = len(names) - len(kept)
+    grouped = (
+        f"{len(names)} actions are more than an audit of {len(chosen):,} rounds can compare: the "
+        f"{n_joined} that were taken least often are one, '{grouped_name}', within which the "
+        "decision maker mixes as it did."
+    )
+    menu_names = (*[names[index] for index in kept], grouped_name)
+    return Menu(menu_names, None, tuple(names), group_of, f"{note} {grouped}".strip())
