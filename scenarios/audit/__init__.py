@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
 from regretless.market.core.errors import UserError, brief
+from regretless.market.core.validation import numbers
 from regretless.scenarios.audit.bandit_audit import (
     ERROR,
     THRESHOLD,
@@ -204,10 +205,11 @@ def audit(
         "price": price,
         "quantity": quantity,
         "loss": loss,
+        "utility": utility,
     }
     for name, value in text_options.items():
         if value is not None and not isinstance(value, str):
-            raise UserError(f"{name}: {brief(value)} is no column; give its name")
+            raise UserError(f"{name}: {brief(value)} is no name; give a text")
     full_log_options: dict[str, object] = {
         "utility": utility,
         "parameters": parameters or None,
@@ -235,6 +237,7 @@ def audit(
         "intervals": intervals,
         "estimator": estimator,
     }
+    _check_mappings(parameters, scale)
     if actions is not None:
         _names_of_columns("actions", actions)
         if isinstance(actions, str):
@@ -304,6 +307,17 @@ def _names_of_columns(name: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or not is_list:
         raise UserError(f"{name}: {brief(value)} is no list of names; give a list of texts")
     return tuple(value)
+
+
+def _check_mappings(parameters: object, scale: object) -> None:
+    """Check the types of what a utility is given; UserError otherwise."""
+    for name, value in (("parameters", parameters), ("scale", scale)):
+        if value is not None and not isinstance(value, Mapping):
+            raise UserError(f"{name}: {brief(value)} is no mapping; give names with values")
+    if isinstance(scale, Mapping):
+        for column, ends in scale.items():
+            if numbers(f"scale.{column}", ends).shape != (2,):
+                raise UserError(f"scale.{column} = {brief(ends)}: give two numbers, worst and best")
 
 
 def _refuse_options(options: Mapping[str, object], of_what: str) -> None:

@@ -163,13 +163,13 @@ def audit_bandit_logs(
     audits = {log.agent: _audit_agent(log, options) for log in logs}
     joined = {}
     for name in ("verdicts", "estimates", "overlap", "costs", "swaps"):
-        parts = [found.rows[name] for found in audits.values()]
+        parts = [agent_audit.rows[name] for agent_audit in audits.values()]
         joined[name] = pd.concat(parts, ignore_index=True)
     return BanditAudit(
         **joined,
-        texts={agent: found.text for agent, found in audits.items()},
-        unknowns={agent: found.unknowns for agent, found in audits.items()},
-        notes={agent: found.notes for agent, found in audits.items()},
+        texts={agent: agent_audit.text for agent, agent_audit in audits.items()},
+        unknowns={agent: agent_audit.unknowns for agent, agent_audit in audits.items()},
+        notes={agent: agent_audit.notes for agent, agent_audit in audits.items()},
         is_price=columns.is_price,
     )
 

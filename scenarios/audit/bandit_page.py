@@ -15,8 +15,9 @@ from regretless.market.core.checkpoint import replacing
 from regretless.scenarios.audit.bandit_audit import BanditAudit
 from regretless.scenarios.audit.bandit_print import (
     MEASURE_WORDS,
+    action_noun,
     estimate_cells,
-    interval_head,
+    estimate_heads,
     overlap_cells,
     overlap_heads,
     scale_words,
@@ -43,52 +44,57 @@ OUT_OF_REACH = (
 )
 
 
-def page_text(found: BanditAudit, name: str) -> str:
+def page_text(audit: BanditAudit, name: str) -> str:
     """Return the page of an audit of the log with this name."""
-    figures = draw_figures("audit", found)
+    figures = draw_figures("audit", audit)
     sections: dict[str, list[Part]] = {
-        "Verdict": [("table", _VERDICT_HEADS, _verdict_cells(found))],
+        "Verdict": [("table", _VERDICT_HEADS, _verdict_cells(audit))],
         "What it means": [],
         "What would have to be known": [],
         "Regret": [],
         "Cost": charts(figures, "Cost"),
         "Overlap": [],
     }
-    for agent, sentences in found.texts.items():
+    for agent, sentences in audit.texts.items():
         sections["What it means"].append(("head", agent))
-        sections["What it means"] += [("line", sentence) for sentence in sentences]
+        lines = [*audit.notes[agent], *sentences]
+        sections["What it means"] += [("line", line) for line in lines]
         sections["What would have to be known"].append(("head", agent))
-        unknowns = found.unknowns[agent] or ["Nothing that this audit can name."]
+        unknowns = audit.unknowns[agent] or ["Nothing that this audit can name."]
         sections["What would have to be known"].append(("bullets", unknowns))
-        heads = ["alternative", "estimator", "regret", interval_head(found), "cost"]
+        heads = estimate_heads(audit)
+        cells = [row[: len(heads)] for row in estimate_cells(audit, agent)]
         sections["Regret"].append(("head", agent))
-        sections["Regret"].append(("table", heads, estimate_cells(found, agent), 2))
+        sections["Regret"].append(("table", heads, cells, 2))
         sections["Overlap"].append(("head", agent))
-        heads = overlap_heads(found)
-        rows = overlap_cells(found, agent)
-        if not any(row[-1] for row in rows):  # no probability was logged: there is no deviation
-            heads = heads[:-1]
-            rows = [row[:-1] for row in rows]
-        sections["Overlap"].append(("table", heads, rows))
+        sections["Overlap"].append(_overlap_part(audit, agent))
     sections["Regret"] += [*charts(figures, "Regret"), ("note", MEANING)]
     sections["Overlap"] += charts(figures, "Overlap")
-    if not sections["Cost"]:
-        del sections["Cost"]
     sections["Scope"] = [("line", OUT_OF_REACH), ("note", SOURCES)]
-    verdicts = found.verdicts.to_dict("records")
+    verdicts = audit.verdicts.to_dict("records")
     return page(
         "report.html",
         name=f"Audit of {name}",
         title=f"{name}, audit",
-        facts=f"Regrets are shares of {scale_words(is_price=found.is_price)}.",
+        facts=f"Regrets are shares of {scale_words(is_price=audit.is_price)}.",
         sentences=[f"{row['agent']}: {row['verdict']}." for row in verdicts],
         sections={title: parts for title, parts in sections.items() if parts},
     )
 
 
-def write_page(found: BanditAudit, name: str, path: Path) -> None:
+def _overlap_part(audit: BanditAudit, agent: str) -> Part:
+    """Return the table of overlap, without a column that has no value."""
+    heads = overlap_heads(audit)
+    cells = overlap_cells(audit, agent)
+    if not any(row[-1] for row in cells):  # no probability was logged: there is no deviation
+        heads = heads[:-1]
+        cells = [row[:-1] for row in cells]
+    return "table", heads, cells
+
+
+def write_page(audit: BanditAudit, name: str, path: Path) -> None:
     """Write the page of an audit in one step."""
-    text = page_text(found, name)
+    text = page_text(audit, name)
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
@@ -107,12 +113,12 @@ _VERDICT_HEADS = [
 ]
 
 
-def _verdict_cells(found: BanditAudit) -> list[list[str]]:
+def _verdict_cells(audit: BanditAudit) -> list[list[str]]:
     """Return a row of texts for each decision maker."""
-    rows = []
-    for row in found.verdicts.to_dict("records"):
+    cells = []
+    for row in audit.verdicts.to_dict("records"):
         needed = "none tells" if np.isinf(row["rounds_needed"]) else f"{row['rounds_needed']:,.0f}"
-        rows.append(
+        cells.append(
             [
                 row["agent"],
                 row["verdict"],
@@ -126,91 +132,94 @@ def _verdict_cells(found: BanditAudit) -> list[list[str]]:
                 row["propensities"],
             ]
         )
-    return rows
+    return cells
 
 
 @figure("audit")
-def regrets(found: BanditAudit) -> go.Figure:
+def regrets(audit: BanditAudit) -> go.Figure:
     """Draw each estimate with its interval, and the threshold, a panel for each decision maker."""
     slots: dict[str, list[str]] = {}
-    tables = {}
-    for agent, own in found.estimates.groupby("agent", sort=False):
-        words = own["measure"].map(MEASURE_WORDS) + ", " + own["estimator"]
-        tables[agent] = own
-        slots[str(agent)] = [theme.plain(word) for word in words]
-    made = theme.make_slotted_panels(slots)
-    for row, own in enumerate(tables.values(), 1):
-        error = theme.WHISKER | {
+    estimates_of_agent = {}
+    for agent, estimates in audit.estimates.groupby("agent", sort=False):
+        labels = estimates["measure"].map(MEASURE_WORDS) + ", " + estimates["estimator"]
+        estimates_of_agent[agent] = estimates
+        slots[str(agent)] = [theme.plain(label) for label in labels]
+    chart = theme.make_slotted_panels(slots)
+    for row, estimates in enumerate(estimates_of_agent.values(), 1):
+        whiskers = theme.WHISKER | {
             "symmetric": False,
-            "array": own["high"] - own["regret"],
-            "arrayminus": (own["regret"] - own["low"]).clip(lower=0),
+            "array": estimates["high"] - estimates["regret"],
+            "arrayminus": (estimates["regret"] - estimates["low"]).clip(lower=0),
         }
         marks = theme.dots(
-            own["regret"],
-            list(range(len(own))),
+            estimates["regret"],
+            list(range(len(estimates))),
             "%{x:.4f}<extra></extra>",
             marker={"size": 9, "color": theme.BLUE},
-            error_x=error,
+            error_x=whiskers,
             showlegend=False,
         )
-        made.add_trace(marks, row=row, col=1)
-        threshold = float(found.verdicts["threshold"].iloc[0])
+        chart.add_trace(marks, row=row, col=1)
+        threshold = float(audit.verdicts["threshold"].iloc[0])
         style = {"color": theme.VERMILLION, "width": 1.5, "dash": "dash"}
-        made.add_vline(threshold, line=style, row=row, col=1)
-    return made.update_xaxes(title_text="regret per round", row=len(tables))
+        chart.add_vline(threshold, line=style, row=row, col=1)
+    return chart.update_xaxes(title_text="regret per round", row=len(slots))
 
 
 @figure("audit")
-def costs(found: BanditAudit) -> go.Figure | None:
+def costs(audit: BanditAudit) -> go.Figure | None:
     """Draw both regrets over the range of costs; None where every cost is known."""
     panels = {}
-    for agent, own in found.costs.groupby("agent", sort=False):
-        if len(own) < 2:
+    for agent, curve in audit.costs.groupby("agent", sort=False):
+        if len(curve) < 2:
             continue
-        curves = []
+        lines = []
         for measure, colour in (("swap", theme.BLUE), ("pessimistic", theme.VERMILLION)):
             for column, width, dash in (
                 ("regret", 2.5, "solid"),
                 ("low", 1, "dot"),
                 ("high", 1, "dot"),
             ):
-                curve = theme.line(
-                    own["cost"],
-                    own[f"{measure}_{column}"],
+                line = theme.line(
+                    curve["cost"],
+                    curve[f"{measure}_{column}"],
                     measure if column == "regret" else f"{measure}, limits",
                     color=colour,
                     width=width,
                     dash=dash,
                 )
-                hover = curve.hovertemplate.replace("round", "cost")
-                curves.append(curve.update(hovertemplate=hover))
-        threshold = float(found.verdicts["threshold"].iloc[0])
-        ends = own["cost"].iloc[[0, -1]]
-        curves.append(
-            theme.line(ends, [threshold] * 2, "threshold", color=theme.FAINT, dash="dash")
+                hover = line.hovertemplate.replace("round", "cost")
+                lines.append(line.update(hovertemplate=hover))
+        threshold = float(audit.verdicts["threshold"].iloc[0])
+        first_and_last = curve["cost"].iloc[[0, -1]]
+        lines.append(
+            theme.line(first_and_last, [threshold] * 2, "threshold", color=theme.FAINT, dash="dash")
         )
-        panels[agent] = curves
+        panels[agent] = lines
     if not panels:
         return None
     return theme.draw_panels(panels, x="cost", y="regret per round", pixels_per_panel=240)
 
 
 @figure("audit")
-def overlap(found: BanditAudit) -> go.Figure:
+def overlap(audit: BanditAudit) -> go.Figure:
     """Draw how often each action was taken, and counted as tried."""
     panels = {}
-    for agent, own in found.overlap.groupby("agent", sort=False):
-        names = [theme.shorten(name) for name in own["action"]]
-        share_taken = own["taken"] / own["taken"].sum()
+    for agent, actions in audit.overlap.groupby("agent", sort=False):
+        names = [theme.shorten(name) for name in actions["action"]]
+        share_taken = actions["taken"] / actions["taken"].sum()
         hover = "%{x}: %{y:.3f}"
         panels[agent] = [
             go.Bar(
                 x=names, y=share_taken, name="taken", marker_color=theme.BLUE, hovertemplate=hover
             ),
             go.Bar(
-                x=names, y=own["tried"], name="tried", marker_color=theme.GREEN, hovertemplate=hover
+                x=names,
+                y=actions["tried"],
+                name="tried",
+                marker_color=theme.GREEN,
+                hovertemplate=hover,
             ),
         ]
-    word = "price" if found.is_price else "action"
-    made = theme.draw_panels(panels, x=word, y="share of rounds")
-    return made.update_xaxes(type="category").update_layout(barmode="group")
+    chart = theme.draw_panels(panels, x=action_noun(audit), y="share of rounds")
+    return chart.update_xaxes(type="category").update_layout(barmode="group")

@@ -39,21 +39,21 @@ def audit_and_print(
     for name in ("actions", "prices"):
         if options[name] is not None:
             options[name] = [entry.strip() for entry in options[name].split(",")]
-    found = audit(decisions, outcomes, **options)
-    if isinstance(found, Audit):
-        print_audit(found)
+    result = audit(decisions, outcomes, **options)
+    if isinstance(result, Audit):
+        print_audit(result)
         if out is not None:
-            write_audit(found, out)
+            write_audit(result, out)
         return
-    print_bandit_audit(found)
+    print_bandit_audit(result)
     if out is not None:
         from regretless.scenarios.audit.bandit_page import (  # noqa: PLC0415 - Plotly is slow
             PAGE,
             write_page,
         )
 
-        write_bandit_audit(found, out)
-        write_page(found, decisions.name, out / PAGE)
+        write_bandit_audit(result, out)
+        write_page(result, decisions.name, out / PAGE)
 
 
 def read_cost(text: str | None) -> Cost | None:
@@ -65,12 +65,14 @@ def read_cost(text: str | None) -> Cost | None:
     if text is None:
         return None
     try:
-        ends = [float(end) for end in text.split(":")]
+        limits = [float(limit) for limit in text.split(":")]
     except ValueError:
         return text
-    if len(ends) > 2:
-        raise UserError(f"--cost {text}: write a number, LOW:HIGH or a column")
-    return ends[0] if len(ends) == 1 else (ends[0], ends[1])
+    if len(limits) == 1:
+        return limits[0]
+    if len(limits) == 2:
+        return limits[0], limits[1]
+    raise UserError(f"--cost {text}: write a number, LOW:HIGH or a column")
 
 
 def read_range(option: str, text: str | None) -> tuple[float, float] | None:
@@ -88,21 +90,21 @@ def read_range(option: str, text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def read_propensity(words: Sequence[str] | None) -> Probabilities | None:
+def read_propensity(texts: Sequence[str] | None) -> Probabilities | None:
     """Read a column, or ``ACTION=COLUMN`` for each action.
 
     >>> read_propensity(["chance"]), read_propensity(["1.5=chance_a", "2=chance_b"])
     ('chance', {'1.5': 'chance_a', '2': 'chance_b'})
     """
-    if not words:
+    if not texts:
         return None
-    if len(words) == 1 and "=" not in words[0]:
-        return words[0]
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
     column_of: dict[str | float, str] = {}
-    for word in words:
-        action, equals, column = word.partition("=")
+    for text in texts:
+        action, equals, column = text.partition("=")
         if not equals:
-            reason = f"--propensity {word}: of several columns each belongs to an action"
+            reason = f"--propensity {text}: of several columns each belongs to an action"
             raise UserError(f"{reason}; write ACTION=COLUMN, as 1.5=chance_a")
         column_of[action] = column
     return column_of
