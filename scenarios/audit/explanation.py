@@ -27,13 +27,13 @@ def explain(
     return (
         _say_verdict(log, verdict),
         _say_grounds(log, propensities, verdict, overlap, min_propensity),
-        _say_meaning(log, verdict),
+        _say_meaning(log, propensities, verdict),
         _say_limits(log, curve, verdict),
     )
 
 
 def _say_verdict(log: BanditLog, verdict: Verdict) -> str:
-    things = _action_word(log, plural=True)
+    actions = _action_word(log, plural=True)
     interval = f"interval {verdict.low:.4f} to {verdict.high:.4f}"
     level = f"{100 * (1 - 2 * verdict.error_bound):g} %"
     relation = {
@@ -42,7 +42,7 @@ def _say_verdict(log: BanditLog, verdict: Verdict) -> str:
         UNDECIDED: "the interval contains the threshold",
     }[verdict.verdict]
     return (
-        f"{_who(log)} {_verb(verdict)}: the greatest regret of its {things} that the "
+        f"{_who(log)} {_verb(verdict)}: the greatest regret of its {actions} that the "
         f"{log.rounds:,} rounds of the log allow is {verdict.regret:.4f} of {_scale_words(log)} "
         f"(mean of the rounds; {level} {interval}), and {relation} of {verdict.threshold:g}."
     )
@@ -83,16 +83,18 @@ def _say_grounds(
             rule = "the greatest profit that demand which falls with the price allows"
         else:
             rule = "the smallest loss that a round can have"
-        things = _action_word(log, plural=True)
-        grounds.append(f"for the {things} {untried}, in {rounds_words}, {rule}")
+        actions = _action_word(log, plural=True)
+        grounds.append(f"for the {actions} {untried}, in {rounds_words}, {rule}")
     return f"This rests on {_join(grounds)}."
 
 
-def _say_meaning(log: BanditLog, verdict: Verdict) -> str:
+def _say_meaning(log: BanditLog, propensities: Propensities, verdict: Verdict) -> str:
     thing = _action_word(log)
     better = "raised its profit" if log.prices is not None else "lowered its loss"
     limit = f"{verdict.threshold:g} of {_scale_words(log)}, on average"
     error = f"{100 * verdict.error_bound:g} %"
+    if not propensities.is_logged:
+        error += ", if the estimated probabilities are right"
     if verdict.verdict == PASSES:
         return (
             f"It means that no rule that replaces each {thing} by another would have {better} by "
@@ -159,45 +161,46 @@ def what_would_help(
     min_propensity: float,
 ) -> list[str]:
     """Return what would have to be known for a firmer verdict, a sentence each."""
-    found = []
+    sentences = []
     untried = overlap[overlap["tried"] < MIN_TRIED]
     result = "quantity" if log.prices is not None else "loss"
+    independent_of = "demand" if log.prices is not None else "what each would have lost"
     for row in untried.to_dict("records"):
         share = f"{100 * (1 - row['tried']):.0f} % of the rounds"
-        found.append(
+        sentences.append(
             f"The {result} of {_action_word(log)} {row['action']}: in {share} its probability was "
             f"below {min_propensity:.2g}."
         )
     if not propensities.is_logged:
-        found.append(
+        sentences.append(
             f"The probability of each {_action_word(log)} in each round: they are "
             f"{propensities.source}, which assumes that, among rounds of the same context and "
-            "time, it was drawn independently of demand."
+            f"time, it was drawn independently of {independent_of}."
         )
     for row in overlap[overlap["discrepancy"].abs() > SUSPICIOUS].to_dict("records"):
         deviation = f"{row['discrepancy']:+.1f} standard deviations from what they say"
-        found.append(
+        sentences.append(
             f"Whether the logged probabilities are true: {row['action']} was taken "
             f"{row['taken']:,} times, {deviation}."
         )
     if len(curve.points) > 1:
         regrets = [point.pessimistic.regret for point in curve.points]
         if min(regrets) <= verdict.threshold < max(regrets):
-            found.append(
+            sentences.append(
                 "The cost: at some costs of the range the regret is above the threshold, at "
                 "others it is not."
             )
     if not log.is_range_given:
         if log.prices is not None:
             most = f"the largest quantity that a round can have: {log.largest:g}, the largest of"
-            found.append(f"{most[0].upper()}{most[1:]} the log, was used.")
+            sentences.append(f"{most[0].upper()}{most[1:]} the log, was used.")
         else:
             ends = f"{log.smallest:g} to {log.largest:g}"
-            found.append(f"The range of losses: that of the log, {ends}, was used.")
+            sentences.append(f"The range of losses: that of the log, {ends}, was used.")
     if verdict.verdict == UNDECIDED:
         words = _say_rounds(verdict)
-        found.append(f"More rounds: {words}.")
-    return found
+        sentences.append(f"More rounds: {words}.")
+    return sentences
 
 
 def _untried_names(overlap: pd.DataFrame) -> str:
@@ -215,8 +218,8 @@ def _join(parts: list[str]) -> str:
 
 
 def _action_word(log: BanditLog, *, plural: bool = False) -> str:
-    word = "action" if log.prices is None else "price"
-    return f"{word}s" if plural else word
+    noun = "action" if log.prices is None else "price"
+    return f"{noun}s" if plural else noun
 
 
 def _scale_words(log: BanditLog) -> str:

@@ -3,30 +3,35 @@
 A seller's cost is often known within a range only. The regret of its prices depends on the cost,
 and the **plausible regret** is the least over the range (Hartline, Long and Zhang 2024,
 arXiv:2401.15794): no cost in the range makes the seller look better.
+
+The regret is a maximum of functions that are linear in the cost, and therefore convex in it. Its
+minimum lies between the neighbours of the best cost of a grid, where it is searched for.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.randomness import stream
 from regretless.scenarios.audit.bandit_log import BanditLog
-from regretless.scenarios.audit.pair_gains import pair_gains
+from regretless.scenarios.audit.pair_gains import PairGains, pair_gains
 from regretless.scenarios.audit.propensities import Propensities
 from regretless.scenarios.audit.regret_intervals import (
     N_DRAWS,
     RegretEstimate,
     estimate_swap_regret,
+    mean_swap_gains,
 )
 from regretless.scenarios.audit.untried_actions import (
-    StandIns,
     greatest_compatible_results,
     own_results,
 )
 
 N_COSTS = 21  # of a range, at which the regret is estimated
+COST_TOLERANCE = 1e-4  # of the range, in search of the cost with the least regret
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,32 +139,51 @@ def regret_curve(
     """
     probability = propensities.probability
     was_taken = np.bincount(log.chosen, minlength=len(log.names)) > 0
-    costs: Sequence[float | None] = [None]
-    if isinstance(log.cost, tuple) and log.has_cost_range:
-        costs = list(np.linspace(*log.cost, N_COSTS))
-    points = []
-    for cost in costs:
+    has_untried = bool((probability < min_propensity).any() or not was_taken.all())
 
-        def estimate(
-            stand_ins: StandIns, considered: Mask | None, cost: float | None = cost
-        ) -> RegretEstimate:
-            gains = pair_gains(
-                log, probability, cost, stand_ins, predicted, self_normalised=self_normalised
-            )
-            return estimate_swap_regret(gains, kind=kind, considered=considered)
+    def gains_at(cost: float | None, measure: str) -> PairGains:
+        stand_ins = own_results(probability)
+        if measure == "pessimistic":
+            margins = log.margins(cost)
+            stand_ins = greatest_compatible_results(log, probability, margins, min_propensity)
+        return pair_gains(
+            log, probability, cost, stand_ins, predicted, self_normalised=self_normalised
+        )
 
-        margins = log.margins(cost)
-        compatible = greatest_compatible_results(log, probability, margins, min_propensity)
-        swap = estimate(own_results(probability), was_taken)
-        is_all_tried = bool((probability >= min_propensity).all())
-        point = CostPoint(
+    def point_at(cost: float | None) -> CostPoint:
+        swap = estimate_swap_regret(gains_at(cost, "swap"), kind=kind, considered=was_taken)
+        pessimistic = swap
+        if has_untried:
+            pessimistic = estimate_swap_regret(gains_at(cost, "pessimistic"), kind=kind)
+        return CostPoint(
             cost=_shown_cost(log, cost),
             swap=swap,
-            pessimistic=swap if is_all_tried and was_taken.all() else estimate(compatible, None),
+            pessimistic=pessimistic,
             mean_value=float((log.margins_taken(cost) * log.result).mean() / log.scale),
         )
-        points.append(point)
-    return RegretCurve(points)
+
+    if not isinstance(log.cost, tuple) or not log.has_cost_range:
+        return RegretCurve([point_at(None)])
+    grid = np.linspace(*log.cost, N_COSTS)
+    points = [point_at(float(cost)) for cost in grid]
+    for measure in ("swap", "pessimistic") if has_untried else ("swap",):
+        considered = was_taken if measure == "swap" else None
+
+        def regret_at(
+            cost: float, measure: str = measure, considered: Mask | None = considered
+        ) -> float:
+            mean_gains = mean_swap_gains(gains_at(cost, measure), considered)
+            return float(mean_gains.max(1).sum())
+
+        best = int(np.argmin([getattr(point, measure).regret for point in points[:N_COSTS]]))
+        neighbours = (grid[max(best - 1, 0)], grid[min(best + 1, N_COSTS - 1)])
+        tolerance = COST_TOLERANCE * float(grid[-1] - grid[0])
+        search = minimize_scalar(
+            regret_at, bounds=neighbours, method="bounded", options={"xatol": tolerance}
+        )
+        if search.fun < getattr(points[best], measure).regret:
+            points.append(point_at(float(search.x)))
+    return RegretCurve(sorted(points, key=lambda point: point.cost))
 
 
 def _shown_cost(log: BanditLog, cost: float | None) -> float:

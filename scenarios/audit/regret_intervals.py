@@ -24,6 +24,7 @@ All three hold in large samples; none is exact.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.stats import t as student
@@ -152,7 +153,14 @@ class RegretEstimate:
 
     def lower_limit(self, error: float) -> float:
         """Return a limit that the regret falls below with probability ``error`` at most."""
-        return self._lower_limit(error, self._draw_errors())
+        if error not in self._lower_limits:
+            self._lower_limits[error] = self._lower_limit(error, self._draw_errors())
+        return self._lower_limits[error]
+
+    @cached_property
+    def _lower_limits(self) -> dict[float, float]:
+        """Lower limits that were computed, by their error: several tables have the same."""
+        return {}
 
     def _lower_limit(self, error: float, draws: Array) -> float:
         """Return the lower limit by draws (``N_DRAWS``, K, A) of the errors."""
@@ -256,10 +264,7 @@ def estimate_swap_regret(
     else:
         rows = []
         mean_gain, covariance = _mean_and_covariance_by_chunks(gains)
-    mean_gain = mean_gain.reshape(n_actions, n_actions)
-    if considered is not None:  # an action that is left as it is needs no estimate
-        is_considered = considered | np.eye(n_actions, dtype=bool)
-        mean_gain = np.where(is_considered, mean_gain, -np.inf)
+    mean_gain = _only_considered(mean_gain.reshape(n_actions, n_actions), considered)
     replacement = mean_gain.argmax(1)
     if rows:
         series = sum(own[:, replacement[action]] for action, own in enumerate(rows))
@@ -273,6 +278,24 @@ def estimate_swap_regret(
         kind=kind,
         rounds=gains.rounds,
     )
+
+
+def mean_swap_gains(gains: PairGains, considered: Mask | None = None) -> Array:
+    """Return the mean gain of each replacement (A, A), -inf where it is not considered."""
+    n_actions = gains.n_actions
+    mean_gain = np.empty((n_actions, n_actions))
+    for action in range(n_actions):
+        mean_gain[action] = gains.of_action(action).mean(0)
+    return _only_considered(mean_gain, considered)
+
+
+def _only_considered(mean_gain: Array, considered: Mask | None) -> Array:
+    """Return mean gains (A, A) with -inf where a replacement is not considered (A,)."""
+    if considered is None:
+        return mean_gain
+    # An action that is left as it is needs no estimate.
+    is_considered = considered | np.eye(len(mean_gain), dtype=bool)
+    return np.where(is_considered, mean_gain, -np.inf)
 
 
 def estimate_external_regret(gains: PairGains, *, kind: str, considered: Mask) -> RegretEstimate:

@@ -80,10 +80,13 @@ def find_verdict(curve: RegretCurve, threshold: float, error: float) -> Verdict:
     is_below = estimate.regret <= threshold
     if is_below:
         factor = curve.quantile_factor(MEASURE, error)
-        p_value = estimate.error_of_passing(threshold, factor)
+        errors = [
+            at_cost.pessimistic.error_of_passing(threshold, factor) for at_cost in curve.points
+        ]
+        p_value = min(errors)  # the upper limit is the least over the costs as well
         distance = high - estimate.regret
     else:
-        p_value = max(own.pessimistic.error_of_failing(threshold) for own in curve.points)
+        p_value = max(at_cost.pessimistic.error_of_failing(threshold) for at_cost in curve.points)
         distance = estimate.regret - low
     gap = abs(estimate.regret - threshold)
     needed = distance + float(norm.ppf(POWER)) * estimate.standard_error

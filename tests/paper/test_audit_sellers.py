@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from paper.audit_sellers import TABLES, audited
+from paper.audit_sellers import TABLES, WAYS, audited
 from paper.sellers import MONOPOLY, PRICES, demand_table, play
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,15 @@ def test_a_q_learner_at_supracompetitive_prices_fails() -> None:
     assert not verdict.is_decided_by_untried
 
 
-def test_a_row_of_coverage_compares_the_interval_with_the_regret() -> None:
-    (row,) = TABLES["audit-coverage"].rows(("hedge", "martingale"), seed=0)
-    assert row["covers"] == 1.0 - row["below_low"] - row["above_high"]
-    assert 0 < row["width"] < 0.2
+def test_rows_of_coverage_compare_intervals_with_the_regret() -> None:
+    rows = list(TABLES["audit-coverage"].rows("hedge", seed=0))
+    assert [row["intervals"] for row in rows] == list(WAYS)
+    for row in rows:
+        assert row["covers"] == 1.0 - row["below_low"] - row["above_high"]
+        assert 0 < row["width"] < 0.3
+
+
+def test_the_rivals_price_shortens_the_interval_of_a_q_learner() -> None:
+    rows = list(TABLES["audit-power"].rows(("q-learning", 0.1, 4_000), seed=3))
+    own_prices, with_rival = rows
+    assert with_rival["high"] - with_rival["low"] < 0.9 * (own_prices["high"] - own_prices["low"])

@@ -21,6 +21,7 @@ from scipy.optimize import linprog
 from regretless import UserError, audit
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.randomness import stream
+from regretless.scenarios.audit import regret_intervals
 from regretless.scenarios.audit.bandit_log import BanditLog
 from regretless.scenarios.audit.bandit_page import page_text
 from regretless.scenarios.audit.demand_models import predict_results
@@ -215,6 +216,77 @@ def test_plausible_regret_is_the_least_over_costs() -> None:
     assert verdicts[0.0]["verdict"] == "fails"
     assert verdicts[0.0, 0.8]["verdict"] == "passes"
     assert 0.3 < verdicts[0.0, 0.8]["cost"] < 0.8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plausible_regret_is_that_of_a_search_over_a_fine_grid_of_costs(seed: int) -> None:
+    """Demand is the same in all rounds, so that the regret at a cost follows from its definition.
+
+    The estimates with weights of mean 1 are then exact.
+    """
+    rng = stream(seed, "grid")
+    prices = np.array([1.0, 2.0, 3.0, 4.0])
+    demand = np.sort(rng.random(4))[::-1]
+    mixed_price = rng.dirichlet(np.full(4, 3.0))
+    chosen = draw_rows(np.broadcast_to(mixed_price, (500, 4)), rng.random(500))
+    table = pd.DataFrame({"price": prices[chosen], "sold": demand[chosen]})
+    columns = {}
+    for price, probability in zip(prices, mixed_price, strict=True):
+        table[f"chance_{price:g}"] = probability
+        columns[f"{price:g}"] = f"chance_{price:g}"
+    found = audit(
+        table, **SOLD, cost=(0.0, 4.0), propensity=columns, estimator="self-normalised"
+    ).verdicts.iloc[0]
+
+    costs = np.linspace(0.0, 4.0, 8_001)
+    profit = (prices - costs[:, None]) * demand
+    regret = (mixed_price * (profit.max(1, keepdims=True) - profit)).sum(1)
+    assert found["regret"] * found["scale"] == pytest.approx(regret.min(), abs=2e-3)
+    assert found["cost"] == pytest.approx(costs[regret.argmin()], abs=0.02)
+
+
+def test_the_mean_self_normalised_estimate_is_near_the_regret() -> None:
+    """Over 200 logs of 400 rounds; demand depends on a rival, the price on the last price."""
+    after = np.array([[0.6, 0.2, 0.2], [0.3, 0.4, 0.3], [0.2, 0.2, 0.6]])
+    prices = np.array([0.3, 0.6, 1.0])
+    bias: dict[bool, list[Array]] = {True: [], False: []}
+    for seed in range(200):
+        rng = stream(seed, "mean")
+        sold = (rng.random((400, 1)) < np.array([0.9, 0.6, 0.3])).astype(float)
+        chosen = np.zeros(400, dtype=np.intp)
+        probability = np.empty((400, 3))
+        uniform = rng.random(400)
+        last = 0
+        for round_index in range(400):
+            probability[round_index] = after[last]
+            last = int(np.searchsorted(after[last].cumsum(), uniform[round_index]))
+            chosen[round_index] = min(last, 2)
+        profit = prices * sold
+        gains = profit[:, None, :] - profit[:, :, None]
+        true_gains = (probability[:, :, None] * gains).mean(0)
+        log = log_of(prices, chosen, sold[np.arange(400), chosen], probability)
+        for self_normalised in (True, False):
+            estimate = pair_gains(
+                log,
+                probability,
+                None,
+                own_results(probability),
+                None if self_normalised else predict_results(log, "means"),
+                self_normalised=self_normalised,
+            )
+            mean_gains = estimate.of_rounds(slice(None)).mean(0) * log.scale
+            bias[self_normalised].append(mean_gains - true_gains)
+    for errors in bias.values():
+        standard_error = np.std(errors, axis=0) / np.sqrt(200)
+        assert (np.abs(np.mean(errors, axis=0)) <= 4 * standard_error + 2e-3).all()
+
+
+def test_rounds_in_chunks_have_the_same_covariance(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, _ = simulated_sales(0, 300, np.full(5, 0.2))
+    whole = audit(table, **SOLD, cost=0.1, propensity=LOGGED).estimates
+    monkeypatch.setattr(regret_intervals, "CHUNK_ENTRIES", 1_000)
+    chunked = audit(table, **SOLD, cost=0.1, propensity=LOGGED).estimates
+    pd.testing.assert_frame_equal(whole, chunked)
 
 
 def test_a_fixed_price_fails_since_nothing_else_was_tried() -> None:

@@ -37,11 +37,13 @@ def cheap_and_dear() -> pd.DataFrame:
 def test_each_seller_has_its_own_menu_scale_and_range_of_costs() -> None:
     both = audit(cheap_and_dear(), **SOLD, agent="seller", propensity="chance")
     for seller in ("cheap", "dear"):
-        rows = cheap_and_dear().query("seller == @seller")
+        table = cheap_and_dear()
+        rows = table[table["seller"] == seller]
         alone = audit(rows, **SOLD, agent="seller", propensity="chance")
-        for name, table in alone.tables.items():
-            joint = both.tables[name].query("agent == @seller").reset_index(drop=True)
-            pd.testing.assert_frame_equal(joint, table)
+        for name, expected in alone.tables.items():
+            joint = both.tables[name]
+            joint = joint[joint["agent"] == seller].reset_index(drop=True)
+            pd.testing.assert_frame_equal(joint, expected)
     most_lamps = cheap_and_dear().query("seller == 'dear'")["sold"].max()
     assert both.verdicts["scale"].tolist() == [2.0, 200.0 * most_lamps]
 
