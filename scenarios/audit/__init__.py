@@ -154,7 +154,7 @@ def audit(
         For estimated probabilities, a classifier of scikit-learn's kind; frequencies by default.
     prices : sequence of float, optional
         All prices that could have been set; by default those that the decision maker, or its
-        group, set. More than 20 become groups of neighbouring prices (``notes`` says so).
+        group, set. More than 20 become 12 groups of neighbouring prices (``notes`` says so).
     max_quantity : float, optional
         The largest quantity that a round can have; by default the largest of the decision maker or
         its group.

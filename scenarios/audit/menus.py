@@ -16,7 +16,8 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, brief
 
 PRICE_ROUNDING = 1e-9  # relative difference up to which two prices are the same
-MAX_ACTIONS = 20  # that are compared: an audit of 20 takes about a minute with a range of costs
+MAX_ACTIONS = 20  # that are compared one by one; memory and time grow with the fourth power
+MAX_GROUPS = 12  # that more actions become
 MAX_TABLE_ENTRIES = 20_000_000  # rounds times actions: tables of 160 MB
 OTHER = "others"  # seldom taken actions, as a group
 
@@ -81,6 +82,11 @@ def largest_menu(rounds: int) -> int:
     return max(min(MAX_ACTIONS, MAX_TABLE_ENTRIES // rounds), 2)
 
 
+def number_of_groups(rounds: int) -> int:
+    """Return how many groups the actions become that are too many for so many rounds."""
+    return min(MAX_GROUPS, largest_menu(rounds))
+
+
 def price_menu(set_prices: Array, listed: Sequence[str | float] | None) -> tuple[Menu, Indices]:
     """Return the menu of prices, and the index of each round's price before grouping (T,).
 
@@ -109,11 +115,11 @@ def price_menu(set_prices: Array, listed: Sequence[str | float] | None) -> tuple
     if n_spellings > len(prices):
         found = f"{n_spellings} different numbers are {len(prices)} prices"
         notes.append(f"{found}: they differ by rounding (at most {PRICE_ROUNDING:g} of a price).")
-    n_groups = largest_menu(len(set_prices))
     group_of = np.arange(len(prices))
     single_names = tuple(f"{price:.12g}" for price in prices)
     names: Sequence[str] = single_names
-    if len(prices) > n_groups:
+    if len(prices) > largest_menu(len(set_prices)):
+        n_groups = number_of_groups(len(set_prices))
         counts = np.bincount(chosen, minlength=len(prices))
         group_of = _group_neighbours(counts, n_groups)
         first = np.flatnonzero(np.diff(group_of, prepend=-1))
@@ -197,8 +203,8 @@ def named_menu(
 
 def group_seldom(names: Sequence[str], chosen: Indices, note: str) -> Menu:
     """Return a menu in which the actions that were taken least often are a group, if need be."""
-    n_groups = largest_menu(len(chosen))
-    if len(names) <= n_groups:
+    n_groups = number_of_groups(len(chosen))
+    if len(names) <= largest_menu(len(chosen)):
         return Menu(tuple(names), None, tuple(names), np.arange(len(names)), note)
     counts = np.bincount(chosen, minlength=len(names))
     kept = np.sort(np.argsort(-counts, kind="stable")[: n_groups - 1])

@@ -100,12 +100,20 @@ class RegretCurve:
 
     def upper_limit(self, measure: str, error: float) -> float:
         """Return what the plausible regret exceeds with probability ``error`` at most."""
+        return min(self._upper_limits(measure, error))
+
+    def point_of_upper_limit(self, measure: str, error: float) -> CostPoint:
+        """Return the point whose upper limit is that of the plausible regret."""
+        return self.points[int(np.argmin(self._upper_limits(measure, error)))]
+
+    def _upper_limits(self, measure: str, error: float) -> list[float]:
+        """Return the upper limit at each cost, all of which hold at once."""
         factor = self.quantile_factor(measure, error)
         limits = []
         for point in self.points:
             estimate: RegretEstimate = getattr(point, measure)
             limits.append(estimate.upper_limit(error, factor * estimate.quantile(error)))
-        return min(limits)
+        return limits
 
     def lower_limit(self, measure: str, error: float) -> float:
         """Return what the plausible regret falls below with probability ``error`` at most."""

@@ -80,10 +80,8 @@ def find_verdict(curve: RegretCurve, threshold: float, error: float) -> Verdict:
     is_below = estimate.regret <= threshold
     if is_below:
         factor = curve.quantile_factor(MEASURE, error)
-        errors = [
-            at_cost.pessimistic.error_of_passing(threshold, factor) for at_cost in curve.points
-        ]
-        p_value = min(errors)  # the upper limit is the least over the costs as well
+        closest = curve.point_of_upper_limit(MEASURE, error)
+        p_value = closest.pessimistic.error_of_passing(threshold, factor)
         distance = high - estimate.regret
     else:
         p_value = max(at_cost.pessimistic.error_of_failing(threshold) for at_cost in curve.points)

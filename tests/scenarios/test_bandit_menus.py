@@ -11,7 +11,7 @@ from command_results import RefusalOf
 from regretless import UserError, audit
 from regretless.market.core.arrays import draw_rows
 from regretless.market.core.randomness import stream
-from regretless.scenarios.audit.menus import MAX_ACTIONS
+from regretless.scenarios.audit.menus import MAX_GROUPS
 
 SOLD = {"price": "price", "quantity": "sold"}
 
@@ -119,7 +119,7 @@ def test_many_prices_become_groups_whose_regret_is_that_of_the_mixed_groups() ->
     logged = dict(zip(prices.tolist(), columns, strict=True))
     found = audit(table, **SOLD, cost=0.0, propensity=logged, min_propensity=0.001)
     names = found.overlap["action"]
-    assert len(names) == MAX_ACTIONS
+    assert len(names) == MAX_GROUPS
     assert "180 prices are more than an audit" in found.notes["all"][0]
 
     group_of = np.zeros(180, dtype=int)
@@ -142,7 +142,7 @@ def test_seldom_taken_actions_become_one() -> None:
     table = pd.DataFrame({"action": rng.choice(words, 3_000, p=weights / weights.sum())})
     table["loss"] = rng.random(3_000)
     found = audit(table, loss="loss")
-    assert len(found.overlap) == MAX_ACTIONS
+    assert len(found.overlap) == MAX_GROUPS
     assert found.overlap["taken"].sum() == 3_000
     assert "'others'" in found.notes["all"][0]
 
