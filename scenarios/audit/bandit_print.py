@@ -1,7 +1,7 @@
 """What the command prints of an audit of bandit logs, and the files that it writes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def print_bandit_audit(audit: BanditAudit) -> None:
     print_plainly(screen, NOTE.format(scale=scale_words(is_price=audit.is_price)))
 
 
-def _headline(audit: BanditAudit, verdict: Mapping[str, Any]) -> str:
+def _headline(audit: BanditAudit, verdict: Mapping[Hashable, Any]) -> str:
     """Return the line that names a decision maker, its verdict and what its rounds came to."""
     mean_value = verdict["mean_value"] * verdict["scale"]
     if audit.is_price:
