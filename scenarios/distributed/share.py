@@ -244,7 +244,7 @@ class Share:
         windows = model.journal.windows
         return ClosedShare(
             cohorts={place: self._close_cohort(own) for own, place in enumerate(self._rows_of)},
-            greatest_bounds=model.bounds.state()["kept"],
+            greatest_bounds=model.bounds.state()["logged_rows"],
             worst_windows={} if windows is None else windows.worst,
         )
 
