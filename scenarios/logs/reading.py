@@ -17,6 +17,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.market.logs.counted import COUNT_COLUMN, with_counts
 from regretless.scenarios.logs import run_directory
+from regretless.scenarios.logs.units import RunInUnits, agents_in_units, rounds_in_units
 
 SHORT_NAMES = {"scores": "forecast_scores"}
 
@@ -48,6 +49,11 @@ class PlayedRun:
         if name not in tables:
             raise UserError(f"{self.path} has no table '{name}'; {closest(name, self.tables)}")
         return tables[name]
+
+    def in_units(self) -> RunInUnits:
+        """Return ``rounds`` and ``agents`` in the units and names of the data."""
+        rounds = rounds_in_units(self.table("rounds"), self.manifest["config"])
+        return RunInUnits(rounds=rounds, agents=agents_in_units(self.table("agents")))
 
     @property
     def tables(self) -> list[str]:
