@@ -29,8 +29,8 @@ EXACT = 1e-10  # what rounding may add
 def drawn(make: Callable[..., Loss]) -> Callable[..., Draw]:
     """Take the family's parameters first, the generator and the number of losses later."""
 
-    def of(*given: Any, **keys: Any) -> Draw:
-        return lambda rng, stack, **more: make(rng, stack, *given, **keys, **more)
+    def of(*parameters: Any, **keys: Any) -> Draw:
+        return lambda rng, stack, **more: make(rng, stack, *parameters, **keys, **more)
 
     return of
 
@@ -84,18 +84,27 @@ def targets(rng: Rng, stack: int, degree: int, outcomes: int, *, raw: bool = Fal
 
 @drawn
 def sums(
-    rng: Rng, stack: int, degree: int, outcomes: int, *, least: int = 1, raw: bool = False, **g: Any
+    rng: Rng,
+    stack: int,
+    degree: int,
+    outcomes: int,
+    *,
+    min_degree: int = 1,
+    raw: bool = False,
+    **g: Any,
 ) -> Loss:
     """Integer powers of a sum, with intercepts unless all have one degree.
 
     With ``raw`` A = 1, there is no intercept and absolute weights add up to at most 1.
     """
-    exponent = rng.integers(least, degree + 1, stack)
+    exponent = rng.integers(min_degree, degree + 1, stack)
     if raw:
         return forms.PowerOfSum(within(rng, stack, outcomes, 1.0), exponent, **g)
-    intercept = rng.normal(size=(stack, ACTIONS)) * (least < degree)
-    own = forms.PowerOfSum(signed(rng, stack, outcomes), exponent, intercept=intercept, **g)
-    return own.normalised()
+    intercept = rng.normal(size=(stack, ACTIONS)) * (min_degree < degree)
+    stack_of_sums = forms.PowerOfSum(
+        signed(rng, stack, outcomes), exponent, intercept=intercept, **g
+    )
+    return stack_of_sums.normalised()
 
 
 @drawn
@@ -103,10 +112,16 @@ def exponentials(
     rng: Rng, stack: int, reach: float, outcomes: int, *, raw: bool = False, **g: float
 ) -> Loss:
     """Exponentials of a sum with amplitudes of both signs; with A = 1 if ``raw``."""
-    told = {"power": 0.0, "floor": 0.01} | g
-    own = forms.ExponentialOfSum(within(rng, stack, outcomes, reach), **told)
+    parameters = {"power": 0.0, "floor": 0.01} | g
+    stack_of_exponentials = forms.ExponentialOfSum(
+        within(rng, stack, outcomes, reach), **parameters
+    )
     amplitude = rng.choice([-1.0, 1.0], (stack, ACTIONS)) * (0.1 + rng.random((stack, ACTIONS)))
-    return own if raw else replace(own, amplitude=amplitude).normalised()
+    return (
+        stack_of_exponentials
+        if raw
+        else replace(stack_of_exponentials, amplitude=amplitude).normalised()
+    )
 
 
 @drawn
@@ -120,17 +135,17 @@ def convex(rng: Rng, stack: int, constant: float, outcomes: int = 1, coordinate:
     knots[tents, :, 0] = rng.random(knots[tents, :, 0].shape)
     kinks[tents], start[tents] = np.eye(5)[0], -0.5
     scale = constant / forms.Convex1D(kinks, knots, start).lipschitz().max()
-    place = {"coordinate": coordinate, "dimension": outcomes}
-    return forms.Convex1D(scale * kinks, knots, scale * start, **place)
+    coordinate_and_dimension = {"coordinate": coordinate, "dimension": outcomes}
+    return forms.Convex1D(scale * kinks, knots, scale * start, **coordinate_and_dimension)
 
 
 @drawn
 def ratios(rng: Rng, stack: int, constant: float, outcomes: int) -> Loss:
     """Minima of ratios, some with every requirement at its least."""
     amplitude = rng.choice([-1.0, 1.0], (stack, ACTIONS)) * rng.uniform(0.5, 1, (stack, 1))
-    least = np.abs(amplitude)[..., None] / constant
-    needs = least * np.exp(rng.exponential(0.7, (stack, ACTIONS, outcomes)))
-    needs[0], needs[1, :, 0], needs[1, :, 1:] = least[0], least[1, :, 0], 50.0
+    min_needs = np.abs(amplitude)[..., None] / constant
+    needs = min_needs * np.exp(rng.exponential(0.7, (stack, ACTIONS, outcomes)))
+    needs[0], needs[1, :, 0], needs[1, :, 1:] = min_needs[0], min_needs[1, :, 0], 50.0
     return forms.MinimumOfRatios(needs, amplitude, offset=(amplitude < 0) * 1.0)
 
 
@@ -157,8 +172,8 @@ CROWD = crowd()
 
 
 def members(rng: Rng, stack: int) -> Loss:
-    own = CROWD[int(rng.integers(3))]
-    return own[rng.integers(len(own), size=stack)]
+    family = CROWD[int(rng.integers(3))]
+    return family[rng.integers(len(family), size=stack)]
 
 
 def constant(_: Rng, stack: int) -> Loss:
@@ -261,15 +276,15 @@ EVERY = pytest.mark.parametrize("name", CASES)
 def points(outcomes: int) -> Array:
     """Outcomes on a lattice, its corners, next to the ends, and at random."""
     ticks = np.linspace(0, 1, {1: 203, 2: 24}.get(outcomes, 7))
-    ends = [5e-324, 1e-12, 1e-3, 1 - 1e-9, np.nextafter(1, 0)]
-    even = np.array(list(itertools.product([*ticks, *ends], repeat=outcomes)))
+    near_corners = [5e-324, 1e-12, 1e-3, 1 - 1e-9, np.nextafter(1, 0)]
+    even = np.array(list(itertools.product([*ticks, *near_corners], repeat=outcomes)))
     return np.concatenate([even, np.random.default_rng(5).random((400, outcomes))])
 
 
 def box(basis: Basis) -> Array:
     rng = np.random.default_rng(6)
-    inner, ends = rng.random((60, basis.size)), [[[0.0] * basis.size], [[1.0] * basis.size]]
-    return np.concatenate([inner, rng.integers(0, 2, inner.shape), *ends])
+    inner, corners = rng.random((60, basis.size)), [[[0.0] * basis.size], [[1.0] * basis.size]]
+    return np.concatenate([inner, rng.integers(0, 2, inner.shape), *corners])
 
 
 def test_every_exported_basis_has_a_case() -> None:
@@ -306,8 +321,8 @@ def test_losses_of_several_forms_get_the_sum_of_their_default_bases() -> None:
     assert isinstance(basis, bases.DirectSumBasis)
     assert len(basis.parts) >= 3
     assert max(basis.audit(loss, points(2)) for loss in losses) <= 0.05
-    few = default_basis([ratios(2.0, 2)(rng, 2)], listed=8)
-    assert isinstance(few, bases.ExactLossesBasis)
+    basis_of_listed = default_basis([ratios(2.0, 2)(rng, 2)], listed=8)
+    assert isinstance(basis_of_listed, bases.ExactLossesBasis)
 
 
 @EVERY
@@ -339,11 +354,11 @@ def test_coefficients_have_their_layout_and_are_the_same_alone_and_in_a_stack(na
             assert array.dtype == np.float64
             assert array.flags.c_contiguous
             assert np.isfinite(array).all()
-    for own in (STACK - 1, 0, slice(3, 4), order):
-        alone = case.basis.coefficients(losses[own])
-        assert alone[0].shape == offset[own].shape
-        assert alone[0] == pytest.approx(offset[own], abs=1e-12)
-        assert alone[1] == pytest.approx(weights[own], rel=1e-12, abs=1e-12)
+    for selection in (STACK - 1, 0, slice(3, 4), order):
+        coefficients = case.basis.coefficients(losses[selection])
+        assert coefficients[0].shape == offset[selection].shape
+        assert coefficients[0] == pytest.approx(offset[selection], abs=1e-12)
+        assert coefficients[1] == pytest.approx(weights[selection], rel=1e-12, abs=1e-12)
 
 
 @EVERY
@@ -410,8 +425,8 @@ def test_labels_are_outcomes(name: str) -> None:
         back = basis.inverse(basis.transform(outcomes))
         assert back == pytest.approx(np.maximum(outcomes, case.floor), abs=1e-9)
         _, weights = basis.coefficients(case.losses())
-        kept = weights @ basis.transform(labels).T
-        assert kept == pytest.approx(weights @ predictions.T, abs=1e-9)
+        losses_of_labels = weights @ basis.transform(labels).T
+        assert losses_of_labels == pytest.approx(weights @ predictions.T, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("sum")])
@@ -435,10 +450,10 @@ def test_a_support_bounds_every_outcome_and_closely(name: str) -> None:
 def test_a_direct_sum_proves_what_its_parts_prove() -> None:
     """The certificate of the part that serves the loss, not the error that it has measured."""
     part = CASES["reduced"].basis
-    whole = bases.DirectSumBasis([LINE, part])
+    direct_sum = bases.DirectSumBasis([LINE, part])
     for losses in CROWD:
-        assert whole.certified_error(losses) == pytest.approx(part.certified_error(losses))
-    assert whole.certified_error(Linear([[0.3, 0.7]])) == 0
+        assert direct_sum.certified_error(losses) == pytest.approx(part.certified_error(losses))
+    assert direct_sum.certified_error(Linear([[0.3, 0.7]])) == 0
 
 
 def test_the_audit_is_the_greatest_distance() -> None:
@@ -474,8 +489,8 @@ def test_normalised_targets_need_at_most_the_degree(degree: int) -> None:
         assert np.abs(basis.coefficients(losses)[1]).sum(-1).max() <= degree + 1e-9
     if degree % 2 == 0:
         centred = forms.SeparablePower([[1.0, 0.0]], np.array(float(degree)), centre=np.array(0.5))
-        most = np.abs(basis.coefficients(centred.normalised())[1]).sum()
-        assert most == pytest.approx(degree)
+        total = np.abs(basis.coefficients(centred.normalised())[1]).sum()
+        assert total == pytest.approx(degree)
 
 
 @pytest.mark.parametrize("nearest", [False, True])
@@ -524,9 +539,11 @@ IMPOSSIBLE: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "options", "says"), IMPOSSIBLE)
-def test_impossible_bases_are_refused(name: str, given: Any, options: Any, says: str) -> None:
+@pytest.mark.parametrize(("name", "arguments", "options", "message"), IMPOSSIBLE)
+def test_impossible_bases_are_refused(
+    name: str, arguments: Any, options: Any, message: str
+) -> None:
     """Senseless parameters and immense sizes, with the cure."""
-    with pytest.raises(ValueError, match=f"^.*{says}.*$") as refused:
-        attrgetter(name)(bases)(*given, **options)
+    with pytest.raises(ValueError, match=f"^.*{message}.*$") as refused:
+        attrgetter(name)(bases)(*arguments, **options)
     assert "\n" not in str(refused.value)

@@ -29,8 +29,8 @@ from regretless.market.records import OutcomeDistribution
 
 
 def played(stream: str, rounds: int, seed: int, **forecaster: Any) -> MarketModel:
-    made = streams_scenario(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
-    return play_to_end(made, log_every=rounds)
+    scenario = streams_scenario(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
+    return play_to_end(scenario, log_every=rounds)
 
 
 def check_regrets(agents: Any) -> None:
@@ -88,16 +88,22 @@ class Odd(Adversary):
         self.stream = stream
 
     def commit(self, context: Any, history: Any, announced: Any) -> OutcomeDistribution:
-        t, mean, ones = history.rounds, np.clip(announced.mean_label, 0, 1), np.ones(self.outcomes)
+        t, mean, all_ones = (
+            history.rounds,
+            np.clip(announced.mean_label, 0, 1),
+            np.ones(self.outcomes),
+        )
         outcome = {
-            "spikes": ones if self.rng.random() < 0.03 else 0.02 * ones,  # calm, rare disasters
+            "spikes": all_ones
+            if self.rng.random() < 0.03
+            else 0.02 * all_ones,  # calm, rare disasters
             "corners": (self.rng.random(self.outcomes) < 0.5).astype(float),
-            "flip": t % 2 * ones,  # opposite corners, where all actions of these agents tie
+            "flip": t % 2 * all_ones,  # opposite corners, where all actions of these agents tie
             "mirror": (mean < 0.5).astype(float),  # as far from the forecast as possible
-            "ramp": t / ODD_ROUNDS * ones,  # slowly from one end to the other
+            "ramp": t / ODD_ROUNDS * all_ones,  # slowly from one end to the other
             "bait": mean if t % 5 else 1 - mean,  # follows the forecast, and strikes
         }[self.stream]
-        return OutcomeDistribution(np.array([outcome, 0.5 * ones]), np.array([0.9, 0.1]))
+        return OutcomeDistribution(np.array([outcome, 0.5 * all_ones]), np.array([0.9, 0.1]))
 
 
 @pytest.mark.parametrize(("forecaster", "stream", "agents"), MET)
@@ -147,25 +153,29 @@ def decoyed(*rule: Any, share: float = SHARE) -> Array:
     """Play a decoy: rare rounds, their greatest bias and it over its bound, at two times (3, 2)."""
     group = ProtectedLosses(np.array([[0.5, 0.0]]), np.array([[[0.0], [1.0]]]), [int])
     forecaster = UnbiasedPrediction(VectorEvents([group], rule_of(*rule)))
-    rare, found = stream(0, "rare", "decoy").random(ROUNDS) < share, []
+    rare, measurements = stream(0, "rare", "decoy").random(ROUNDS) < share, []
     for t in range(ROUNDS):
         away = float(forecaster.mixture(rare[t]).mean[0] <= 0.5)
         forecaster.update([0.0 if rare[t] else away])
         if t + 1 in (ROUNDS / 4, ROUNDS):
-            told = [(n, b[0]) for *_, said, n, b in forecaster.events.table() if said == 1]
-            count, bias = np.abs(told).T
+            count_and_bias = [
+                (n, b[0]) for *_, suggestion, n, b in forecaster.events.table() if suggestion == 1
+            ]
+            count, bias = np.abs(count_and_bias).T
             assert count.sum() == pytest.approx(rare[: t + 1].sum())
             used = bias / np.maximum(forecaster.bias_bound().bias(count), 1e-12)
-            found.append((count.sum(), bias.max(), used.max()))
-    return np.array(found).T
+            measurements.append((count.sum(), bias.max(), used.max()))
+    return np.array(measurements).T
 
 
 def test_exponential_weights_let_a_rare_bias_grow_with_all_rounds() -> None:
     """Measured at 6,000 rounds: 11.5 and 11.6 against 0.61 of the adaptive weights."""
     _, ours, used = decoyed("adaptive")
-    rare, anytime, _ = told = decoyed("exponential")
+    rare, anytime, _ = exponential_rows = decoyed("exponential")
     _, fixed, _ = decoyed("exponential", ROUNDS)
-    assert max(used.max(), told[2].max()) <= 1  # of a bound that no event's count enters
+    assert (
+        max(used.max(), exponential_rows[2].max()) <= 1
+    )  # of a bound that no event's count enters
     assert (np.minimum(anytime, fixed) >= [4 * ours[0], 15 * ours[1]]).all()
     more, often, _ = decoyed("exponential", share=4 * SHARE)
     assert often[1] / often[0] == pytest.approx(2, rel=0.25)  # sqrt(4)
@@ -183,9 +193,9 @@ def test_a_prediction_owes_nothing_to_outcomes_that_have_not_arrived(delay: int)
     outcomes, changed = np.random.default_rng(0).random((30, 2)), 12
     pair = Delayed(plain, delay), Delayed(plain, delay)
     for t, outcome in enumerate(outcomes):
-        points, others = (player.mixture().points.copy() for player in pair)
+        points, points_with_change = (player.mixture().points.copy() for player in pair)
         if t <= changed + delay + 1:
-            assert np.array_equal(points, others) == (t <= changed + delay)
+            assert np.array_equal(points, points_with_change) == (t <= changed + delay)
         pair[0].update(outcome)
         pair[1].update(np.abs(outcome - 0.4) if t == changed else outcome)
 
@@ -212,10 +222,10 @@ def test_a_stay_is_the_rounds_of_all_turns() -> None:
     stays = [(0, 1), (1, 9), (3, 3), (7, 8), (8, 40)]
     attendance = Attendance(*np.array(stays).T)
     for turn in range(3):
-        own = attendance.turn(turn, 3)
+        stays_of_turn = attendance.turn(turn, 3)
         for row, stay in enumerate(stays):
             rounds = [t // 3 for t in range(*stay) if t % 3 == turn]
-            assert rounds == list(range(own.entered[row], own.left[row]))
+            assert rounds == list(range(stays_of_turn.entered[row], stays_of_turn.left[row]))
 
 
 @pytest.mark.parametrize(("make", "back"), [(LastValue, 3), (SeasonalNaive, 5)])
@@ -226,8 +236,8 @@ def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(make: Any, b
     reference = Reference(model, give_up=1000.0, turns=3)
     player = Delayed(lambda: UnbiasedPrediction(VectorEvents(groups), None, reference), 2)
     for t, row in enumerate(rows):
-        said = player.mixture(t).points
-        assert t < 2 * back or said == pytest.approx(rows[[t - back]])
+        points = player.mixture(t).points
+        assert t < 2 * back or points == pytest.approx(rows[[t - back]])
         player.update(row)
     kept_all_through = {"kept": 1.0, "disproved_at": None, "first_correction": None}
     assert player.described() == kept_all_through
@@ -238,7 +248,7 @@ def worst_excess(seed: int) -> Array:
     rng, every = np.random.default_rng(seed), np.arange(RUNS)
     group = ProtectedLosses(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
     sums, worst = np.zeros((RUNS, ACTIONS, ACTIONS)), np.full(RUNS, -np.inf)
-    kept = Draws(LossTable([group]))
+    draws = Draws(LossTable([group]))
     for t in range(DRAWN_ROUNDS):
         distribution = rng.dirichlet(np.full(ACTIONS, 0.5), RUNS)
         distribution[distribution < 0.02] = 0.0
@@ -250,9 +260,9 @@ def worst_excess(seed: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        kept.groups[0].add(distribution, losses)
-        known = kept.of(group, fixed=True)
-        allowed = swap_draws(known, promises=1, actions=ACTIONS, comparators=ACTIONS)
+        draws.groups[0].add(distribution, losses)
+        known_variation = draws.of(group, fixed=True)
+        allowed = swap_draws(known_variation, promises=1, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)
     return worst
 
@@ -266,28 +276,28 @@ def test_no_run_in_a_hundred_passes_it_even_at_its_worst_moment(monkeypatch: Any
 
 def test_one_martingale_is_held_at_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
     walk = ((np.random.default_rng(2).random((RUNS, 2000)) < 0.3) - 0.3).cumsum(1)
-    known, shares = np.outer([0.21, 0.7], np.arange(1, 2001)), []
+    variation, shares = np.outer([0.21, 0.7], np.arange(1, 2001)), []
     for risk in (0.01, 0.5):
         monkeypatch.setattr(cost_of_draws, "RISK", risk)
-        shares.append((walk > drawn(known, 0.0)).any(1).mean())
+        shares.append((walk > drawn(variation, 0.0)).any(1).mean())
     assert shares[0] <= 0.01
     assert 0.02 < shares[1] <= 0.5
 
 
 def test_what_is_sure_adds_nothing_and_every_assignment_counts() -> None:
     """One that keeps actions, too; contextual ones choose for each pair of played and suggested."""
-    known = np.array([[0.0, 4.0, 30.0], [0.0, 30.0, 1e9]])
+    variation = np.array([[0.0, 4.0, 30.0], [0.0, 30.0, 1e9]])
     for promises, actions, comparators, chances in (
         (10, 2, 3, len([*product(range(3), repeat=2)])),
         (10 * 3, 2**2, 2, len([*product(range(2), repeat=2 * 2)])),
         (10, 0, 1, 1),  # to a model
     ):
         counts = {"promises": promises, "actions": actions, "comparators": comparators}
-        allowed = swap_draws(known, **counts)
-        assert allowed == pytest.approx(drawn(known, np.log(promises * chances), 2.0))
+        allowed = swap_draws(variation, **counts)
+        assert allowed == pytest.approx(drawn(variation, np.log(promises * chances), 2.0))
         assert allowed[0] == 0 < allowed[1]
-        wide = swap_draws(4 * known, **counts, width=2.0)
-        assert wide == pytest.approx(np.minimum(2 * allowed, 4 * known[1]))
+        wide = swap_draws(4 * variation, **counts, width=2.0)
+        assert wide == pytest.approx(np.minimum(2 * allowed, 4 * variation[1]))
     assert drawn(np.array([0.5, 1.0]), 7.0) == 1.0  # surely no more than all rounds could bring
 
 
@@ -295,18 +305,18 @@ def test_variances_are_those_of_the_mixture() -> None:
     """By their definition; no assignment's step has a greater one, or is larger than is sure."""
     rng = np.random.default_rng(0)
     group = ProtectedLosses(rng.random((4, 3)), rng.normal(size=(4, 3, 2)))
-    rows, whole, anybody = LossTable([group]), Draws(LossTable([group])), np.zeros(2)
+    rows, draws_of_run, sums_of_anybody = LossTable([group]), Draws(LossTable([group])), np.zeros(2)
     (near, far, surely, widths), pairs = np.zeros((4, 4)), np.zeros((4, 3, 3))
     for _ in range(40):
-        mass, truth, alone = rng.dirichlet(np.full(3, 0.3)), rng.random(2), Draws(rows)
+        mass, truth, draws_of_round = rng.dirichlet(np.full(3, 0.3)), rng.random(2), Draws(rows)
         seen = (np.eye(3)[rng.integers(3, size=(4, 3))] * mass[:, None]).sum(1)
-        for draws in (alone, whole):
+        for draws in (draws_of_round, draws_of_run):
             draws.add(seen.ravel(), rows.offset + rows.times(truth), mass)
-        known = alone.of(group, fixed=True).T
-        anybody += min(2 * mass @ (1 - mass), 1.0), 2 * (1 - mass.min())
-        for k, own in enumerate(group.offset + group.weights @ truth):
-            pi, width = seen[k], np.ptp(own)
-            squares = pi[:, None] * (own[:, None] - own) ** 2
+        known_variation = draws_of_round.of(group, fixed=True).T
+        sums_of_anybody += min(2 * mass @ (1 - mass), 1.0), 2 * (1 - mass.min())
+        for k, losses_of_agent in enumerate(group.offset + group.weights @ truth):
+            pi, width = seen[k], np.ptp(losses_of_agent)
+            squares = pi[:, None] * (losses_of_agent[:, None] - losses_of_agent) ** 2
             small, moments = 2 * width**2 * pi @ (1 - pi), squares.max(1).sum()
             if small < moments:
                 near[k] += small
@@ -316,17 +326,17 @@ def test_variances_are_those_of_the_mixture() -> None:
             surely[k] += 2 * width * (1 - pi[pi > 0].min())
             widths[k] = max(widths[k], width)
             for assigned in product(range(3), repeat=3):
-                gains = own - own[[*assigned]]
-                assert pi @ gains**2 - (pi @ gains) ** 2 <= known[k, 0] + 1e-12
-                assert (gains[pi > 0] - pi @ gains).max() <= known[k, 1] + 1e-12
-    for fixed, others in ((True, pairs.max(2).sum(1)), (False, far)):
-        expected = np.array([near + others, surely])
-        assert whole.of(group, fixed=fixed) == pytest.approx(expected)
-        most = np.array([anybody[0] * widths**2, anybody[1] * widths])
-        assert whole.of_anybody(widths) == pytest.approx(most)
-        assert (most >= expected).all()
+                gains = losses_of_agent - losses_of_agent[[*assigned]]
+                assert pi @ gains**2 - (pi @ gains) ** 2 <= known_variation[k, 0] + 1e-12
+                assert (gains[pi > 0] - pi @ gains).max() <= known_variation[k, 1] + 1e-12
+    for fixed, large_variances in ((True, pairs.max(2).sum(1)), (False, far)):
+        expected = np.array([near + large_variances, surely])
+        assert draws_of_run.of(group, fixed=fixed) == pytest.approx(expected)
+        anybodys_variation = np.array([sums_of_anybody[0] * widths**2, sums_of_anybody[1] * widths])
+        assert draws_of_run.of_anybody(widths) == pytest.approx(anybodys_variation)
+        assert (anybodys_variation >= expected).all()
     with pytest.raises(ValueError, match="not protected"):
-        whole.of(ProtectedLosses(np.zeros((1, 2)), np.ones((1, 2, 2))), fixed=True)
+        draws_of_run.of(ProtectedLosses(np.zeros((1, 2)), np.ones((1, 2, 2))), fixed=True)
 
 
 @pytest.mark.parametrize("stream", ["adaptive", "switching"])

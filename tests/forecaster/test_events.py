@@ -42,8 +42,8 @@ def charged(events: Any, count: int, models: int = 0) -> Rounds:
     for x in range(count):
         mixture = rng.random((3, 4)), rng.dirichlet(np.ones(3)), rng.random(4)
         rounds.append((x, *mixture, rng.random((models, 4))))
-        told = events.rows.best_responses(rounds[-1][-1]) if models else None
-        events.charge(events.active(x, told), played_of(events.rows, *mixture))
+        suggested_actions = events.rows.best_responses(rounds[-1][-1]) if models else None
+        events.charge(events.active(x, suggested_actions), played_of(events.rows, *mixture))
     return rounds
 
 
@@ -58,59 +58,65 @@ def gains(group: ProtectedLosses, rounds: Rounds) -> Array:
     total = np.zeros((losses, actions, fixed + len(rounds[0][-1])))
     for x, points, mass, truth, advice in rounds:
         always = [*range(actions), *(policy(x) for policy in group.policies)]
-        told = [best(group, said) for said in advice]
+        suggested_actions = [best(group, statistics) for statistics in advice]
         for point, weight in zip(points, mass, strict=True):
             for k, a in enumerate(best(group, point)):
-                others = group.weights[k, [*always, *(answer[k] for answer in told)]]
-                total[k, a] += weight * (others - group.weights[k, a]) @ (point - truth)
+                comparator_weights = group.weights[
+                    k, [*always, *(answer[k] for answer in suggested_actions)]
+                ]
+                total[k, a] += weight * (comparator_weights - group.weights[k, a]) @ (point - truth)
     return total
 
 
-def biases(own: list[ProtectedLosses], rounds: Rounds) -> dict[tuple[Any, ...], Array]:
+def biases(protected_groups: list[ProtectedLosses], rounds: Rounds) -> dict[tuple[Any, ...], Array]:
     """Add up the biases and the occupancy of every event (n + 1,) from their definition."""
-    found: dict[tuple[Any, ...], Array] = defaultdict(lambda: np.zeros(5))
+    bias_and_occupancy: dict[tuple[Any, ...], Array] = defaultdict(lambda: np.zeros(5))
     for x, points, mass, truth, _ in rounds:
         for point, weight in zip(points, mass, strict=True):
             step = weight * np.append(point - truth, 1.0)
-            played = [(group, a) for group in own for a in best(group, point)]
+            played = [(group, a) for group in protected_groups for a in best(group, point)]
             for k, (group, a) in enumerate(played):
-                told = enumerate(policy(x) for policy in group.policies)
-                for event in [(None, None), *told]:
-                    found[k, a, *event] += step
-    return found
+                suggestions = enumerate(policy(x) for policy in group.policies)
+                for event in [(None, None), *suggestions]:
+                    bias_and_occupancy[k, a, *event] += step
+    return bias_and_occupancy
 
 
-def beside(own: list[ProtectedLosses]) -> Any:
-    return VectorEvents(own) + GainEvents(own, models=2, fixed=False)
+def beside(protected_groups: list[ProtectedLosses]) -> Any:
+    return VectorEvents(protected_groups) + GainEvents(protected_groups, models=2, fixed=False)
 
 
 def test_biases_and_gains_beside_them_and_alone_are_those_of_the_definition() -> None:
-    both, alone = beside(groups()), GainEvents(groups(), models=2)
-    rounds = charged(both, 30, models=2)
-    charged(alone, 30, models=2)
-    found, table = biases(groups(), rounds), list(both.table())
+    coordinates_and_gains, gains_alone = beside(groups()), GainEvents(groups(), models=2)
+    rounds = charged(coordinates_and_gains, 30, models=2)
+    charged(gains_alone, 30, models=2)
+    bias_and_occupancy, table = biases(groups(), rounds), list(coordinates_and_gains.table())
     for *event, occupancy, bias in table:
-        assert np.append(bias, occupancy) == pytest.approx(found[tuple(event)])
-    for beside_, among in zip(both.parts[1].members, alone.members, strict=True):
-        expected = gains(among.group, rounds) / bounds.spread(among.group.weights)[:, None, None]
+        assert np.append(bias, occupancy) == pytest.approx(bias_and_occupancy[tuple(event)])
+    for beside_coordinates, standalone in zip(
+        coordinates_and_gains.parts[1].members, gains_alone.members, strict=True
+    ):
+        expected = (
+            gains(standalone.group, rounds) / bounds.spread(standalone.group.weights)[:, None, None]
+        )
         actions = expected.shape[1]
-        assert beside_.gain == pytest.approx(expected[..., -2:])
-        own = among.gain.copy()
-        own[:, range(actions), range(actions)] = 0.0  # never weighed against itself
-        assert own == pytest.approx(expected)
-    assert sum(row[4] for row in alone.table()) == pytest.approx(30 * 5)
+        assert beside_coordinates.gain == pytest.approx(expected[..., -2:])
+        gains_over_others = standalone.gain.copy()
+        gains_over_others[:, range(actions), range(actions)] = 0.0  # never weighed against itself
+        assert gains_over_others == pytest.approx(expected)
+    assert sum(row[4] for row in gains_alone.table()) == pytest.approx(30 * 5)
     assert len(table) == 9 * (1 + 2 * 3) + 4
-    assert both.experts == 2 * 4 * len(table) + 2 * (3 * 3 + 2 * 2)
-    assert alone.experts == 3 * 3 * (3 - 1 + 2) + 2 * 2 * 1 + 2 * (3 * 3 + 2 * 2)
+    assert coordinates_and_gains.experts == 2 * 4 * len(table) + 2 * (3 * 3 + 2 * 2)
+    assert gains_alone.experts == 3 * 3 * (3 - 1 + 2) + 2 * 2 * 1 + 2 * (3 * 3 + 2 * 2)
 
 
 def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None:
     """All weights add up to 1, each the definition's share of them; models have a zone beside."""
-    (group,) = own = groups()[1:]
-    events = beside(own)
+    (group,) = protected_groups = groups()[1:]
+    events = beside(protected_groups)
     charged(events, 40, models=2)
-    told = events.rows.best_responses(np.random.default_rng(9).random((2, 4)))
-    active = events.active(None, told)
+    suggested_actions = events.rows.best_responses(np.random.default_rng(9).random((2, 4)))
+    active = events.active(None, suggested_actions)
     (view,) = active[0][1]
     plus, minus = (adaptive_weights(sign * view.gain, view.variation, 0.25) for sign in (1, -1))
     gain, variation, _ = events.parts[1].arrays[0][:3]
@@ -119,7 +125,7 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
     table = (plus - minus) / total
     r, scale = group.weights, bounds.spread(group.weights)
     for (k, a, m), share in np.ndenumerate(models.reshape(2, 2, 2) / total):
-        table[k * 2 + a] += share * (r[k, told[k, m]] - r[k, a]) / scale[k]
+        table[k * 2 + a] += share * (r[k, suggested_actions[k, m]] - r[k, a]) / scale[k]
     moment = Moment(41, events.experts, Band(0.25, 0.5))
     assert events.table_of(active, moment) == pytest.approx(table, abs=1e-12)
 
@@ -137,12 +143,12 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
     for group in events.groups:
         losses, actions, _ = group.weights.shape
         comparators = [*range(actions), *(policy(4) for policy in group.policies)]
-        own, weights = np.split(weights / total, [losses * actions * len(comparators)])
-        own, total = own.reshape(losses, actions, -1), 1.0
-        assert not own[:, range(actions), range(actions)].any()
+        group_weights, weights = np.split(weights / total, [losses * actions * len(comparators)])
+        group_weights, total = group_weights.reshape(losses, actions, -1), 1.0
+        assert not group_weights[:, range(actions), range(actions)].any()
         pulls = group.weights[:, None, comparators] - group.weights[:, :, None]
         scale = bounds.gain_range(group.weights, None)[:, None, None]
-        expected.extend(((own[..., None] * pulls).sum(2) / scale).reshape(-1, 4))
+        expected.extend(((group_weights[..., None] * pulls).sum(2) / scale).reshape(-1, 4))
     assert not len(weights)
     assert events.table_of(events.active(4), moment) == pytest.approx(np.array(expected), abs=1e-12)
 
@@ -150,12 +156,14 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
 def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     """Where predictions stay in conv s(Y) the range of a gain is 2, whatever lambda and n."""
     weights = np.random.default_rng(0).random((2, 3, 40))
-    given = AdaptiveWeights(), BoundInputs(500, 1000, 0.0)
-    inside, box = (bounds.GainBound(*given, within=within) for within in (2.0, None))
+    rule_and_inputs = AdaptiveWeights(), BoundInputs(500, 1000, 0.0)
+    inside, box = (bounds.GainBound(*rule_and_inputs, within=within) for within in (2.0, None))
     assert bounds.gain_range(weights, 2.0) == pytest.approx(2.0)
     assert (inside.a_priori(weights) < box.a_priori(weights) / 4).all()
     assert (inside.a_priori(weights, policies=5) == inside.a_priori(weights)).all()
-    assert (inside.a_priori(weights) < bounds.CoordinateBound(*given).a_priori(weights)).all()
+    assert (
+        inside.a_priori(weights) < bounds.CoordinateBound(*rule_and_inputs).a_priori(weights)
+    ).all()
     cells = {"kind": "lipschitz-grid", "error": 0.05}
     shops = cohort_table("shops", 5, 4, "newsvendor", basis=cells)
     nature, table = {"kind": "iid", "outcomes": 1}, {"kind": "decision-swap", "events": "losses"}
@@ -168,27 +176,36 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     """And, as long as a model is broadcast, what was regretted, which no game weighs."""
     events = Assignments(groups())
     rounds = charged(events, 30)
-    rows, known = events.rows, [part.copy() for part in events._assignment_sums]
+    rows, parts_before = events.rows, [part.copy() for part in events._assignment_sums]
     point, truth = np.array([[0.1, 0.4, 0.3, 0.7]]), np.array([0.9, 0.1, 0.4, 0.2])
     trusted = played_of(rows, point, np.ones(1), truth)
     trusted = trusted._replace(trusted=True)
     events.charge(events.active(31), trusted)
-    for member, before, after in zip(events.members, known, events._assignment_sums, strict=True):
-        of, scale = member.group, member.scale[:, None, None]
-        each = np.stack([gains(of, [one]) for one in rounds]) / scale
+    for member, before, after in zip(
+        events.members, parts_before, events._assignment_sums, strict=True
+    ):
+        group, scale = member.group, member.scale[:, None, None]
+        gains_of_rounds = np.stack([gains(group, [one_round]) for one_round in rounds]) / scale
         shares = (
-            np.einsum("m,mka->ka", mass, np.eye(len(of.offset[0]))[[best(of, at) for at in points]])
+            np.einsum(
+                "m,mka->ka", mass, np.eye(len(group.offset[0]))[[best(group, at) for at in points]]
+            )
             for _, points, mass, *_ in rounds
         )
         chance = np.stack([*shares])[..., None]
-        squares = np.divide(each**2, chance, out=np.zeros_like(each), where=chance > 0)
-        np.testing.assert_allclose(before[:2], [each.sum(0), squares.sum(0)], atol=1e-12)
+        squares = np.divide(
+            gains_of_rounds**2, chance, out=np.zeros_like(gains_of_rounds), where=chance > 0
+        )
+        np.testing.assert_allclose(before[:2], [gains_of_rounds.sum(0), squares.sum(0)], atol=1e-12)
         np.testing.assert_array_equal(after[:2], before[:2])
-        losses, told = of.offset + of.weights @ truth, [policy(31) for policy in of.policies]
-        comparators = [*range(of.offset.shape[1]), *told]
+        losses, suggested_actions = (
+            group.offset + group.weights @ truth,
+            [policy(31) for policy in group.policies],
+        )
+        comparators = [*range(group.offset.shape[1]), *suggested_actions]
         expected = np.zeros(after[2].shape)
-        for k, a in enumerate(best(of, point[0])):
-            moved = (of.weights[k, comparators] - of.weights[k, a]) @ (point[0] - truth)
+        for k, a in enumerate(best(group, point[0])):
+            moved = (group.weights[k, comparators] - group.weights[k, a]) @ (point[0] - truth)
             regret = np.minimum(moved, losses[k, a] - losses[k, comparators])
             expected[k, a] = regret / member.scale[k]
         np.testing.assert_allclose(after[2], expected, atol=1e-12)
@@ -208,23 +225,28 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
         every = list(product(range(comparators), repeat=actions))
         expected = np.zeros(gain.shape)
         for k, phi in product(range(losses), every):
-            place = k, range(actions), list(phi)
-            moved = rates * gain[place].sum() - ASSIGNMENT_COSTS * squares[place].sum()
+            assigned_entries = k, range(actions), list(phi)
+            moved = (
+                rates * gain[assigned_entries].sum()
+                - ASSIGNMENT_COSTS * squares[assigned_entries].sum()
+            )
             total += price * np.exp(moved).mean() / len(every)
-            expected[place] += price * (rates * np.exp(moved)).mean() / len(every)
-        found = weights[start : start + gain.size].reshape(gain.shape)
-        np.testing.assert_allclose(found, 2.0 * np.exp(-exponent) * expected, rtol=1e-9)
+            expected[assigned_entries] += price * (rates * np.exp(moved)).mean() / len(every)
+        part_weights = weights[start : start + gain.size].reshape(gain.shape)
+        np.testing.assert_allclose(part_weights, 2.0 * np.exp(-exponent) * expected, rtol=1e-9)
         start += gain.size
-    both, alone = (np.exp(kind.log_potential(events, Band())) for kind in (Assignments, GainEvents))
-    assert both - alone == pytest.approx(total)
+    with_assignments, without_assignments = (
+        np.exp(kind.log_potential(events, Band())) for kind in (Assignments, GainEvents)
+    )
+    assert with_assignments - without_assignments == pytest.approx(total)
 
 
 def played(kind: str, rounds: int, seed: int = 0, risk: float | None = None) -> tuple[Any, Array]:
     """Play; the greatest gain of any assignment over what was drawn (losses,)."""
     rng, nature = np.random.default_rng(seed), np.random.default_rng(seed)
     weights = rng.uniform(-0.5, 0.5, (2, 3, 2))
-    own = ProtectedLosses(rng.uniform(0.3, 0.7, (2, 3)), weights, (lambda x: int(x) % 2,))
-    forecaster = UnbiasedPrediction(Assignments([own], risk=risk), seed=seed)
+    protected = ProtectedLosses(rng.uniform(0.3, 0.7, (2, 3)), weights, (lambda x: int(x) % 2,))
+    forecaster = UnbiasedPrediction(Assignments([protected], risk=risk), seed=seed)
     gained = np.zeros((2, 3, 4))
     for t in range(rounds):
         forecast = forecaster.predict(t)
@@ -234,8 +256,8 @@ def played(kind: str, rounds: int, seed: int = 0, risk: float | None = None) -> 
             "random": (nature.random(2) < 0.3).astype(float),
         }[kind]
         forecaster.update(truth)
-        costs = own.offset + own.weights @ truth
-        for k, a in enumerate(best(own, forecast.statistics)):
+        costs = protected.offset + protected.weights @ truth
+        for k, a in enumerate(best(protected, forecast.statistics)):
             gained[k, a] += costs[k, a] - costs[k, [0, 1, 2, t % 2]]
     return forecaster, gained.max(2).sum(1)
 
@@ -253,9 +275,11 @@ def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
     """Realised regret, against the bound that needs nothing for the draws; it may fail in 1 %."""
     for seed in range(5):
         forecaster, regret = played(kind, 150, seed, risk=0.01)
-        (own,) = forecaster.events.groups
-        assert np.all(regret <= forecaster.realised(own))
-        assert np.all(regret / 150 <= forecaster.known_bound().realised(own.weights, policies=1))
+        (protected,) = forecaster.events.groups
+        assert np.all(regret <= forecaster.realised(protected))
+        assert np.all(
+            regret / 150 <= forecaster.known_bound().realised(protected.weights, policies=1)
+        )
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
@@ -274,33 +298,45 @@ def test_an_interval_knows_its_own_rounds_alone() -> None:
     rng = np.random.default_rng(0)
     group = ProtectedLosses(rng.random((2, 3)), rng.random((2, 3, 2)))
     events = Intervals(lambda: VectorEvents([group]), rounds=200)
-    begun = (200, 0), (32, 96), (64, 64), (32, 32), (32, 64)  # of each length, in which round
-    alone = [VectorEvents([group]) for _ in begun]
+    intervals = (200, 0), (32, 96), (64, 64), (32, 32), (32, 64)  # of each length, in which round
+    separate_events = [VectorEvents([group]) for _ in intervals]
     for t in range(100):
         played = played_of(events.rows, rng.random((2, 2)), np.array([0.3, 0.7]), rng.random(2))
-        open_ = (own for own, (m, t0) in zip(alone, begun, strict=True) if t0 <= t < t0 + m)
-        for own in (events, *open_):
-            own.charge(own.active(None), played)
-    for part, own in zip(events.parts[:3], alone[:3], strict=True):
-        for known, expected in zip(part.views[0].arrays, own.views[0].arrays, strict=True):
-            assert np.array_equal(known, expected)
+        open_ = (
+            events_of_interval
+            for events_of_interval, (m, t0) in zip(separate_events, intervals, strict=True)
+            if t0 <= t < t0 + m
+        )
+        for events_of_interval in (events, *open_):
+            events_of_interval.charge(events_of_interval.active(None), played)
+    for part, events_of_interval in zip(events.parts[:3], separate_events[:3], strict=True):
+        for kept_array, expected in zip(
+            part.views[0].arrays, events_of_interval.views[0].arrays, strict=True
+        ):
+            assert np.array_equal(kept_array, expected)
     spent = [
-        m / 200 * own.sum_of_log_variations() for own, (m, _) in zip(alone, begun, strict=True)
+        m / 200 * events_of_interval.sum_of_log_variations()
+        for events_of_interval, (m, _) in zip(separate_events, intervals, strict=True)
     ]
     assert events.sum_of_log_variations() == pytest.approx(sum(spent))
     assert len(events.active(None)) == 1 + 2
-    assert events.experts == alone[0].experts * (1 + 3)
+    assert events.experts == separate_events[0].experts * (1 + 3)
 
 
 @pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
 def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
-    events, alone = Intervals(lambda: kind(groups()), rounds=MIN_INTERVAL), kind(groups())
-    for own in (events, alone):
-        charged(own, 20)
-    assert events.log_potential(Band()) == pytest.approx(alone.log_potential(Band()))
-    assert events.sum_of_log_variations() == alone.sum_of_log_variations() > 0
-    moment = Moment(21, alone.experts)
-    assert np.array_equal(*(own.table_of(own.active(0), moment) for own in (events, alone)))
+    events, separate_events = Intervals(lambda: kind(groups()), rounds=MIN_INTERVAL), kind(groups())
+    for events_kept in (events, separate_events):
+        charged(events_kept, 20)
+    assert events.log_potential(Band()) == pytest.approx(separate_events.log_potential(Band()))
+    assert events.sum_of_log_variations() == separate_events.sum_of_log_variations() > 0
+    moment = Moment(21, separate_events.experts)
+    assert np.array_equal(
+        *(
+            events_kept.table_of(events_kept.active(0), moment)
+            for events_kept in (events, separate_events)
+        )
+    )
 
 
 def market(stream: str, rounds: int, **forecaster: Any) -> MarketModel:

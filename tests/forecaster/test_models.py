@@ -52,34 +52,34 @@ CONTEXTS = st.none() | NUMBERS | st.lists(NUMBERS, max_size=3) | NAMED | PAIRS
 
 
 def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> Array:
-    told = []
+    predictions = []
     for t, x in enumerate(contexts, start):
-        told.append(player.predict(x).statistics)
+        predictions.append(player.predict(x).statistics)
         a, b = np.random.default_rng([seed, t]).random(2)
         player.observe(RoundFeedback(np.array([a, b, a**2]), np.array([a, b])))
-    return np.array(told)
+    return np.array(predictions)
 
 
 @pytest.mark.parametrize("name", register.forecaster.names())
 @settings(max_examples=25, deadline=None)
 @given(contexts=st.lists(CONTEXTS, min_size=1, max_size=12), seed=st.integers(0, 100))
 def test_predictions_stay_in_the_unit_cube(name: str, contexts: list[Any], seed: int) -> None:
-    told = lived(register.forecaster[name](SIZE), contexts * 2, seed)
-    assert ((told >= 0) & (told <= 1)).all()
+    predictions = lived(register.forecaster[name](SIZE), contexts * 2, seed)
+    assert ((predictions >= 0) & (predictions <= 1)).all()
 
 
 @pytest.mark.parametrize("name", register.forecaster.names())
 def test_witnesses_resume_and_are_copied(name: str, tmp_path: Path) -> None:
     contexts = [{"hour": t % 4, "load": np.sin(t), "day": t} for t in range(80)]
-    whole, first, second = (register.forecaster[name](SIZE) for _ in range(3))
-    told = lived(whole, contexts)
+    uninterrupted, first, second = (register.forecaster[name](SIZE) for _ in range(3))
+    predictions = lived(uninterrupted, contexts)
     lived(first, contexts[:60])
     checkpoint.save(tmp_path / "kept", first.state())
     second.restore(checkpoint.load(tmp_path / "kept"))
     copied = copy.deepcopy(first)
     lived(first, contexts[60:], seed=1, start=60)
     for player in (second, copied):
-        assert (lived(player, contexts[60:], start=60) == told[60:]).all()
+        assert (lived(player, contexts[60:], start=60) == predictions[60:]).all()
 
 
 def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
@@ -108,16 +108,16 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
     player = Aggregate(make_panel(PANEL, SIZE) if stream == "adverse" else fixed, SIZE)
     logged = []
     for t, row in enumerate(STREAMS[stream](np.random.default_rng(seed))):
-        said = player.predict(t).statistics
-        logged.append((said, player.points, np.where(np.isnan(row), said < 0.5, row)))
+        prediction = player.predict(t).statistics
+        logged.append((prediction, player.points, np.where(np.isnan(row), prediction < 0.5, row)))
         player.update(logged[-1][-1])
-    own, models, truths = map(np.array, zip(*logged, strict=True))
-    assert ((own >= models.min(1) - 1e-12) & (own <= models.max(1) + 1e-12)).all()
-    gain = (own - truths)[:, None] * (own[:, None] - models)
+    predictions, models, truths = map(np.array, zip(*logged, strict=True))
+    assert ((predictions >= models.min(1) - 1e-12) & (predictions <= models.max(1) + 1e-12)).all()
+    gain = (predictions - truths)[:, None] * (predictions[:, None] - models)
     regret, variation, largest = gain.sum(0), (gain**2).sum(0), np.abs(gain).max()
     growth = (largest**2 / VARIATION_OFFSET + np.log1p(variation / VARIATION_OFFSET)).sum(0)
     assert (regret <= np.sqrt((VARIATION_OFFSET + variation) * growth)).all()
-    error = ((own - truths) ** 2).sum(0)
+    error = ((predictions - truths) ** 2).sum(0)
     assert (error - ((models - truths[:, None]) ** 2).sum(0) <= 2 * regret + 1e-9).all()
 
 
@@ -144,8 +144,10 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
             design = np.array([np.pad(row, (0, wide - len(row))) for row in rows])
             weighted = design.T * forgetting ** np.arange(t)[::-1]
             gram = weighted @ design + 0.7 * np.eye(wide)
-            told = 0.5 + player.used @ np.linalg.solve(gram, weighted @ (truths[:t] - 0.5))
-            assert point == pytest.approx(np.clip(told, 0, 1), abs=1e-9)
+            batch_prediction = 0.5 + player.used @ np.linalg.solve(
+                gram, weighted @ (truths[:t] - 0.5)
+            )
+            assert point == pytest.approx(np.clip(batch_prediction, 0, 1), abs=1e-9)
         player.observe(RoundFeedback(truths[t], outcomes[t] if past == 2 else None))
         rows.append(player.used)
     lagged = (outcomes if past == 2 else truths)[[74, 78, 77]].ravel() - 0.5
@@ -210,16 +212,16 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
     columns, differs, root = GIVEN[name]
     levels = list(NORMAL) if columns is QUANTILES else None
     player = ColumnForecast(MOMENTS, columns=columns, levels=levels)
-    rng, own, errors = np.random.default_rng(1), np.random.default_rng(5), []
+    rng, sample_rng, errors = np.random.default_rng(1), np.random.default_rng(5), []
     for t in range(2000):
         centre = np.array([0.5 + 0.2 * np.sin(t), 0.5 + 0.2 * np.cos(t)])
         if columns is SAMPLES:  # twenty equally likely outcomes
-            values = (centre + drawn(own, 0.0, 20) * differs).T
+            values = (centre + drawn(sample_rng, 0.0, 20) * differs).T
         else:
             values = quantiles(centre, differs) if levels else centre + differs
-        told = player.predict(columns_of(columns, values)).statistics
+        statistics = player.predict(columns_of(columns, values)).statistics
         if t >= 100 and t % 50 == 0:
-            errors.append(told - expected(*centre))
+            errors.append(statistics - expected(*centre))
         outcome = np.clip(drawn(rng, centre)[0], 0, 1)
         player.observe(RoundFeedback(MOMENTS.transform(outcome), outcome))
     assert np.abs(np.mean(errors, axis=0)).max() < NOISE
@@ -230,16 +232,16 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
 def test_a_forecast_is_believed_at_first() -> None:
     centre, points = np.array([0.4, 0.6]), np.array([[0.1, 0.9], [0.7, 0.2]])
     independent = np.clip(centre + 0.1 * np.random.default_rng(0).normal(size=(50_000, 2)), 0, 1)
-    for columns, values, meant, apart in (
+    for columns, values, implied_outcomes, tolerance in (
         (["a", "b"], centre, centre, 1e-9),
         (QUANTILES, quantiles(centre, 0.1), independent, 0.005),
         ([["a", "c"], ["b", "d"]], points.T, points, 1e-9),
     ):
         levels = list(NORMAL) if columns is QUANTILES else None
         player = ColumnForecast(MOMENTS, columns=columns, levels=levels)
-        told = player.predict(columns_of(columns, values)).statistics
-        wanted = MOMENTS.transform(np.atleast_2d(meant)).mean(0)
-        assert told == pytest.approx(wanted, abs=apart)
+        statistics = player.predict(columns_of(columns, values)).statistics
+        expected_statistics = MOMENTS.transform(np.atleast_2d(implied_outcomes)).mean(0)
+        assert statistics == pytest.approx(expected_statistics, abs=tolerance)
 
 
 def test_columns_and_levels_must_fit() -> None:
@@ -252,10 +254,10 @@ def test_columns_and_levels_must_fit() -> None:
         (["hi", "lo"], None, "no feature 'lo' in the context; did you mean 'low'"),
         (["hi", "no"], None, "feature 'no' is nan"),
     ]
-    told = {"hi": 0.1, "low": 0.2, "no": np.nan}
+    context = {"hi": 0.1, "low": 0.2, "no": np.nan}
     for columns, levels, message in misfits:
         with pytest.raises(ValueError, match=message):
-            ColumnForecast(MOMENTS, columns=columns, levels=levels).predict(told)
+            ColumnForecast(MOMENTS, columns=columns, levels=levels).predict(context)
 
 
 class RunningPerFeature:
@@ -300,8 +302,8 @@ def test_a_model_of_a_table_tells_features_by_name() -> None:
 
 
 def test_what_a_model_must_offer() -> None:
-    own = RunningMean(2)
-    assert adapted(own, 2) is own
+    model = RunningMean(2)
+    assert adapted(model, 2) is model
     assert isinstance(adapted(RunningPerFeature(), 2), OnlineModel)
     with pytest.raises(ValueError, match="object cannot be a base model"):
         adapted(object(), 2)
@@ -364,19 +366,19 @@ class AtOnce:
 
 def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
     base: Any = adapted(model, 2, PowerBasis([1.0, 2.0], 1))
-    told = []
+    predictions = []
     for t, truth in enumerate(truths):
-        told.append(base.predict({"day": t}).statistics)
+        predictions.append(base.predict({"day": t}).statistics)
         base.observe(RoundFeedback(np.array([truth, truth**2]), np.array([truth])))
-    return base, np.array(told)
+    return base, np.array(predictions)
 
 
 @pytest.mark.parametrize("model", [Sktime(), Statsforecast()])
 def test_series_models_answer_until_the_next_fit(model: Any) -> None:
     truths = np.linspace(0.1, 0.8, 300)
-    base, told = series(model, truths)
+    base, predictions = series(model, truths)
     assert isinstance(base, SeriesModel)
-    assert told[20:] == pytest.approx(np.column_stack([truths, truths**2])[20:], abs=0.01)
+    assert predictions[20:] == pytest.approx(np.column_stack([truths, truths**2])[20:], abs=0.01)
     assert 15 < base._models[0].fits < 30
     assert model.fits == 0, "the user's own object is left as it was"
     assert base.resumable
@@ -387,12 +389,12 @@ def test_series_models_answer_until_the_next_fit(model: Any) -> None:
 @pytest.mark.parametrize("model", [Forward(), AtOnce()])
 def test_series_models_follow_what_comes(model: Any) -> None:
     """Each repeats the last number, whether asked or where it knows none."""
-    base, told = series(model, np.tile([0.2, 0.8], 60))
+    base, predictions = series(model, np.tile([0.2, 0.8], 60))
     residuals = np.tile([-0.6, 0.6], 32)
     for t in (100, 101):
         last = 0.8 if t % 2 == 0 else 0.2
         mean = np.clip(last + residuals, 0, 1).mean()
-        assert told[t, 0] == pytest.approx(mean)
+        assert predictions[t, 0] == pytest.approx(mean)
     assert base.predict().statistics[0] == pytest.approx((0.8 - 0.6 + 1.0) / 2)
 
 
@@ -401,8 +403,8 @@ def test_a_series_that_stays_too_short_is_the_users_to_mend() -> None:
         def fit(self, y: Any, X: Any = None, fh: Any = None) -> Any:  # noqa: N803
             raise ValueError("give 400")
 
-    _, told = series(Long(), np.full(SHORT - 1, 0.3))
-    assert told[-1] == pytest.approx([0.3, 0.09])
+    _, predictions = series(Long(), np.full(SHORT - 1, 0.3))
+    assert predictions[-1] == pytest.approx([0.3, 0.09])
     with pytest.raises(UserError, match=r"Long on 101 rounds: give 400"):
         series(Long(), np.full(2 * SHORT, 0.3))
     with pytest.raises(ValueError, match="give the basis as well"):

@@ -63,8 +63,8 @@ def one_outcome(rows: int, seed: int = 0) -> tuple[Array, Array]:
     return features, np.clip(mean + 0.1 * rng.standard_normal(rows), 0, 1)
 
 
-def learned(*table: Any, **given: Any) -> OfflineOmnipredictor:
-    return OfflineOmnipredictor(**{"losses": [SIDES]} | given).fit(*table)
+def learned(*table: Any, **parameters: Any) -> OfflineOmnipredictor:
+    return OfflineOmnipredictor(**{"losses": [SIDES]} | parameters).fit(*table)
 
 
 def lead(model: OfflineOmnipredictor, features: Array, outcomes: Array, loss: Any = SIDES) -> float:
@@ -94,11 +94,11 @@ def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
     weights = 0.5 + rng.random(300)
     points = support(noise, weights)
     folds = list(KFold(5, shuffle=True, random_state=0).split(features))
-    own = Sample(features, noise, weights, folds, 7, rng, points, points, noise)
-    distribution, expected = MEMBERS[name](own)
+    sample = Sample(features, noise, weights, folds, 7, rng, points, points, noise)
+    distribution, expected = MEMBERS[name](sample)
     assert np.corrcoef(expected[:, 0], noise[:, 0])[0, 1] < 0.15
     if name == "extra trees":  # the finished distribution has seen them
-        seen = distribution.expected(own.features, own.points)
+        seen = distribution.expected(sample.features, sample.points)
         assert np.corrcoef(seen[:, 0], noise[:, 0])[0, 1] > 0.5
 
 
@@ -124,9 +124,9 @@ def test_it_beats_a_constant_and_serves_later_losses(model: OfflineOmnipredictor
 def test_quantiles_cover_what_they_say(model: OfflineOmnipredictor) -> None:
     features, outcomes = one_outcome(3000, 4)
     levels = (0.1, 0.5, 0.9)
-    found = model.predict_quantiles(features, levels)
-    assert (np.diff(found, axis=2) >= 0).all()
-    covered = (outcomes[:, None] <= found[:, 0]).mean(0)
+    quantiles = model.predict_quantiles(features, levels)
+    assert (np.diff(quantiles, axis=2) >= 0).all()
+    covered = (outcomes[:, None] <= quantiles[:, 0]).mean(0)
     assert covered == pytest.approx(levels, abs=0.08)
 
 
@@ -136,8 +136,8 @@ def test_weights_count_rows() -> None:
     half, fresh = np.arange(200) < 100, one_outcome(500, 3)[0]
     away = np.where(half, outcomes, 1 - outcomes)
     weighted = learned(features, away, half.astype(float), base="ridge")
-    alone = learned(features[:100], outcomes[:100], base="ridge")
-    assert (weighted.act(SIDES, fresh) == alone.act(SIDES, fresh)).mean() > 0.9
+    first_half_only = learned(features[:100], outcomes[:100], base="ridge")
+    assert (weighted.act(SIDES, fresh) == first_half_only.act(SIDES, fresh)).mean() > 0.9
     assert weighted.certified_on_holdout_ is None
 
 
@@ -152,26 +152,30 @@ def test_time_splits_learn_from_the_past_alone() -> None:
 
 def test_without_features_it_is_the_distribution_of_all_rows() -> None:
     outcomes, blank = one_outcome(200)[1], np.empty((1, 0))
-    whole = learned(None, outcomes, losses=[SquaredError(), Pinball(0.8)], theta=0.05)
-    assert whole.predict_outcome(blank)[0, 0] == pytest.approx(outcomes.mean())
-    assert whole.act(SquaredError(), blank)[0, 0] == pytest.approx(outcomes.mean(), abs=0.05)
-    quantile = whole.act(Pinball(0.8), blank)[0, 0]
+    model = learned(None, outcomes, losses=[SquaredError(), Pinball(0.8)], theta=0.05)
+    assert model.predict_outcome(blank)[0, 0] == pytest.approx(outcomes.mean())
+    assert model.act(SquaredError(), blank)[0, 0] == pytest.approx(outcomes.mean(), abs=0.05)
+    quantile = model.act(Pinball(0.8), blank)[0, 0]
     assert quantile == pytest.approx(np.quantile(outcomes, 0.8), abs=0.051)
 
 
 def test_the_distribution_in_use_is_learned_again_from_all_rows(tmp_path: Path) -> None:
     """It is that of ``holdout=0``; the certificate is that of the one that was not refitted."""
-    own = partial(learned, *one_outcome(300), base="ridge")
-    model, certified, whole = own(holdout=0.4), own(holdout=0.4, refit=False), own(holdout=0)
+    fit_with = partial(learned, *one_outcome(300), base="ridge")
+    model, certified, fitted_on_all = (
+        fit_with(holdout=0.4),
+        fit_with(holdout=0.4, refit=False),
+        fit_with(holdout=0),
+    )
     fresh = one_outcome(50, 6)[0]
-    assert model.predict(fresh).tobytes() == whole.predict(fresh).tobytes()
+    assert model.predict(fresh).tobytes() == fitted_on_all.predict(fresh).tobytes()
     assert model.predict(fresh).tobytes() != certified.predict(fresh).tobytes()
     assert model.certified_on_holdout_ == certified.certified_on_holdout_ == model.bound_
     assert (model.fitted_.rounds, model.certified_fit_.rounds) == (300, 180)
-    for one in (model, certified):
-        again = kept(one, tmp_path)
+    for fitted in (model, certified):
+        again = kept(fitted, tmp_path)
         assert again.certificate(OTHER) == certified.certificate(OTHER)
-        assert again.predict(fresh).tobytes() == one.predict(fresh).tobytes()
+        assert again.predict(fresh).tobytes() == fitted.predict(fresh).tobytes()
 
 
 def test_a_certificate_is_the_worst_over_assignments() -> None:
@@ -198,9 +202,9 @@ def test_a_certificate_is_the_worst_over_assignments() -> None:
             refuted = tried[capital >= log_odds]
             worst = max(worst, refuted.min() if len(refuted) else 1.0)
         bounds_of_rates.append(worst)
-    found = certify(table, play, comparators, measure="decision_swap", kappa=0.05)
-    assert found.total == pytest.approx(min(bounds_of_rates), abs=1e-3)
-    assert found.mean_loss == pytest.approx((play * table).sum(1).mean())
+    certified = certify(table, play, comparators, measure="decision_swap", kappa=0.05)
+    assert certified.total == pytest.approx(min(bounds_of_rates), abs=1e-3)
+    assert certified.mean_loss == pytest.approx((play * table).sum(1).mean())
 
 
 def test_certificates_hold_as_often_as_they_say() -> None:
@@ -209,9 +213,9 @@ def test_certificates_hold_as_often_as_they_say() -> None:
     for seed in range(300):
         table = (np.random.default_rng(seed).random((120, 2)) < [0.55, 0.5]).astype(float)
         constants = np.tile([[0], [1]], 120)
-        found = certify(table, play, constants, measure="decision_swap", kappa=0.2)
-        assert found.measured <= found.total
-        failures += found.total < 0.05
+        certified = certify(table, play, constants, measure="decision_swap", kappa=0.2)
+        assert certified.measured <= certified.total
+        failures += certified.total < 0.05
     assert failures <= 0.2 * 300
 
 
@@ -220,9 +224,9 @@ def test_certificates_fall_with_the_rows_and_randomised_play_is_covered() -> Non
     for rows in (100, 400, 1600, 6400):
         table, play = rng.random((rows, 3)), rng.dirichlet(np.ones(3), rows)
         log = table, play, np.tile(np.arange(3)[:, None], rows)
-        own = certify(*log, measure="decision_swap", kappa=0.01)
-        assert certify(*log, measure="omniprediction", kappa=0.01).total <= own.total
-        totals.append(own.total)
+        certified = certify(*log, measure="decision_swap", kappa=0.01)
+        assert certify(*log, measure="omniprediction", kappa=0.01).total <= certified.total
+        totals.append(certified.total)
     assert totals == sorted(totals, reverse=True)
     assert totals[-1] < 0.06
 
@@ -307,10 +311,10 @@ def test_growing_fits_are_certified_as_often_as_they_say() -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         outcomes = (rng.random(80) < 0.4).astype(float)
-        own = learned(None, outcomes, kappa=0.3, holdout="prequential", ends=[[0, 1]])
-        plays_high = [fit.play(SIDES, np.empty((1, 0)))[0][0, 1] for fit in own.fitted_.fits]
+        model = learned(None, outcomes, kappa=0.3, holdout="prequential", ends=[[0, 1]])
+        plays_high = [fit.play(SIDES, np.empty((1, 0)))[0][0, 1] for fit in model.fitted_.fits]
         true_regret = 0.2 * np.mean(plays_high)  # high loses 0.6, low 0.4
-        failures += own.certificate(SIDES).total < true_regret
+        failures += model.certificate(SIDES).total < true_regret
     assert failures <= 0.3 * 40
 
 
@@ -372,8 +376,8 @@ def test_outcomes_in_units_of_their_own() -> None:
     score = plain.score(features, outcomes)
     assert score == pytest.approx(scaled.score(features, 40 * outcomes - 8))
     for name in ("predict_outcome", "predict_quantiles"):
-        wanted = 40 * getattr(plain, name)(features) - 8
-        assert getattr(scaled, name)(features) == pytest.approx(wanted)
+        expected = 40 * getattr(plain, name)(features) - 8
+        assert getattr(scaled, name)(features) == pytest.approx(expected)
 
 
 def test_a_frame_goes_in_and_comes_out() -> None:
@@ -392,10 +396,10 @@ def test_a_frame_goes_in_and_comes_out() -> None:
 
 @pytest.mark.parametrize("base", ["auto", "none"])
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> None:
-    own = partial(learned, *examples(90), losses=[losses()], policies=RULES, base=base)
-    models = [own(trees=4, rounds_kept=9, random_state=seed) for seed in (4, 4, 5)]
-    made = [model.predict(examples(20, 3)[0]).tobytes() for model in models]
-    assert made[0] == made[1] != made[2]
+    fit_with = partial(learned, *examples(90), losses=[losses()], policies=RULES, base=base)
+    models = [fit_with(trees=4, rounds_kept=9, random_state=seed) for seed in (4, 4, 5)]
+    predictions = [model.predict(examples(20, 3)[0]).tobytes() for model in models]
+    assert predictions[0] == predictions[1] != predictions[2]
 
 
 def tree(features: Array, outcomes: Array) -> Any:
@@ -413,13 +417,17 @@ SAVED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("given", SAVED)
-def test_a_saved_model_is_the_same(tmp_path: Path, given: dict[str, Any]) -> None:
-    (features, outcomes), fresh, listed = examples(150), examples(40, 9)[0], given is not SAVED[0]
+@pytest.mark.parametrize("parameters", SAVED)
+def test_a_saved_model_is_the_same(tmp_path: Path, parameters: dict[str, Any]) -> None:
+    (features, outcomes), fresh, listed = (
+        examples(150),
+        examples(40, 9)[0],
+        parameters is not SAVED[0],
+    )
     table = features, outcomes if listed else outcomes[:, 0]
-    first = learned(*table, **given, random_state=3, trees=2)
+    first = learned(*table, **parameters, random_state=3, trees=2)
     second = kept(first, tmp_path)
-    for loss in (OWN[0][1], OWN[1]) if listed else given["losses"]:
+    for loss in (OWN[0][1], OWN[1]) if listed else parameters["losses"]:
         assert (first.act(loss, fresh) == second.act(loss, fresh)).all()
         assert first.bound(loss) == second.bound(loss)
         assert first.certificate(loss) == second.certificate(loss)
@@ -432,11 +440,11 @@ def test_a_saved_model_is_the_same(tmp_path: Path, given: dict[str, Any]) -> Non
 def test_code_is_neither_saved_nor_run(tmp_path: Path) -> None:
     io = pytest.importorskip("skops.io")
     steep = LipschitzLoss(lambda y: np.abs(y - 0.3), np.array(1.0), (1,), 1)
-    own, line = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0), np.linspace(0, 1, 9)
+    action_loss, line = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0), np.linspace(0, 1, 9)
     for table, keys in (
         ((None, line), {"losses": [steep]}),
         (examples(9), {"losses": [losses()], "policies": [lambda _: 0]}),
-        ((None, line), {"losses": [own], "theta": 0.2}),
+        ((None, line), {"losses": [action_loss], "theta": 0.2}),
     ):
         model = learned(*table, base="none", rounds_kept=2, **keys)
         with pytest.raises(UserError, match="cannot be saved") as refused:
@@ -526,43 +534,43 @@ LATER: list[tuple[str, tuple[Any, ...], str]] = [
 ]
 
 
-def asked(x: Any = X, y: Any = Y, rows: Any = None, **given: Any) -> OfflineOmnipredictor:
-    given = {"losses": [losses()], "base": "none", "rounds_kept": 3} | given
-    return OfflineOmnipredictor(**given).fit(x, y, **(rows or {}))
+def asked(x: Any = X, y: Any = Y, rows: Any = None, **parameters: Any) -> OfflineOmnipredictor:
+    parameters = {"losses": [losses()], "base": "none", "rounds_kept": 3} | parameters
+    return OfflineOmnipredictor(**parameters).fit(x, y, **(rows or {}))
 
 
-def one_line(told: str) -> Any:
-    return pytest.raises(UserError, match=rf"\A[^\n]*{told}[^\n]*\Z")
+def one_line(message: str) -> Any:
+    return pytest.raises(UserError, match=rf"\A[^\n]*{message}[^\n]*\Z")
 
 
-@pytest.mark.parametrize(("given", "told"), BAD)
-def test_bad_input_is_refused_in_one_line(given: dict[str, Any], told: str) -> None:
-    with one_line(told):
-        asked(**given)
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_bad_input_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with one_line(message):
+        asked(**changes)
 
 
 def test_bad_questions_are_refused_in_one_line() -> None:
     model = asked()
-    for name, words, told in LATER:
-        with one_line(told):
-            getattr(model, name)(*words)
+    for name, arguments, message in LATER:
+        with one_line(message):
+            getattr(model, name)(*arguments)
     frame = pd.DataFrame(X, columns=["a", "b"])
     with one_line("feature names should match"):
         asked(frame).predict(frame[["b", "a"]])
     with one_line("level = 1"):
         Pinball(1)
-    for name, words in (("predict", (X,)), ("act", (losses()[0], X))):
+    for name, arguments in (("predict", (X,)), ("act", (losses()[0], X))):
         with pytest.raises(ValueError, match="not fitted"):
-            getattr(OfflineOmnipredictor([losses()]), name)(*words)
+            getattr(OfflineOmnipredictor([losses()]), name)(*arguments)
 
 
 @pytest.mark.parametrize("events", ["coordinates", "losses"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) -> None:
-    own, fresh = losses(seed), examples(4000, seed + 100)
-    given = {"losses": [own], "policies": RULES, "rounds_kept": 60, "random_state": seed}
-    model = online(*examples(400, seed), **given, events=events)
-    for loss in own:
+    stack, fresh = losses(seed), examples(4000, seed + 100)
+    parameters = {"losses": [stack], "policies": RULES, "rounds_kept": 60, "random_state": seed}
+    model = online(*examples(400, seed), **parameters, events=events)
+    for loss in stack:
         swap = model.decision_swap_regret(loss, *fresh)
         best = model.omniprediction_regret(loss, *fresh)
         for measure, measured in zip(MEASURES, (swap, best), strict=True):
@@ -571,7 +579,7 @@ def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) 
             assert measured <= bound.total
             assert measured <= bound.online + 0.05  # far below: the terms are worst cases
         assert best <= swap + 1e-12
-    assert model.bound_ == max(model.bound(loss).total for loss in own)
+    assert model.bound_ == max(model.bound(loss).total for loss in stack)
 
 
 def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
@@ -589,20 +597,20 @@ def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
 
 def test_online_regret_is_that_of_the_log() -> None:
     """All rounds' predictors on their own rows: the log, replayed from the kept states."""
-    own, (features, outcomes) = losses(), examples(200)
-    model = online(features, outcomes, losses=[own], policies=RULES, rounds_kept=200)
+    stack, (features, outcomes) = losses(), examples(200)
+    model = online(features, outcomes, losses=[stack], policies=RULES, rounds_kept=200)
     rows = stream(0, "omniprediction").permutation(200)
     suggestions = np.stack([rule.predict(features[rows]) for rule in RULES])
-    form = [part[None] for part in model.basis_.coefficients(own[0])]
+    form = [part[None] for part in model.basis_.coefficients(stack[0])]
     play = np.zeros((200, 3))
-    for t, asked in enumerate(suggestions.T):
-        distribution = model.fitted_.in_round(t, tuple(asked))
+    for t, suggested_actions in enumerate(suggestions.T):
+        distribution = model.fitted_.in_round(t, tuple(suggested_actions))
         for point, weight in zip(distribution.points, distribution.weights, strict=True):
             play[t, expected_losses(*form, point)[0].argmin()] += weight
     comparators = np.concatenate([np.tile(np.arange(3)[:, None], 200), suggestions])
-    log = own[0].losses(outcomes[rows]), play / play.sum(1, keepdims=True), comparators
+    log = stack[0].losses(outcomes[rows]), play / play.sum(1, keepdims=True), comparators
     for measure, rule in zip(MEASURES, (decision_swap_regret, omniprediction_regret), strict=True):
-        bound = model.bound(own[0], measure)
+        bound = model.bound(stack[0], measure)
         assert bound.kept == 0.0  # all rounds are kept
         assert bound.online == pytest.approx(rule(*log), abs=1e-9)
 
@@ -614,41 +622,45 @@ def test_online_regret_is_that_of_the_log() -> None:
     rounds=some.integers(1, 3000),
     share=some.floats(0.001, 1.0),
 )
-def test_terms_of_the_bound(rounds: int, share: float, **own: int) -> None:
-    given = own | {"rounds": rounds, "kept": max(1, int(share * rounds))}
-    (swap, keeping), (best, _) = (terms(measure, **given) for measure in MEASURES)
+def test_terms_of_the_bound(rounds: int, share: float, **sizes: int) -> None:
+    arguments = sizes | {"rounds": rounds, "kept": max(1, int(share * rounds))}
+    (swap, keeping), (best, _) = (terms(measure, **arguments) for measure in MEASURES)
     assert best <= swap + 1e-12
-    assignments = (own["actions"] + own["policies"]) ** own["actions"]
-    wanted = math.sqrt(2 * math.log(2 * own["losses"] * assignments / 0.05) / rounds)
-    assert swap == pytest.approx(wanted)
-    assert (keeping == 0) == (given["kept"] == rounds)
+    assignments = (sizes["actions"] + sizes["policies"]) ** sizes["actions"]
+    expected = math.sqrt(2 * math.log(2 * sizes["losses"] * assignments / 0.05) / rounds)
+    assert swap == pytest.approx(expected)
+    assert (keeping == 0) == (arguments["kept"] == rounds)
 
 
 def test_kept_term_covers_what_sampling_rounds_does() -> None:
     rng = np.random.default_rng(0)
     values = np.where(rng.random(500) < 0.5, -1.0, 1.0)  # the widest spread
-    most = terms("omniprediction", losses=1, actions=1, policies=0, rounds=500, kept=50)[1]
+    allowed_excess = terms("omniprediction", losses=1, actions=1, policies=0, rounds=500, kept=50)[
+        1
+    ]
     excess = [rng.choice(values, 50, replace=False).mean() - values.mean() for _ in range(4000)]
-    assert np.mean(np.array(excess) > most) <= 0.05 / 2
-    assert np.max(excess) > 0.5 * most  # of the right size
+    assert np.mean(np.array(excess) > allowed_excess) <= 0.05 / 2
+    assert np.max(excess) > 0.5 * allowed_excess  # of the right size
 
 
 def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds() -> None:
     model = online(*examples(300), losses=[losses()], policies=RULES, rounds_kept=40)
     features = examples(50, 5)[0]
-    asked = np.stack([rule.predict(features) for rule in RULES], axis=1)
-    place, distributions = model.fitted_.mixtures(asked)
-    assert len(distributions) == len(np.unique(asked, axis=0)) == 4
-    for row, key in zip(place, asked, strict=True):
+    suggested_actions = np.stack([rule.predict(features) for rule in RULES], axis=1)
+    mixture_of_row, distributions = model.fitted_.mixtures(suggested_actions)
+    assert len(distributions) == len(np.unique(suggested_actions, axis=0)) == 4
+    for row, key in zip(mixture_of_row, suggested_actions, strict=True):
         rounds = [model.fitted_.in_round(i, tuple(key)) for i in range(40)]
         assert (distributions[row].points == np.concatenate([r.points for r in rounds])).all()
         assert distributions[row].mean == pytest.approx(np.mean([r.mean for r in rounds], axis=0))
         assert distributions[row].weights.sum() == pytest.approx(1)
-    means = np.array([distributions[i].mean for i in place])
+    means = np.array([distributions[i].mean for i in mixture_of_row])
     assert model.predict(features) == pytest.approx(means)
     offset, weights = model.basis_.coefficients(losses()[0])
     best = [d.weights @ (offset + d.points @ weights.T).min(1) for d in distributions]
-    assert model.expected_loss(losses()[0], features) == pytest.approx(np.take(best, place))
+    assert model.expected_loss(losses()[0], features) == pytest.approx(
+        np.take(best, mixture_of_row)
+    )
 
 
 def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:
@@ -670,11 +682,11 @@ def test_every_point_is_within_theta_of_the_net(theta: float, dimension: int, se
     net = theta_net(theta, dimension)
     points = np.random.default_rng(seed).random((200, dimension))
     points[0], points[1] = 0.0, 1.0
-    apart = np.abs(points[:, None] - net).max(2)
-    assert (apart.min(1) <= radius(net) + 1e-12).all()
+    distances = np.abs(points[:, None] - net).max(2)
+    assert (distances.min(1) <= radius(net) + 1e-12).all()
     assert radius(net) <= theta + 1e-12
     assert len(net) <= max(1, np.ceil(1 / (2 * theta))) ** dimension
-    assert apart[np.arange(200), snap(points, net)] == pytest.approx(apart.min(1))
+    assert distances[np.arange(200), snap(points, net)] == pytest.approx(distances.min(1))
 
 
 def test_the_theorems_theta() -> None:
@@ -711,28 +723,30 @@ class Sides:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -> None:
-    given = {"losses": [SquaredError(), Pinball(0.5), Pinball(0.8)], "policies": [Sides()]}
-    model = online(*one_outcome(500, seed), **given, theta=0.1, rounds_kept=60, random_state=seed)
+    parameters = {"losses": [SquaredError(), Pinball(0.5), Pinball(0.8)], "policies": [Sides()]}
+    model = online(
+        *one_outcome(500, seed), **parameters, theta=0.1, rounds_kept=60, random_state=seed
+    )
     features, outcomes = one_outcome(3000, seed + 50)
     net, policy = model.net_, Sides().predict(features)[:, None]
-    for loss in given["losses"]:
+    for loss in parameters["losses"]:
         bound, table = model.bound(loss), loss.on(net).losses(outcomes[:, None])
         assert bound.net == pytest.approx(loss.constant * 0.1)
         assert model.decision_swap_regret(loss, features, outcomes) <= bound.total
         # against the policy itself, not rounded to the net
         pairs = zip(policy, outcomes[:, None], strict=True)
-        own = float(np.mean([loss.on(point[None]).losses(y) for point, y in pairs]))
-        ours = (model.act_proba(loss, features) * table).sum() / len(table)
-        assert abs(table[np.arange(3000), snap(policy, net)].mean() - own) <= bound.net
-        assert ours - own <= 0.1
+        policy_loss = float(np.mean([loss.on(point[None]).losses(y) for point, y in pairs]))
+        model_loss = (model.act_proba(loss, features) * table).sum() / len(table)
+        assert abs(table[np.arange(3000), snap(policy, net)].mean() - policy_loss) <= bound.net
+        assert model_loss - policy_loss <= 0.1
 
 
 def test_a_loss_of_ones_own_is_known_again() -> None:
-    own = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
-    model = online(*one_outcome(60), losses=[own], theta=0.2, rounds_kept=9)
-    assert model.bound(own).basis == 0.0
-    assert own.on(theta_net(0.2)).identity == own.on(theta_net(0.2)).identity
-    assert own.on(theta_net(0.2)).identity != own.on(theta_net(0.1)).identity
+    action_loss = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
+    model = online(*one_outcome(60), losses=[action_loss], theta=0.2, rounds_kept=9)
+    assert model.bound(action_loss).basis == 0.0
+    assert action_loss.on(theta_net(0.2)).identity == action_loss.on(theta_net(0.2)).identity
+    assert action_loss.on(theta_net(0.2)).identity != action_loss.on(theta_net(0.1)).identity
     steep = ActionLoss(lambda a, y: 2 * np.abs(a[:, 0] - y), 2.0, 2.0)
     with pytest.raises(ValueError, match="range"):
         online(*one_outcome(20), losses=[steep])

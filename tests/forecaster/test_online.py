@@ -44,22 +44,22 @@ def online(costs: Any = None, **more: Any) -> OnlineOmnipredictor:
 
 
 def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
-    own = online({"lean": 1.0, "careful": 9.0}, **kinds)
+    server = online({"lean": 1.0, "careful": 9.0}, **kinds)
     for day, y in enumerate(demand(rounds)):
-        own.learn_one({"weekday": day % 7}, y)
-    return own
+        server.learn_one({"weekday": day % 7}, y)
+    return server
 
 
 def test_the_interval_covers_a_known_distribution() -> None:
     """Of what is drawn 90 %, within two standard errors; and in the middle the median."""
-    own, told, found = taught(300), demand(1100), []
+    server, demands, quantiles = taught(300), demand(1100), []
     for day in range(300, 1100):
-        forecast = own.predict_one({"weekday": day % 7})
-        found.append([forecast.quantile(level) for level in (0.05, 0.5, 0.95)])
-        own.learn_one({"weekday": day % 7}, told[day])
-    low, middle, high = np.array(found).T
-    inside = ((low <= told[300:]) & (told[300:] <= high)).mean()
-    below = (told[300:] <= middle).mean()
+        forecast = server.predict_one({"weekday": day % 7})
+        quantiles.append([forecast.quantile(level) for level in (0.05, 0.5, 0.95)])
+        server.learn_one({"weekday": day % 7}, demands[day])
+    low, middle, high = np.array(quantiles).T
+    inside = ((low <= demands[300:]) & (demands[300:] <= high)).mean()
+    below = (demands[300:] <= middle).mean()
     assert abs(inside - 0.9) <= 2 * np.sqrt(0.09 / 800)
     assert abs(below - 0.5) <= 2 * np.sqrt(0.25 / 800)
 
@@ -79,49 +79,49 @@ def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
 
 
 def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
-    own = taught(30)
+    server = taught(30)
     for day, key in enumerate(("monday", "tuesday"), start=1):
-        own.predict_one({"weekday": day}, key=key)
+        server.predict_one({"weekday": day}, key=key)
     for nothing in (None, float("nan"), pd.NA):
-        own.learn_one({"weekday": 2}, nothing)
+        server.learn_one({"weekday": 2}, nothing)
     with pytest.warns(UserWarning, match="'demand' lies beyond its scale"):
-        own.learn_one({"weekday": 2}, {"demand": 500.0})
-    own.learn_late("monday", 120.0)
-    own.learn_late("tuesday", None)
+        server.learn_one({"weekday": 2}, {"demand": 500.0})
+    server.learn_late("monday", 120.0)
+    server.learn_late("tuesday", None)
     counts = {"learned": 32, "missing": 4, "clipped": 1, "late": 1, "forgotten": 0}
-    assert own.counts == counts | {"censored": 0}
+    assert server.counts == counts | {"censored": 0}
     for closed in ("monday", "tuesday"):
         with pytest.raises(UserError, match=f"no forecast waits under '{closed}'"):
-            own.learn_late(closed, 120.0)
+            server.learn_late(closed, 120.0)
 
 
 def test_a_late_outcome_is_charged_to_what_was_said_of_it() -> None:
-    own = taught(40)
-    said = own.predict_one({"weekday": 5}, key=1).act("careful")
+    server = taught(40)
+    order = server.predict_one({"weekday": 5}, key=1).act("careful")
     for _ in range(20):
-        own.learn_one({"weekday": 5}, 50.0)
-    assert own.predict_one({"weekday": 5}).act("careful") < said
-    before = own.regrets().set_index("loss").loc["careful", "mean_loss"]
-    own.learn_late(1, 250.0)
-    after = own.regrets().set_index("loss").loc["careful", "mean_loss"]
-    assert after * 61 - before * 60 == pytest.approx(cost_of(9.0, said, 250.0), rel=1e-9)
+        server.learn_one({"weekday": 5}, 50.0)
+    assert server.predict_one({"weekday": 5}).act("careful") < order
+    before = server.regrets().set_index("loss").loc["careful", "mean_loss"]
+    server.learn_late(1, 250.0)
+    after = server.regrets().set_index("loss").loc["careful", "mean_loss"]
+    assert after * 61 - before * 60 == pytest.approx(cost_of(9.0, order, 250.0), rel=1e-9)
 
 
 def test_a_saved_one_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
-    own = taught(90)
+    server = taught(90)
     with pytest.warns(FeatureWarning, match="x has 'shop', 'day', which no earlier context had"):
-        own.predict_one({"weekday": 3, "shop": "north", "day": "2026-03-01"}, key="late")
-    own.save(tmp_path / "a")
+        server.predict_one({"weekday": 3, "shop": "north", "day": "2026-03-01"}, key="late")
+    server.save(tmp_path / "a")
     other = OnlineOmnipredictor.load(tmp_path / "a")
     other.save(tmp_path / "b")
-    for one, name in ((own, "c"), (other, "d")):
+    for continued, name in ((server, "c"), (other, "d")):
         for day in range(90, 120):
-            one.learn_one({"weekday": day % 7, "shop": "north"}, 100.0 + day)
-        one.learn_late("late", 90.0)
-        one.save(tmp_path / name)
-    for one, same in ("ab", "cd"):
-        assert (tmp_path / one).read_bytes() == (tmp_path / same).read_bytes()
-    pd.testing.assert_frame_equal(own.regrets(), other.regrets())
+            continued.learn_one({"weekday": day % 7, "shop": "north"}, 100.0 + day)
+        continued.learn_late("late", 90.0)
+        continued.save(tmp_path / name)
+    for continued, same in ("ab", "cd"):
+        assert (tmp_path / continued).read_bytes() == (tmp_path / same).read_bytes()
+    pd.testing.assert_frame_equal(server.regrets(), other.regrets())
 
 
 KILLED = """
@@ -136,29 +136,29 @@ own.save(sys.argv[1])
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL is not there")
 def test_killed_before_or_while_it_saves_it_is_as_it_was_saved(tmp_path: Path) -> None:
-    own = taught(20)
-    own.save(tmp_path / "kept")
-    whole = (tmp_path / "kept").read_bytes()
-    words = [sys.executable, "-c", KILLED, str(tmp_path / "kept")]
-    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
-    assert (tmp_path / "kept").read_bytes() == whole
+    server = taught(20)
+    server.save(tmp_path / "kept")
+    bytes_before = (tmp_path / "kept").read_bytes()
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "kept")]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert (tmp_path / "kept").read_bytes() == bytes_before
     again = OnlineOmnipredictor.load(tmp_path / "kept")
     assert again.counts["learned"] == 20
-    assert again.predict_one({"weekday": 3}).mean == own.predict_one({"weekday": 3}).mean
+    assert again.predict_one({"weekday": 3}).mean == server.predict_one({"weekday": 3}).mean
 
 
 def test_a_long_stream_takes_no_more_room(tmp_path: Path) -> None:
-    own, sizes = taught(520), []
+    server, sizes = taught(520), []
     for _ in range(2):
-        own.save(tmp_path / "kept")
+        server.save(tmp_path / "kept")
         sizes.append((tmp_path / "kept").stat().st_size)
         for day, y in enumerate(demand(300, seed=len(sizes))):
-            own.learn_one({"weekday": day % 7}, y)
-            own.predict_one({"weekday": day % 7}, key=day % 50)
-            own.learn_late(day % 50, y)
-    own.save(tmp_path / "kept")
+            server.learn_one({"weekday": day % 7}, y)
+            server.predict_one({"weekday": day % 7}, key=day % 50)
+            server.learn_late(day % 50, y)
+    server.save(tmp_path / "kept")
     assert (tmp_path / "kept").stat().st_size < 1.02 * sizes[1]
-    assert own.regrets()["swap_regret"].max() < 2.0  # of costs up to 400, and 3,600
+    assert server.regrets()["swap_regret"].max() < 2.0  # of costs up to 400, and 3,600
 
 
 def test_several_outcomes_and_a_portfolio_in_returns() -> None:
@@ -168,11 +168,11 @@ def test_several_outcomes_and_a_portfolio_in_returns() -> None:
         {"bonds": (-0.1, 0.1), "shares": (-0.2, 0.2)},
     )
     named = {"fund": ["bonds", "shares", "half"]}
-    own = OnlineOmnipredictor({"fund": fund}, scale=scale, actions=named)
+    server = OnlineOmnipredictor({"fund": fund}, scale=scale, actions=named)
     rng = np.random.default_rng(0)
     for _ in range(80):
-        own.learn_one(None, {"bonds": rng.normal(0.01, 0.005), "shares": rng.normal(0.0, 0.08)})
-    forecast = own.predict_one()
+        server.learn_one(None, {"bonds": rng.normal(0.01, 0.005), "shares": rng.normal(0.0, 0.08)})
+    forecast = server.predict_one()
     assert forecast.act("fund") == "bonds"
     assert forecast.mean["bonds"] == pytest.approx(0.01, abs=0.01)
     assert -forecast.loss("fund") == pytest.approx(0.01, abs=0.02)
@@ -182,13 +182,13 @@ def test_several_outcomes_and_a_portfolio_in_returns() -> None:
 
 def test_a_forecast_of_ones_own_is_a_model() -> None:
     """A planner who knows the demand is followed."""
-    own = online(forecasts={"plan": "plan"})
+    server = online(forecasts={"plan": "plan"})
     for y in np.random.default_rng(1).uniform(50, 350, 150):
-        own.learn_one({"plan": float(y)}, float(y))
-    assert own.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
-    assert own.regrets()["best_model"].item() == "plan"
+        server.learn_one({"plan": float(y)}, float(y))
+    assert server.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
+    assert server.regrets()["best_model"].item() == "plan"
     with pytest.raises(UserError, match="no forecast 'plan' in the context"):
-        own.predict_one({"plan": None})
+        server.predict_one({"plan": None})
 
 
 def test_two_forecasts_may_share_a_column() -> None:
@@ -220,14 +220,14 @@ def test_a_policy_reads_a_forecast_in_its_own_units() -> None:
         seen.add(context["plan"])
         return 400.0 if context["plan"] > 150 else 0.0
 
-    own = online(forecasts={"plan": "plan"}, policies={"a": {"by plan": order_much}})
-    own.predict_one({"plan": 300.0}, key="late")
+    server = online(forecasts={"plan": "plan"}, policies={"a": {"by plan": order_much}})
+    server.predict_one({"plan": 300.0}, key="late")
     for plan in (100.0, 300.0) * 20:
-        own.predict_one({"plan": plan})
-        own.learn_one({"plan": plan}, plan)
-    own.learn_late("late", 300.0)
+        server.predict_one({"plan": plan})
+        server.learn_one({"plan": plan}, plan)
+    server.learn_late("late", 300.0)
     assert seen == {100.0, 300.0}
-    assert own.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
+    assert server.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
 
 
 def often_empty(context: Any) -> float:
@@ -237,42 +237,46 @@ def often_empty(context: Any) -> float:
 def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     """A rule by the day, as a function and as a registered one, costs what it suggests."""
     steps = {"kind": "steps", "feature": "weekday", "edges": [5, 6], "actions": [4, 7, 4]}
-    own = online({"lean": 3.0}, policies={"lean": {"own": often_empty, "table": steps}})
-    chosen, told, costs = [], [], []
+    server = online({"lean": 3.0}, policies={"lean": {"own": often_empty, "table": steps}})
+    chosen, suggested_actions, costs = [], [], []
     for day, y in enumerate(demand(200)):
         x = {"weekday": day % 7}
-        chosen.append([*ORDERS].index(own.predict_one(x).act("lean")))
-        told.append(int(often_empty(x) / 50))
+        chosen.append([*ORDERS].index(server.predict_one(x).act("lean")))
+        suggested_actions.append(int(often_empty(x) / 50))
         costs.append(cost_of(3.0, ORDERS, y))
-        own.learn_one(x, y)
-    table, played, row = np.array(costs), np.array(chosen), own.regrets().iloc[0]
+        server.learn_one(x, y)
+    table, played, row = np.array(costs), np.array(chosen), server.regrets().iloc[0]
     log = table / table.max(), played
     assert row["mean_loss"] == pytest.approx(table[np.arange(200), played].mean(), rel=1e-9)
     expected = {"external_regret": external_regret(*log), "swap_regret": swap_regret(*log)}
     constants = np.repeat(np.arange(len(ORDERS))[:, None], 200, axis=1)
-    comparators = np.vstack([constants, told])  # each action is compared with all of them
+    comparators = np.vstack(
+        [constants, suggested_actions]
+    )  # each action is compared with all of them
     expected["decision_swap_regret"] = decision_swap_regret(*log, comparators)
     for name, regret in expected.items():
         assert row[name] == pytest.approx(table.max() * regret, rel=1e-9, abs=1e-9)
         assert row[name] <= row["bound"]
-    own.save(tmp_path / "kept")
+    server.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"give policies\['lean'\]\['own'\], as it"):
         OnlineOmnipredictor.load(tmp_path / "kept")
     again = OnlineOmnipredictor.load(tmp_path / "kept", policies={"lean": {"own": often_empty}})
-    pd.testing.assert_frame_equal(again.regrets(), own.regrets())
+    pd.testing.assert_frame_equal(again.regrets(), server.regrets())
 
 
-def asked(whom: str, question: str, *words: Any) -> None:
+def asked(of: str, question: str, *arguments: Any) -> None:
     """Ask one that has learned a little, or its forecast."""
-    own = taught(2)
-    getattr(own.predict_one({"weekday": 1}) if whom == "forecast" else own, question)(*words)
+    server = taught(2)
+    getattr(server.predict_one({"weekday": 1}) if of == "forecast" else server, question)(
+        *arguments
+    )
 
 
 def followed(**more: Any) -> None:
     """Play two rounds: River's kind is not asked before the first outcome."""
-    own = online(**more)
+    server = online(**more)
     for y in (10.0, 20.0):
-        own.learn_one({"weekday": 1.0}, y)
+        server.learn_one({"weekday": 1.0}, y)
 
 
 def ruled(rule: Any) -> None:
@@ -281,7 +285,7 @@ def ruled(rule: Any) -> None:
 
 def modelled(**answers: Any) -> None:
     """Follow a model of one's own with these methods, each with its answer."""
-    methods = {name: lambda *_, told=told: told for name, told in answers.items()}
+    methods = {name: lambda *_, answer=answer: answer for name, answer in answers.items()}
     followed(models={"own": SimpleNamespace(**methods)})
 
 
@@ -316,16 +320,18 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "given", "more", "says"), MISTAKES)
-def test_mistakes_get_one_line(make: Any, given: Any, more: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError, match=says) as told:
-        make(*given, **more)
-    assert "\n" not in str(told.value)
+def test_mistakes_get_one_line(
+    make: Any, arguments: Any, keywords: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        make(*arguments, **keywords)
+    assert "\n" not in str(refusal.value)
 
 
 def test_code_and_a_model_without_a_memory_are_not_saved(tmp_path: Path) -> None:
-    own = LipschitzLoss(lambda y: np.concatenate([y, 1 - y], -1), np.array(1.0), (2,), 1)
+    coded_loss = LipschitzLoss(lambda y: np.concatenate([y, 1 - y], -1), np.array(1.0), (2,), 1)
     with pytest.raises(UserError, match=r"losses\['own'\] is code of its own"):
-        OnlineOmnipredictor({"own": own}).save(tmp_path / "no")
+        OnlineOmnipredictor({"own": coded_loss}).save(tmp_path / "no")
     tree = pytest.importorskip("river.tree").HoeffdingTreeRegressor()
     with pytest.raises(UserError, match=r"models\['tree'\] cannot be saved; let it learn, give"):
         taught(40, models={"tree": tree, "last": "last-value"}).save(tmp_path / "no")
@@ -344,9 +350,9 @@ def test_river_says_that_it_is_one_of_its_regressors() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_says_that_it_is_one_of_its_estimators() -> None:
     """All checks of scikit-learn but that of array interfaces, which wants a switch of SciPy's."""
-    told = check_estimator(OmnipredictorEstimator(models={"m": "least-squares"}), on_fail=None)
-    left = {one["check_name"] for one in told if one["status"] != "passed"}
-    assert left <= {"check_array_api_input"}
+    checks = check_estimator(OmnipredictorEstimator(models={"m": "least-squares"}), on_fail=None)
+    unpassed = {check["check_name"] for check in checks if check["status"] != "passed"}
+    assert unpassed <= {"check_array_api_input"}
 
 
 class Steps:
@@ -375,16 +381,16 @@ OTHERS: dict[str, tuple[Any, ...]] = {  # module, class and what it needs
 def test_models_of_other_libraries_are_saved(tmp_path: Path, name: str) -> None:
     module, kind, *needs = OTHERS[name]
     make = getattr(pytest.importorskip(module), kind)
-    own = taught(40, models={"theirs": make(*needs), "last": "last-value"})
-    own.save(tmp_path / "kept")
+    server = taught(40, models={"theirs": make(*needs), "last": "last-value"})
+    server.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"load: give models\['theirs'\], as it"):
         OnlineOmnipredictor.load(tmp_path / "kept")
-    again = OnlineOmnipredictor.load(tmp_path / "kept", models={"theirs": make(*needs)})
-    for one in (own, again):
+    loaded = OnlineOmnipredictor.load(tmp_path / "kept", models={"theirs": make(*needs)})
+    for continued in (server, loaded):
         for day in range(40, 70):
-            one.learn_one({"weekday": day % 7}, 100.0 + day)
-    assert own.predict_one({"weekday": 3}).mean == again.predict_one({"weekday": 3}).mean
-    pd.testing.assert_frame_equal(own.regrets(), again.regrets())
+            continued.learn_one({"weekday": day % 7}, 100.0 + day)
+    assert server.predict_one({"weekday": 3}).mean == loaded.predict_one({"weekday": 3}).mean
+    pd.testing.assert_frame_equal(server.regrets(), loaded.regrets())
 
 
 def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,13 +401,13 @@ def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
     table = pd.DataFrame({"date": pd.date_range("2026-01-01", periods=60).strftime("%Y-%m-%d")})
     table["weather"], table["demand"] = ["sun", "rain"] * 30, [60.0, 90.0] * 30
-    words, told = [sys.executable, "nightly.py"], []
+    command, printed = [sys.executable, "nightly.py"], []
     for entered in (np.nan, 30.0):  # a gap, which is filled too late
         table.loc[[30, 59], "demand"] = entered, np.nan
         table.to_csv(tmp_path / "sales.csv", index=False)
-        told.append(subprocess.check_output(words, cwd=tmp_path, text=True))
-    assert told[0] == told[1]
-    assert re.match(r"2026-03-01: order (90|100), expect 9\d\n", told[0])  # 90 to 92 are likely
+        printed.append(subprocess.check_output(command, cwd=tmp_path, text=True))
+    assert printed[0] == printed[1]
+    assert re.match(r"2026-03-01: order (90|100), expect 9\d\n", printed[0])  # 90 to 92 are likely
     counts = OnlineOmnipredictor.load(tmp_path / "server.bin").counts
     assert (counts["learned"], counts["missing"]) == (58, 1)
     client = pytest.importorskip("fastapi.testclient")

@@ -50,15 +50,18 @@ def worst(basis: ReducedBasis, losses: list[Loss], outcomes: Array) -> float:
 def optimum(table: Array, values: Array, cap: float) -> float:
     """Least sup-norm error by a program written out in full."""
     size, count = table.shape
-    ones = np.ones((count, 1))
-    sides = [np.hstack([sign * table.T, -sign * table.T, sign * ones, -ones]) for sign in (1, -1)]
-    found = linprog(
+    column_of_ones = np.ones((count, 1))
+    sides = [
+        np.hstack([sign * table.T, -sign * table.T, sign * column_of_ones, -column_of_ones])
+        for sign in (1, -1)
+    ]
+    solution = linprog(
         np.append(np.zeros(2 * size + 1), 1.0),
         A_ub=np.vstack([*sides, np.append(np.ones(2 * size), [0.0, 0.0])]),
         b_ub=np.concatenate([values, -values, [cap]]),
         bounds=[(0, None)] * (2 * size) + [(None, None), (0, None)],
     )
-    return float(found.fun)
+    return float(solution.fun)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -68,17 +71,23 @@ def test_the_fit_is_the_optimum(seed: int) -> None:
     table = rng.random((rng.integers(1, 6), rng.integers(3, 40)))
     cap = float(rng.choice([0.3, 1.0, 2.0, 50.0]))
     count = table.shape[1]
-    whole, grown = (SupNormFit(table, cap, working_points=list(range(n))) for n in (count, 1))
+    on_all_points, on_growing_points = (
+        SupNormFit(table, cap, working_points=list(range(n))) for n in (count, 1)
+    )
     for scale in (1.0, 0.03, 3.0):
         values = scale * rng.normal(size=count)
-        least = optimum(table, values, cap)
-        for fit in (whole, grown):
-            found = fit(values)
-            errors = np.abs(values - found.offset - found.weights @ table)
-            assert found.error == pytest.approx(errors.max(), abs=1e-12)
-            assert np.abs(found.weights).sum() <= cap * (1 + 1e-12)
-        assert whole(values).error == pytest.approx(least, abs=1e-8)
-        assert least - 1e-8 <= grown(values).error <= max(SLACK * least, least + LEAST) + 1e-9
+        min_error = optimum(table, values, cap)
+        for fit in (on_all_points, on_growing_points):
+            fitted_loss = fit(values)
+            errors = np.abs(values - fitted_loss.offset - fitted_loss.weights @ table)
+            assert fitted_loss.error == pytest.approx(errors.max(), abs=1e-12)
+            assert np.abs(fitted_loss.weights).sum() <= cap * (1 + 1e-12)
+        assert on_all_points(values).error == pytest.approx(min_error, abs=1e-8)
+        assert (
+            min_error - 1e-8
+            <= on_growing_points(values).error
+            <= max(SLACK * min_error, min_error + LEAST) + 1e-9
+        )
 
 
 def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
@@ -120,9 +129,12 @@ def test_fresh_agents_are_served_within_a_third_more(outcomes: int) -> None:
     """Agents of the same population that the fit never met."""
     basis = ReducedBasis(population(1, outcomes), error=0.1)
     for seed in (2, 3):
-        few = population(seed, outcomes, 10)
-        assert worst(basis, few, unseen(outcomes)) <= 1.3 * 0.1
-        assert max(np.abs(basis.coefficients(own)[1]).sum(-1).max() for own in few) <= 1 + CLOSE
+        fresh_agents = population(seed, outcomes, 10)
+        assert worst(basis, fresh_agents, unseen(outcomes)) <= 1.3 * 0.1
+        assert (
+            max(np.abs(basis.coefficients(loss)[1]).sum(-1).max() for loss in fresh_agents)
+            <= 1 + CLOSE
+        )
 
 
 @pytest.mark.parametrize("error", [0.1, 0.03])
@@ -139,21 +151,21 @@ def test_a_search_that_is_remembered_is_the_search(monkeypatch: pytest.MonkeyPat
     memory: dict[Any, Any] = {}
     losses, y, strangers = population(1, 1, 3), unseen(1, 50), population(2, 1, 1)
     split = [losses[0][:2], losses[0][2:], *losses[1:]]
-    asked: list[tuple[list[Loss], dict[str, Any]]] = [(losses, {}), (losses, {})]
-    asked += [(losses[::-1], {}), (losses[:2], {}), (split, {})]
-    asked += [(losses, {"error": 0.25}), (losses, {"cap": 2.0}), (losses, {"seed": 1})]
-    for count, (given, keys) in enumerate(asked):
-        found = []
+    searches: list[tuple[list[Loss], dict[str, Any]]] = [(losses, {}), (losses, {})]
+    searches += [(losses[::-1], {}), (losses[:2], {}), (split, {})]
+    searches += [(losses, {"error": 0.25}), (losses, {"cap": 2.0}), (losses, {"seed": 1})]
+    for count, (sample, keys) in enumerate(searches):
+        fitted_bases = []
         for memories in (memory, {}):
             monkeypatch.setattr(reduced, "_remembered", memories)
-            found.append(ReducedBasis(given, **({"error": 0.3} | keys)))
-        known, fresh = found
+            fitted_bases.append(ReducedBasis(sample, **({"error": 0.3} | keys)))
+        remembered, fresh = fitted_bases
         assert len(memory) == max(count, 1)
-        assert fresh.report == known.report
-        for loss in (*strangers, *given):
-            pairs = zip(known.coefficients(loss), fresh.coefficients(loss), strict=True)
+        assert fresh.report == remembered.report
+        for loss in (*strangers, *sample):
+            pairs = zip(remembered.coefficients(loss), fresh.coefficients(loss), strict=True)
             assert all(np.array_equal(*pair) for pair in pairs)
-        np.testing.assert_array_equal(known.transform(y), fresh.transform(y))
+        np.testing.assert_array_equal(remembered.transform(y), fresh.transform(y))
 
 
 @pytest.mark.parametrize("seed", [20, 53, 59])
@@ -200,29 +212,33 @@ def fitted(name: str) -> tuple[tuple[Any, ...], float]:
     design = np.column_stack([np.ones(len(GRID)), PLAIN.transform(GRID)])
     values = loss.losses(GRID).reshape(len(GRID), -1)
     table = np.linalg.lstsq(design, values, rcond=None)[0]
-    forms = table.T.reshape(*loss.offset.shape, 6)
-    given = loss, forms[..., 0], forms[..., 1:], PLAIN.enclosure, PLAIN.slopes
-    return given, float(np.abs(design @ table - values).max())
+    coefficients = table.T.reshape(*loss.offset.shape, 6)
+    arguments = loss, coefficients[..., 0], coefficients[..., 1:], PLAIN.enclosure, PLAIN.slopes
+    return arguments, float(np.abs(design @ table - values).max())
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_certificate_encloses_the_error(name: str) -> None:
     """It is above what a fine grid finds, close to it, and what was met is below."""
-    given, error = fitted(name)
+    arguments, error = fitted(name)
     target = 1e-9 if name == "linear" else 0.02  # it has no error, and slopes cancel
-    found = certify(*given, target=target, tolerance=0.1, budget=3_000_000)
-    assert max(found.lower, error) <= found.upper <= max(1.1 * found.lower, target) + ROUNDING
+    certified = certify(*arguments, target=target, tolerance=0.1, budget=3_000_000)
+    assert (
+        max(certified.lower, error)
+        <= certified.upper
+        <= max(1.1 * certified.lower, target) + ROUNDING
+    )
     # the grid misses less than its modulus of continuity allows
-    assert found.lower <= error + 0.02
+    assert certified.lower <= error + 0.02
 
 
 @pytest.mark.parametrize("budget", [1, 20_000, 100_000])
 def test_a_certificate_holds_whatever_the_budget(budget: int) -> None:
     """Less effort makes it larger, never wrong, and is kept to after the first grid."""
-    given, error = fitted("leontief")
-    found = certify(*given, cells=np.linspace(0, 1, 5) ** 2, budget=budget)
-    assert found.upper >= error
-    assert found.evaluations <= max(budget, 16 * STACK * CHOICES)
+    arguments, error = fitted("leontief")
+    certified = certify(*arguments, cells=np.linspace(0, 1, 5) ** 2, budget=budget)
+    assert certified.upper >= error
+    assert certified.evaluations <= max(budget, 16 * STACK * CHOICES)
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -232,24 +248,24 @@ def test_slopes_of_a_loss_hold_all_its_difference_quotients(name: str) -> None:
     low, high = np.sort(rng.random((2, 60, 2)), axis=0)
     high[::3] = low[::3] + (high[::3] - low[::3]) / 50
     low[1::4] = 0.0
-    least, most = loss.slopes(low, high)
-    assert least.shape == most.shape == (60, STACK, CHOICES, 2)
-    assert (least <= most).all()
+    min_slopes, max_slopes = loss.slopes(low, high)
+    assert min_slopes.shape == max_slopes.shape == (60, STACK, CHOICES, 2)
+    assert (min_slopes <= max_slopes).all()
     for j in range(2):
         first = low + (high - low) * rng.random((60, 2))
         second = first.copy()
         second[:, j] = low[:, j] + (high - low)[:, j] * rng.random(60)
         step = (second - first)[:, j, None, None]
         quotient = (loss.losses(second) - loss.losses(first)) / step
-        assert (quotient >= least[..., j] - 1e-6).all()
-        assert (quotient <= most[..., j] + 1e-6).all()
+        assert (quotient >= min_slopes[..., j] - 1e-6).all()
+        assert (quotient <= max_slopes[..., j] + 1e-6).all()
 
 
 def test_nothing_is_claimed_without_a_bound() -> None:
     """Of a power about a centre in the box, and of a form that knows no slopes."""
     power = forms.SeparablePower([[1.0, 1.0]], np.array(0.3))
     for loss in (power, forms.Trade([[1.0, 1.0]], [[0.5, 0.5]])):
-        least, most = loss.slopes(np.zeros((4, 2)), np.ones((4, 2)))
-        assert least.shape == (4, 1, 2)
-        assert (least <= -STEEPEST).all()
-        assert (most >= STEEPEST).all()
+        min_slopes, max_slopes = loss.slopes(np.zeros((4, 2)), np.ones((4, 2)))
+        assert min_slopes.shape == (4, 1, 2)
+        assert (min_slopes <= -STEEPEST).all()
+        assert (max_slopes >= STEEPEST).all()

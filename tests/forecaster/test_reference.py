@@ -36,8 +36,10 @@ def group(seed: int = 0) -> ProtectedLosses:
     return ProtectedLosses(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
 
 
-def anchored(events: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
-    return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
+def anchored(
+    events: Any, model: Any, *, hull: Any = "box", **parameters: Any
+) -> UnbiasedPrediction:
+    return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **parameters))
 
 
 def taught(player: UnbiasedPrediction, *truths: Any) -> None:
@@ -72,11 +74,13 @@ def test_a_base_that_is_right_is_left_alone() -> None:
 
 def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
     events = VectorEvents([group()])
-    for hull, said, moved in (
+    for hull, prediction, moved in (
         ("box", [-1.0, 0.5, 3.0], [0.0, 0.5, 1.0]),
         ("simplex", [0.9, 0.9, 0.0], [0.5, 0.5, 0.0]),
     ):
-        assert anchored(events, Told(said), hull=hull).mixture().points[0] == pytest.approx(moved)
+        assert anchored(events, Told(prediction), hull=hull).mixture().points[0] == pytest.approx(
+            moved
+        )
     for value in ([0.1, np.nan, 0.1], [0.1, 0.2]):
         with pytest.raises(UserError, match="must predict 3 finite numbers"):
             anchored(events, Told(value)).mixture()
@@ -95,32 +99,32 @@ def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
 def test_a_base_that_is_too_sure_and_right_is_left_alone(events: Any) -> None:
     """It says 1 where 0.8 is true: biases grow, no loss has a regret. Then it is wrong."""
     rng = np.random.default_rng(0)
-    player, again = (anchored(events([CHOICE]), Constant(1, value=1.0)) for _ in range(2))
+    player, restored = (anchored(events([CHOICE]), Constant(1, value=1.0)) for _ in range(2))
     taught(player, *(rng.random((1000, 1)) < 0.8).astype(float))
     assert player.reference.disproved_at is None
-    again.restore(player.state())
-    for own in (player, again):
-        taught(own, *np.zeros((1000, 1)))
-    assert player.reference.disproved_at == again.reference.disproved_at > 1000
+    restored.restore(player.state())
+    for each_player in (player, restored):
+        taught(each_player, *np.zeros((1000, 1)))
+    assert player.reference.disproved_at == restored.reference.disproved_at > 1000
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
     """Each gain is what following the base lost against an action; bounds hold ever after."""
-    own, lost = group(seed), np.zeros((4, 3, 3))
-    player = anchored(GainEvents([own]), Told([0.9, 0.1, 0.5]))
+    protected, gained = group(seed), np.zeros((4, 3, 3))
+    player = anchored(GainEvents([protected]), Told([0.9, 0.1, 0.5]))
     for t in range(300):
         mixture, truth = player.mixture(), np.array([0.0, 1.0, 0.5 * (t % 2)])
-        came = own.offset + own.weights @ truth
-        expected = own.offset[:, :, None] + own.weights @ mixture.points.T
+        realised_losses = protected.offset + protected.weights @ truth
+        expected = protected.offset[:, :, None] + protected.weights @ mixture.points.T
         chosen = np.eye(3)[expected.argmin(1)].transpose(0, 2, 1) @ mixture.weights
-        lost += chosen[:, :, None] * (came[:, :, None] - came[:, None])
+        gained += chosen[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None])
         player.update(truth)
-        regret = lost.max(2).sum(1)
-        assert (regret <= player.from_variation(own) + 1e-9).all()
+        regret = gained.max(2).sum(1)
+        assert (regret <= player.from_variation(protected) + 1e-9).all()
         gains = np.array([event[5] for event in player.events.table()]).reshape(4, 3, 3)
         if player.reference.trusted:
-            assert gains.clip(0) == pytest.approx(lost.clip(0), abs=1e-12)
+            assert gains.clip(0) == pytest.approx(gained.clip(0), abs=1e-12)
         assert (gains.max(2).sum(1) >= regret - 1e-9).all()
     assert player.reference.disproved_at
 
@@ -128,16 +132,16 @@ def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
 @pytest.mark.parametrize("make", [GainEvents, Assignments])
 def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
     """It is given up before the regret of a single action would do it, and within bounds."""
-    apart, base = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None]), Told(np.zeros(4))
-    player = anchored(make([apart]), base)
+    protected, base = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None]), Told(np.zeros(4))
+    player = anchored(make([protected]), base)
     while player.reference.trusted:
         right = np.eye(4)[player.time % 4]
         base.value = 0.02 * right
         taught(player, np.roll(right, 1))
-        most = player.time * player.bias_bound().a_priori(apart.weights)
-        assert player.time <= most + (not player.reference.trusted)
-    alone = SwitchTest(player.events.experts)
-    assert player.time / 4 + 3 < float(alone.limit(player.time / 4))
+        max_regret = player.time * player.bias_bound().a_priori(protected.weights)
+        assert player.time <= max_regret + (not player.reference.trusted)
+    test_of_one_action = SwitchTest(player.events.experts)
+    assert player.time / 4 + 3 < float(test_of_one_action.limit(player.time / 4))
 
 
 def test_a_base_that_failed_at_once_is_no_candidate() -> None:
@@ -155,27 +159,27 @@ def test_a_base_that_failed_at_once_is_no_candidate() -> None:
 @pytest.mark.parametrize("trust", [0.0, 2.0])
 def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trust: float) -> None:
     """Regret to every model is at most the sum of its gains, and they are below the bound."""
-    rng, own = np.random.default_rng(1), group()
-    scalars: Any = GainEvents([own], models=3, fixed=not beside)
+    rng, protected = np.random.default_rng(1), group()
+    scalars: Any = GainEvents([protected], models=3, fixed=not beside)
     models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE), "low": Constant(SIZE, value=0.2)}
-    events = VectorEvents([own]) + scalars if beside else scalars
+    events = VectorEvents([protected]) + scalars if beside else scalars
     player = anchored(events, Aggregate(models, SIZE), give_up=trust)
     regret, rounds = np.zeros((4, 3)), 400
     for t in range(rounds):
         mixture, truth = player.mixture(), rng.random(SIZE)
-        told = player.suggested(own)
+        suggested_actions = player.suggested(protected)
         if stream == "against the base" or (stream == "turncoat" and t > rounds // 2):
             truth = (mixture.mean < 0.5).astype(float)
-        lost = own.offset + own.weights @ truth
+        lost = protected.offset + protected.weights @ truth
         for p, q in zip(mixture.points, mixture.weights, strict=True):
-            action = (own.offset + own.weights @ p).argmin(1)
+            action = (protected.offset + protected.weights @ p).argmin(1)
             regret += q * (lost[np.arange(4), action][:, None])
-        regret -= np.take_along_axis(lost, told, axis=1)
+        regret -= np.take_along_axis(lost, suggested_actions, axis=1)
         player.update(truth)
     (gained,) = scalars.members
-    most = (gained.gain[:, :, -3:].clip(0) * gained.scale[:, None, None]).sum(1)
-    assert (regret <= most + 1e-9).all()
-    assert (most.max(1) <= rounds * player.bias_bound().to_models(own.weights)).all()
+    summed_gains = (gained.gain[:, :, -3:].clip(0) * gained.scale[:, None, None]).sum(1)
+    assert (regret <= summed_gains + 1e-9).all()
+    assert (summed_gains.max(1) <= rounds * player.bias_bound().to_models(protected.weights)).all()
 
 
 @pytest.mark.parametrize("kind", [CoordinateBound, GainBound])
@@ -216,15 +220,15 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
         trust = SwitchTest(10, width)
         inputs = BoundInputs(10, 1000, 0.3, band=Band(zone), switch_test=trust)
         total = (np.exp(AdaptiveWeights().budget(inputs)) - 1) / 10 + 1
-        most = total * np.exp(-rules.GROWTH * 0.3) - rules.LOGARITHM * np.log1p(1000)
+        max_potential = total * np.exp(-rules.GROWTH * 0.3) - rules.LOGARITHM * np.log1p(1000)
         variation = np.linspace(0.01, 1000, 20_000)
         regret = np.minimum(trust.limit(variation) + 1, variation) - zone * np.sqrt(variation)
-        assert np.exp(regret.clip(0) ** 2 / (3 * variation)).max() <= most * (1 + 1e-12)
+        assert np.exp(regret.clip(0) ** 2 / (3 * variation)).max() <= max_potential * (1 + 1e-12)
         start = SecondOrderWeights().budget(replace(inputs, certificate_sum=0.0))
         squares = np.linspace(0.0, 1000, 20_000)
         held = trust.limit(squares) + 1 - zone * np.sqrt(squares)
-        found = SecondOrderWeights().potentials(held, squares, 0.0).max()
-        assert found <= start - np.log(10) + 1e-9
+        greatest_potential = SecondOrderWeights().potentials(held, squares, 0.0).max()
+        assert greatest_potential <= start - np.log(10) + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -244,9 +248,9 @@ def test_who_bets_against_a_calibrated_model_gains_nothing(p: float) -> None:
     mean = winning = 0.0
     for outcomes in product([0, 1], repeat=11):
         bets = {doubtful: Reference(Constant(1)) for doubtful in (False, True)}
-        for (doubtful, own), y in product(bets.items(), outcomes):
+        for (doubtful, bettor), y in product(bets.items(), outcomes):
             # of a loss y: it can fall short by p
-            own.judge(unchanged=True, surprise=(y - p) / p, doubtful=doubtful)
+            bettor.judge(unchanged=True, surprise=(y - p) / p, doubtful=doubtful)
         chance = p ** sum(outcomes) * (1 - p) ** (11 - sum(outcomes))
         mean += chance * np.exp(bets[False].bets.wealth).mean()
         winning += chance * (not bets[True].trusted)
@@ -262,13 +266,15 @@ def test_who_bets_against_a_calibrated_model_gains_nothing(p: float) -> None:
 def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() -> None:
     """By brute force over the corners of the outcomes."""
     rng, seen = np.random.default_rng(0), list[float]()
-    own = ProtectedLosses(rng.random((5, 3)), rng.normal(size=(5, 3, 2)) / 4)
-    for said in rng.random((20, 2)):
-        player, truth = anchored(GainEvents([own]), Told(said)), rng.random(2)
+    protected = ProtectedLosses(rng.random((5, 3)), rng.normal(size=(5, 3, 2)) / 4)
+    for prediction in rng.random((20, 2)):
+        player, truth = anchored(GainEvents([protected]), Told(prediction)), rng.random(2)
         player.reference.judge = lambda surprise, **_: seen.append(surprise)  # type: ignore[union-attr, method-assign]
         taught(player, truth)
-        action = (own.offset + own.weights @ said).argmin(1)
-        slopes = own.weights[np.arange(5), action].sum(0)
-        least = min(slopes @ (np.array(corner) - said) for corner in product([0, 1], repeat=2))
-        assert seen[-1] == pytest.approx(slopes @ (truth - said) / -least)
+        action = (protected.offset + protected.weights @ prediction).argmin(1)
+        slopes = protected.weights[np.arange(5), action].sum(0)
+        lowest_change = min(
+            slopes @ (np.array(corner) - prediction) for corner in product([0, 1], repeat=2)
+        )
+        assert seen[-1] == pytest.approx(slopes @ (truth - prediction) / -lowest_change)
     assert len(seen) == 20
