@@ -29,7 +29,9 @@ ROUNDS_OF_VERDICTS = 16_000
 ROUNDS_OF_COVERAGE = 2_000
 EXPLORATIONS = (0.02, 0.05, 0.1, 0.2)
 ROUNDS_OF_POWER = (1_000, 4_000, 16_000, 64_000)
-LOGGED, ESTIMATED, ESTIMATED_BY_STATE = "logged", "estimated", "estimated, last prices known"
+LOGGED = "logged"
+ESTIMATED = "estimated"
+ESTIMATED_BY_STATE = "estimated, last prices known"
 LOGGED_WITH_RIVAL = "logged, rival's price known"
 WAYS = {  # of intervals: the kind, and where propensities come from
     "martingale": ("martingale", LOGGED),
@@ -172,7 +174,8 @@ def lay_out_power(table: pd.DataFrame) -> str:
     is_hedge = table["seller"] == "hedge"
     is_too_large = ~is_hedge & (table["true_regret"] > THRESHOLD)
     with_truth = table.assign(too_large=is_too_large.astype(float))
-    hedge, q_learning = "hedge", "q-learning above the threshold"
+    hedge = "hedge"
+    q_learning = "q-learning above the threshold"
     for heading, is_counted, column in (
         (f"{hedge}, share that passes", is_hedge, "passes"),
         (f"{q_learning}, share that fails", is_too_large, "fails"),

@@ -53,7 +53,8 @@ class Crowd:
     """
 
     def __init__(self, offset: Array, weights: Array) -> None:
-        self.offset, self.weights = offset, weights
+        self.offset = offset
+        self.weights = weights
         self.sums = np.zeros((*offset.shape, offset.shape[1]))
         self.cost = np.zeros(len(offset))
 

@@ -175,7 +175,8 @@ def _ends(values: Array) -> tuple[float, float, float]:
     low = least if low - least <= 0.5 * spread else low
     high = most if most - high <= 0.5 * spread else high
     if low >= high:
-        low, high = least, most
+        low = least
+        high = most
     unit = 10.0 ** math.floor(math.log10(high - low) - 1)
     first = math.floor(low / unit) * unit
     last = math.ceil(high / unit) * unit
@@ -184,5 +185,6 @@ def _ends(values: Array) -> tuple[float, float, float]:
     first = float(f"{first:.10g}")
     last = float(f"{last:.10g}")
     if first < last:
-        low, high = first, last
+        low = first
+        high = last
     return low, high, float(((values < low) | (values > high)).mean())

@@ -65,7 +65,8 @@ def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path:
 @pytest.mark.parametrize("temporary", ["private", "of-others", "none"])
 def test_commands_work_where_home_and_package_are_read_only(tmp_path: Path, temporary: str) -> None:
     """A file in place of each cache folder stops root, too, whom permissions do not stop."""
-    package, without = tmp_path / "package", shutil.ignore_patterns("__pycache__")
+    package = tmp_path / "package"
+    without = shutil.ignore_patterns("__pycache__")
     for room in PACKAGES:  # as an installation has them: folders
         shutil.copytree(
             PROJECT_FOLDER / "regretless" / room, package / "regretless" / room, ignore=without

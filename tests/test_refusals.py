@@ -25,7 +25,9 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    found, base, form = [], "", ""
+    found = []
+    base = ""
+    form = ""
     for line in (HOME / "cases.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             base, _, form = (part.strip() for part in line[3:].partition(":"))

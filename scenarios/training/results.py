@@ -24,7 +24,9 @@ from regretless.market.core.checkpoint import Checkpointable, replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.ownership import AGAIN, RecordedDirectory
 
-CHECKPOINT, TABLE, CURVE = "training.npz", "attackers.csv", "curve.csv"
+CHECKPOINT = "training.npz"
+TABLE = "attackers.csv"
+CURVE = "curve.csv"
 ROUNDING_ERROR = 1e-9  # of means, and of numbers in files
 COLUMNS = ["cohort", "value", "surplus", "low", "high", "cap", "certified", "gap", "most"]
 PRINTED_NAMES = {"cap": "cap, tried", "certified": "cap, any"}

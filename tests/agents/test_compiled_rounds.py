@@ -77,12 +77,14 @@ def assert_same(compiled: MarketModel, general: MarketModel) -> None:
         assert cohort.learner.rounds == other.learner.rounds
         for name, value in other.ledger.state().items():
             assert cohort.ledger.state()[name] == pytest.approx(value, abs=1e-9), name
-    ours, theirs = compiled.game.market, general.game.market
+    ours = compiled.game.market
+    theirs = general.game.market
     assert (ours.profile_counts == theirs.profile_counts).all()
     assert compiled.game.history.mean == pytest.approx(general.game.history.mean)
     assert (compiled.game.history.last(600) == general.game.history.last(600)).all()
     for frame in ("agents_frame", "regret_frame", "windows_frame", "rounds_frame"):
-        ours_frame, their_frame = getattr(compiled, frame)(), getattr(general, frame)()
+        ours_frame = getattr(compiled, frame)()
+        their_frame = getattr(general, frame)()
         assert ours_frame.columns.tolist() == their_frame.columns.tolist()
         for column in their_frame.select_dtypes("number"):
             expected = their_frame[column].to_numpy(float)
@@ -124,7 +126,8 @@ def test_rounds_between_two_entries_and_windows_are_compiled_blocks() -> None:
 
 def test_q_learners_remember_the_same_to_the_last_bit() -> None:
     compiled, general = played_both_ways(small_scenario(sellers("sellers", *LEARNERS[0])))
-    ours, theirs = compiled.game.cohorts[0].learner, general.game.cohorts[0].learner
+    ours = compiled.game.cohorts[0].learner
+    theirs = general.game.cohorts[0].learner
     for name in ("q", "greedy", "state_index", "changed_at"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
 

@@ -188,7 +188,8 @@ def test_a_buyer_gains_the_value_of_an_offer_less_its_price() -> None:
     assert_gains(loss, offers, AGENTS_VALUE[:, None] * probabilities - payments)
 
 
-EARLY, LATE = 1.25, 2.0  # what a depositor is promised who leaves, and who waits
+EARLY = 1.25
+LATE = 2.0  # what a depositor is promised who leaves, and who waits
 SHARE_THAT_LEAVES = np.linspace(0, 1, 41)
 
 

@@ -66,7 +66,8 @@ CROWDS = [Crowd(50), Crowd(50, 7), *(CurvedCrowd(40, family) for family in FAMIL
 @pytest.mark.parametrize("crowd", CROWDS)
 def test_a_crowd_is_the_same_in_every_model(crowd: Crowd) -> None:
     """Actions of every agent in every round, and the swap ledger at the end."""
-    ours, mesas = crowd.model(), crowd.in_mesa(mesa)
+    ours = crowd.model()
+    mesas = crowd.in_mesa(mesa)
     plain = [] if isinstance(crowd, CurvedCrowd) else [PlainCrowd(crowd)]
     for _ in range(20):
         ours.step()

@@ -31,7 +31,9 @@ WISHES: list[tuple[type[ConvexBasis], dict[str, Any]]] = [
 ROUNDING = 1e-11
 COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), (3, 1, 4, 2)]
 SIZES = [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]  # outcomes, cells, size
-STACK, ACTIONS, LEAST = 8, 3, 0.1
+STACK = 8
+ACTIONS = 3
+LEAST = 0.1
 Ints = NDArray[np.intp]
 # outcomes, reach, error, power and floor of exponentials
 SERIES = [(3, 1.0, 0.1, 0.0, 0.01), (2, 3.0, 1e-6, 0.0, 0.01), (2, 0.1, 0.1, 0.0, 0.01)]
@@ -61,7 +63,8 @@ def test_lambda_of_the_papers_targets(outcomes: int, degree: int) -> None:
 
 def test_published_figures_of_the_exponential() -> None:
     """Sizes and constants at reach 1 and floor 0.01, for three and five outcomes."""
-    taylor, chebyshev = bases.TaylorExponentialBasis, bases.ChebyshevExponentialBasis
+    taylor = bases.TaylorExponentialBasis
+    chebyshev = bases.ChebyshevExponentialBasis
     three, five = (taylor(d, reach=1, error=0.1) for d in (3, 5))
     assert (three.size, five.size, three.degree) == (454, 6187, 12)
     assert three.lipschitz == pytest.approx(98.9, abs=0.05)
@@ -78,7 +81,8 @@ def test_chebyshevs_declarations_are_the_worst(row: tuple[int, float, float, flo
     told = {"reach": reach, "error": error, "power": power, "floor": floor}
     basis = bases.ChebyshevExponentialBasis(outcomes, **told)
     sizes = np.linspace(1e-3, 1, 1777)[:, None, None] * basis.reach / outcomes
-    weights, g = sizes * np.ones((1, outcomes)), np.ones((2, 1777, 1))[..., 0]
+    weights = sizes * np.ones((1, outcomes))
+    g = np.ones((2, 1777, 1))[..., 0]
     equal = forms.ExponentialOfSum(weights, g[0] * basis.power, g[1] * basis.floor).normalised()
     assert basis.lipschitz - 1e-5 <= needed(basis, equal) <= basis.lipschitz * (1 + 1e-9)
     ends = np.stack([np.zeros(outcomes), np.ones(outcomes)])
@@ -106,7 +110,8 @@ def test_hinges_are_the_extreme_members(kind: type[ConvexBasis], wish: dict[str,
 @pytest.mark.parametrize(("error", "sizes"), [(0.05, (3, 5)), (0.02, (7, 13)), (0.01, (11, 25))])
 def test_an_optimised_basis_is_smaller(error: float, sizes: tuple[int, int]) -> None:
     """Than the broken line, at the same error and lambda."""
-    optimised, line = bases.OptimisedConvexBasis(error=error), bases.ReLUBasis(error=error)
+    optimised = bases.OptimisedConvexBasis(error=error)
+    line = bases.ReLUBasis(error=error)
     assert optimised.error <= error
     assert (optimised.size, line.size) == sizes
     assert optimised.lipschitz <= line.lipschitz + ROUNDING
@@ -187,7 +192,8 @@ def test_the_fewest_knots_for_a_wish(wish: float) -> None:
 
 def printed(values: Ints) -> Ints:
     """Compute the corollary's double sum on {0..top+1}^d, of terms with arguments in {1..top}."""
-    d, wide = values.ndim, np.pad(values, 2)
+    d = values.ndim
+    wide = np.pad(values, 2)
     places = lattice.lattice_points(0, len(values) + 1, d) + 1
     total = np.zeros(len(places), dtype=int)
     for sigma in map(np.array, itertools.product([0, 1], repeat=d)):
@@ -204,7 +210,8 @@ def test_rounding_attains_its_bound(*, nearest: bool, sharp: float, cells: int) 
     bound = (sharp * cells - (0.25 if nearest else 1)) / cells**2
     x, y = np.random.default_rng(1).random((2, 20_000, 3))
     x[:5], y[:5] = (1.0, 1.0) if not nearest else ((cells - 0.5) / cells, 1 - 0.5 / cells)
-    b, z = lattice.rounded(cells * x, bottom, top), lattice.rounded(cells * y, bottom, top)
+    b = lattice.rounded(cells * x, bottom, top)
+    z = lattice.rounded(cells * y, bottom, top)
     assert bottom <= b.min() <= b.max() <= top
     errors = np.abs((x * y).min(-1) - (b * z).min(-1) / cells**2)
     assert errors.max() <= bound + 1e-12
@@ -218,7 +225,8 @@ def test_rounding_attains_its_bound(*, nearest: bool, sharp: float, cells: int) 
 @pytest.mark.parametrize(("dimension", "top"), [(1, 7), (2, 6), (3, 4)])
 def test_lattice_functions_are_mixtures_of_orthants_and_of_mrelus(dimension: int, top: int) -> None:
     """Coefficients are the printed double sum, top + 1 as top; the zero-coefficient lemma."""
-    table, shape = lattice.orthants(top, dimension), (top,) * dimension
+    table = lattice.orthants(top, dimension)
+    shape = (top,) * dimension
     g = np.random.default_rng(2).integers(-9, 9, shape)
     kept = np.minimum(lattice.lattice_points(0, top + 1, dimension), top)
     place = np.ravel_multi_index(tuple(kept.T), (top + 1,) * dimension)
@@ -234,7 +242,8 @@ def test_lattice_functions_are_mixtures_of_orthants_and_of_mrelus(dimension: int
     coefficients = mixtures @ table
     assert np.array_equal(coefficients @ values.T, (every[:, None] * z).min(-1))
 
-    inner, met = (z >= 2) & (z <= top - 1), 0
+    inner = (z >= 2) & (z <= top - 1)
+    met = 0
     for b, own in zip(every, coefficients, strict=True):
         for j, k in itertools.combinations(range(dimension), 2):
             apart = np.abs(b[j] * z[:, j] - b[k] * z[:, k]) >= max(b[j], b[k])

@@ -22,7 +22,8 @@ from regretless.market.losses.basis import Basis
 
 Rng = np.random.Generator
 Draw = Callable[..., Loss]  # so many losses; with raw=True of the family that lambda is for
-STACK, ACTIONS = 24, 4
+STACK = 24
+ACTIONS = 4
 EXACT = 1e-10  # what rounding may add
 
 
@@ -130,10 +131,13 @@ def convex(rng: Rng, stack: int, constant: float, outcomes: int = 1, coordinate:
     knots = rng.uniform(-0.2, 1.2, (stack, ACTIONS, 5))
     kinks = rng.dirichlet(np.full(5, 0.3), (stack, ACTIONS))
     start = -rng.random((stack, ACTIONS))
-    knots[0], kinks[0], start[0] = 0.5, 0.0, 0.5  # a line
+    knots[0] = 0.5
+    kinks[0] = 0.0
+    start[0] = 0.5  # a line
     tents = slice(1, stack // 2)
     knots[tents, :, 0] = rng.random(knots[tents, :, 0].shape)
-    kinks[tents], start[tents] = np.eye(5)[0], -0.5
+    kinks[tents] = np.eye(5)[0]
+    start[tents] = -0.5
     scale = constant / forms.Convex1D(kinks, knots, start).lipschitz().max()
     coordinate_and_dimension = {"coordinate": coordinate, "dimension": outcomes}
     return forms.Convex1D(scale * kinks, knots, scale * start, **coordinate_and_dimension)
@@ -145,7 +149,9 @@ def ratios(rng: Rng, stack: int, constant: float, outcomes: int) -> Loss:
     amplitude = rng.choice([-1.0, 1.0], (stack, ACTIONS)) * rng.uniform(0.5, 1, (stack, 1))
     min_needs = np.abs(amplitude)[..., None] / constant
     needs = min_needs * np.exp(rng.exponential(0.7, (stack, ACTIONS, outcomes)))
-    needs[0], needs[1, :, 0], needs[1, :, 1:] = min_needs[0], min_needs[1, :, 0], 50.0
+    needs[0] = min_needs[0]
+    needs[1, :, 0] = min_needs[1, :, 0]
+    needs[1, :, 1:] = 50.0
     return forms.MinimumOfRatios(needs, amplitude, offset=(amplitude < 0) * 1.0)
 
 
@@ -163,7 +169,8 @@ def waves(rng: Rng, stack: int, constant: float, outcomes: int) -> Loss:
 def crowd() -> tuple[Loss, ...]:
     rng = np.random.default_rng(7)
     shares = rng.dirichlet(np.ones(2), (8, ACTIONS))
-    shares[1], shares[2] = shares[0], shares[2, 0]
+    shares[1] = shares[0]
+    shares[2] = shares[2, 0]
     needs = rng.uniform(0.25, 1, (8, ACTIONS, 2))
     return CES(shares, rng.uniform(0.3, 0.9, 8), 1.0), CobbDouglas(shares), Leontief(needs)
 
@@ -182,7 +189,8 @@ def constant(_: Rng, stack: int) -> Loss:
 
 def other_forms(outcomes: int) -> list[Loss]:
     """One loss of every form, each steep and curved: no case serves them."""
-    table, kink = np.random.default_rng(0).random((2, ACTIONS, outcomes)) + 0.2, np.ones((2, 4, 1))
+    table = np.random.default_rng(0).random((2, ACTIONS, outcomes)) + 0.2
+    kink = np.ones((2, 4, 1))
 
     def squares(y: Array) -> Array:
         return np.stack([y.max(-1) ** 2, 1 - y.min(-1) ** 2], axis=-1)
@@ -221,9 +229,13 @@ class Case(NamedTuple):
 
 
 WEALTH = {"power": 1.0, "floor": 0.0}
-LINE, ROOT = bases.LinearBasis(2), bases.PowerBasis([0.5], 2)
-monomials, grids, both = bases.MonomialBasis, bases.LipschitzGridBasis, bases.DirectSumBasis
-between, covering = bases.PowerBasis.covering, bases.LeontiefBasis.covering
+LINE = bases.LinearBasis(2)
+ROOT = bases.PowerBasis([0.5], 2)
+monomials = bases.MonomialBasis
+grids = bases.LipschitzGridBasis
+both = bases.DirectSumBasis
+between = bases.PowerBasis.covering
+covering = bases.LeontiefBasis.covering
 FLAT = [Linear(np.ones((STACK, ACTIONS, 1)))]
 TAYLOR = bases.TaylorExponentialBasis(2, reach=2.0, error=0.01, **WEALTH)
 SERIES = bases.ChebyshevExponentialBasis(2, reach=1.0, error=0.05)
@@ -283,7 +295,8 @@ def points(outcomes: int) -> Array:
 
 def box(basis: Basis) -> Array:
     rng = np.random.default_rng(6)
-    inner, corners = rng.random((60, basis.size)), [[[0.0] * basis.size], [[1.0] * basis.size]]
+    inner = rng.random((60, basis.size))
+    corners = [[[0.0] * basis.size], [[1.0] * basis.size]]
     return np.concatenate([inner, rng.integers(0, 2, inner.shape), *corners])
 
 
@@ -345,7 +358,8 @@ def test_the_transform_has_the_declared_size_and_range(name: str) -> None:
 @EVERY
 def test_coefficients_have_their_layout_and_are_the_same_alone_and_in_a_stack(name: str) -> None:
     """In index order, as the kernels read them; the same in another order, and asked again."""
-    case, order = CASES[name], np.random.default_rng(1).permutation(STACK)
+    case = CASES[name]
+    order = np.random.default_rng(1).permutation(STACK)
     for losses in (case.measured(), case.losses()):
         offset, weights = case.basis.coefficients(losses)
         assert offset.shape == (STACK, ACTIONS)
@@ -364,8 +378,10 @@ def test_coefficients_have_their_layout_and_are_the_same_alone_and_in_a_stack(na
 @EVERY
 def test_no_loss_is_further_than_declared_and_coefficients_stay_within_lambda(name: str) -> None:
     """On unseen outcomes; a reduced basis has measured its error, and proves its certificate."""
-    case, basis = CASES[name], CASES[name].basis
-    errors, totals = [], []
+    case = CASES[name]
+    basis = CASES[name].basis
+    errors = []
+    totals = []
     for seed in range(2):
         losses = case.losses(seed)
         errors.append(basis.audit(losses, points(basis.outcomes)))
@@ -413,7 +429,8 @@ def test_one_bad_loss_of_a_stack_is_refused(name: str) -> None:
 @EVERY
 def test_labels_are_outcomes(name: str) -> None:
     """Where the image is convex transforms come back, and labels have the promised losses."""
-    case, basis = CASES[name], CASES[name].basis
+    case = CASES[name]
+    basis = CASES[name].basis
     predictions = box(basis)
     labels = basis.inverse(predictions)
     assert labels.shape == (len(predictions), basis.outcomes)
@@ -432,13 +449,16 @@ def test_labels_are_outcomes(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("sum")])
 def test_a_support_bounds_every_outcome_and_closely(name: str) -> None:
     """In directions with |h|_1 = 1, some of them sparse."""
-    basis, rng = CASES[name].basis, np.random.default_rng(2)
-    support, images = basis.support(), basis.transform(points(basis.outcomes))
+    basis = CASES[name].basis
+    rng = np.random.default_rng(2)
+    support = basis.support()
+    images = basis.transform(points(basis.outcomes))
     rows = rng.standard_normal((12, basis.size))
     rows[::2] *= rng.random((6, basis.size)) < 0.4
     for row in rows[np.abs(rows).sum(1) > 0]:
         direction = row / np.abs(row).sum()
-        vertex, bound = support.best(direction), support.bound(direction)
+        vertex = support.best(direction)
+        bound = support.bound(direction)
         assert ((vertex.outcome >= 0) & (vertex.outcome <= 1)).all()
         assert basis.transform(vertex.outcome) == pytest.approx(vertex.image, abs=1e-12)
         brute = max(float((images @ direction).max()), float(vertex.image @ direction))

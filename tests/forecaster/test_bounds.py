@@ -42,7 +42,8 @@ def check_regrets(agents: Any) -> None:
 
 def check_promises(model: MarketModel) -> Any:
     """Check regrets, biases and certificates against all of their bounds."""
-    player, agents = model.game.blocks[0].forecaster, model.agents_frame()
+    player = model.game.blocks[0].forecaster
+    agents = model.agents_frame()
     check_regrets(agents)
     regret = agents["decision_swap_regret"].fillna(agents["swap_regret"])
     assert (regret <= agents["bound_from_bias"] + 1e-9).all()
@@ -63,8 +64,11 @@ def test_biases_and_regrets_stay_below_their_bounds(stream: str, weights: str) -
     assert weights != "adaptive" or total <= min(0.1 * np.sqrt(rounds), 1e-3 * rounds)
 
 
-ROUNDS, SHARE = 6000, 0.01
-RUNS, DRAWN_ROUNDS, ACTIONS = 1000, 400, 3
+ROUNDS = 6000
+SHARE = 0.01
+RUNS = 1000
+DRAWN_ROUNDS = 400
+ACTIONS = 3
 ODD_ROUNDS = 120
 ODD = "spikes", "corners", "flip", "mirror", "ramp", "bait"
 FORECASTERS: list[dict[str, Any]] = [
@@ -88,11 +92,9 @@ class Odd(Adversary):
         self.stream = stream
 
     def commit(self, context: Any, history: Any, announced: Any) -> OutcomeDistribution:
-        t, mean, all_ones = (
-            history.rounds,
-            np.clip(announced.mean_label, 0, 1),
-            np.ones(self.outcomes),
-        )
+        t = history.rounds
+        mean = np.clip(announced.mean_label, 0, 1)
+        all_ones = np.ones(self.outcomes)
         outcome = {
             "spikes": all_ones
             if self.rng.random() < 0.03
@@ -118,7 +120,9 @@ def test_promises_are_kept_on_odd_streams(forecaster: Any, stream: str, agents: 
         if isinstance(player.solver, CubeSolver):
             moment = Moment(player.time + 1, player.events.experts, player.band)
             table = player.events.table_of(player.events.active(None), moment)
-            mixture, worst, rows = player.mixture(None), None, player.events.rows
+            mixture = player.mixture(None)
+            worst = None
+            rows = player.events.rows
             if not player.trusting:
                 fields = np.stack([responses_at(rows, p) @ table for p in mixture.points])
                 worst = player.solver.worst(mixture.weights, mixture.points, fields)
@@ -153,7 +157,8 @@ def decoyed(*rule: Any, share: float = SHARE) -> Array:
     """Play a decoy: rare rounds, their greatest bias and it over its bound, at two times (3, 2)."""
     group = ProtectedLosses(np.array([[0.5, 0.0]]), np.array([[[0.0], [1.0]]]), [int])
     forecaster = UnbiasedPrediction(VectorEvents([group], rule_of(*rule)))
-    rare, measurements = stream(0, "rare", "decoy").random(ROUNDS) < share, []
+    rare = stream(0, "rare", "decoy").random(ROUNDS) < share
+    measurements = []
     for t in range(ROUNDS):
         away = float(forecaster.mixture(rare[t]).mean[0] <= 0.5)
         forecaster.update([0.0 if rare[t] else away])
@@ -190,7 +195,8 @@ def plain() -> DecisionSwap:
 
 @pytest.mark.parametrize("delay", [0, 1, 4])
 def test_a_prediction_owes_nothing_to_outcomes_that_have_not_arrived(delay: int) -> None:
-    outcomes, changed = np.random.default_rng(0).random((30, 2)), 12
+    outcomes = np.random.default_rng(0).random((30, 2))
+    changed = 12
     pair = Delayed(plain, delay), Delayed(plain, delay)
     for t, outcome in enumerate(outcomes):
         points, points_with_change = (player.mixture().points.copy() for player in pair)
@@ -231,7 +237,8 @@ def test_a_stay_is_the_rounds_of_all_turns() -> None:
 @pytest.mark.parametrize(("make", "back"), [(LastValue, 3), (SeasonalNaive, 5)])
 def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(make: Any, back: int) -> None:
     """The last value is that of three rounds ago; a season of five rounds keeps its phase."""
-    rows, groups = np.random.default_rng(2).random((30, 2)), plain().events.groups
+    rows = np.random.default_rng(2).random((30, 2))
+    groups = plain().events.groups
     model = make(2, **({"period": 5} if back == 5 else {}))
     reference = Reference(model, give_up=1000.0, turns=3)
     player = Delayed(lambda: UnbiasedPrediction(VectorEvents(groups), None, reference), 2)
@@ -245,9 +252,11 @@ def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(make: Any, b
 
 def worst_excess(seed: int) -> Array:
     """Worst excess of runs (RUNS,) against who knows all draws, pushes their gain and stops."""
-    rng, every = np.random.default_rng(seed), np.arange(RUNS)
+    rng = np.random.default_rng(seed)
+    every = np.arange(RUNS)
     group = ProtectedLosses(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
-    sums, worst = np.zeros((RUNS, ACTIONS, ACTIONS)), np.full(RUNS, -np.inf)
+    sums = np.zeros((RUNS, ACTIONS, ACTIONS))
+    worst = np.full(RUNS, -np.inf)
     draws = Draws(LossTable([group]))
     for t in range(DRAWN_ROUNDS):
         distribution = rng.dirichlet(np.full(ACTIONS, 0.5), RUNS)
@@ -276,7 +285,8 @@ def test_no_run_in_a_hundred_passes_it_even_at_its_worst_moment(monkeypatch: Any
 
 def test_one_martingale_is_held_at_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
     walk = ((np.random.default_rng(2).random((RUNS, 2000)) < 0.3) - 0.3).cumsum(1)
-    variation, shares = np.outer([0.21, 0.7], np.arange(1, 2001)), []
+    variation = np.outer([0.21, 0.7], np.arange(1, 2001))
+    shares = []
     for risk in (0.01, 0.5):
         monkeypatch.setattr(cost_of_draws, "RISK", risk)
         shares.append((walk > drawn(variation, 0.0)).any(1).mean())
@@ -305,19 +315,26 @@ def test_variances_are_those_of_the_mixture() -> None:
     """By their definition; no assignment's step has a greater one, or is larger than is sure."""
     rng = np.random.default_rng(0)
     group = ProtectedLosses(rng.random((4, 3)), rng.normal(size=(4, 3, 2)))
-    rows, draws_of_run, sums_of_anybody = LossTable([group]), Draws(LossTable([group])), np.zeros(2)
-    (near, far, surely, widths), pairs = np.zeros((4, 4)), np.zeros((4, 3, 3))
+    rows = LossTable([group])
+    draws_of_run = Draws(LossTable([group]))
+    sums_of_anybody = np.zeros(2)
+    (near, far, surely, widths) = np.zeros((4, 4))
+    pairs = np.zeros((4, 3, 3))
     for _ in range(40):
-        mass, truth, draws_of_round = rng.dirichlet(np.full(3, 0.3)), rng.random(2), Draws(rows)
+        mass = rng.dirichlet(np.full(3, 0.3))
+        truth = rng.random(2)
+        draws_of_round = Draws(rows)
         seen = (np.eye(3)[rng.integers(3, size=(4, 3))] * mass[:, None]).sum(1)
         for draws in (draws_of_round, draws_of_run):
             draws.add(seen.ravel(), rows.offset + rows.times(truth), mass)
         known_variation = draws_of_round.of(group, fixed=True).T
         sums_of_anybody += min(2 * mass @ (1 - mass), 1.0), 2 * (1 - mass.min())
         for k, losses_of_agent in enumerate(group.offset + group.weights @ truth):
-            pi, width = seen[k], np.ptp(losses_of_agent)
+            pi = seen[k]
+            width = np.ptp(losses_of_agent)
             squares = pi[:, None] * (losses_of_agent[:, None] - losses_of_agent) ** 2
-            small, moments = 2 * width**2 * pi @ (1 - pi), squares.max(1).sum()
+            small = 2 * width**2 * pi @ (1 - pi)
+            moments = squares.max(1).sum()
             if small < moments:
                 near[k] += small
             else:
@@ -356,8 +373,10 @@ def test_biases_as_drawn_stay_below_their_bound() -> None:
     """Calibration of what was broadcast: decision events' realised biases, round by round."""
     for seed in range(4):
         model = play_to_end(streams_scenario(STREAMS["adaptive"], {}, rounds=150, seed=seed))
-        player, basis = model.game.blocks[0].forecaster, model.game.blocks[0].basis
-        rows, table = player.events.rows, model.biases_frame()
+        player = model.game.blocks[0].forecaster
+        basis = model.game.blocks[0].basis
+        rows = player.events.rows
+        table = model.biases_frame()
         forecasts = model.forecasts_frame().query("drawn").filter(like="p_").to_numpy()
         images = basis.transform(model.rounds_frame().filter(like="y_").to_numpy())
         realised = np.zeros(rows.weights.shape)

@@ -47,7 +47,8 @@ Said = tuple[Solution, Mixture, Array, tuple[int, int]]
 
 
 def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate, Recorder]:
-    recorder, rule = Recorder(size), rule_of(weights)
+    recorder = Recorder(size)
+    rule = rule_of(weights)
 
     def make(groups: Any) -> UnbiasedPrediction:
         return UnbiasedPrediction(VectorEvents(groups, rule), recorder)
@@ -59,7 +60,9 @@ def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate,
 def play(own: Any, kind: str, rounds: int, *, seed: int = 0) -> list[Said]:
     """Play a stream of outcomes; one context is a clock, the other a coin."""
     recipe, recorder = own
-    size, rng, log = recipe.grid.shape[1], stream(seed, "outcomes", kind), []
+    size = recipe.grid.shape[1]
+    rng = stream(seed, "outcomes", kind)
+    log = []
     corners = np.eye(size) if size > 1 else np.array([[0.0], [1.0]])
     for t in range(recipe.time, recipe.time + rounds):
         x = t % 2, int(rng.integers(2))
@@ -97,12 +100,15 @@ def cells_of(size: int, gaps: list[tuple[Array, Array]]) -> Array:
 @every_stream
 def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
     own = made(size)
-    gaps, said, recipe = [], np.zeros((len(POLICIES), 3, size)), own[0]
+    gaps = []
+    said = np.zeros((len(POLICIES), 3, size))
+    recipe = own[0]
     for solution, _, y, x in play(own, kind, 400):
         gaps.append((solution.points, solution.mass[:, None] * (solution.points - y)))
         for j, policy in enumerate(POLICIES):
             said[j, policy(x)] += gaps[-1][1].sum(0)
-    cells, events = cells_of(size, gaps), list(recipe.event_table())
+    cells = cells_of(size, gaps)
+    events = list(recipe.event_table())
     kept = np.array([bias for loss, *_, bias in events if loss == 0])
     assert kept == pytest.approx(cells, abs=1e-9)
     for loss, action, policy, suggestion, _, bias in events:
@@ -120,8 +126,10 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
     """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
     for rounds, seed in ((60, 0), (700, 1)):
         own = made(size, weights)
-        recipe, log = own[0], play(own, kind, rounds, seed=seed)
-        limits, measured = recipe.inner.instances[0].bias_bound(), calibration_error(recipe)
+        recipe = own[0]
+        log = play(own, kind, rounds, seed=seed)
+        limits = recipe.inner.instances[0].bias_bound()
+        measured = calibration_error(recipe)
         for *_, occupancy, bias in recipe.event_table():
             assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
         assert measured <= calibration_bound(recipe)
@@ -151,7 +159,9 @@ def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
 @every_stream
 def test_the_calibration_error_falls(size: int, kind: str) -> None:
     """Of the events, towards 0; of what is announced, to within half the distance of the grid."""
-    own, errors, gaps = made(size), [], []
+    own = made(size)
+    errors = []
+    gaps = []
     for rounds in (250, 750, 3000):
         for _, mixture, y, _ in play(own, kind, rounds, seed=rounds):
             gaps.append((mixture.points, mixture.weights[:, None] * (mixture.points - y)))

@@ -22,7 +22,8 @@ def table(seed: int, losses: int = 60, size: int = 4) -> Table:
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(6, 3, size + 1))
     drawn = centres[rng.integers(6, size=losses)] + 0.05 * rng.normal(size=(losses, 3, size + 1))
-    drawn[1], drawn[2] = drawn[0], 0.0
+    drawn[1] = drawn[0]
+    drawn[2] = 0.0
     return np.ascontiguousarray(drawn[..., 0]), np.ascontiguousarray(drawn[..., 1:])
 
 
@@ -33,7 +34,8 @@ def by_force(own: Table, offset: Array, weights: Array, served: Array) -> Array:
     return np.asarray(np.abs(apart[0][..., None] + apart[1] @ corners.T).max((-1, -2)))
 
 
-ROUNDS, UTILITIES = 300, ["linear", "ces", "cobb-douglas", "cara"]
+ROUNDS = 300
+UTILITIES = ["linear", "ces", "cobb-douglas", "cara"]
 PARAMETERS = {"ces": {"rho": {"choices": [0.4, 0.8]}}, "cara": {"risk_aversion": [1.0, 3.0]}}
 KINDS: dict[str, dict[str, Any]] = {
     "paper": {"kind": "snap"},
@@ -83,10 +85,14 @@ def test_covers_know_the_papers_gamma_and_refuse_wishes_below_0() -> None:
 def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> None:
     """By definition: a radius is at most twice the least of as many members (Gonzalez 1985)."""
     offset, weights = (scale * part for part in table(3, losses=1300, size=size))
-    near, served, chosen, left = np.full(1300, np.inf), np.zeros(1300, int), [0], []
+    near = np.full(1300, np.inf)
+    served = np.zeros(1300, int)
+    chosen = [0]
+    left = []
     for place in range(60):
         apart = distance(offset - offset[chosen[place]], weights - weights[chosen[place]])
-        served, near = np.where(apart < near, place, served), np.minimum(apart, near)
+        served = np.where(apart < near, place, served)
+        near = np.minimum(apart, near)
         chosen.append(int(near.argmax()))
         left.append(near.max())
     cover = clustered(offset, weights, count=60)
@@ -129,7 +135,8 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
             left.append([own.argmax() for own in np.split(mass, rows.start[1:-1])])
         for seated, decision in zip(model.game.cohorts, played.decisions, strict=True):
             count = len(seated.coefficients[0])
-            own, left[seated.block] = left[seated.block][:count], left[seated.block][count:]
+            own = left[seated.block][:count]
+            left[seated.block] = left[seated.block][count:]
             if seated.representative_of is not None:
                 own = np.array(own)[seated.representative_of]
             assert (decision.actions == np.array(own)[seated.row_of]).all()
@@ -149,14 +156,16 @@ def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
 
 def test_the_bound_rises_by_twice_the_radius() -> None:
     """A cover by the losses themselves costs nothing; a coarser one its radius, twice."""
-    bounds, radii = [], []
+    bounds = []
+    radii = []
     for cover in (None, {"kind": "cluster", "radius": 1e-9}, {"kind": "cluster", "radius": 0.4}):
         model = market(cohort("linear", cover))
         model.run(20)
         bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
         if cover:
             seated: Any = model.game.cohorts[0]
-            own, served = (seated.loss.offset, seated.loss.weights), seated.representative_of
+            own = (seated.loss.offset, seated.loss.weights)
+            served = seated.representative_of
             radii.append(by_force(own, *seated.coefficients, served))
     assert radii[0].max() <= 1e-9
     assert 0.05 < radii[1].max() <= 0.4

@@ -31,14 +31,16 @@ Rounds = list[tuple[int, Array, Array, Array, Array]]
 
 def groups() -> list[ProtectedLosses]:
     rng = np.random.default_rng(0)
-    first, second = -rng.dirichlet(np.ones(4), (3, 3)), rng.dirichlet(np.ones(4), (2, 2))
+    first = -rng.dirichlet(np.ones(4), (3, 3))
+    second = rng.dirichlet(np.ones(4), (2, 2))
     advised = ProtectedLosses(np.ones((3, 3)), first, POLICIES)
     return [advised, ProtectedLosses(np.zeros((2, 2)), second)]
 
 
 def charged(events: Any, count: int, models: int = 0) -> Rounds:
     """Charge random rounds: contexts, mixtures (3 points), truths, and what models say."""
-    rng, rounds = np.random.default_rng(7), []
+    rng = np.random.default_rng(7)
+    rounds = []
     for x in range(count):
         mixture = rng.random((3, 4)), rng.dirichlet(np.ones(3)), rng.random(4)
         rounds.append((x, *mixture, rng.random((models, 4))))
@@ -87,10 +89,12 @@ def beside(protected_groups: list[ProtectedLosses]) -> Any:
 
 
 def test_biases_and_gains_beside_them_and_alone_are_those_of_the_definition() -> None:
-    coordinates_and_gains, gains_alone = beside(groups()), GainEvents(groups(), models=2)
+    coordinates_and_gains = beside(groups())
+    gains_alone = GainEvents(groups(), models=2)
     rounds = charged(coordinates_and_gains, 30, models=2)
     charged(gains_alone, 30, models=2)
-    bias_and_occupancy, table = biases(groups(), rounds), list(coordinates_and_gains.table())
+    bias_and_occupancy = biases(groups(), rounds)
+    table = list(coordinates_and_gains.table())
     for *event, occupancy, bias in table:
         assert np.append(bias, occupancy) == pytest.approx(bias_and_occupancy[tuple(event)])
     for beside_coordinates, standalone in zip(
@@ -123,7 +127,8 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
     models = adaptive_weights(gain, variation, 0.75)
     total = plus.sum() + minus.sum() + models.sum()
     table = (plus - minus) / total
-    r, scale = group.weights, bounds.spread(group.weights)
+    r = group.weights
+    scale = bounds.spread(group.weights)
     for (k, a, m), share in np.ndenumerate(models.reshape(2, 2, 2) / total):
         table[k * 2 + a] += share * (r[k, suggested_actions[k, m]] - r[k, a]) / scale[k]
     moment = Moment(41, events.experts, Band(0.25, 0.5))
@@ -144,7 +149,8 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
         losses, actions, _ = group.weights.shape
         comparators = [*range(actions), *(policy(4) for policy in group.policies)]
         group_weights, weights = np.split(weights / total, [losses * actions * len(comparators)])
-        group_weights, total = group_weights.reshape(losses, actions, -1), 1.0
+        group_weights = group_weights.reshape(losses, actions, -1)
+        total = 1.0
         assert not group_weights[:, range(actions), range(actions)].any()
         pulls = group.weights[:, None, comparators] - group.weights[:, :, None]
         scale = bounds.gain_range(group.weights, None)[:, None, None]
@@ -166,7 +172,8 @@ def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     ).all()
     cells = {"kind": "lipschitz-grid", "error": 0.05}
     shops = cohort_table("shops", 5, 4, "newsvendor", basis=cells)
-    nature, table = {"kind": "iid", "outcomes": 1}, {"kind": "decision-swap", "events": "losses"}
+    nature = {"kind": "iid", "outcomes": 1}
+    table = {"kind": "decision-swap", "events": "losses"}
     model = make_scenario(shops, adversary=nature, forecaster=table).build()
     events: Any = model.game.blocks[0].forecaster.instances[0].events
     assert events.within == pytest.approx(2 + 4 * 0.05)
@@ -176,15 +183,18 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     """And, as long as a model is broadcast, what was regretted, which no game weighs."""
     events = Assignments(groups())
     rounds = charged(events, 30)
-    rows, parts_before = events.rows, [part.copy() for part in events._assignment_sums]
-    point, truth = np.array([[0.1, 0.4, 0.3, 0.7]]), np.array([0.9, 0.1, 0.4, 0.2])
+    rows = events.rows
+    parts_before = [part.copy() for part in events._assignment_sums]
+    point = np.array([[0.1, 0.4, 0.3, 0.7]])
+    truth = np.array([0.9, 0.1, 0.4, 0.2])
     trusted = played_of(rows, point, np.ones(1), truth)
     trusted = trusted._replace(trusted=True)
     events.charge(events.active(31), trusted)
     for member, before, after in zip(
         events.members, parts_before, events._assignment_sums, strict=True
     ):
-        group, scale = member.group, member.scale[:, None, None]
+        group = member.group
+        scale = member.scale[:, None, None]
         gains_of_rounds = np.stack([gains(group, [one_round]) for one_round in rounds]) / scale
         shares = (
             np.einsum(
@@ -198,10 +208,8 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
         )
         np.testing.assert_allclose(before[:2], [gains_of_rounds.sum(0), squares.sum(0)], atol=1e-12)
         np.testing.assert_array_equal(after[:2], before[:2])
-        losses, suggested_actions = (
-            group.offset + group.weights @ truth,
-            [policy(31) for policy in group.policies],
-        )
+        losses = group.offset + group.weights @ truth
+        suggested_actions = [policy(31) for policy in group.policies]
         comparators = [*range(group.offset.shape[1]), *suggested_actions]
         expected = np.zeros(after[2].shape)
         for k, a in enumerate(best(group, point[0])):
@@ -215,7 +223,9 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     events = Assignments(groups())
     charged(events, 60)
     price = events.prior_of_assignments * events.experts / (3 + 2)
-    moment, rates, total = Moment(61, events.experts), ASSIGNMENT_RATES, 0.0
+    moment = Moment(61, events.experts)
+    rates = ASSIGNMENT_RATES
+    total = 0.0
     *_, assignments = events.weigh(events.active(0), moment)
     exponent = assignments.weights.largest_exponent + 1.0
     weights, _total = assignments.weights.relative_to(exponent, 2.0)
@@ -243,7 +253,8 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
 
 def played(kind: str, rounds: int, seed: int = 0, risk: float | None = None) -> tuple[Any, Array]:
     """Play; the greatest gain of any assignment over what was drawn (losses,)."""
-    rng, nature = np.random.default_rng(seed), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
+    nature = np.random.default_rng(seed)
     weights = rng.uniform(-0.5, 0.5, (2, 3, 2))
     protected = ProtectedLosses(rng.uniform(0.3, 0.7, (2, 3)), weights, (lambda x: int(x) % 2,))
     forecaster = UnbiasedPrediction(Assignments([protected], risk=risk), seed=seed)
@@ -325,7 +336,8 @@ def test_an_interval_knows_its_own_rounds_alone() -> None:
 
 @pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
 def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
-    events, separate_events = Intervals(lambda: kind(groups()), rounds=MIN_INTERVAL), kind(groups())
+    events = Intervals(lambda: kind(groups()), rounds=MIN_INTERVAL)
+    separate_events = kind(groups())
     for events_kept in (events, separate_events):
         charged(events_kept, 20)
     assert events.log_potential(Band()) == pytest.approx(separate_events.log_potential(Band()))
@@ -361,7 +373,8 @@ MET = [(s, KEYS[(i + k) % len(KEYS)]) for i, s in enumerate(STREAMS) for k in ra
 def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]) -> None:
     played = market(stream, 210, **keys)
     played.run()
-    agents, windows = played.agents_frame(), played.windows_frame()
+    agents = played.agents_frame()
+    windows = played.windows_frame()
     assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
     assert (agents["bound_from_variation"] <= agents["bound"]).all()
     assert windows["bound"].notna().all()
@@ -389,7 +402,8 @@ def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
         bound = player.bias_bound()
         for length, level in zip(player.events.lengths, player.events.parts[1:], strict=True):
             (sums, *_) = level.views
-            bias, occupancy = sums.gain, sums.occupancy
+            bias = sums.gain
+            occupancy = sums.occupancy
             exponent = bound.exponent + np.log(600 / length)
             assert (np.abs(bias).max(1) <= np.sqrt(3 * occupancy * exponent) + 1e-9).all()
     assert all(short < long for short, long in pairwise(player.events.lengths))

@@ -286,7 +286,8 @@ QUESTIONS: dict[str, Mapping[str, Any]] = {
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_any_junk_in_a_question_is_refused_or_answered(name: str, data: st.DataObject) -> None:
-    question, sound = getattr(offline_model(), name), QUESTIONS[name]
+    question = getattr(offline_model(), name)
+    sound = QUESTIONS[name]
     argument = data.draw(st.sampled_from(sorted(sound)))
     junk = data.draw(MEANINGLESS)
     if argument == "path" and isinstance(junk, str):

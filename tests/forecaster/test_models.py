@@ -37,7 +37,8 @@ from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.records import Context, RoundFeedback
 
-SIZE, FITTED = 3, 4
+SIZE = 3
+FITTED = 4
 STREAMS = {  # nan is what is against the aggregate
     "uniform": lambda rng: rng.random((400, SIZE)),
     "shifting": lambda rng: np.repeat(rng.integers(0, 2, (8, SIZE)), 50, axis=0).astype(float),
@@ -114,7 +115,9 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
     predictions, models, truths = map(np.array, zip(*logged, strict=True))
     assert ((predictions >= models.min(1) - 1e-12) & (predictions <= models.max(1) + 1e-12)).all()
     gain = (predictions - truths)[:, None] * (predictions[:, None] - models)
-    regret, variation, largest = gain.sum(0), (gain**2).sum(0), np.abs(gain).max()
+    regret = gain.sum(0)
+    variation = (gain**2).sum(0)
+    largest = np.abs(gain).max()
     growth = (largest**2 / VARIATION_OFFSET + np.log1p(variation / VARIATION_OFFSET)).sum(0)
     assert (regret <= np.sqrt((VARIATION_OFFSET + variation) * growth)).all()
     error = ((predictions - truths) ** 2).sum(0)
@@ -133,7 +136,8 @@ class Recorded(LeastSquares):
 @pytest.mark.parametrize("past", [2, FITTED], ids=["outcomes", "vectors"])
 def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
     """Of discounted ridge regression, solved anew in every round; new features are last."""
-    rng, rows = np.random.default_rng(0), list[Any]()
+    rng = np.random.default_rng(0)
+    rows = list[Any]()
     player = Recorded(FITTED, lags=2, season=5, forgetting=forgetting, ridge=0.7)
     outcomes = rng.random((80, 2))
     truths = np.column_stack([outcomes, outcomes**2])
@@ -157,7 +161,8 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
 
 def test_nothing_winds_up_under_forgetting() -> None:
     """A context stays until no double has the past's weight, then moves: the forecast is sane."""
-    rng, player = np.random.default_rng(2), LeastSquares(2, forgetting=0.85)
+    rng = np.random.default_rng(2)
+    player = LeastSquares(2, forgetting=0.85)
     same = {"hour": 3, "load": 1.5}
     for t in range(5000):
         player.predict(same)
@@ -212,7 +217,9 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
     columns, differs, root = GIVEN[name]
     levels = list(NORMAL) if columns is QUANTILES else None
     player = ColumnForecast(MOMENTS, columns=columns, levels=levels)
-    rng, sample_rng, errors = np.random.default_rng(1), np.random.default_rng(5), []
+    rng = np.random.default_rng(1)
+    sample_rng = np.random.default_rng(5)
+    errors = []
     for t in range(2000):
         centre = np.array([0.5 + 0.2 * np.sin(t), 0.5 + 0.2 * np.cos(t)])
         if columns is SAMPLES:  # twenty equally likely outcomes
@@ -230,7 +237,8 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
 
 
 def test_a_forecast_is_believed_at_first() -> None:
-    centre, points = np.array([0.4, 0.6]), np.array([[0.1, 0.9], [0.7, 0.2]])
+    centre = np.array([0.4, 0.6])
+    points = np.array([[0.1, 0.9], [0.7, 0.2]])
     independent = np.clip(centre + 0.1 * np.random.default_rng(0).normal(size=(50_000, 2)), 0, 1)
     for columns, values, implied_outcomes, tolerance in (
         (["a", "b"], centre, centre, 1e-9),
@@ -275,7 +283,8 @@ class RunningPerFeature:
 
 @pytest.mark.parametrize("model", [DecisionTreeRegressor(), RunningPerFeature()])
 def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
-    base, before = adapted(model, SIZE), copy.deepcopy(vars(model))
+    base = adapted(model, SIZE)
+    before = copy.deepcopy(vars(model))
     truths = {0.0: np.array([0.1, 0.2, 0.3]), 1.0: np.array([0.9, 0.8, 0.7])}
     assert (base.predict({"day": 0.0}).statistics == 0.5).all()
     for day in np.random.default_rng(0).integers(2, size=20).astype(float):
@@ -321,7 +330,8 @@ class Fitted:
         if len(y) < 3:
             raise ValueError("too short")
         self.fits += 1
-        self.end, self.step = y[-1], y[-1] - y[-2]
+        self.end = y[-1]
+        self.step = y[-1] - y[-2]
         return self
 
 

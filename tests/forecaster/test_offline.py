@@ -89,7 +89,8 @@ def model() -> OfflineOmnipredictor:
 @pytest.mark.parametrize("name", MEMBERS)
 def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
     """Pure noise: what is expected of a row by cross-fitting has nothing to do with its outcome."""
-    features, noise = one_outcome(300)[0], np.random.default_rng(2).random((300, 1))
+    features = one_outcome(300)[0]
+    noise = np.random.default_rng(2).random((300, 1))
     rng = np.random.default_rng(1)
     weights = 0.5 + rng.random(300)
     points = support(noise, weights)
@@ -103,7 +104,8 @@ def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
 
 
 def test_folds_keep_groups_together() -> None:
-    groups, (features, outcomes) = np.repeat(np.arange(12), 5), one_outcome(60)
+    groups = np.repeat(np.arange(12), 5)
+    (features, outcomes) = one_outcome(60)
     rows = Rows(features, outcomes[:, None], np.ones(60), groups)
     for learned, tested in folds_of(4, rows, 0):
         assert not set(groups[learned]) & set(groups[tested])
@@ -133,7 +135,8 @@ def test_quantiles_cover_what_they_say(model: OfflineOmnipredictor) -> None:
 def test_weights_count_rows() -> None:
     """A row of weight 0 might as well not be there."""
     features, outcomes = one_outcome(200)
-    half, fresh = np.arange(200) < 100, one_outcome(500, 3)[0]
+    half = np.arange(200) < 100
+    fresh = one_outcome(500, 3)[0]
     away = np.where(half, outcomes, 1 - outcomes)
     weighted = learned(features, away, half.astype(float), base="ridge")
     first_half_only = learned(features[:100], outcomes[:100], base="ridge")
@@ -151,7 +154,8 @@ def test_time_splits_learn_from_the_past_alone() -> None:
 
 
 def test_without_features_it_is_the_distribution_of_all_rows() -> None:
-    outcomes, blank = one_outcome(200)[1], np.empty((1, 0))
+    outcomes = one_outcome(200)[1]
+    blank = np.empty((1, 0))
     model = learned(None, outcomes, losses=[SquaredError(), Pinball(0.8)], theta=0.05)
     assert model.predict_outcome(blank)[0, 0] == pytest.approx(outcomes.mean())
     assert model.act(SquaredError(), blank)[0, 0] == pytest.approx(outcomes.mean(), abs=0.05)
@@ -162,11 +166,9 @@ def test_without_features_it_is_the_distribution_of_all_rows() -> None:
 def test_the_distribution_in_use_is_learned_again_from_all_rows(tmp_path: Path) -> None:
     """It is that of ``holdout=0``; the certificate is that of the one that was not refitted."""
     fit_with = partial(learned, *one_outcome(300), base="ridge")
-    model, certified, fitted_on_all = (
-        fit_with(holdout=0.4),
-        fit_with(holdout=0.4, refit=False),
-        fit_with(holdout=0),
-    )
+    model = fit_with(holdout=0.4)
+    certified = fit_with(holdout=0.4, refit=False)
+    fitted_on_all = fit_with(holdout=0)
     fresh = one_outcome(50, 6)[0]
     assert model.predict(fresh).tobytes() == fitted_on_all.predict(fresh).tobytes()
     assert model.predict(fresh).tobytes() != certified.predict(fresh).tobytes()
@@ -185,7 +187,8 @@ def test_a_certificate_is_the_worst_over_assignments() -> None:
         assert np.exp(-charges).sum(1).prod() == pytest.approx(1)
     assert ((RATES > 0) & (RATES < 1)).all()
     rng = np.random.default_rng(0)
-    table, play = rng.random((60, 2)), np.eye(2)[rng.integers(2, size=60)]
+    table = rng.random((60, 2))
+    play = np.eye(2)[rng.integers(2, size=60)]
     comparators = np.stack([np.zeros(60), np.ones(60), rng.integers(2, size=60)]).astype(int)
     gains = table[:, :, None] - table[np.arange(60)[:, None], comparators.T][:, None, :]
     charges = certificate._charges(2, 3)
@@ -209,7 +212,8 @@ def test_a_certificate_is_the_worst_over_assignments() -> None:
 
 def test_certificates_hold_as_often_as_they_say() -> None:
     """Regret known: an action that loses 0.05 more than the other, in 300 tables."""
-    failures, play = 0, np.tile([1.0, 0.0], (120, 1))
+    failures = 0
+    play = np.tile([1.0, 0.0], (120, 1))
     for seed in range(300):
         table = (np.random.default_rng(seed).random((120, 2)) < [0.55, 0.5]).astype(float)
         constants = np.tile([[0], [1]], 120)
@@ -220,9 +224,11 @@ def test_certificates_hold_as_often_as_they_say() -> None:
 
 
 def test_certificates_fall_with_the_rows_and_randomised_play_is_covered() -> None:
-    rng, totals = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    totals = []
     for rows in (100, 400, 1600, 6400):
-        table, play = rng.random((rows, 3)), rng.dirichlet(np.ones(3), rows)
+        table = rng.random((rows, 3))
+        play = rng.dirichlet(np.ones(3), rows)
         log = table, play, np.tile(np.arange(3)[:, None], rows)
         certified = certify(*log, measure="decision_swap", kappa=0.01)
         assert certify(*log, measure="omniprediction", kappa=0.01).total <= certified.total
@@ -356,7 +362,8 @@ def test_a_fitted_classifier_is_a_policy() -> None:
     features, outcomes = examples(400)
     best = SIDES.losses(outcomes[:, :1]).argmin(1)
     rule = LogisticRegression().fit(features[:100], best[:100])
-    fresh, agree = np.random.default_rng(1).random((500, 2)), []
+    fresh = np.random.default_rng(1).random((500, 2))
+    agree = []
     for policies in ([rule], []):
         table = features[100:], outcomes[100:, :1]
         model = learned(*table, policies=policies, base="none", rounds_kept=50)
@@ -419,11 +426,9 @@ SAVED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("parameters", SAVED)
 def test_a_saved_model_is_the_same(tmp_path: Path, parameters: dict[str, Any]) -> None:
-    (features, outcomes), fresh, listed = (
-        examples(150),
-        examples(40, 9)[0],
-        parameters is not SAVED[0],
-    )
+    (features, outcomes) = examples(150)
+    fresh = examples(40, 9)[0]
+    listed = parameters is not SAVED[0]
     table = features, outcomes if listed else outcomes[:, 0]
     first = learned(*table, **parameters, random_state=3, trees=2)
     second = kept(first, tmp_path)
@@ -440,7 +445,8 @@ def test_a_saved_model_is_the_same(tmp_path: Path, parameters: dict[str, Any]) -
 def test_code_is_neither_saved_nor_run(tmp_path: Path) -> None:
     io = pytest.importorskip("skops.io")
     steep = LipschitzLoss(lambda y: np.abs(y - 0.3), np.array(1.0), (1,), 1)
-    action_loss, line = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0), np.linspace(0, 1, 9)
+    action_loss = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
+    line = np.linspace(0, 1, 9)
     for table, keys in (
         ((None, line), {"losses": [steep]}),
         (examples(9), {"losses": [losses()], "policies": [lambda _: 0]}),
@@ -463,7 +469,9 @@ DAMAGED |= dict.fromkeys(("short", "forged", "bomb", "deep"), "no readable model
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
     """Also one whose trees would lead a walk off their arrays."""
-    io, out, rule = pytest.importorskip("skops.io"), tmp_path / "model.skops", tree(*examples(60))
+    io = pytest.importorskip("skops.io")
+    out = tmp_path / "model.skops"
+    rule = tree(*examples(60))
     model = learned(*examples(60), losses=[losses()], policies=[rule], base="ridge")
     if damage == "other":
         io.dump(StandardScaler(), out)
@@ -567,7 +575,8 @@ def test_bad_questions_are_refused_in_one_line() -> None:
 @pytest.mark.parametrize("events", ["coordinates", "losses"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) -> None:
-    stack, fresh = losses(seed), examples(4000, seed + 100)
+    stack = losses(seed)
+    fresh = examples(4000, seed + 100)
     parameters = {"losses": [stack], "policies": RULES, "rounds_kept": 60, "random_state": seed}
     model = online(*examples(400, seed), **parameters, events=events)
     for loss in stack:
@@ -584,7 +593,9 @@ def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) 
 
 def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
     """Sixteen times the rows: a quarter of the regret where there is nothing to learn but noise."""
-    model, coins, regrets = OfflineOmnipredictor([SIDES], base="none"), np.random.default_rng(0), []
+    model = OfflineOmnipredictor([SIDES], base="none")
+    coins = np.random.default_rng(0)
+    regrets = []
     sizes = [model.sample_size(regret) for regret in (0.4, 0.2, 0.1)]
     assert all(4 <= more / fewer <= 6 for fewer, more in pairwise(sizes))
     for rows in (50, 800):
@@ -597,7 +608,8 @@ def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
 
 def test_online_regret_is_that_of_the_log() -> None:
     """All rounds' predictors on their own rows: the log, replayed from the kept states."""
-    stack, (features, outcomes) = losses(), examples(200)
+    stack = losses()
+    (features, outcomes) = examples(200)
     model = online(features, outcomes, losses=[stack], policies=RULES, rounds_kept=200)
     rows = stream(0, "omniprediction").permutation(200)
     suggestions = np.stack([rule.predict(features[rows]) for rule in RULES])
@@ -664,13 +676,16 @@ def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds() -> None:
 
 
 def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:
-    outcomes, blank = examples(60)[1], np.empty((1, 0))
+    outcomes = examples(60)[1]
+    blank = np.empty((1, 0))
     model = online(None, outcomes, losses=[losses()[0]], rounds_kept=10)
     with pytest.raises(UserError, match="basis does not serve"):
         model.act(CARA(np.eye(2), 1.0), blank)
     linear = online(None, outcomes, losses=[Linear(np.eye(2))], gamma=0.1, rounds_kept=10)
-    close, far = Linear(np.eye(2) * 0.95), Linear(np.eye(2) * 0.5)
-    bound, listed = linear.bound(close), linear.bound(Linear(np.eye(2)))
+    close = Linear(np.eye(2) * 0.95)
+    far = Linear(np.eye(2) * 0.5)
+    bound = linear.bound(close)
+    listed = linear.bound(Linear(np.eye(2)))
     assert bound.basis == pytest.approx(2 * 0.05)
     assert bound.total == pytest.approx(listed.total + 0.1)
     assert linear.bound(far) is None
@@ -681,7 +696,8 @@ def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> 
 def test_every_point_is_within_theta_of_the_net(theta: float, dimension: int, seed: int) -> None:
     net = theta_net(theta, dimension)
     points = np.random.default_rng(seed).random((200, dimension))
-    points[0], points[1] = 0.0, 1.0
+    points[0] = 0.0
+    points[1] = 1.0
     distances = np.abs(points[:, None] - net).max(2)
     assert (distances.min(1) <= radius(net) + 1e-12).all()
     assert radius(net) <= theta + 1e-12
@@ -728,9 +744,11 @@ def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -
         *one_outcome(500, seed), **parameters, theta=0.1, rounds_kept=60, random_state=seed
     )
     features, outcomes = one_outcome(3000, seed + 50)
-    net, policy = model.net_, Sides().predict(features)[:, None]
+    net = model.net_
+    policy = Sides().predict(features)[:, None]
     for loss in parameters["losses"]:
-        bound, table = model.bound(loss), loss.on(net).losses(outcomes[:, None])
+        bound = model.bound(loss)
+        table = loss.on(net).losses(outcomes[:, None])
         assert bound.net == pytest.approx(loss.constant * 0.1)
         assert model.decision_swap_regret(loss, features, outcomes) <= bound.total
         # against the policy itself, not rounded to the net

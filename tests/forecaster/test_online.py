@@ -24,7 +24,9 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses import LipschitzLoss
 from regretless.market.regret import decision_swap_regret, external_regret, swap_regret
 
-ORDERS, SCALE, HALF = np.linspace(0, 400, 9), {"demand": (0.0, 400.0)}, np.array([0.5])
+ORDERS = np.linspace(0, 400, 9)
+SCALE = {"demand": (0.0, 400.0)}
+HALF = np.array([0.5])
 
 
 def demand(rounds: int, seed: int = 0) -> Array:
@@ -52,7 +54,9 @@ def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
 
 def test_the_interval_covers_a_known_distribution() -> None:
     """Of what is drawn 90 %, within two standard errors; and in the middle the median."""
-    server, demands, quantiles = taught(300), demand(1100), []
+    server = taught(300)
+    demands = demand(1100)
+    quantiles = []
     for day in range(300, 1100):
         forecast = server.predict_one({"weekday": day % 7})
         quantiles.append([forecast.quantile(level) for level in (0.05, 0.5, 0.95)])
@@ -148,7 +152,8 @@ def test_killed_before_or_while_it_saves_it_is_as_it_was_saved(tmp_path: Path) -
 
 
 def test_a_long_stream_takes_no_more_room(tmp_path: Path) -> None:
-    server, sizes = taught(520), []
+    server = taught(520)
+    sizes = []
     for _ in range(2):
         server.save(tmp_path / "kept")
         sizes.append((tmp_path / "kept").stat().st_size)
@@ -163,10 +168,8 @@ def test_a_long_stream_takes_no_more_room(tmp_path: Path) -> None:
 
 def test_several_outcomes_and_a_portfolio_in_returns() -> None:
     shares = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-    fund, scale = (
-        MeanVariance(shares, risk_aversion=4.0),
-        {"bonds": (-0.1, 0.1), "shares": (-0.2, 0.2)},
-    )
+    fund = MeanVariance(shares, risk_aversion=4.0)
+    scale = {"bonds": (-0.1, 0.1), "shares": (-0.2, 0.2)}
     named = {"fund": ["bonds", "shares", "half"]}
     server = OnlineOmnipredictor({"fund": fund}, scale=scale, actions=named)
     rng = np.random.default_rng(0)
@@ -238,14 +241,18 @@ def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     """A rule by the day, as a function and as a registered one, costs what it suggests."""
     steps = {"kind": "steps", "feature": "weekday", "edges": [5, 6], "actions": [4, 7, 4]}
     server = online({"lean": 3.0}, policies={"lean": {"own": often_empty, "table": steps}})
-    chosen, suggested_actions, costs = [], [], []
+    chosen = []
+    suggested_actions = []
+    costs = []
     for day, y in enumerate(demand(200)):
         x = {"weekday": day % 7}
         chosen.append([*ORDERS].index(server.predict_one(x).act("lean")))
         suggested_actions.append(int(often_empty(x) / 50))
         costs.append(cost_of(3.0, ORDERS, y))
         server.learn_one(x, y)
-    table, played, row = np.array(costs), np.array(chosen), server.regrets().iloc[0]
+    table = np.array(costs)
+    played = np.array(chosen)
+    row = server.regrets().iloc[0]
     log = table / table.max(), played
     assert row["mean_loss"] == pytest.approx(table[np.arange(200), played].mean(), rel=1e-9)
     expected = {"external_regret": external_regret(*log), "swap_regret": swap_regret(*log)}
@@ -400,8 +407,10 @@ def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         block = page.split(f"```python\n# {name}.py\n")[1].split("```")[0]
         (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
     table = pd.DataFrame({"date": pd.date_range("2026-01-01", periods=60).strftime("%Y-%m-%d")})
-    table["weather"], table["demand"] = ["sun", "rain"] * 30, [60.0, 90.0] * 30
-    command, printed = [sys.executable, "nightly.py"], []
+    table["weather"] = ["sun", "rain"] * 30
+    table["demand"] = [60.0, 90.0] * 30
+    command = [sys.executable, "nightly.py"]
+    printed = []
     for entered in (np.nan, 30.0):  # a gap, which is filled too late
         table.loc[[30, 59], "demand"] = entered, np.nan
         table.to_csv(tmp_path / "sales.csv", index=False)

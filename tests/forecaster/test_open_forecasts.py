@@ -128,7 +128,8 @@ def test_counts_ledger_and_losses_are_those_of_a_plain_reference(
 
 def test_any_order_of_the_same_outcomes_leads_to_the_same_forecast() -> None:
     outcomes = {f"day {t}": demand for t, demand in enumerate([20.0, 90.0, 35.0, 60.0, 10.0, 80.0])}
-    in_order, shuffled = make_server(), make_server()
+    in_order = make_server()
+    shuffled = make_server()
     for server in (in_order, shuffled):
         for key in outcomes:
             server.predict_one({}, key=key)
@@ -138,7 +139,8 @@ def test_any_order_of_the_same_outcomes_leads_to_the_same_forecast() -> None:
     for key in ["day 5", "day 0", "day 3", "day 2", "day 4", "day 1"]:
         shuffled.learn_late(key, outcomes[key])
 
-    told, expected = shuffled.predict_one({}), in_order.predict_one({})
+    told = shuffled.predict_one({})
+    expected = in_order.predict_one({})
     assert told.statistics == pytest.approx(expected.statistics, abs=1e-9)
     assert told.act("store") == expected.act("store")
     pd.testing.assert_frame_equal(shuffled.regrets(), in_order.regrets())
@@ -180,7 +182,8 @@ def test_a_late_regression_learns_from_what_it_knew_when_it_forecast() -> None:
 
 
 def test_a_keyed_forecast_learned_at_once_is_like_one_without_a_key() -> None:
-    keyed, plain = make_server(models="panel"), make_server(models="panel")
+    keyed = make_server(models="panel")
+    plain = make_server(models="panel")
     for t, demand in enumerate(np.random.default_rng(2).uniform(0, 100, 30)):
         context = {"weekday": t % 7}
         with_key = keyed.predict_one(context, key=t)
@@ -193,7 +196,8 @@ def test_a_keyed_forecast_learned_at_once_is_like_one_without_a_key() -> None:
 
 def test_a_forecast_that_is_dropped_leaves_no_trace() -> None:
     """Its key is used again, or its outcome is missing."""
-    disturbed, plain = make_server(), make_server()
+    disturbed = make_server()
+    plain = make_server()
     for t, demand in enumerate([20.0, 70.0, 40.0, 90.0, 30.0]):
         disturbed.predict_one({}, key="never comes")
         disturbed.predict_one({}, key="never comes")

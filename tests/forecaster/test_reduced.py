@@ -16,11 +16,13 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss
 from regretless.market.losses.base import STEEPEST
 
-STACK, CHOICES = 5, 3
+STACK = 5
+CHOICES = 3
 GRID = np.array(list(itertools.product(np.linspace(0, 1, 83) ** 2, repeat=2)))
 TWO, FOUR = (np.random.default_rng(n).uniform(0.2, 1.0, (STACK, CHOICES, n)) for n in (2, 4))
 EACH = np.ones(STACK)
-COUNT, ACTIONS = 30, 4
+COUNT = 30
+ACTIONS = 4
 CLOSE = 1e-9
 LEAST = 2e-3  # to which the program minimises unless told otherwise
 
@@ -149,7 +151,9 @@ def test_the_certificate_is_above_what_is_measured(error: float) -> None:
 def test_a_search_that_is_remembered_is_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was fitted since; other functions, parts, promises and seeds are searched for."""
     memory: dict[Any, Any] = {}
-    losses, y, strangers = population(1, 1, 3), unseen(1, 50), population(2, 1, 1)
+    losses = population(1, 1, 3)
+    y = unseen(1, 50)
+    strangers = population(2, 1, 1)
     split = [losses[0][:2], losses[0][2:], *losses[1:]]
     searches: list[tuple[list[Loss], dict[str, Any]]] = [(losses, {}), (losses, {})]
     searches += [(losses[::-1], {}), (losses[:2], {}), (split, {})]
@@ -173,7 +177,8 @@ def test_a_search_that_is_remembered_is_the_search(monkeypatch: pytest.MonkeyPat
 def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None:
     """Every loss is its own linear form, so no promise is too small."""
     rng = np.random.default_rng(seed)
-    agents, actions = int(rng.integers(1, 5)), int(rng.integers(2, 5))
+    agents = int(rng.integers(1, 5))
+    actions = int(rng.integers(2, 5))
     for needs in rng.uniform(0.25, 1.0, (3, agents, actions, 2)):
         basis = ReducedBasis([Leontief(needs)], error=error)
         assert basis.error <= error
@@ -244,7 +249,8 @@ def test_a_certificate_holds_whatever_the_budget(budget: int) -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_slopes_of_a_loss_hold_all_its_difference_quotients(name: str) -> None:
     """Between two points of a box that differ in one coordinate, by the mean value theorem."""
-    loss, rng = FORMS[name], np.random.default_rng(1)
+    loss = FORMS[name]
+    rng = np.random.default_rng(1)
     low, high = np.sort(rng.random((2, 60, 2)), axis=0)
     high[::3] = low[::3] + (high[::3] - low[::3]) / 50
     low[1::4] = 0.0

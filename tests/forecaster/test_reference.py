@@ -111,10 +111,12 @@ def test_a_base_that_is_too_sure_and_right_is_left_alone(events: Any) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
     """Each gain is what following the base lost against an action; bounds hold ever after."""
-    protected, gained = group(seed), np.zeros((4, 3, 3))
+    protected = group(seed)
+    gained = np.zeros((4, 3, 3))
     player = anchored(GainEvents([protected]), Told([0.9, 0.1, 0.5]))
     for t in range(300):
-        mixture, truth = player.mixture(), np.array([0.0, 1.0, 0.5 * (t % 2)])
+        mixture = player.mixture()
+        truth = np.array([0.0, 1.0, 0.5 * (t % 2)])
         realised_losses = protected.offset + protected.weights @ truth
         expected = protected.offset[:, :, None] + protected.weights @ mixture.points.T
         chosen = np.eye(3)[expected.argmin(1)].transpose(0, 2, 1) @ mixture.weights
@@ -132,7 +134,8 @@ def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
 @pytest.mark.parametrize("make", [GainEvents, Assignments])
 def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
     """It is given up before the regret of a single action would do it, and within bounds."""
-    protected, base = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None]), Told(np.zeros(4))
+    protected = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None])
+    base = Told(np.zeros(4))
     player = anchored(make([protected]), base)
     while player.reference.trusted:
         right = np.eye(4)[player.time % 4]
@@ -159,14 +162,17 @@ def test_a_base_that_failed_at_once_is_no_candidate() -> None:
 @pytest.mark.parametrize("trust", [0.0, 2.0])
 def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trust: float) -> None:
     """Regret to every model is at most the sum of its gains, and they are below the bound."""
-    rng, protected = np.random.default_rng(1), group()
+    rng = np.random.default_rng(1)
+    protected = group()
     scalars: Any = GainEvents([protected], models=3, fixed=not beside)
     models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE), "low": Constant(SIZE, value=0.2)}
     events = VectorEvents([protected]) + scalars if beside else scalars
     player = anchored(events, Aggregate(models, SIZE), give_up=trust)
-    regret, rounds = np.zeros((4, 3)), 400
+    regret = np.zeros((4, 3))
+    rounds = 400
     for t in range(rounds):
-        mixture, truth = player.mixture(), rng.random(SIZE)
+        mixture = player.mixture()
+        truth = rng.random(SIZE)
         suggested_actions = player.suggested(protected)
         if stream == "against the base" or (stream == "turncoat" and t > rounds // 2):
             truth = (mixture.mean < 0.5).astype(float)
@@ -197,7 +203,8 @@ def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
     """Trust is lost in the first round in which some |B| > L(V), and never comes back."""
-    player, trusted = anchored(VectorEvents([group()]), Constant(SIZE, value=0.9)), []
+    player = anchored(VectorEvents([group()]), Constant(SIZE, value=0.9))
+    trusted = []
     for _ in range(60):
         trusted.append(player.reference.trusted)
         assert (player.mixture().certificate is None) is trusted[-1]
@@ -265,10 +272,12 @@ def test_who_bets_against_a_calibrated_model_gains_nothing(p: float) -> None:
 
 def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() -> None:
     """By brute force over the corners of the outcomes."""
-    rng, seen = np.random.default_rng(0), list[float]()
+    rng = np.random.default_rng(0)
+    seen = list[float]()
     protected = ProtectedLosses(rng.random((5, 3)), rng.normal(size=(5, 3, 2)) / 4)
     for prediction in rng.random((20, 2)):
-        player, truth = anchored(GainEvents([protected]), Told(prediction)), rng.random(2)
+        player = anchored(GainEvents([protected]), Told(prediction))
+        truth = rng.random(2)
         player.reference.judge = lambda surprise, **_: seen.append(surprise)  # type: ignore[union-attr, method-assign]
         taught(player, truth)
         action = (protected.offset + protected.weights @ prediction).argmin(1)

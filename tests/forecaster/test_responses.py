@@ -162,12 +162,14 @@ BASES: list[Basis] = [
 
 @pytest.mark.parametrize("basis", BASES)
 def test_the_nearest_ensemble_is_nearest(basis: Basis) -> None:
-    support, rng = basis.support(), np.random.default_rng(1)
+    support = basis.support()
+    rng = np.random.default_rng(1)
     points = rng.random((4000, basis.outcomes))
     points[::3] **= 6
     points[1::4] = np.where(rng.random(points[1::4].shape) < 0.5, 1.0, points[1::4])
     points[2::5] = np.round(points[2::5])
-    images, rng = basis.transform(points), np.random.default_rng(4)
+    images = basis.transform(points)
+    rng = np.random.default_rng(4)
     known = image.candidates(support)
     start = image.WeightedOutcomes.of(*known, np.ones(len(known[1])))
     inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
@@ -227,11 +229,13 @@ EXACT = [
 def test_naive_agents_do_what_the_basis_would_have_done(listeners: Any, adversary: str) -> None:
     """On an exact basis: every round the action of the sophisticated agent, and of the events."""
     model = market(listeners, adversary=adversary)
-    block, seated = model.game.blocks[0], model.game.cohorts[0]
+    block = model.game.blocks[0]
+    seated = model.game.cohorts[0]
     rows = block.forecaster.events.rows  # type: ignore[attr-defined]
     for _ in range(20):
         round_ = play_round(model.game)
-        (forecast,), (decision,) = round_.forecasts, round_.decisions
+        (forecast,) = round_.forecasts
+        (decision,) = round_.decisions
         check_ensembles(block.basis, forecast.mixture)
         predicted = expected_losses(*seated.coefficients, forecast.statistics)  # type: ignore[attr-defined]
         assert decision.predicted == pytest.approx(predicted, abs=1e-9)
@@ -256,14 +260,16 @@ def test_regret_stays_below_the_bound_of_the_basis() -> None:
 
 def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
     """On ties of the basis its error decides; the bound of smooth agents has eta delta as well."""
-    hard, model = agents(cara(), rounds=200), market(cara(eta=20.0), rounds=200)
+    hard = agents(cara(), rounds=200)
+    model = market(cara(eta=20.0), rounds=200)
     model.run()
     assert set(hard["guarantee"]) == {"none"}
     assert hard["bound"].isna().all()
     assert (hard["swap_regret"] <= hard["bound_from_bias"] + 1e-9).all()
     assert hard["swap_regret"].max() > 0.2
     assert model.agents_frame()["swap_regret"].max() < 0.1
-    block, loss = model.game.blocks[0], model.game.cohorts[0].loss
+    block = model.game.blocks[0]
+    loss = model.game.cohorts[0].loss
     expected = block.forecaster.bias_bound().a_priori(block.basis.coefficients(loss)[1])  # type: ignore[attr-defined]
     error = block.basis.certified_error(loss)
     assert error > 0
@@ -284,7 +290,8 @@ def test_a_label_costs_what_an_ensemble_does_not() -> None:
 def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
     rules: dict[str, Any] = {"kind": kind} | ({"cells": 2} if kind == "calibration" else {})
     model = market(sums("monomials"), forecaster=rules)
-    block, outcomes = model.game.blocks[0], []
+    block = model.game.blocks[0]
+    outcomes = []
     assert isinstance(block.forecaster, EnsembleBroadcast)
     for _ in range(15):
         round_ = play_round(model.game)

@@ -29,14 +29,18 @@ from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 from regretless.market.model import MarketModel
 
-LOSSES, ACTIONS, LONG = 5, 5, 1200
+LOSSES = 5
+ACTIONS = 5
+LONG = 1200
 QUARTERS = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
 CORNERS = np.array(list(product([0.0, 1.0], repeat=3)))
 EQUILIBRIA = [("none", 1), ("welfare", 0), ("{depositors=[1.0, 0.0]}", 0)]
 NEAR = 1e-12  # losses this close are equal to somebody who sums in another order
 # which of equal actions comes first; who draws has a new order every time
 TIES = {"lowest": np.arange(ACTIONS, 0, -1), "highest": np.arange(1, ACTIONS + 1), "drawn": None}
-ROUNDS, ETA, TOLERANCE = 6, 8.0, 1e-3
+ROUNDS = 6
+ETA = 8.0
+TOLERANCE = 1e-3
 CURVED = bases.PowerBasis([0.5, 2.0], 2)
 CELLS = bases.LipschitzGridBasis(1, constant=1.0, error=0.12)
 FINE = np.array(list(product(np.linspace(0, 1, 201), repeat=2)))
@@ -102,7 +106,8 @@ class Game(NamedTuple):
 
     def worst(self, solution: Solution, possible: Array) -> float:
         """Compute max over s of E[sum_r q_r(p) H_r . (p - s)]."""
-        total, (group,) = np.zeros(len(possible)), self.rows.groups
+        total = np.zeros(len(possible))
+        (group,) = self.rows.groups
         for point, mass in zip(solution.points, solution.mass, strict=True):
             field = self.play(group.offset + group.weights @ point).ravel() @ self.table
             total += mass * (point @ field - possible @ field)
@@ -148,7 +153,8 @@ def apart(points: Array) -> float:
 def test_certificates_are_true(*, hull: str, response: str, off_ties: bool, wish: bool) -> None:
     """Round after round, with tables that change, and a candidate in every other one."""
     solver, possible = made(hull, off_ties=off_ties, wish=wish)
-    first, rng = game(solver.size, response), np.random.default_rng(2)
+    first = game(solver.size, response)
+    rng = np.random.default_rng(2)
     drift = game(solver.size, response, seed=3).table
     for t in range(ROUNDS):
         played = first._replace(table=(first.table + t * drift) / (1 + t))
@@ -227,9 +233,11 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     rng = np.random.default_rng(seed)
     rows = LossTable([ProtectedLosses(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
     table = rng.standard_normal((20, 4))
-    steps, inset = 10 * steps_for(tolerance), INSET * tolerance
+    steps = 10 * steps_for(tolerance)
+    inset = INSET * tolerance
     for solver in (Box(4, off_ties=True), Simplex(4, off_ties=True)):
-        start, told = solver.origin.points[0], {"inset": inset, "simplex": solver.simplex}
+        start = solver.origin.points[0]
+        told = {"inset": inset, "simplex": solver.simplex}
         points, _ = walked(rows, table / np.abs(table).sum(), start, steps=steps, **told)  # type: ignore[arg-type]
         assert apart(points) > (1e-9 if solver.hull == "box" else 1e-10)
         assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance
@@ -243,7 +251,8 @@ def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -
     points, fields = rng.random((2, *rng.integers(1, 12, 2)))
     fields -= rng.random()
     if seed % 3 == 0:
-        points, fields = np.round(2 * points) / 2, np.round(2 * fields)
+        points = np.round(2 * points) / 2
+        fields = np.round(2 * fields)
     if seed % 20 == 0:
         fields *= 0
     if seed % 4 == 0:
@@ -263,24 +272,29 @@ def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -
 @CUBES
 def test_no_mixture_that_is_good_enough_is_better(hull: Hull) -> None:
     """None is found where nothing is good enough."""
-    rng, solver = np.random.default_rng(0), cube(3, hull)
+    rng = np.random.default_rng(0)
+    solver = cube(3, hull)
     for _ in range(20):
-        points, fields = rng.dirichlet(np.ones(3), 6), rng.normal(size=(6, 3))
-        values, others = rng.random(6), rng.dirichlet(np.full(6, 0.5), 500)
+        points = rng.dirichlet(np.ones(3), 6)
+        fields = rng.normal(size=(6, 3))
+        values = rng.random(6)
+        others = rng.dirichlet(np.full(6, 0.5), 500)
         cases = np.array([solver.worst(mass, points, fields) for mass in others])
         limit = float(np.quantile(cases, 0.3))
         mass = solver.best_within(values, points, fields, limit=limit)
         assert mass.sum() == pytest.approx(1)
         assert solver.worst(mass, points, fields) <= limit + 1e-8
         assert mass @ values <= (others[cases <= limit] @ values).min() + 1e-8
-    points, fields = np.full((2, 1), 0.5), np.array([[1.0], [2.0]])
+    points = np.full((2, 1), 0.5)
+    fields = np.array([[1.0], [2.0]])
     assert Box(1).best_within(np.zeros(2), points, fields, limit=0.1) is None
 
 
 def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
     """A game of an anchored forecaster, of which HiGHS 1.15 ends the dual without a verdict."""
     rows = np.loadtxt(Path(__file__).with_name("stubborn.csv"), delimiter=",")
-    points, fields = rows[:, :8] / 1e3, rows[:, 8:] / 1e8  # the units of the file
+    points = rows[:, :8] / 1e3
+    fields = rows[:, 8:] / 1e8  # the units of the file
     mass, mean = Box(8).best(points, fields)
     against_mean = (fields * (points - mean)).sum(1)
     assert Box(8).worst(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
@@ -304,7 +318,8 @@ def played(nature: str, tie: str, seed: int) -> float:
         choices = (near * order).argmax(-1)
         distribution = np.einsum("m,mka->ka", mixture.weights, np.eye(ACTIONS)[choices])
         after = regret + distribution[..., None] * (losses[..., None] - losses[..., None, :])
-        far, worst = ((truths - mixture.mean) ** 2).sum(1), after.max(3).sum(2).max(1)
+        far = ((truths - mixture.mean) ** 2).sum(1)
+        worst = after.max(3).sum(2).max(1)
         chosen = int((far if nature == "away" else worst).argmax())
         regret = after[chosen]
         forecaster.update(truths[chosen])

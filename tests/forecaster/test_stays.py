@@ -58,7 +58,8 @@ def outcome_of_round(number: int) -> Array:
 
 
 def play_round(player: Any, number: int, log: Log) -> None:
-    mixture, truth = player.mixture(), outcome_of_round(number)
+    mixture = player.mixture()
+    truth = outcome_of_round(number)
     player.update(truth)
     points, masses, truths = log
     points += [*mixture.points]
@@ -116,7 +117,8 @@ def test_stays_go_on_from_a_checkpoint() -> None:
     group = one_number()
     player = player_of("assignments", "adaptive", group, trusts=True)
     again = player_of("assignments", "adaptive", group, trusts=True)
-    record, same_record = follow(player, group), follow(again, group)
+    record = follow(player, group)
+    same_record = follow(again, group)
     for number in range(40):
         play_round(player, number, ([], [], []))
     again.restore(player.state())

@@ -113,12 +113,14 @@ def test_a_sum_over_actions_counts_each_square_by_the_chance_of_its_action() -> 
     (member,) = events.members
     rng = np.random.default_rng(1)
     for _ in range(40):
-        point, truth = rng.random((1, 2)), rng.random(2)
+        point = rng.random((1, 2))
+        truth = rng.random(2)
         played = played_of(events.rows, point, np.ones(1), truth)
         events.charge(events.active(None), played._replace(trusted=True))
     gain = np.where(np.isfinite(member.gain), member.gain, 0.0)
     assert (member.played_squares >= member.squares).all()
-    total, squares = gain.sum(1), member.played_squares.sum(1)
+    total = gain.sum(1)
+    squares = member.played_squares.sum(1)
     assert (total**2 <= 40 * squares + 1e-9).all()  # Cauchy and Schwarz, rounds of chance 1
 
 

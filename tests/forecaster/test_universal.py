@@ -25,7 +25,8 @@ class Log:
     """What was announced, and what happened."""
 
     def __init__(self, forecaster: UniversalDecisionSwap, nature: Nature, rounds: int) -> None:
-        self.mixtures, truths = [], []
+        self.mixtures = []
+        truths = []
         for t in range(rounds):
             mixture = forecaster.mixture()
             self.mixtures.append((mixture.points[:, 0], mixture.weights))
@@ -82,9 +83,11 @@ def check_biases(forecaster: UniversalDecisionSwap) -> None:
 def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
     """Compute h at every finest cell and the sum of all weights, by the definition."""
     events: Any = forecaster.events
-    signed, total = np.zeros(2**events.scales), 0.0
+    signed = np.zeros(2**events.scales)
+    total = 0.0
     for s, view in enumerate(events.views, start=1):
-        bias, variation = view.gain[:, 0], view.variation[:, 0]
+        bias = view.gain[:, 0]
+        variation = view.variation[:, 0]
         up, down = (
             adaptive_weights(sign * bias, variation, forecaster.band.factor) for sign in (1, -1)
         )
@@ -105,7 +108,8 @@ def test_no_outcome_gains_more_than_told(truths: list[float], rounds: int, band:
     for t, y in enumerate(truths):
         signed, total = weights_of(forecaster)
         mixture = forecaster.mixture()
-        points, masses = mixture.points[:, 0], mixture.weights
+        points = mixture.points[:, 0]
+        masses = mixture.weights
         pulls = signed[(points * len(signed)).astype(int)]
         worst = max(float(masses @ (pulls * (points - outcome))) for outcome in (0.0, 1.0))
         assert worst == pytest.approx(mixture.certificate * total, abs=1e-9)
@@ -122,7 +126,8 @@ def test_regret_falls_like_the_root_of_the_rounds() -> None:
 
 
 def test_a_good_reference_is_broadcast_until_it_is_disproved() -> None:
-    reference, rng = Constant(1, value=0.3), np.random.default_rng(0)
+    reference = Constant(1, value=0.3)
+    rng = np.random.default_rng(0)
     forecaster: Any = UniversalDecisionSwap(1000, reference=reference, band=0.25, give_up=1.0)
     for points, _ in Log(forecaster, lambda *_: float(rng.random() < 0.3), 300).mixtures:
         assert points == pytest.approx([0.3], abs=1 / 1000)
@@ -134,7 +139,8 @@ def test_a_good_reference_is_broadcast_until_it_is_disproved() -> None:
 
 
 def test_it_continues_from_a_checkpoint() -> None:
-    first, second = UniversalDecisionSwap(64), UniversalDecisionSwap(64)
+    first = UniversalDecisionSwap(64)
+    second = UniversalDecisionSwap(64)
     nature = NATURES["around a third"]
     Log(first, nature, 30)
     second.restore(first.state())
@@ -146,10 +152,12 @@ def test_it_continues_from_a_checkpoint() -> None:
 
 def test_the_bound_grows_like_a_root() -> None:
     """At most D sqrt(6 S T Lambda) for two actions, with the greatest Lambda of all scales."""
-    rounds, loss = 512, threshold(0.4)
+    rounds = 512
+    loss = threshold(0.4)
     forecaster = UniversalDecisionSwap(rounds)
     Log(forecaster, NATURES["alternating"], rounds)
-    scales, certificate_sum = scales_for(rounds), certificate_limit(rounds)
+    scales = scales_for(rounds)
+    certificate_sum = certificate_limit(rounds)
     growth = math.exp(GROWTH * certificate_sum) * (1 + LOGARITHM * math.log1p(rounds))
     exponent = math.log(2 * scales * 2**scales * growth)
     most = forecaster.beforehand(rounds).a_priori(np.reshape(loss.weights, (1, 2, 1)))[0]

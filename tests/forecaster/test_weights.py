@@ -66,7 +66,8 @@ def potential(regret: Array, variation: Array) -> Array:
 @pytest.mark.parametrize("variation", [0.01, 0.3, 1.0, 3.0, 10.2, 40.0, 400.0])
 def test_one_step_of_the_potential(variation: float) -> None:
     regret = np.linspace(-2, min(variation, 8 * np.sqrt(variation)), 400)[:, None]
-    gain, c = np.linspace(-1, 1, 101), np.float64(variation)
+    gain = np.linspace(-1, 1, 101)
+    c = np.float64(variation)
     now = potential(regret, c)
     weight = (potential(regret + 1, c + 1) - potential(regret - 1, c + 1)) / 2
     most = now + weight * gain + REMAINDER * np.abs(gain) / (c + 1)
@@ -112,9 +113,11 @@ def weighed(rule: rules.WeightRule, bias: Array, variation: Array, moment: rules
 
 def test_second_order_weights_are_their_definition() -> None:
     rng = np.random.default_rng(0)
-    bias, squares = rng.normal(size=(4, 3)) * 5, rng.random((4, 3)) * 20
+    bias = rng.normal(size=(4, 3)) * 5
+    squares = rng.random((4, 3)) * 20
     up, down = (mean(sign * bias, squares, RATES) for sign in (1, -1))
-    rule, moment = SecondOrderWeights(), rules.Moment(1, 24)
+    rule = SecondOrderWeights()
+    moment = rules.Moment(1, 24)
     assert weighed(rule, bias, squares, moment) == pytest.approx((up - down) / (up + down).sum())
     behind = rule.weigh(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment)
     assert behind.relative_to(behind.largest_exponent)[1] > 0
@@ -124,7 +127,8 @@ def test_second_order_weights_are_their_definition() -> None:
 def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
     bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
     rate = np.sqrt(2 * np.log(24) / 400) if horizon else np.sqrt(np.log(24) / 9)
-    plus, minus = np.exp(rate * bias), np.exp(-rate * bias)
+    plus = np.exp(rate * bias)
+    minus = np.exp(-rate * bias)
     found = weighed(rules.ExponentialWeights(horizon), bias, np.abs(bias), rules.Moment(9, 24))
     assert found == pytest.approx((plus - minus) / (plus + minus).sum())
 

@@ -84,7 +84,8 @@ def offline() -> Figures:
     y = 0.3 + 0.4 * (x > 0.5) + 0.1 * rng.standard_normal((300, 2))
     people = CES(rng.dirichlet(np.ones(2), (5, 4)), 0.5)
     model = OfflineOmnipredictor([people], trees=30).fit(x[:200], y[:200])
-    low, high = y.min(0), y.max(0)
+    low = y.min(0)
+    high = y.max(0)
     losses = people.losses((y[200:] - low) / (high - low))  # (100, 5, 4)
     acted = np.stack([model.act(people[k], x[200:]) for k in range(5)], axis=1)
     lost = np.take_along_axis(losses, acted[:, :, None], axis=2)
@@ -124,7 +125,8 @@ def differences(old: Figures, new: Figures, tolerance: float) -> Iterator[str]:
 
 
 def compared(name: str, against: dict[str, Figures], tolerance: float) -> tuple[Figures, bool]:
-    began, seen = time.perf_counter(), figures(name)
+    began = time.perf_counter()
+    seen = figures(name)
     rows = list(differences(against.get(name, {}), seen, tolerance))
     told = f"{len(rows)} differ" if rows else "same"
     print(f"{name}: {told} ({time.perf_counter() - began:.1f} s)", *rows[:6], sep="\n    ")

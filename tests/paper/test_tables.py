@@ -31,7 +31,8 @@ ROUNDING = 1e-9
 VERDICTS = {"as fast": [-0.6, -0.61, -0.6], "not ruled out": [-0.5, -0.51, -0.49]}
 VERDICTS |= {"undecided": [-0.9, 0.1], "slower": [-0.3, -0.31, -0.3], "no interval": [-0.7]}
 SLOW = {"reduced", "ramps", "MReLU, as printed", "MReLU, nearest"}  # in three dimensions
-EXACT, COARSE = "linear", "exponential of ln y"
+EXACT = "linear"
+COARSE = "exponential of ln y"
 Measured = Callable[[str], pd.DataFrame]
 # Bundled studies: rounds and seeds; the first and the last are drawn on a page.
 SIZES = {"streams": (30, 1), "covers": (20, 1), "speculator": (60, 1)}
@@ -43,7 +44,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
     @cache
     def table(name: str) -> pd.DataFrame:
-        (rounds, seeds), done = SIZES[name], list[int]()
+        (rounds, seeds) = SIZES[name]
+        done = list[int]()
         sizes = {"rounds": rounds, "seeds": seeds, "jobs": 1}
         found = TABLES[name].measure(out=folder / name, **sizes, progress=done.append)
         assert done == list(range(1, TABLES[name].cells(seeds) + 1))
@@ -56,7 +58,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_table_is_shown_and_written(name: str, measured: Measured, tmp_path: Path) -> None:
-    table, whole, (rounds, seeds) = measured(name), TABLES[name], SIZES[name]
+    table = measured(name)
+    whole = TABLES[name]
+    (rounds, seeds) = SIZES[name]
     text = whole.text(table)
     assert f", T = {rounds}: mean over {seeds} seeds" in text.splitlines()[0]
     assert "nan" not in text
@@ -106,7 +110,8 @@ def test_no_regret_is_above_a_bound_in_random_short_games() -> None:
 @pytest.fixture(scope="module")
 def falling() -> pd.DataFrame:
     instances = [(family, stream) for family in (EXACT, COARSE) for stream in rates.STREAMS]
-    short, done = partial(rates.one_run, first=100), list[int]()
+    short = partial(rates.one_run, first=100)
+    done = list[int]()
     small = replace(rates.TABLES["rates"], rows=short, instances=lambda: instances)
     table = small.measure(rounds=800, seeds=1, jobs=1, progress=done.append)
     assert done == [1, 2, 3, 4]
@@ -120,7 +125,8 @@ def test_regret_is_below_both_bounds_in_every_row(falling: pd.DataFrame) -> None
     assert (regret <= falling["bound_from_bias"] + ROUNDING).all()
     assert (falling["above"] == 0).all()  # every other agent, too
     assert (falling["certificate_sum"] <= 0.1 * np.sqrt(falling["rounds"])).all()
-    apart, exact = (falling["linear_regret"] - regret).abs(), falling["family"] == EXACT
+    apart = (falling["linear_regret"] - regret).abs()
+    exact = falling["family"] == EXACT
     assert ((falling["floor"] > 0) == ~exact).all()
     assert (apart <= falling["floor"] + ROUNDING).all()
     assert (apart[~exact] > ROUNDING).any()
@@ -184,7 +190,8 @@ def test_slopes_and_figure_are_written(falling: pd.DataFrame, tmp_path: Path) ->
 
 
 def test_subgroup_regret_is_the_worst_of_all_groups() -> None:
-    rng, worst = np.random.default_rng(0), 0.0
+    rng = np.random.default_rng(0)
+    worst = 0.0
     tables = {name: rng.random((200, 10)) for name in LISTED}
     acts, other = ({name: rng.integers(n, size=200) for name in LISTED} for n in (2, 3))
     for (name, table), a, b in product(tables.items(), range(2), range(3)):
@@ -197,7 +204,8 @@ def test_subgroup_regret_is_the_worst_of_all_groups() -> None:
 
 
 def test_a_split_has_no_row_twice() -> None:
-    one, two = task("wind", 300, 0), task("wind", 300, 1)
+    one = task("wind", 300, 0)
+    two = task("wind", 300, 1)
     assert len(one.x) == len(one.y) == 300
     assert len(one.fresh_x) == 1461 - 300
     whole = [np.sort(np.concatenate([t.y, t.fresh_y])) for t in (one, two)]
@@ -268,9 +276,11 @@ def test_formulas_of_the_sizes(served: pd.DataFrame) -> None:
 
 
 def test_what_the_paper_prints(served: pd.DataFrame) -> None:
-    name, first = "exponential of ln y", served.groupby("family").first()
+    name = "exponential of ln y"
+    first = served.groupby("family").first()
     cell = served.query("family == @name and basis == 'Taylor at 0' and d == 3 and delta == 0.1")
-    ((_, taylor),), family = cell.iterrows(), FAMILIES[name]
+    ((_, taylor),) = cell.iterrows()
+    family = FAMILIES[name]
     basis: Any = family.choices["Taylor at 0"].build(family.losses(3), 0.1)
     assert taylor["paper_n"] == (3 ** (basis.degree + 1) - 3) / 2
     assert taylor["paper_lipschitz"] == pytest.approx(math.exp(3))
@@ -279,7 +289,8 @@ def test_what_the_paper_prints(served: pd.DataFrame) -> None:
     leontief = served[served["family"] == "Leontief"]
     assert leontief["paper_n"].isna().all()
     assert (leontief["paper_n_leading"] > 1e6 * leontief["n"]).all()
-    losses, log = samples.leontief(2), math.log(10)
+    losses = samples.leontief(2)
+    log = math.log(10)
     told = families.printed_leontief(losses, 0.3 * families.steepest(losses))  # 3 L delta
     assert told["paper_n_leading"] == pytest.approx(16 * log**7 * 1e5)
     assert told["paper_lipschitz_leading"] == pytest.approx(2 * 2**2.5 * log**4.5 * 1e4)

@@ -34,10 +34,12 @@ def test_orders_are_quantities_of_the_data() -> None:
     """A newsvendor's losses and regrets are in money, whatever the scale."""
     rng = stream(0, "demand")
     demand = np.clip(rng.normal(300, 80, 400), 0, 600)[:, None]
-    orders, menu = rng.choice([200, 300, 400], 400), np.array([200, 300, 400])
+    orders = rng.choice([200, 300, 400], 400)
+    menu = np.array([200, 300, 400])
     costs = 3 * np.maximum(demand - menu, 0) + np.maximum(menu - demand, 0)
     done = pd.DataFrame({"round": range(400), "action": orders})
-    own, outcomes = {"underage": 3.0, "overage": 1.0}, done[["round"]].assign(demand=demand)
+    own = {"underage": 3.0, "overage": 1.0}
+    outcomes = done[["round"]].assign(demand=demand)
     for ends in ((0.0, 600.0), (-100.0, 900.0)):
         found = audit(done, outcomes, utility="newsvendor", parameters=own, scale={"demand": ends})
         chosen = orders // 100 - 2
@@ -69,7 +71,8 @@ def test_alternatives_are_all_orders_of_a_menu_that_is_known(orders: list[Any]) 
 def test_a_chance_regret_is_no_gain() -> None:
     """Costs are noise: hindsight finds something better, the other half of the rounds does not."""
     rng = stream(0, "noise")
-    held, regrets = 0, []
+    held = 0
+    regrets = []
     for _ in range(60):
         costs = pd.DataFrame(rng.random((200, 3)), columns=["a", "b", "c"]).assign(round=range(200))
         done = pd.DataFrame({"round": range(200), "action": rng.choice(["a", "b", "c"], 200)})
@@ -89,9 +92,11 @@ def test_the_bundled_record() -> None:
 
 
 AIR = {"utility": "linear", "scale": {"air": (0, 100)}}
-ONE, THREE = {"round": [1], "action": ["a"]}, {"round": [1, 3], "action": ["a", "a"]}
+ONE = {"round": [1], "action": ["a"]}
+THREE = {"round": [1, 3], "action": ["a", "a"]}
 ROUNDS = {"round": [1, 2], "a": [0.0, 1.0]}
-ORDER, SOLD = {"round": [1, 2], "action": [10, 30]}, {"round": [1, 2], "sold": [5, 15]}
+ORDER = {"round": [1, 2], "action": [10, 30]}
+SOLD = {"round": [1, 2], "sold": [5, 15]}
 NEWSVENDOR = {"utility": "newsvendor", "scale": {"sold": (0, 20)}}
 FAULTS: list[tuple[list[Any], dict[str, Any], str]] = [  # tables, if not the bundled ones
     ([], {"round": "person"}, "decisions, --round: no column 'person'; choose one of"),

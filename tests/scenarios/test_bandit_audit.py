@@ -112,7 +112,8 @@ def test_the_mean_of_an_estimate_over_all_draws_is_the_gain(*, has_model: bool) 
 def test_pessimistic_regret_is_the_optimum_of_a_linear_program(seed: int) -> None:
     """Over all demands that fall with the price and agree where a price was tried."""
     rng = stream(seed, "program")
-    rounds, prices = 3, np.array([0.2, 0.5, 0.7, 1.0])
+    rounds = 3
+    prices = np.array([0.2, 0.5, 0.7, 1.0])
     demand = np.sort(rng.random((rounds, 4)))[:, ::-1]
     is_tried = rng.random((rounds, 4)) < 0.5
     is_tried[np.arange(rounds), rng.integers(4, size=rounds)] = True

@@ -93,7 +93,8 @@ def real(*words: str, **variables: str) -> CommandResult:
 
 @pytest.mark.parametrize("case", REFUSED, ids=range(len(REFUSED)))
 def test_a_mistake_is_one_line_and_writes_nothing(case: str, refusal_of: RefusalOf) -> None:
-    before, (words, *named) = file_bytes(), case.split(" | ")
+    before = file_bytes()
+    (words, *named) = case.split(" | ")
     line = refusal_of(*words.split())
     assert [name for name in named if name not in line] == []
     assert len(line) < 2100

@@ -110,7 +110,8 @@ def test_everybody_is_every_agent() -> None:
 def test_an_interaction_is_a_difference_of_differences() -> None:
     """Noise of the seeds cancels, and so do effects of each key alone."""
     parameters = runs_of({"a": [0, 1, 2], "b": ["x", "y"], "c": [False, True]})
-    a, y = parameters["a"].to_numpy(), (parameters["b"] == "y").to_numpy()
+    a = parameters["a"].to_numpy()
+    y = (parameters["b"] == "y").to_numpy()
     noise = RNG.normal(size=SEEDS)[parameters["seed"]] + RNG.normal(0, 1e-3, len(parameters))
     loss = 0.1 * a + 0.2 * y + 0.05 * a * y + 0.4 * parameters["c"] + noise
     table = contrasts.interactions_table(measured(parameters, mean_loss=loss), parameters)
@@ -188,7 +189,9 @@ def test_with_forty_seeds_intervals_follow_how_differences_depend_on_one_another
 
 def test_all_contrasts_hold_at_once_where_nothing_is_different() -> None:
     """Of 200 null studies 5 % at most have any contrast that is called different."""
-    count, wrong, missed = 200, 0, 0
+    count = 200
+    wrong = 0
+    missed = 0
     for _ in range(count):
         arms = RNG.normal(size=(4, SEEDS, 3)) @ RNG.normal(size=(3, 5))
         differences = np.concatenate([*(arms[1:] - arms[0])], axis=1)  # (SEEDS, 15)
@@ -215,9 +218,11 @@ def people(parameters: pd.DataFrame, *, slope: float, helped: float = 0.0) -> pd
     Regret grows with rho by ``slope``, and where arm is 1 agents above 0.6 regret ``helped`` less.
     """
     seeds = parameters["seed"].nunique()
-    rho, luck = RNG.uniform(0.2, 0.8, (seeds, 20)), RNG.normal(0, 0.1, (seeds, 2, 1))
+    rho = RNG.uniform(0.2, 0.8, (seeds, 20))
+    luck = RNG.normal(0, 0.1, (seeds, 2, 1))
     noise = RNG.normal(0, 0.01, (len(parameters), 20))
-    own, arm = rho[parameters["seed"]], parameters["arm"].to_numpy()[:, None]
+    own = rho[parameters["seed"]]
+    arm = parameters["arm"].to_numpy()[:, None]
     common = (luck[:, 0] + luck[:, 1] * rho)[parameters["seed"]]
     regret = slope * own + common + noise - helped * arm * (own > 0.6)
     names = ["loss_scale", "loss_offset", "external_regret", "decision_swap_regret"]
@@ -235,7 +240,9 @@ def people(parameters: pd.DataFrame, *, slope: float, helped: float = 0.0) -> pd
 
 def test_intervals_of_a_regression_cover_what_was_planted() -> None:
     """Luck that a seed's agents share in all runs is no information about the slope."""
-    parameters, held, count = runs_of({"arm": [0, 1]}, 30), 0, 200
+    parameters = runs_of({"arm": [0, 1]}, 30)
+    held = 0
+    count = 200
     for _ in range(count):
         agents = people(parameters, slope=0.3)
         found = regression_table(agents, parameters, ["swap_regret"], on=["rho", "arm"])
@@ -305,7 +312,8 @@ def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path
     share = np.log(rows["adversary.concentration"][::2] / 0.5) / np.log(100)
     assert sorted(np.floor(share * 8)) == list(range(8))
     assert rows["cohort.farmers.count"].value_counts().to_dict() == dict.fromkeys(range(2, 6), 4)
-    again, key = pd.DataFrame(found.sized(seeds=1).parameters()), "adversary.concentration"
+    again = pd.DataFrame(found.sized(seeds=1).parameters())
+    key = "adversary.concentration"
     assert again[key].tolist() == rows[key][::2].tolist()
     raw = found.task(5).raw
     assert (raw["seed"], raw["adversary"]["concentration"]) == (5, rows[key][5])
@@ -352,7 +360,8 @@ def test_calibration_covers_what_was_planted() -> None:
     rng = np.random.default_rng(5)
     sample = sampled(400, "impact", ends=[0.0, 1.0])
     runs = tables(sample, lambda p: 2 * p["impact"] + rng.normal(0, 0.2, len(p)))
-    held, widths = 0, []
+    held = 0
+    widths = []
     truths = rng.uniform(0.2, 0.8, 200)
     for truth in truths:
         target = {"a.mean_loss": 2 * truth + rng.normal(0, 0.2)}

@@ -44,7 +44,8 @@ DECISIONS = "round,action\n" + "".join(f"{t},leave\n" for t in range(12))
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Provide an empty home folder, and a working folder beside it."""
-    own, working = tmp_path / "home", tmp_path / "working"
+    own = tmp_path / "home"
+    working = tmp_path / "working"
     own.mkdir()
     working.mkdir()
     monkeypatch.setenv("HOME", str(own))

@@ -60,7 +60,8 @@ class Viewer:
         context = chromium.new_context(viewport={"width": width, "height": 900})
         context.set_default_timeout(PATIENCE)
         self.page: Page = context.new_page()
-        self.asked, self.faults = list[str](), list[str]()
+        self.asked = list[str]()
+        self.faults = list[str]()
         context.on("request", lambda request: self.asked.append(request.url))
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("console", lambda said: self.faults.append(said.text))
@@ -166,7 +167,8 @@ def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
 
 def test_players_are_replaced_while_it_plays(viewer: Viewer) -> None:
     """Menus name who plays; the guarantee's cut is said, and marked in the figures."""
-    page, chart = viewer.page, viewer.page.locator("#chart-regret")
+    page = viewer.page
+    chart = viewer.page.locator("#chart-regret")
     playing = {"adversary": "switching", "forecaster": "decision-swap"}
     for role, name in playing.items():
         expect(page.locator(f"#{role}")).to_have_value(name)
@@ -240,7 +242,8 @@ def test_the_keyboard_is_enough(viewer: Viewer) -> None:
 def test_nothing_is_wider_than_the_screen(chromium: Browser, live: Live) -> None:
     """On a phone, on a phone that is turned, and on a desk."""
     viewer = Viewer(chromium, live, WIDTHS[0])
-    page, slider = viewer.page, viewer.page.get_by_role("slider", name="rounds, slider")
+    page = viewer.page
+    slider = viewer.page.get_by_role("slider", name="rounds, slider")
     for played in (1, 2, 3):
         viewer.button("Step").click()
         viewer.shows("#count", f"^{played} of")

@@ -55,7 +55,8 @@ def test_the_log_read_back_is_the_ledger(
     assert set(logged["cohort"]) == {"one", "two", "late"}
     log = tables["regret_log"].set_index(["round", "agent"])
     assert log.index.is_unique
-    model, rows = told.build(), 0
+    model = told.build()
+    rows = 0
     while model.played < model.rounds:
         model.step()
         first = 1
@@ -93,7 +94,8 @@ def print_peak(rounds: int) -> None:
 
     pa.set_cpu_count(1)  # with more the peaks of equal runs differ by 60 MiB
     pa.set_memory_pool(pa.system_memory_pool())
-    crowd, mean = cohort_table("crowd", 400, 3), {"kind": "running-mean"}
+    crowd = cohort_table("crowd", 400, 3)
+    mean = {"kind": "running-mean"}
     run(scenario(rounds=rounds, cohort=[crowd], forecaster=mean), Options(Path(str(rounds))))
     sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
 

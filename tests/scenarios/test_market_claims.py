@@ -53,7 +53,8 @@ def test_firms_come_to_the_formulas_within_2_per_cent(
 def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained() -> None:
     """With the price at the output that was sold, not that of the deviation, as real firms face."""
     model = played("oligopoly", "rounds=200", *SAME_ROUND)
-    rounds, agents = model.rounds_frame(), model.agents_frame()
+    rounds = model.rounds_frame()
+    agents = model.agents_frame()
     own = rounds["quantity_0"].to_numpy()[:, None] / 4  # all are alike, and hear alike
     residual = rounds["y_0"].to_numpy()[:, None] + 0.1 * own
     outputs = np.concatenate([own, np.tile(np.linspace(0, 2.5, 21), (200, 1))], axis=1)
@@ -141,7 +142,8 @@ def test_as_many_pay_to_know_as_the_formula_says(cost: float) -> None:
 def test_to_know_is_worth_what_grossman_and_stiglitz_say(share: float) -> None:
     """The mean of one side's utility over the other's is the root of the variances' ratio."""
     cohorts = played("paying-to-know", "rounds=1").game.cohorts
-    rng, nobody = np.random.default_rng(1), [None] * len(cohorts)
+    rng = np.random.default_rng(1)
+    nobody = [None] * len(cohorts)
     market = Information(cohorts, rng, **TRADED, start=share, assets=200_000)
     informed, others = market.clear(np.zeros(2), nobody)
     hidden = 0.25 / (share**2 + 0.25)  # 1 - rho
@@ -190,7 +192,8 @@ def surplus(schedule: str, *, constrained: bool) -> float:
     """Return the share of the greatest surplus that random traders realise."""
     keys = ["rounds=1000"]
     for side, values in zip(("buy", "sell"), SCHEDULES[schedule], strict=True):
-        who, limits = f"cohort.{side}ers", list(map(float, values))
+        who = f"cohort.{side}ers"
+        limits = list(map(float, values))
         keys += [f"{who}.parameters={{ side = '{side}', value = {limits} }}", f"{who}.count=8"]
         keys += [f"{who}.settings.constrained={str(constrained).lower()}"]
     return float(told(played("zero-intelligence", *keys))["efficiency"])
@@ -248,7 +251,8 @@ def test_makers_who_compete_in_depth_come_near_their_equilibrium_above_kyles_lam
 
 
 def test_rents_of_snipers_vanish_in_batches() -> None:
-    book, batch = played("sniping"), played("sniping", "market.matching='batch'")
+    book = played("sniping")
+    batch = played("sniping", "market.matching='batch'")
     spreads = [told(model)["spread"] for model in (book, batch)]
     assert gains(book)["snipers"] > 0.01
     assert gains(batch)["snipers"] == pytest.approx(0, abs=1e-4)

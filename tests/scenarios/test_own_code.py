@@ -385,7 +385,8 @@ class Nobody:
 class Negative(TotalLearner):
     """Plays what is no probability."""
 
-    name, row = "own", (-0.5, 1.0, 0.5)
+    name = "own"
+    row = (-0.5, 1.0, 0.5)
 
     def step(self, losses: Any, actions: Any) -> Any:
         return np.tile(self.row, (len(losses), 1))

@@ -18,7 +18,8 @@ from small_scenarios import cohort_table, make_scenario, play_to_end
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.summary import print_summary
 
-UNDERAGE, OVERAGE = 3.0, 1.0
+UNDERAGE = 3.0
+OVERAGE = 1.0
 POOLED = math.sqrt((1 - 0.5) / 2)  # rho is -0.5
 
 

@@ -76,7 +76,8 @@ def test_followers_who_cannot_be_counted_have_the_names_of_their_actions_all_the
 class Hearsay(ScriptedAgent):
     """Plays 1 where its signal is high."""
 
-    columns, heard = ("heard",), 0.0
+    columns = ("heard",)
+    heard = 0.0
 
     def act(self, forecast: Any, context: Any) -> int:
         self.heard = context["signal"]

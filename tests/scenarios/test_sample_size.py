@@ -60,7 +60,8 @@ def test_all_losses_at_once_cost_a_logarithm() -> None:
 
 
 def test_what_a_run_reached_and_what_is_carried_on() -> None:
-    rounds, falling = pd.Series([10, 20, 40]), pd.Series([0.4, 0.1, 0.05])
+    rounds = pd.Series([10, 20, 40])
+    falling = pd.Series([0.4, 0.1, 0.05])
     assert rounds_until(rounds, falling, 0.2) == (20, True)
     assert rounds_until(rounds, falling, 0.5) == (10, True)
     assert rounds_until(rounds, falling, 0.025) == (160, False)

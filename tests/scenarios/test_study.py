@@ -113,7 +113,8 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
     lean = load_study(tmp_path / "lean")
     assert lean.record["study"]["file"]["description"] == ""
     assert lean.table("rounds")["round"].max() == 6
-    ours, theirs = table_bytes(lean.path), table_bytes(kept.path)
+    ours = table_bytes(lean.path)
+    theirs = table_bytes(kept.path)
     gone = {f"runs/run=000{run}/forecasts.parquet" for run in (0, 1)}
     assert ours == {name: table for name, table in theirs.items() if name not in gone}
     assert gone <= set(theirs)

@@ -25,7 +25,8 @@ LATE = cohort_table("late", 2, 3, "ces", parameters=RHO, enters=80)
 def base(tmp_path_factory: pytest.TempPathFactory) -> TomlTable:
     """Return a scenario whose data have forecasts in them."""
     home = tmp_path_factory.mktemp("verdict")
-    rng, days = np.random.default_rng(0), np.arange(ROUNDS)
+    rng = np.random.default_rng(0)
+    days = np.arange(ROUNDS)
     frame = pd.DataFrame({"day": days % 7})
     for name, said in (("bread", "said"), ("fuel", "fuel_said")):
         level = 0.5 + 0.2 * np.sin(days / 9) + 0.1 * (days % 7 > 4)
@@ -44,7 +45,8 @@ def default(base: TomlTable) -> MarketModel:
 
 
 def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketModel) -> None:
-    models, verdict = default.models_frame(), default.verdict_frame()
+    models = default.models_frame()
+    verdict = default.verdict_frame()
     assert models["model"].unique().tolist() == [*PANEL, "office"]
     assert models["cohort"].unique().tolist() == ["few", "smooth", "late"]  # learners hear none
     assert verdict.groupby("cohort", sort=False)["kind"].agg(list).to_dict() == {
@@ -58,7 +60,8 @@ def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketM
 
 def test_the_verdict_adds_up(default: MarketModel) -> None:
     """Of all agents, too: learners do as they did where the others follow a model."""
-    agents, models = default.agents_frame().set_index("agent"), default.models_frame()
+    agents = default.agents_frame().set_index("agent")
+    models = default.models_frame()
     for name, rows in default.verdict_frame().groupby("cohort"):
         own = agents if name == "everybody" else agents[agents["cohort"] == name]
         assert (rows["agents"] == len(own)).all()
@@ -94,7 +97,8 @@ def test_to_follow_a_model_costs_what_a_run_with_it_alone_costs(
 
 def test_regret_to_models_is_to_the_best_of_them(default: MarketModel) -> None:
     """And below its bound, of those who are there throughout; who hears no model has none."""
-    agents, models = default.agents_frame().set_index("agent"), default.models_frame()
+    agents = default.agents_frame().set_index("agent")
+    models = default.models_frame()
     heard = agents[agents["cohort"] != "learners"]
     worst = heard["mean_loss"] - models.groupby("agent")["mean_loss"].min()[heard.index]
     np.testing.assert_allclose(heard["regret_to_models"], worst, atol=1e-12)

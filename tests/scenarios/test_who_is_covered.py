@@ -23,7 +23,8 @@ from regretless.scenarios.config.files import find, read
 class Indifferent(BestResponse):
     """All actions with equal probability."""
 
-    name, lipschitz = "indifferent", 1.0
+    name = "indifferent"
+    lipschitz = 1.0
 
     def gap(self, actions: int) -> float:
         return 1.0
@@ -41,11 +42,13 @@ BASE = {"name": "base", "rounds": 12, "seed": 1, "adversary": CHANCE, "cohort": 
 NOW = {"market": {"feedback": "same-round"}}
 TRUE = {"utility": "ces", "parameters": {"rho": 0.5}}
 LIARS = some("liars", **TRUE, reports={"rho": 0.9})
-SMOOTH, HARD = {"response": "quantal", "eta": 9.0}, {"response": "certainty-equivalent"}
+SMOOTH = {"response": "quantal", "eta": 9.0}
+HARD = {"response": "certainty-equivalent"}
 COVER = {"kind": "cluster", "count": 2}
 OWN = some("own", cover=COVER | {"play": "own"})
 NEAR, FAR = (some("late", enters=3, gamma=gamma) for gamma in (2.0, 0.001))
-DECISION, NONE = "decision-swap", "none"
+DECISION = "decision-swap"
+NONE = "none"
 CASES: dict[str, tuple[TomlTable, list[str]]] = {  # what is changed, guarantees by cohort
     "chance": ({}, [DECISION]),
     "an opponent": ({"adversary": CHANCE | {"kind": "anti-forecast"}}, [DECISION]),
@@ -106,7 +109,8 @@ def test_truthful_cohorts_keep_their_bound_beside_any_liar(lie: str, acts_on: st
     model = built(600, reports={"weights": LIES[lie]}, acts_on=acts_on)
     model.run()
     frame = model.agents_frame().set_index("cohort")
-    outsiders, liars = frame.loc["outsiders"], frame.loc["liars"]
+    outsiders = frame.loc["outsiders"]
+    liars = frame.loc["liars"]
     assert (outsiders["guarantee"] == "decision-swap").all()
     assert (outsiders["decision_swap_regret"] <= outsiders["bound"]).all()
     assert outsiders["decision_swap_regret"].max() < 0.04
@@ -131,7 +135,8 @@ def test_the_forecaster_hears_the_report_and_the_ledger_charges_the_truth(acts_o
     for _ in range(8):
         lying.step()
         point = lying.forecasts_frame().query("drawn").filter(like="p_").to_numpy()[-1]
-        expects, played = said.losses(point), lying.last_actions(1)
+        expects = said.losses(point)
+        played = lying.last_actions(1)
         assert expects[rows, played] == pytest.approx(expects.min(1))
         y = lying.rounds_frame().filter(regex="^y_").to_numpy()[-1]
         charged += truth.losses(y)[rows, played] / 8

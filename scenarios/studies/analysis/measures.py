@@ -36,7 +36,8 @@ from regretless.market.logs.welfare import cohort_welfare
 Range = tuple[float, float]
 Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high
 
-FORECASTER, OURS = "forecaster.kind", "decision-swap"
+FORECASTER = "forecaster.kind"
+OURS = "decision-swap"
 LEVEL = 0.95
 IMPULSE_PLACE = ("offset", "cohort", "agent")
 IMPULSE_MEASURES = (
@@ -187,7 +188,8 @@ def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:
     names = set(cohorts["cohort"])
     if len(names) < 2 or EVERYBODY in names:
         return cohorts
-    means, worst = [*POOLED, *own_measures(cohorts)], list(WORST)
+    means = [*POOLED, *own_measures(cohorts)]
+    worst = list(WORST)
     weighted = cohorts[means].mul(cohorts["agents"], axis=0)
     groups = weighted.join(cohorts[worst]).groupby(cohorts["run"], sort=False)
     agents = cohorts.groupby("run", sort=False)["agents"].sum()
