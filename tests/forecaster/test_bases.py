@@ -69,24 +69,24 @@ def test_published_figures_of_the_exponential() -> None:
     assert (three.size, five.size, three.degree) == (454, 6187, 12)
     assert three.lipschitz == pytest.approx(98.9, abs=0.05)
     assert [kind(1, reach=1, error=0.01).degree for kind in (taylor, chebyshev)] == [14, 4]
-    each = [chebyshev(d, reach=1, error=error) for error in (0.1, 0.01) for d in (3, 5)]
-    assert [basis.size for basis in each] == [9, 20, 34, 125]
-    assert [basis.lipschitz for basis in each[:2]] == pytest.approx([1.529, 1.583], abs=1e-3)
+    four_bases = [chebyshev(d, reach=1, error=error) for error in (0.1, 0.01) for d in (3, 5)]
+    assert [basis.size for basis in four_bases] == [9, 20, 34, 125]
+    assert [basis.lipschitz for basis in four_bases[:2]] == pytest.approx([1.529, 1.583], abs=1e-3)
 
 
 @pytest.mark.parametrize("row", SERIES)
 def test_chebyshevs_declarations_are_the_worst(row: tuple[int, float, float, float, float]) -> None:
     """Equal weights of every size: error and lambda are bounds on another grid, and reached."""
     outcomes, reach, error, power, floor = row
-    told = {"reach": reach, "error": error, "power": power, "floor": floor}
-    basis = bases.ChebyshevExponentialBasis(outcomes, **told)
+    parameters = {"reach": reach, "error": error, "power": power, "floor": floor}
+    basis = bases.ChebyshevExponentialBasis(outcomes, **parameters)
     sizes = np.linspace(1e-3, 1, 1777)[:, None, None] * basis.reach / outcomes
     weights = sizes * np.ones((1, outcomes))
     g = np.ones((2, 1777, 1))[..., 0]
     equal = forms.ExponentialOfSum(weights, g[0] * basis.power, g[1] * basis.floor).normalised()
     assert basis.lipschitz - 1e-5 <= needed(basis, equal) <= basis.lipschitz * (1 + 1e-9)
-    ends = np.stack([np.zeros(outcomes), np.ones(outcomes)])
-    assert basis.audit(equal, ends) == pytest.approx(basis.error, rel=1e-6)
+    corners = np.stack([np.zeros(outcomes), np.ones(outcomes)])
+    assert basis.audit(equal, corners) == pytest.approx(basis.error, rel=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "wish"), WISHES)
@@ -96,15 +96,17 @@ def test_hinges_are_the_extreme_members(kind: type[ConvexBasis], wish: dict[str,
     knots = np.broadcast_to(np.linspace(0, 1, 1301)[:, None, None], (1301, 3, 1))
     kinks = np.broadcast_to(basis.constant * np.array([[2.0], [1.0], [1.0]]), knots.shape)
     slope = np.broadcast_to(basis.constant * np.array([-1.0, 0.0, -1.0]), (1301, 3))
-    place = {"coordinate": basis.coordinate, "dimension": basis.outcomes}
-    hinges = forms.Convex1D(kinks, knots, slope=slope, offset=np.array(0.3), **place)
+    coordinate_and_dimension = {"coordinate": basis.coordinate, "dimension": basis.outcomes}
+    hinges = forms.Convex1D(
+        kinks, knots, slope=slope, offset=np.array(0.3), **coordinate_and_dimension
+    )
     outcomes = np.random.default_rng(0).random((1999, basis.outcomes))
     outcomes[:, basis.coordinate] = np.linspace(0, 1, 1999)
     assert 0.9 * basis.error <= basis.audit(hinges, outcomes) <= basis.error + ROUNDING
     line = replace(hinges[0], kinks=np.zeros((3, 1)), slope=np.full(3, basis.constant))
-    most = max(needed(basis, hinges), needed(basis, line))
+    needed_lipschitz = max(needed(basis, hinges), needed(basis, line))
     nearly = 0.75 if kind is bases.ConvexRankBasis else 0.98
-    assert nearly * basis.lipschitz <= most <= basis.lipschitz + ROUNDING
+    assert nearly * basis.lipschitz <= needed_lipschitz <= basis.lipschitz + ROUNDING
 
 
 @pytest.mark.parametrize(("error", "sizes"), [(0.05, (3, 5)), (0.02, (7, 13)), (0.01, (11, 25))])
@@ -228,10 +230,10 @@ def test_lattice_functions_are_mixtures_of_orthants_and_of_mrelus(dimension: int
     table = lattice.orthants(top, dimension)
     shape = (top,) * dimension
     g = np.random.default_rng(2).integers(-9, 9, shape)
-    kept = np.minimum(lattice.lattice_points(0, top + 1, dimension), top)
-    place = np.ravel_multi_index(tuple(kept.T), (top + 1,) * dimension)
-    found = lattice.mixed_differences(g[None]) @ table
-    assert np.array_equal(found[0], np.bincount(place, printed(g)))
+    clipped_points = np.minimum(lattice.lattice_points(0, top + 1, dimension), top)
+    flat_index = np.ravel_multi_index(tuple(clipped_points.T), (top + 1,) * dimension)
+    orthant_values = lattice.mixed_differences(g[None]) @ table
+    assert np.array_equal(orthant_values[0], np.bincount(flat_index, printed(g)))
 
     z, every = (lattice.lattice_points(first, top, dimension) for first in (0, 1))
     mixtures = lattice.mixed_differences((every[:, None] * every).min(-1).reshape(-1, *shape))
@@ -244,12 +246,12 @@ def test_lattice_functions_are_mixtures_of_orthants_and_of_mrelus(dimension: int
 
     inner = (z >= 2) & (z <= top - 1)
     met = 0
-    for b, own in zip(every, coefficients, strict=True):
+    for b, mrelu_coefficients in zip(every, coefficients, strict=True):
         for j, k in itertools.combinations(range(dimension), 2):
-            apart = np.abs(b[j] * z[:, j] - b[k] * z[:, k]) >= max(b[j], b[k])
-            zero = inner[:, j] & inner[:, k] & apart
+            is_no_tie = np.abs(b[j] * z[:, j] - b[k] * z[:, k]) >= max(b[j], b[k])
+            zero = inner[:, j] & inner[:, k] & is_no_tie
             met += zero.sum()
-            assert not own[zero].any()
+            assert not mrelu_coefficients[zero].any()
     assert met > 0 or dimension == 1
 
 
@@ -293,7 +295,7 @@ def test_the_median_makes_the_coefficients_least() -> None:
 
 
 @pytest.mark.parametrize(("constant", "least"), [(1.0, 0.5), (20.0, 0.95)])
-def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: float) -> None:
+def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, min_ratio: float) -> None:
     """Biases are 2/n where regret is a half and more: the paper's 1 cannot be lambda, n/2 can."""
     basis = bases.LipschitzGridBasis(1, constant=constant, error=constant / 200)
     half = basis.size // 2
@@ -310,5 +312,5 @@ def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: f
     bias = np.abs((prediction - basis.transform(outcomes)).mean(0))
     regret = swap_regret(loss.losses(outcomes), played)
     assert bias == pytest.approx(np.full(100, 2 / 100))
-    assert regret >= max(least - 1e-9, 10 * 2 * 1 * bias.max())  # lambda = 1 on both sides
+    assert regret >= max(min_ratio - 1e-9, 10 * 2 * 1 * bias.max())  # lambda = 1 on both sides
     assert regret <= 2 * basis.lipschitz * bias.max() + 2 * basis.error

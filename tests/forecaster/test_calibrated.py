@@ -57,9 +57,9 @@ def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate,
     return CalibratedMultiaccurate([group], cells=CELLS[size], make=make), recorder
 
 
-def play(own: Any, kind: str, rounds: int, *, seed: int = 0) -> list[Said]:
+def play(forecaster: Any, kind: str, rounds: int, *, seed: int = 0) -> list[Said]:
     """Play a stream of outcomes; one context is a clock, the other a coin."""
-    recipe, recorder = own
+    recipe, recorder = forecaster
     size = recipe.grid.shape[1]
     rng = stream(seed, "outcomes", kind)
     log = []
@@ -90,34 +90,34 @@ def outcome_of(log: list[Said], size: int) -> tuple[Array, Array]:
 
 def cells_of(size: int, gaps: list[tuple[Array, Array]]) -> Array:
     """Add gaps up by the nearest grid point, coordinate by coordinate; ties go to the lower one."""
-    found = np.zeros((CELLS[size] ** size, size))
+    cell_centres = np.zeros((CELLS[size] ** size, size))
     for points, gap in gaps:
         steps: Indices = np.ceil(points * (CELLS[size] - 1) - 0.5).astype(np.intp)
-        np.add.at(found, steps @ (CELLS[size] ** np.arange(size)[::-1]), gap)
-    return found
+        np.add.at(cell_centres, steps @ (CELLS[size] ** np.arange(size)[::-1]), gap)
+    return cell_centres
 
 
 @every_stream
 def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
-    own = made(size)
+    forecaster = made(size)
     gaps = []
-    said = np.zeros((len(POLICIES), 3, size))
-    recipe = own[0]
-    for solution, _, y, x in play(own, kind, 400):
+    bias_sums = np.zeros((len(POLICIES), 3, size))
+    recipe = forecaster[0]
+    for solution, _, y, x in play(forecaster, kind, 400):
         gaps.append((solution.points, solution.mass[:, None] * (solution.points - y)))
         for j, policy in enumerate(POLICIES):
-            said[j, policy(x)] += gaps[-1][1].sum(0)
+            bias_sums[j, policy(x)] += gaps[-1][1].sum(0)
     cells = cells_of(size, gaps)
     events = list(recipe.event_table())
-    kept = np.array([bias for loss, *_, bias in events if loss == 0])
-    assert kept == pytest.approx(cells, abs=1e-9)
+    recorded_biases = np.array([bias for loss, *_, bias in events if loss == 0])
+    assert recorded_biases == pytest.approx(cells, abs=1e-9)
     for loss, action, policy, suggestion, _, bias in events:
         if policy is not None:
             assert loss == 1
-            expected = said[policy, suggestion] if action == 0 else np.zeros(size)
+            expected = bias_sums[policy, suggestion] if action == 0 else np.zeros(size)
             assert bias == pytest.approx(expected, abs=1e-9)
     assert calibration_error(recipe) == pytest.approx(np.abs(cells).max(1).sum() / 400)
-    assert multiaccuracy_error(recipe) == pytest.approx(np.abs(said).max(2).sum(1).max() / 400)
+    assert multiaccuracy_error(recipe) == pytest.approx(np.abs(bias_sums).max(2).sum(1).max() / 400)
 
 
 @every_stream
@@ -125,9 +125,9 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
 def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
     """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
     for rounds, seed in ((60, 0), (700, 1)):
-        own = made(size, weights)
-        recipe = own[0]
-        log = play(own, kind, rounds, seed=seed)
+        forecaster = made(size, weights)
+        recipe = forecaster[0]
+        log = play(forecaster, kind, rounds, seed=seed)
         limits = recipe.inner.instances[0].bias_bound()
         measured = calibration_error(recipe)
         for *_, occupancy, bias in recipe.event_table():
@@ -146,30 +146,32 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
 
 def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
     """Why the grid point is announced: the unrounded predictions are calibrated and harmful."""
-    own = made(1)
-    log = play(own, "anti-forecast", 2000)
+    forecaster = made(1)
+    log = play(forecaster, "anti-forecast", 2000)
     losses = outcome_of(log, 1)[0][:, :2]  # act on [p > 1/2], in the middle of a cell
-    raw = np.array([own.mass[own.points[:, 0] >= 0.5].sum() for own, *_ in log])
-    heard = np.array([own.weights[own.points[:, 0] >= 0.5].sum() for _, own, *_ in log])
-    assert calibration_error(own[0]) <= 0.02
+    raw = np.array([mixture.mass[mixture.points[:, 0] >= 0.5].sum() for mixture, *_ in log])
+    broadcast_mass = np.array(
+        [mixture.weights[mixture.points[:, 0] >= 0.5].sum() for _, mixture, *_ in log]
+    )
+    assert calibration_error(forecaster[0]) <= 0.02
     assert swap_regret(losses, np.column_stack([raw, 1 - raw])) >= 0.4
-    assert swap_regret(losses, np.column_stack([heard, 1 - heard])) <= 0.03
+    assert swap_regret(losses, np.column_stack([broadcast_mass, 1 - broadcast_mass])) <= 0.03
 
 
 @every_stream
 def test_the_calibration_error_falls(size: int, kind: str) -> None:
     """Of the events, towards 0; of what is announced, to within half the distance of the grid."""
-    own = made(size)
+    forecaster = made(size)
     errors = []
     gaps = []
     for rounds in (250, 750, 3000):
-        for _, mixture, y, _ in play(own, kind, rounds, seed=rounds):
+        for _, mixture, y, _ in play(forecaster, kind, rounds, seed=rounds):
             gaps.append((mixture.points, mixture.weights[:, None] * (mixture.points - y)))
-        errors.append(calibration_error(own[0]))
+        errors.append(calibration_error(forecaster[0]))
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] <= errors[0] / 2
     announced = np.abs(cells_of(size, gaps)).max(1).sum() / 4000
-    assert announced <= errors[2] + own[0].radius + 1e-9
+    assert announced <= errors[2] + forecaster[0].radius + 1e-9
 
 
 def test_what_no_memory_holds_is_refused_in_one_line() -> None:
@@ -179,8 +181,8 @@ def test_what_no_memory_holds_is_refused_in_one_line() -> None:
         (2, "ten", r"cells = 'ten': give a whole number"),
         (9, 3, r"forecaster.events = 'losses': 387,400,806 gains .* above 200,000,000"),
     ]
-    told: dict[str, Any] = {"make": lambda groups: UnbiasedPrediction(GainEvents(groups))}
+    arguments: dict[str, Any] = {"make": lambda groups: UnbiasedPrediction(GainEvents(groups))}
     for size, cells, line in wishes:
         losses = ProtectedLosses(np.zeros((1, 2)), np.zeros((1, 2, size)))
         with pytest.raises(UserError, match=rf"\A[^\n]*{line}[^\n]*\Z"):
-            CalibratedMultiaccurate([losses], cells=cells, **told)
+            CalibratedMultiaccurate([losses], cells=cells, **arguments)

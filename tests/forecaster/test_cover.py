@@ -27,11 +27,11 @@ def table(seed: int, losses: int = 60, size: int = 4) -> Table:
     return np.ascontiguousarray(drawn[..., 0]), np.ascontiguousarray(drawn[..., 1:])
 
 
-def by_force(own: Table, offset: Array, weights: Array, served: Array) -> Array:
+def by_force(losses: Table, offset: Array, weights: Array, served: Array) -> Array:
     """Greatest distance from representatives over the corners of the box, one loss at a time."""
     corners = np.array(list(itertools.product([0.0, 1.0], repeat=weights.shape[-1])))
-    apart = own[0] - offset[served], own[1] - weights[served]
-    return np.asarray(np.abs(apart[0][..., None] + apart[1] @ corners.T).max((-1, -2)))
+    differences = losses[0] - offset[served], losses[1] - weights[served]
+    return np.asarray(np.abs(differences[0][..., None] + differences[1] @ corners.T).max((-1, -2)))
 
 
 ROUNDS = 300
@@ -52,14 +52,14 @@ COVERS: list[tuple[Any, dict[str, Any], float]] = [  # and the greatest radius
 
 
 @pytest.mark.parametrize(("kind", "wish", "most"), COVERS)
-def test_every_loss_is_within_its_radius(kind: Any, wish: dict[str, Any], most: float) -> None:
+def test_every_loss_is_within_its_radius(kind: Any, wish: dict[str, Any], max_size: float) -> None:
     """The radius is exactly the distance to the representative; all representatives serve."""
-    own = table(0)
-    cover = kind(*own, **wish)
+    losses = table(0)
+    cover = kind(*losses, **wish)
     served = cover.representative_of
-    force = by_force(own, cover.offset, cover.weights, served)
+    force = by_force(losses, cover.offset, cover.weights, served)
     assert cover.radius == pytest.approx(force, abs=1e-9)
-    assert cover.radius.max() <= most * (1 + 1e-6)
+    assert cover.radius.max() <= max_size * (1 + 1e-6)
     assert served.shape == cover.radius.shape == (60,)
     assert sorted(set(served.tolist())) == list(range(len(cover.offset)))
     assert cover.weights.shape == (len(cover.offset), 3, 4)
@@ -67,9 +67,13 @@ def test_every_loss_is_within_its_radius(kind: Any, wish: dict[str, Any], most: 
     assert cover.weights.flags.c_contiguous
     assert served[0] == served[1]  # equal losses
     if "gamma" in wish:  # every coefficient is the nearest multiple
-        for kept, given in ((cover.offset, own[0]), (cover.weights, own[1])):
-            assert kept / wish["gamma"] == pytest.approx(np.round(kept / wish["gamma"]), abs=1e-6)
-            assert np.abs(kept[served] - given).max() <= wish["gamma"] / 2 * (1 + 1e-6)
+        for covering_array, loss_array in ((cover.offset, losses[0]), (cover.weights, losses[1])):
+            assert covering_array / wish["gamma"] == pytest.approx(
+                np.round(covering_array / wish["gamma"]), abs=1e-6
+            )
+            assert np.abs(covering_array[served] - loss_array).max() <= wish["gamma"] / 2 * (
+                1 + 1e-6
+            )
 
 
 def test_covers_know_the_papers_gamma_and_refuse_wishes_below_0() -> None:
@@ -89,10 +93,10 @@ def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> 
     served = np.zeros(1300, int)
     chosen = [0]
     left = []
-    for place in range(60):
-        apart = distance(offset - offset[chosen[place]], weights - weights[chosen[place]])
-        served = np.where(apart < near, place, served)
-        near = np.minimum(apart, near)
+    for position in range(60):
+        distances = distance(offset - offset[chosen[position]], weights - weights[chosen[position]])
+        served = np.where(distances < near, position, served)
+        near = np.minimum(distances, near)
         chosen.append(int(near.argmax()))
         left.append(near.max())
     cover = clustered(offset, weights, count=60)
@@ -105,15 +109,15 @@ def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> 
 
 
 def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
-    own = {"parameters": PARAMETERS.get(utility, {})} | ({"cover": cover} if cover else {})
-    return cohort_table(utility, 12, 3, utility, **own) | keys
+    cohort_keys = {"parameters": PARAMETERS.get(utility, {})} | ({"cover": cover} if cover else {})
+    return cohort_table(utility, 12, 3, utility, **cohort_keys) | keys
 
 
 def market(*cohorts: dict[str, Any]) -> MarketModel:
     """Build a market of two goods against the breaker."""
     adversary = {"kind": "anti-forecast", "outcomes": 2, "strength": 0.7}
-    made = make_scenario(*cohorts, rounds=ROUNDS, seed=4, adversary=adversary)
-    return made.build(log_every=ROUNDS)
+    scenario = make_scenario(*cohorts, rounds=ROUNDS, seed=4, adversary=adversary)
+    return scenario.build(log_every=ROUNDS)
 
 
 def test_the_forecaster_knows_every_action_in_every_round() -> None:
@@ -164,14 +168,14 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
         bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
         if cover:
             seated: Any = model.game.cohorts[0]
-            own = (seated.loss.offset, seated.loss.weights)
+            served_loss = (seated.loss.offset, seated.loss.weights)
             served = seated.representative_of
-            radii.append(by_force(own, *seated.coefficients, served))
+            radii.append(by_force(served_loss, *seated.coefficients, served))
     assert radii[0].max() <= 1e-9
     assert 0.05 < radii[1].max() <= 0.4
-    for one, other in itertools.combinations(range(len(served)), 2):
-        if served[one] == served[other]:
-            gap = 2 * (radii[1][one] - radii[1][other])
-            assert bounds[2][one] - bounds[2][other] == pytest.approx(gap, abs=1e-9)
+    for first, other in itertools.combinations(range(len(served)), 2):
+        if served[first] == served[other]:
+            gap = 2 * (radii[1][first] - radii[1][other])
+            assert bounds[2][first] - bounds[2][other] == pytest.approx(gap, abs=1e-9)
     # Programs end a little elsewhere: certificates and mixtures, which the bound counts, do too.
     assert bounds[1] == pytest.approx(bounds[0], rel=2e-3)

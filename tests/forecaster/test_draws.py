@@ -20,10 +20,10 @@ def sums_by_definition(probabilities: Array, losses: Array) -> tuple[Array, Arra
     is_random = spread > 1e-12
     is_near = is_random & (variance_if_near < moments.sum(2))
     is_far = is_random & ~is_near
-    least = np.where(probabilities > 1e-12, probabilities, 1.0).min(2)
+    smallest_chance = np.where(probabilities > 1e-12, probabilities, 1.0).min(2)
     return (
         np.where(is_near, variance_if_near, 0.0),
-        np.where(is_random, 2 * width * (1 - least), 0.0),
+        np.where(is_random, 2 * width * (1 - smallest_chance), 0.0),
         np.where(is_far[:, :, None], moments, 0.0),
         np.where(is_far[:, :, None, None], probabilities[..., None] * gaps**2, 0.0),
     )

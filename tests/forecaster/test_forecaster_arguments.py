@@ -439,11 +439,11 @@ def test_a_model_of_too_many_numbers_is_named() -> None:
 def test_any_junk_for_a_files_models_is_refused_or_works(
     tmp_path_factory: pytest.TempPathFactory, junk: Any
 ) -> None:
-    kept = tmp_path_factory.getbasetemp() / "plain"
-    if not kept.exists():
-        OnlineOmnipredictor({"a": LOSS}, models={"last": "last-value"}).save(kept)
+    folder = tmp_path_factory.getbasetemp() / "plain"
+    if not folder.exists():
+        OnlineOmnipredictor({"a": LOSS}, models={"last": "last-value"}).save(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        refuses_or_works(OnlineOmnipredictor.load, {"path": kept, "models": junk})
-        refuses_or_works(OnlineOmnipredictor.load, {"path": kept, "models": {"last": junk}})
-        refuses_or_works(OnlineOmnipredictor.load, {"path": kept, "policies": junk})
+        refuses_or_works(OnlineOmnipredictor.load, {"path": folder, "models": junk})
+        refuses_or_works(OnlineOmnipredictor.load, {"path": folder, "models": {"last": junk}})
+        refuses_or_works(OnlineOmnipredictor.load, {"path": folder, "policies": junk})

@@ -55,9 +55,9 @@ FALSE_ALARMS = 0.01  # alpha
 TIGHT = 1e-12
 
 
-def equal(found: object, expected: object) -> bool:
+def equal(value: object, expected: object) -> bool:
     """Whether two bounds are the same within rounding."""
-    return bool(found == pytest.approx(expected, rel=TIGHT, abs=TIGHT))
+    return bool(value == pytest.approx(expected, rel=TIGHT, abs=TIGHT))
 
 
 def cost(rates: Array) -> Array:
@@ -121,7 +121,7 @@ def test_a_bias_by_adaptive_weights_is_a_band_and_the_root_of_its_occupancy(prio
 
 
 def test_known_variations_stand_for_the_greatest_ones() -> None:
-    known = CoordinateBound(AdaptiveWeights(), INPUTS).with_inputs(
+    with_variations = CoordinateBound(AdaptiveWeights(), INPUTS).with_inputs(
         log_start=math.log(1.5), mean_log_variation=2.0
     )
     of_variations = REMAINDER / math.log(2) * 2.0
@@ -129,7 +129,7 @@ def test_known_variations_stand_for_the_greatest_ones() -> None:
     greatest = growth()
     assert potential < greatest
     expected = math.sqrt(3 * 50.0 * math.log(1 + EXPERTS * (potential - 1)))
-    assert equal(known.bias(50.0), expected)
+    assert equal(with_variations.bias(50.0), expected)
 
 
 def test_games_that_follow_a_reference_begin_with_what_it_was_trusted_with() -> None:
@@ -147,11 +147,11 @@ def test_a_bias_by_second_order_weights_is_where_the_mixture_meets_its_level() -
     level = math.log(EXPERTS / 0.25) + 0.75 * CERTIFICATE_SUM
     assert equal(bound.exponent, level)
     for squares in (0.0, 3.0, 200.0):
-        found = float(bound.bias(squares))
+        bias = float(bound.bias(squares))
         greatest = greatest_in_mixture(squares, level)
         closed_form = ((level + math.log(10) + cost(RATES) * squares) / RATES).min()
-        assert greatest - 1e-9 <= found <= closed_form + 1e-9
-        assert found == pytest.approx(greatest, abs=1e-4)  # four steps of Newton end above it
+        assert greatest - 1e-9 <= bias <= closed_form + 1e-9
+        assert bias == pytest.approx(greatest, abs=1e-4)  # four steps of Newton end above it
 
 
 def test_second_order_weights_begin_where_the_switch_test_ends() -> None:
@@ -175,9 +175,9 @@ def test_a_bias_by_exponential_weights_is_as_printed(prior: float) -> None:
 
 def test_exponential_weights_that_follow_a_reference_add_its_limit_and_a_round() -> None:
     trust = SwitchTest(EXPERTS)
-    alone = CoordinateBound(ExponentialWeights(), INPUTS)
-    later = alone.with_inputs(switch_test=trust)
-    assert equal(later.bias(7.0) - alone.bias(7.0), float(trust.limit(ROUNDS)) + 1)
+    without_reference = CoordinateBound(ExponentialWeights(), INPUTS)
+    later = without_reference.with_inputs(switch_test=trust)
+    assert equal(later.bias(7.0) - without_reference.bias(7.0), float(trust.limit(ROUNDS)) + 1)
 
 
 # Statement 4: the solver's error
@@ -268,10 +268,10 @@ def test_regret_to_models_has_both_bands(kind: type[CoordinateBound | GainBound]
 def test_what_draws_add_is_where_bennetts_mixture_meets_its_level(variance: float) -> None:
     """With probability 0.9925, for ten losses and all assignments of five comparators at once."""
     sure = np.array([[variance], [1e9]])
-    found = swap_draws(sure, promises=10, actions=ACTIONS, comparators=5)[0]
+    excess = swap_draws(sure, promises=10, actions=ACTIONS, comparators=5)[0]
     greatest = greatest_martingale(variance, math.log(10 * 5**ACTIONS))
-    assert greatest - 1e-9 <= found
-    assert found == pytest.approx(greatest, abs=1e-4)
+    assert greatest - 1e-9 <= excess
+    assert excess == pytest.approx(greatest, abs=1e-4)
 
 
 def test_an_event_adds_its_draws_to_its_bias() -> None:
@@ -304,10 +304,10 @@ def assigned(**changes: object) -> GainBound:
 def test_regret_by_assignments_needs_no_number_of_experts() -> None:
     by_gains = WIDEST_GAP * math.sqrt(3 * ACTIONS * exponent(start=1.01) / ROUNDS)
     for policies in (0, 2):
-        found = assigned().a_priori(COEFFICIENTS, policies=policies)
+        regret = assigned().a_priori(COEFFICIENTS, policies=policies)
         expected = WIDEST_GAP * gain_of_assignments(policies=policies) / ROUNDS
         assert (expected < by_gains).all()
-        assert equal(found, expected)
+        assert equal(regret, expected)
 
 
 def test_regret_through_gains_is_their_range_by_all_gains() -> None:
@@ -320,9 +320,9 @@ def test_regret_through_gains_is_their_range_by_all_gains() -> None:
 
 
 def test_regret_as_drawn_has_the_risk_in_its_level() -> None:
-    found = assigned(risk=0.0025).realised(COEFFICIENTS, policies=2)
+    regret = assigned(risk=0.0025).realised(COEFFICIENTS, policies=2)
     gain = gain_of_assignments(policies=2, risk=0.0025)
-    assert equal(found, WIDEST_GAP * gain / ROUNDS)
+    assert equal(regret, WIDEST_GAP * gain / ROUNDS)
     assert assigned().realised(COEFFICIENTS) is None
 
 
@@ -346,14 +346,14 @@ def test_a_level_with_a_risk_is_that_of_a_stretch_of_rounds_which_ends_where_it_
 def test_assignments_begin_with_what_was_regretted_before_the_games() -> None:
     """That is the lesser of what single regrets and their sums over actions may be, and a round."""
     trust = SwitchTest(2 * EXPERTS)
-    found = assigned(switch_test=trust, risk=0.0025).realised(COEFFICIENTS)
+    regret = assigned(switch_test=trust, risk=0.0025).realised(COEFFICIENTS)
     start = math.exp(trust.reach(ROUNDS) ** 2 / 3)
     action_by_action = ACTIONS * (float(trust.limit(ROUNDS / ACTIONS)) + 1)
     of_sums = math.log(2 * 2 * ACTIONS**ACTIONS / FALSE_ALARMS)
     limits = [greatest_in_mixture(squares, of_sums) for squares in ROUNDS / WIDEST_GAP**2]
     before = np.minimum(action_by_action, np.array(limits) + 1)
     gain = gain_of_assignments(risk=0.0025, start=start)
-    assert found == pytest.approx(WIDEST_GAP * (gain + before) / ROUNDS, abs=1e-6)
+    assert regret == pytest.approx(WIDEST_GAP * (gain + before) / ROUNDS, abs=1e-6)
 
 
 # Statement 9: trust
@@ -374,9 +374,9 @@ def test_regret_to_a_trusted_reference_is_what_its_sums_may_be() -> None:
     tests = 2 * 2 * (ACTIONS + 1) ** ACTIONS
     level = math.log(tests / FALSE_ALARMS)
     squares = ROUNDS / WIDEST_GAP**2
-    limits = np.array([greatest_in_mixture(own, level) for own in squares])
-    found = bound.a_priori(COEFFICIENTS, policies=1)
-    assert found == pytest.approx(WIDEST_GAP * limits / ROUNDS, abs=1e-6)
+    limits = np.array([greatest_in_mixture(square, level) for square in squares])
+    regret = bound.a_priori(COEFFICIENTS, policies=1)
+    assert regret == pytest.approx(WIDEST_GAP * limits / ROUNDS, abs=1e-6)
 
 
 # Statement 11: intervals
@@ -456,8 +456,8 @@ def test_the_first_slot_spends_alpha_and_all_others_together_no_more() -> None:
     basis = LinearBasis(2)
     models = DistributionPool({"past": PastOutcomes(basis)}, basis)
     spent = []
-    for place in range(60):
-        trust = Slot([losses], Box(2), models, context_of_models=dict, slot_index=place).switch_test
+    for slot in range(60):
+        trust = Slot([losses], Box(2), models, context_of_models=dict, slot_index=slot).switch_test
         assert trust is not None
         spent.append(trust.tests * math.exp(-trust.evidence))
     places = np.arange(1, 60)

@@ -98,8 +98,8 @@ def test_regrets_are_charged_without_a_margin_while_a_reference_is_trusted() -> 
 def test_cells_know_the_regret_of_a_task_that_nobody_listed() -> None:
     rng = np.random.default_rng(4)
     task = ProtectedLosses(rng.uniform(0, 0.5, (3, 3)), rng.uniform(-0.5, 0.5, (3, 3, 1)))
-    nobody = ProtectedLosses(np.zeros((1, 1)), np.zeros((1, 1, 1)))
-    events = CellEvents([nobody], 6)
+    unlisted = ProtectedLosses(np.zeros((1, 1)), np.zeros((1, 1, 1)))
+    events = CellEvents([unlisted], 6)
     forecaster = UnbiasedPrediction(events, Line(6))
     regret = np.zeros((3, 3, 3))
     for _ in range(ROUNDS):
@@ -136,8 +136,8 @@ def test_no_assignment_may_regret_more_than_its_potential_allows_less_its_margin
     bound: Any = forecaster.known_bound()
     every_loss = np.arange(4)
     at_entry = np.zeros((1, 1, 1))
-    found = events._bound_by_assignments(bound, group, every_loss, at_entry)
-    assert found is not None
+    regret_bound = events._bound_by_assignments(bound, group, every_loss, at_entry)
+    assert regret_bound is not None
     (member,) = events.members
     ((_gain, squares, gain_before_games, margin),) = events._assignment_sums
     level = bound.assignment_level(3, 5)
@@ -148,8 +148,8 @@ def test_no_assignment_may_regret_more_than_its_potential_allows_less_its_margin
             in_games = ((level + ASSIGNMENT_COSTS * squares[phi].sum()) / ASSIGNMENT_RATES).min()
             total = gain_before_games[phi].sum() + in_games - margin[phi].sum()
             greatest = max(greatest, member.scale[loss] * total)
-        assert greatest <= found[loss]
-        assert found[loss] <= 1.05 * greatest
+        assert greatest <= regret_bound[loss]
+        assert regret_bound[loss] <= 1.05 * greatest
 
 
 def test_a_quantal_response_pays_for_what_it_loses_and_not_for_the_most_it_can_lose() -> None:

@@ -263,10 +263,10 @@ def test_any_junk_for_a_verb_is_refused_or_works(
     monkeypatch.chdir(tmp_path_factory.getbasetemp())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        asked: Any = learned_server()
+        server_or_forecast: Any = learned_server()
         if name in {"quantile", "act", "loss"}:
-            asked = asked.predict_one({"weekday": 1})
-    verb = getattr(asked, name)
+            server_or_forecast = server_or_forecast.predict_one({"weekday": 1})
+    verb = getattr(server_or_forecast, name)
     assert set(VERBS[name]) == set(inspect.signature(verb).parameters)
     argument = data.draw(st.sampled_from(sorted(VERBS[name])))
     value = data.draw(st.one_of(MEANINGLESS, st.fixed_dictionaries({"weekday": MEANINGLESS})))

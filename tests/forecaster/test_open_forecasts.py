@@ -97,13 +97,13 @@ def test_counts_ledger_and_losses_are_those_of_a_plain_reference(
     open_orders: dict[str, float] = {}
     most_open = 1
     late = 0
-    for number, (opens, place, demand) in enumerate(steps):
+    for number, (opens, position, demand) in enumerate(steps):
         if opens or not open_orders:
             forecast = server.predict_one({"weekday": number % 7}, key=number)
             open_orders[str(number)] = forecast.act("store")
             most_open = max(most_open, len(open_orders))
         else:
-            key = sorted(open_orders)[place % len(open_orders)]
+            key = sorted(open_orders)[position % len(open_orders)]
             server.learn_late(key, demand)
             reference.learn(open_orders.pop(key), demand)
             late += demand is not None
@@ -139,10 +139,10 @@ def test_any_order_of_the_same_outcomes_leads_to_the_same_forecast() -> None:
     for key in ["day 5", "day 0", "day 3", "day 2", "day 4", "day 1"]:
         shuffled.learn_late(key, outcomes[key])
 
-    told = shuffled.predict_one({})
+    forecast_of_shuffled = shuffled.predict_one({})
     expected = in_order.predict_one({})
-    assert told.statistics == pytest.approx(expected.statistics, abs=1e-9)
-    assert told.act("store") == expected.act("store")
+    assert forecast_of_shuffled.statistics == pytest.approx(expected.statistics, abs=1e-9)
+    assert forecast_of_shuffled.act("store") == expected.act("store")
     pd.testing.assert_frame_equal(shuffled.regrets(), in_order.regrets())
 
 
@@ -256,7 +256,7 @@ def test_steps_ahead_forecasts_the_outcome_after_the_ones_between() -> None:
 
 def test_what_is_learned_without_forecasts_is_learned_steps_ahead() -> None:
     """A table is learned row by row as if each row had been forecast in its time."""
-    asked, only_taught = (
+    with_forecasts, only_taught = (
         make_followed_server({"kind": "least-squares", "lags": 1}, steps_ahead=STEPS)
         for _ in range(2)
     )
@@ -265,11 +265,13 @@ def test_what_is_learned_without_forecasts_is_learned_steps_ahead() -> None:
     for t in range(150):
         level = 50.0 + 0.8 * (level - 50.0) + rng.normal(0, 8)
         demand = float(np.clip(level, 0, 100))
-        asked.predict_one({"weekday": (t + STEPS - 1) % 7})
-        for server in (asked, only_taught):
+        with_forecasts.predict_one({"weekday": (t + STEPS - 1) % 7})
+        for server in (with_forecasts, only_taught):
             server.learn_one({"weekday": t % 7}, demand)
-    told = expected_demand(only_taught.predict_one({"weekday": 1}))
-    assert told == pytest.approx(expected_demand(asked.predict_one({"weekday": 1})), abs=1.0)
+    taught_demand = expected_demand(only_taught.predict_one({"weekday": 1}))
+    assert taught_demand == pytest.approx(
+        expected_demand(with_forecasts.predict_one({"weekday": 1})), abs=1.0
+    )
 
 
 def test_a_missing_outcome_takes_its_forecast_with_it() -> None:
@@ -352,8 +354,8 @@ def test_a_season_keeps_its_phase_however_many_rounds_are_open() -> None:
 
 def test_a_season_is_not_set_back_by_an_older_outcome() -> None:
     model = SeasonalNaive(1, period=2)
-    for place, (round_index, value) in enumerate([(0, 0.1), (1, 0.2), (4, 0.9), (2, 0.5)]):
-        model.ahead = round_index - place
+    for position, (round_index, value) in enumerate([(0, 0.1), (1, 0.2), (4, 0.9), (2, 0.5)]):
+        model.ahead = round_index - position
         model.newer = int(round_index == 2)
         model.update([value])
     model.ahead = 6 - model.time

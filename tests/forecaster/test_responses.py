@@ -47,14 +47,17 @@ class Sparsemax(BestResponse):
 
 def streamed(stream: str, **cohort: Any) -> MarketModel:
     """Play the market of `python -m paper streams` with another cohort."""
-    made = streams_scenario(STREAMS[stream], {}, rounds=300, seed=0, **cohort)
-    return play_to_end(made, log_every=300)
+    scenario = streams_scenario(STREAMS[stream], {}, rounds=300, seed=0, **cohort)
+    return play_to_end(scenario, log_every=300)
 
 
 def kept(agents: Any) -> bool:
     """Whether nobody regrets more than the bound from biases, and that is below the bound."""
-    known = agents["bound_from_bias"]
-    return bool((agents["swap_regret"] <= known + 1e-9).all() and (known <= agents["bound"]).all())
+    bound_from_bias = agents["bound_from_bias"]
+    return bool(
+        (agents["swap_regret"] <= bound_from_bias + 1e-9).all()
+        and (bound_from_bias <= agents["bound"]).all()
+    )
 
 
 @pytest.mark.parametrize("stream", ["adaptive", "switching"])
@@ -73,9 +76,11 @@ def test_compiled_and_called_rules_agree() -> None:
     """Quantal weights through a user's function give the compiled forecaster's predictions."""
     rng = np.random.default_rng(0)
     tables = np.ones((4, 3)), -rng.dirichlet(np.ones(3), (4, 3))
-    called = ProtectedLosses(*tables, play=lambda told: responding.quantal_response(told, 12.0))
-    both = ProtectedLosses(*tables, eta=12.0), called
-    players = [UnbiasedPrediction(VectorEvents([one])) for one in both]
+    called = ProtectedLosses(
+        *tables, play=lambda expected_losses: responding.quantal_response(expected_losses, 12.0)
+    )
+    groups = ProtectedLosses(*tables, eta=12.0), called
+    players = [UnbiasedPrediction(VectorEvents([group])) for group in groups]
     point = rng.random(3)
     responses = [responses_at(player.events.rows, point) for player in players]
     assert responses[0] == pytest.approx(responses[1], abs=1e-12)
@@ -90,8 +95,12 @@ def test_compiled_and_called_rules_agree() -> None:
     ("method", "answer", "message"),
     [
         ("gap", lambda *_: 0.0, "declares a gap of 0 and loses"),
-        ("play", lambda *own: 0.9 * Sparsemax.play(*own), "whose rows sum to 1"),
-        ("play", lambda *own: Sparsemax.play(*own)[:1], "return probabilities of shape"),
+        ("play", lambda *arguments: 0.9 * Sparsemax.play(*arguments), "whose rows sum to 1"),
+        (
+            "play",
+            lambda *arguments: Sparsemax.play(*arguments)[:1],
+            "return probabilities of shape",
+        ),
     ],
 )
 def test_rules_are_held_to_what_they_declare(method: str, answer: Any, message: str) -> None:
@@ -170,8 +179,8 @@ def test_the_nearest_ensemble_is_nearest(basis: Basis) -> None:
     points[2::5] = np.round(points[2::5])
     images = basis.transform(points)
     rng = np.random.default_rng(4)
-    known = image.candidates(support)
-    start = image.WeightedOutcomes.of(*known, np.ones(len(known[1])))
+    candidates = image.candidates(support)
+    start = image.WeightedOutcomes.of(*candidates, np.ones(len(candidates[1])))
     inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
     for target in (inside, rng.random(basis.size), np.full(basis.size, 0.5)):
         cloud = image.nearest_outcomes(target, support, start)
@@ -249,13 +258,20 @@ def test_regret_stays_below_the_bound_of_the_basis() -> None:
     """Those who listen to points and to ensembles share a block, and its bound."""
     crowd = [sums("sophisticated", "best-response"), sums("naive"), sums("smooth", eta=30.0)]
     for listeners in ([GRID], [cara(eta=20.0)], crowd):
-        found = agents(*listeners, rounds=100)
-        labels = found.groupby("cohort", sort=False)["guarantee"].first()
+        measured_agents = agents(*listeners, rounds=100)
+        labels = measured_agents.groupby("cohort", sort=False)["guarantee"].first()
         smooth = "smooth-decision-swap"
-        assert [*labels] == [smooth if "eta" in one else "decision-swap" for one in listeners]
-        regret = found["decision_swap_regret"]
-        assert (regret <= np.minimum(found["bound_from_bias"] + 1e-9, found["bound"])).all()
-        assert regret.max() < 0.3 + np.log(4) / 20 * any("eta" in one for one in listeners)
+        assert [*labels] == [
+            smooth if "eta" in listener else "decision-swap" for listener in listeners
+        ]
+        regret = measured_agents["decision_swap_regret"]
+        assert (
+            regret
+            <= np.minimum(measured_agents["bound_from_bias"] + 1e-9, measured_agents["bound"])
+        ).all()
+        assert regret.max() < 0.3 + np.log(4) / 20 * any(
+            "eta" in listener for listener in listeners
+        )
 
 
 def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
@@ -310,6 +326,6 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="too many; use a coarser basis"):
         bases.LipschitzGridBasis(2, constant=1.0, error=0.008).support()
     loss = SeparablePower(np.ones((4, 3, 2)) / 2, np.array(0.5))
-    heard = Forecast(Mixture(np.zeros((1, 2)), np.ones(1)), 0)
+    forecast = Forecast(Mixture(np.zeros((1, 2)), np.ones(1)), 0)
     with pytest.raises(ValueError, match="no ensemble"):
-        ExpectedLoss().predicted(heard, loss, (loss.offset, loss.weights))
+        ExpectedLoss().predicted(forecast, loss, (loss.offset, loss.weights))

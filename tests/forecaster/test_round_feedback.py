@@ -49,7 +49,7 @@ def play_one_round(player: Any) -> None:
 def test_an_object_with_predict_and_update_is_told_the_statistics() -> None:
     player = UserForecaster()
     play_one_round(player)
-    assert [told.tolist() for told in player.updates] == [OUTCOME.tolist()]
+    assert [statistics.tolist() for statistics in player.updates] == [OUTCOME.tolist()]
     with pytest.raises(ValueError, match="read-only"):
         player.updates[0][0] = 1.0
 

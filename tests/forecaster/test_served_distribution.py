@@ -112,8 +112,8 @@ def test_quantiles_are_those_of_the_weighted_outcomes_by_brute_force() -> None:
     for level in (0.05, 0.3, 0.5, 0.95):
         values = np.sort(np.unique(forecast.outcomes))
         up_to = [forecast.weights[forecast.outcomes[:, 0] <= value].sum() for value in values]
-        least = values[np.array(up_to) >= level - 1e-12][0]
-        assert forecast.quantile(level) == least
+        smallest_value = values[np.array(up_to) >= level - 1e-12][0]
+        assert forecast.quantile(level) == smallest_value
 
 
 def test_few_losses_of_any_family_are_represented_exactly() -> None:

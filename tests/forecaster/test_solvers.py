@@ -90,8 +90,8 @@ def high(solution: Solution) -> Array:
 
 
 def made(hull: str, *, off_ties: bool = False, wish: bool = False) -> tuple[HullSolver, Array]:
-    make, given, possible = HULLS[hull]
-    solver = make(given, off_ties=off_ties)
+    make, arguments, possible = HULLS[hull]
+    solver = make(arguments, off_ties=off_ties)
     if wish:
         solver.prefer(high)
     return solver, possible
@@ -173,19 +173,19 @@ def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts
     solver, possible = made(hull)
     wishful, _ = made(hull, wish=True)
     played = game(solver.size)
-    alone = solver.single(np.random.default_rng(0).dirichlet(np.full(solver.size, 3.0)))
-    assert alone.unchanged
-    assert alone.certificate is None
-    check(alone, hull, off_ties=False)
-    limit = played.worst(alone, possible) + 1e-3
-    kept = solver.solve(*played[:2], tolerance=limit, candidate=alone)
-    assert kept.unchanged
-    assert kept.points == pytest.approx(alone.points)
-    assert kept.certificate == pytest.approx(limit - 1e-3, abs=1e-3)
-    wished = wishful.solve(*played[:2], tolerance=limit, candidate=alone)
+    candidate = solver.single(np.random.default_rng(0).dirichlet(np.full(solver.size, 3.0)))
+    assert candidate.unchanged
+    assert candidate.certificate is None
+    check(candidate, hull, off_ties=False)
+    limit = played.worst(candidate, possible) + 1e-3
+    solution = solver.solve(*played[:2], tolerance=limit, candidate=candidate)
+    assert solution.unchanged
+    assert solution.points == pytest.approx(candidate.points)
+    assert solution.certificate == pytest.approx(limit - 1e-3, abs=1e-3)
+    wished = wishful.solve(*played[:2], tolerance=limit, candidate=candidate)
     assert played.worst(wished, possible) <= limit + 1e-8
-    assert wished.mass @ high(wished) <= high(kept)[0] + 1e-8
-    assert not solver.solve(*played[:2], tolerance=1e-9, candidate=alone).unchanged
+    assert wished.mass @ high(wished) <= high(solution)[0] + 1e-8
+    assert not solver.solve(*played[:2], tolerance=1e-9, candidate=candidate).unchanged
 
 
 @EACH
@@ -212,10 +212,12 @@ def test_a_restored_solver_goes_on_as_the_first_would(hull: str, wish: bool) -> 
     rows, table, _ = game(solver.size)
     solver.remember(solver.solve(rows, table, tolerance=1e-4))
     twin.restore(solver.state())
-    found = [one.solve(rows, table, tolerance=5e-5) for one in (solver, twin, twin)]
-    for again in found[1:]:
-        assert found[0].points.tobytes() == again.points.tobytes()
-        assert found[0].mass.tobytes() == again.mass.tobytes()
+    mixtures = [
+        each_solver.solve(rows, table, tolerance=5e-5) for each_solver in (solver, twin, twin)
+    ]
+    for again in mixtures[1:]:
+        assert mixtures[0].points.tobytes() == again.points.tobytes()
+        assert mixtures[0].mass.tobytes() == again.mass.tobytes()
 
 
 def test_what_is_let_pass_adds_up_to_less_than_the_limit_and_the_logarithm() -> None:
@@ -237,8 +239,8 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     inset = INSET * tolerance
     for solver in (Box(4, off_ties=True), Simplex(4, off_ties=True)):
         start = solver.origin.points[0]
-        told = {"inset": inset, "simplex": solver.simplex}
-        points, _ = walked(rows, table / np.abs(table).sum(), start, steps=steps, **told)  # type: ignore[arg-type]
+        keywords = {"inset": inset, "simplex": solver.simplex}
+        points, _ = walked(rows, table / np.abs(table).sum(), start, steps=steps, **keywords)  # type: ignore[arg-type]
         assert apart(points) > (1e-9 if solver.hull == "box" else 1e-10)
         assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance
 
@@ -278,13 +280,13 @@ def test_no_mixture_that_is_good_enough_is_better(hull: Hull) -> None:
         points = rng.dirichlet(np.ones(3), 6)
         fields = rng.normal(size=(6, 3))
         values = rng.random(6)
-        others = rng.dirichlet(np.full(6, 0.5), 500)
-        cases = np.array([solver.worst(mass, points, fields) for mass in others])
+        other_points = rng.dirichlet(np.full(6, 0.5), 500)
+        cases = np.array([solver.worst(mass, points, fields) for mass in other_points])
         limit = float(np.quantile(cases, 0.3))
         mass = solver.best_within(values, points, fields, limit=limit)
         assert mass.sum() == pytest.approx(1)
         assert solver.worst(mass, points, fields) <= limit + 1e-8
-        assert mass @ values <= (others[cases <= limit] @ values).min() + 1e-8
+        assert mass @ values <= (other_points[cases <= limit] @ values).min() + 1e-8
     points = np.full((2, 1), 0.5)
     fields = np.array([[1.0], [2.0]])
     assert Box(1).best_within(np.zeros(2), points, fields, limit=0.1) is None
@@ -345,9 +347,9 @@ def check_promises(model: MarketModel) -> None:
 @pytest.mark.parametrize(("objective", "queue"), [*EQUILIBRIA, ("{depositors=[0.0, 1.0]}", 1)])
 def test_of_two_equilibria_it_chooses_as_its_objective_says(objective: str, queue: int) -> None:
     """Before the bank everybody queued a round ago; certificates and bounds hold nevertheless."""
-    told = "rounds=25", "market.start=1.0", "cohort.depositors.count=10"
+    assignments = "rounds=25", "market.start=1.0", "cohort.depositors.count=10"
     model = play_to_end(
-        read_catalogue_scenario("bank-run", *told, f"forecaster.objective={objective}")
+        read_catalogue_scenario("bank-run", *assignments, f"forecaster.objective={objective}")
     )
     rounds = model.rounds_frame()
     assert abs(rounds["y_0"].iloc[-1] - queue) < (0.1 if queue else 0.5)
@@ -358,11 +360,11 @@ def test_of_two_equilibria_it_chooses_as_its_objective_says(objective: str, queu
 @pytest.mark.parametrize("payoff", [[0.0, 1.0], [[0.0, 1.0]]], ids=["each", "by guilt"])
 def test_a_wish_is_no_knowledge(payoff: Any) -> None:
     """Who knew the guilty third of 300 cases could have two thirds convicted; a wish cannot."""
-    told = {"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]}
-    judges = cohort_table("judges", 5, ["acquit", "convict"], "affine", parameters=told)
-    given = {"adversary": {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}}
-    given |= {"forecaster": {"kind": "decision-swap", "objective": {"judges": payoff}}}
-    model = play_to_end(make_scenario(judges, rounds=300, **given), seed=1)
+    objective = {"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]}
+    judges = cohort_table("judges", 5, ["acquit", "convict"], "affine", parameters=objective)
+    keys = {"adversary": {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}}
+    keys |= {"forecaster": {"kind": "decision-swap", "objective": {"judges": payoff}}}
+    model = play_to_end(make_scenario(judges, rounds=300, **keys), seed=1)
     assert model.game.cohorts[0].ledger.count[:, 1].sum() <= 5 * 300 / 5
     check_promises(model)
 
@@ -397,8 +399,8 @@ def test_welfare_leaves_out_learners_whose_losses_no_block_spans() -> None:
     learners = cohort_table("learners", 4, 2, "cara", parameters=risks, response="hedge")
     followers = cohort_table("followers", 4, 2)
     adversary = {"kind": "iid", "outcomes": 2}
-    told = {"forecaster": {"objective": "welfare"}, "adversary": adversary, "rounds": 6}
-    model = play_to_end(make_scenario(learners, followers, **told))
+    keys = {"forecaster": {"objective": "welfare"}, "adversary": adversary, "rounds": 6}
+    model = play_to_end(make_scenario(learners, followers, **keys))
     assert model.played == 6
     left_out = [note for note in model.notes if "leaves them out" in note]
     assert left_out == [

@@ -47,9 +47,9 @@ def one_number() -> ProtectedLosses:
 
 def player_of(events: str, rule: str, group: ProtectedLosses, *, trusts: bool) -> Any:
     reference = Reference(ExponentialSmoothing(1)) if trusts else None
-    made = EVENTS[events](group, RULES[rule](ROUNDS))
+    events_of_group = EVENTS[events](group, RULES[rule](ROUNDS))
     solver = Line(5) if events == "cells" else Box(1)
-    return UnbiasedPrediction(made, solver, reference, seed=3)
+    return UnbiasedPrediction(events_of_group, solver, reference, seed=3)
 
 
 def outcome_of_round(number: int) -> Array:

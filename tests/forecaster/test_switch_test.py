@@ -48,9 +48,9 @@ def test_every_interval_can_raise_the_alarm() -> None:
 
 def test_kinds_of_test_share_alpha() -> None:
     """Single regrets, sums over actions and regrets to models have a third of it each."""
-    alone = GainEvents([listed_losses()])
+    gains_alone = GainEvents([listed_losses()])
     beside_models = GainEvents([listed_losses()], models=3)
-    assert alone.alarms == 2 * alone.experts
+    assert gains_alone.alarms == 2 * gains_alone.experts
     assert beside_models.alarms == 3 * beside_models.experts
 
 

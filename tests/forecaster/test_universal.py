@@ -144,8 +144,12 @@ def test_it_continues_from_a_checkpoint() -> None:
     nature = NATURES["around a third"]
     Log(first, nature, 30)
     second.restore(first.state())
-    one, other = (Log(own, nature, 30).mixtures for own in (first, second))
-    for (points, weights), (same_points, same_weights) in zip(one, other, strict=True):
+    first_mixtures, second_mixtures = (
+        Log(forecaster, nature, 30).mixtures for forecaster in (first, second)
+    )
+    for (points, weights), (same_points, same_weights) in zip(
+        first_mixtures, second_mixtures, strict=True
+    ):
         assert np.array_equal(points, same_points)
         assert np.array_equal(weights, same_weights)
 
@@ -160,8 +164,8 @@ def test_the_bound_grows_like_a_root() -> None:
     certificate_sum = certificate_limit(rounds)
     growth = math.exp(GROWTH * certificate_sum) * (1 + LOGARITHM * math.log1p(rounds))
     exponent = math.log(2 * scales * 2**scales * growth)
-    most = forecaster.beforehand(rounds).a_priori(np.reshape(loss.weights, (1, 2, 1)))[0]
-    assert forecaster.regret_bound(loss)[0] <= most <= math.sqrt(6 * scales * exponent / rounds)
+    bound = forecaster.beforehand(rounds).a_priori(np.reshape(loss.weights, (1, 2, 1)))[0]
+    assert forecaster.regret_bound(loss)[0] <= bound <= math.sqrt(6 * scales * exponent / rounds)
 
 
 def test_what_it_refuses() -> None:

@@ -21,8 +21,8 @@ from regretless.market.losses import Linear
 
 def slope(x: Array) -> Array:
     """Compute E(x) = (e^x - 1) / x."""
-    least = np.maximum(x, 1e-300)
-    return np.where(x > 1e-8, np.expm1(least) / least, 1 + x)
+    positive_x = np.maximum(x, 1e-300)
+    return np.where(x > 1e-8, np.expm1(positive_x) / positive_x, 1 + x)
 
 
 def most(r0: Array, r1: Array, v0: Array, v1: Array) -> Array:
@@ -70,8 +70,8 @@ def test_one_step_of_the_potential(variation: float) -> None:
     c = np.float64(variation)
     now = potential(regret, c)
     weight = (potential(regret + 1, c + 1) - potential(regret - 1, c + 1)) / 2
-    most = now + weight * gain + REMAINDER * np.abs(gain) / (c + 1)
-    assert np.all(potential(regret + gain, c + np.abs(gain)) <= most + 1e-9 * now)
+    max_potential = now + weight * gain + REMAINDER * np.abs(gain) / (c + 1)
+    assert np.all(potential(regret + gain, c + np.abs(gain)) <= max_potential + 1e-9 * now)
     assert np.all(weight <= rules.GROWTH * now * (1 + 1e-12))
 
 
@@ -83,8 +83,8 @@ def mean(gain: Any, variation: Any, factor: Array | float = 1.0) -> Array:
 
 @given(st.floats(-30, 30), st.floats(0, 60), st.floats(-1, 1))
 def test_a_step_adds_at_most_what_the_weights_say(gain: float, past: float, step: float) -> None:
-    most = mean(gain, past) + mean(gain, past, RATES) * step
-    assert mean(gain + step, past + step**2) <= most * (1 + 1e-12)
+    max_potential = mean(gain, past) + mean(gain, past, RATES) * step
+    assert mean(gain + step, past + step**2) <= max_potential * (1 + 1e-12)
 
 
 @given(st.floats(0, 1e6), st.floats(0.1, 60))
@@ -97,9 +97,11 @@ def test_the_greatest_gain_is_at_the_potentials_level(variation: float, exponent
 
 
 def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
-    at = np.array([2e2, 2e3, 2e4, 2e5])
-    found = SecondOrderWeights().greatest(at, 12.0)
-    assert (found < 1.25 * np.sqrt(2 * at * (12.0 + np.log(len(RATES))))).all()
+    sums_of_squares = np.array([2e2, 2e3, 2e4, 2e5])
+    greatest_gains = SecondOrderWeights().greatest(sums_of_squares, 12.0)
+    assert (
+        greatest_gains < 1.25 * np.sqrt(2 * sums_of_squares * (12.0 + np.log(len(RATES))))
+    ).all()
     grid = np.linspace(0, 500, 1001)
     assert (np.diff(SecondOrderWeights().greatest(grid, 9.0), n=2) <= 1e-9).all()
 
@@ -129,8 +131,8 @@ def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
     rate = np.sqrt(2 * np.log(24) / 400) if horizon else np.sqrt(np.log(24) / 9)
     plus = np.exp(rate * bias)
     minus = np.exp(-rate * bias)
-    found = weighed(rules.ExponentialWeights(horizon), bias, np.abs(bias), rules.Moment(9, 24))
-    assert found == pytest.approx((plus - minus) / (plus + minus).sum())
+    weights = weighed(rules.ExponentialWeights(horizon), bias, np.abs(bias), rules.Moment(9, 24))
+    assert weights == pytest.approx((plus - minus) / (plus + minus).sum())
 
 
 @pytest.mark.parametrize("name", rules.RULES)

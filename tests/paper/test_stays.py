@@ -9,9 +9,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_games_are_played_in_parts() -> None:
-    whole = TABLES["stays"].measure(rounds=2, first=5, seeds=1, jobs=1)
+    one_measurement = TABLES["stays"].measure(rounds=2, first=5, seeds=1, jobs=1)
     parts = [TABLES["stays"].measure(rounds=n, first=i, jobs=1) for i, n in ((5, 1), (6, 1))]
-    pd.testing.assert_frame_equal(whole, pd.concat(parts, ignore_index=True))
+    pd.testing.assert_frame_equal(one_measurement, pd.concat(parts, ignore_index=True))
 
 
 def test_no_bound_is_below_the_regret_of_whoever_stays_enters_or_leaves() -> None:

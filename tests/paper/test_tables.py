@@ -47,11 +47,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
         (rounds, seeds) = SIZES[name]
         done = list[int]()
         sizes = {"rounds": rounds, "seeds": seeds, "jobs": 1}
-        found = TABLES[name].measure(out=folder / name, **sizes, progress=done.append)
+        rows = TABLES[name].measure(out=folder / name, **sizes, progress=done.append)
         assert done == list(range(1, TABLES[name].cells(seeds) + 1))
-        assert found["run"].nunique() == len(done)
-        assert (found["rounds"] == rounds).all()
-        return found
+        assert rows["run"].nunique() == len(done)
+        assert (rows["rounds"] == rounds).all()
+        return rows
 
     return table
 
@@ -59,12 +59,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 @pytest.mark.parametrize("name", SIZES)
 def test_a_table_is_shown_and_written(name: str, measured: Measured, tmp_path: Path) -> None:
     table = measured(name)
-    whole = TABLES[name]
+    definition = TABLES[name]
     (rounds, seeds) = SIZES[name]
-    text = whole.text(table)
+    text = definition.text(table)
     assert f", T = {rounds}: mean over {seeds} seeds" in text.splitlines()[0]
     assert "nan" not in text
-    rows, *figures = whole.write(table, tmp_path / "out")
+    rows, *figures = definition.write(table, tmp_path / "out")
     assert rows.name == f"{name}.csv"
     assert [path.name for path in figures] == ([] if name == "covers" else [f"{name}.png"])
     pd.testing.assert_frame_equal(pd.read_csv(rows)[["run"]], table[["run"]])
@@ -100,11 +100,11 @@ def test_a_speculator_beats_every_forecast_but_ours(measured: Measured) -> None:
 
 def test_no_regret_is_above_a_bound_in_random_short_games() -> None:
     table = GAMES["games"]
-    found = table.summed(table.measure(rounds=75, seeds=2, jobs=1))
-    assert (found["games"] == 150).all()
-    assert np.isfinite(found["greatest"]).all()
-    assert (found["greatest"] > 0).all()
-    assert (found["exceeded"] == 0).all()
+    rows = table.summed(table.measure(rounds=75, seeds=2, jobs=1))
+    assert (rows["games"] == 150).all()
+    assert np.isfinite(rows["greatest"]).all()
+    assert (rows["greatest"] > 0).all()
+    assert (rows["exceeded"] == 0).all()
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +125,11 @@ def test_regret_is_below_both_bounds_in_every_row(falling: pd.DataFrame) -> None
     assert (regret <= falling["bound_from_bias"] + ROUNDING).all()
     assert (falling["above"] == 0).all()  # every other agent, too
     assert (falling["certificate_sum"] <= 0.1 * np.sqrt(falling["rounds"])).all()
-    apart = (falling["linear_regret"] - regret).abs()
+    differences = (falling["linear_regret"] - regret).abs()
     exact = falling["family"] == EXACT
     assert ((falling["floor"] > 0) == ~exact).all()
-    assert (apart <= falling["floor"] + ROUNDING).all()
-    assert (apart[~exact] > ROUNDING).any()
+    assert (differences <= falling["floor"] + ROUNDING).all()
+    assert (differences[~exact] > ROUNDING).any()
 
 
 def test_one_run_gives_every_horizon(falling: pd.DataFrame) -> None:
@@ -204,14 +204,14 @@ def test_subgroup_regret_is_the_worst_of_all_groups() -> None:
 
 
 def test_a_split_has_no_row_twice() -> None:
-    one = task("wind", 300, 0)
-    two = task("wind", 300, 1)
-    assert len(one.x) == len(one.y) == 300
-    assert len(one.fresh_x) == 1461 - 300
-    whole = [np.sort(np.concatenate([t.y, t.fresh_y])) for t in (one, two)]
-    assert whole[0] == pytest.approx(whole[1])
-    assert (one.y != two.y).any()
-    assert one.shifted.mean() >= 0.25
+    first_task = task("wind", 300, 0)
+    second_task = task("wind", 300, 1)
+    assert len(first_task.x) == len(first_task.y) == 300
+    assert len(first_task.fresh_x) == 1461 - 300
+    sorted_outcomes = [np.sort(np.concatenate([t.y, t.fresh_y])) for t in (first_task, second_task)]
+    assert sorted_outcomes[0] == pytest.approx(sorted_outcomes[1])
+    assert (first_task.y != second_task.y).any()
+    assert first_task.shifted.mean() >= 0.25
 
 
 def test_every_method_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,8 +235,8 @@ def test_every_method_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(scope="module")
 def served() -> pd.DataFrame:
     # exact ones, without an error, stay
-    few = [case for case in bases.cases() if case.outcomes <= 3 and not case.error < 0.05]
-    light = [case for case in few if not (case.outcomes == 3 and case.basis in SLOW)]
+    cheap_cases = [case for case in bases.cases() if case.outcomes <= 3 and not case.error < 0.05]
+    light = [case for case in cheap_cases if not (case.outcomes == 3 and case.basis in SLOW)]
     light = [case for case in light if case.family != "mixed population"]
     done = list[int]()
     small = replace(bases.TABLES["bases"], instances=lambda: light)
@@ -291,9 +291,9 @@ def test_what_the_paper_prints(served: pd.DataFrame) -> None:
     assert (leontief["paper_n_leading"] > 1e6 * leontief["n"]).all()
     losses = samples.leontief(2)
     log = math.log(10)
-    told = families.printed_leontief(losses, 0.3 * families.steepest(losses))  # 3 L delta
-    assert told["paper_n_leading"] == pytest.approx(16 * log**7 * 1e5)
-    assert told["paper_lipschitz_leading"] == pytest.approx(2 * 2**2.5 * log**4.5 * 1e4)
+    printed_bound = families.printed_leontief(losses, 0.3 * families.steepest(losses))  # 3 L delta
+    assert printed_bound["paper_n_leading"] == pytest.approx(16 * log**7 * 1e5)
+    assert printed_bound["paper_lipschitz_leading"] == pytest.approx(2 * 2**2.5 * log**4.5 * 1e4)
     convex = families.printed_convex(losses, 0.001)["paper_n_leading"]
     assert convex == pytest.approx(math.log(1000) ** (4 / 3) * 100)
     assert first.loc["L_p, p = 4", "paper_lipschitz_leading"] == 4**5 * 3
@@ -301,25 +301,25 @@ def test_what_the_paper_prints(served: pd.DataFrame) -> None:
     assert monomials.tolist() == [10, 27, 27]
 
 
-def answer(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """Run `python -m paper`: status, what it printed and what it complained."""
     status = 0
     try:
-        main([*map(str, words)])
+        main([*map(str, arguments)])
     except SystemExit as stopped:
         status = int(stopped.code or 0)
-    told = capsys.readouterr()
-    return status, told.out, told.err
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
 
 
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for words, named in {
+    for arguments, named in {
         "basis": "unknown table 'basis'; did you mean 'bases'?",
         "tables": f"choose one of {len(ALL)}, such as {min(ALL)}",
         "bases --rounds 5": "--rounds: the table 'bases' plays no rounds",
         "covers --rounds 0": "--rounds",
     }.items():
-        status, out, complaint = answer(capsys, *words.split(), "--out", tmp_path / "out")
+        status, out, complaint = answer(capsys, *arguments.split(), "--out", tmp_path / "out")
         assert (status, out, complaint.count("\n")) == (2, "", 1)
         assert named in complaint
         assert not (tmp_path / "out").exists()
@@ -327,8 +327,8 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
 def test_the_command_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """It leaves a study directory, plays what is missing in it, and never mixes two sizes."""
-    words = ["speculator", "--seeds", "1", "--jobs", "1", "--out", tmp_path]
-    status, first, complaint = answer(capsys, *words, "--rounds", "8")
+    arguments = ["speculator", "--seeds", "1", "--jobs", "1", "--out", tmp_path]
+    status, first, complaint = answer(capsys, *arguments, "--rounds", "8")
     assert (status, complaint) == (0, "")
     home = tmp_path / "speculator"
     assert f"written: {home / 'speculator.csv'}" in first
@@ -336,10 +336,10 @@ def test_the_command_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     runs = sorted(home.glob("runs/run=*"))
     assert len(runs) == 6
     shutil.rmtree(runs.pop(3))
-    kept = {run: (run / "manifest.json").read_bytes() for run in runs}
-    assert answer(capsys, *words, "--rounds", "8")[:2] == (0, first)
-    assert all((run / "manifest.json").read_bytes() == was for run, was in kept.items())
-    status, out, complaint = answer(capsys, *words, "--rounds", "9")
+    manifests = {run: (run / "manifest.json").read_bytes() for run in runs}
+    assert answer(capsys, *arguments, "--rounds", "8")[:2] == (0, first)
+    assert all((run / "manifest.json").read_bytes() == was for run, was in manifests.items())
+    status, out, complaint = answer(capsys, *arguments, "--rounds", "9")
     assert (status, out, complaint.count("\n")) == (2, "", 1)
     assert "holds this table with other --rounds or --seeds; give another folder" in complaint
 

@@ -20,14 +20,14 @@ def test_known_costs() -> None:
     """The umbrella of ``swap_regret``'s docstring, its costs in cents."""
     done = pd.DataFrame({"round": range(4), "action": ["leave", "take", "leave", "leave"]})
     costs = pd.DataFrame({"round": range(4), "leave": [100, 0, 0, 100], "take": [30] * 4})
-    found = audit(done, costs)
-    (row,) = found.agents.to_dict("records")
-    known = [row[name] for name in ("mean_loss", "external_regret", "swap_regret")]
-    assert known == pytest.approx([57.5, 27.5, 35.0])
+    audited = audit(done, costs)
+    (row,) = audited.agents.to_dict("records")
+    regrets = [row[name] for name in ("mean_loss", "external_regret", "swap_regret")]
+    assert regrets == pytest.approx([57.5, 27.5, 35.0])
     share = exploitability([[0.5, 0.0], [0.25, 0.25]], [[1.0, 0.3], [0.0, 0.3]])
     assert row["exploitability"] == pytest.approx(share)
-    assert found.swaps["best_replacement"].tolist() == ["take", "leave"]
-    assert found.swaps["contribution"].sum() == pytest.approx(row["swap_regret"])
+    assert audited.swaps["best_replacement"].tolist() == ["take", "leave"]
+    assert audited.swaps["contribution"].sum() == pytest.approx(row["swap_regret"])
 
 
 def test_orders_are_quantities_of_the_data() -> None:
@@ -38,14 +38,20 @@ def test_orders_are_quantities_of_the_data() -> None:
     menu = np.array([200, 300, 400])
     costs = 3 * np.maximum(demand - menu, 0) + np.maximum(menu - demand, 0)
     done = pd.DataFrame({"round": range(400), "action": orders})
-    own = {"underage": 3.0, "overage": 1.0}
+    costs_per_unit = {"underage": 3.0, "overage": 1.0}
     outcomes = done[["round"]].assign(demand=demand)
-    for ends in ((0.0, 600.0), (-100.0, 900.0)):
-        found = audit(done, outcomes, utility="newsvendor", parameters=own, scale={"demand": ends})
+    for scale_of_demand in ((0.0, 600.0), (-100.0, 900.0)):
+        audited = audit(
+            done,
+            outcomes,
+            utility="newsvendor",
+            parameters=costs_per_unit,
+            scale={"demand": scale_of_demand},
+        )
         chosen = orders // 100 - 2
         mean = costs[np.arange(400), chosen].mean()
-        told = found.agents[["mean_loss", "swap_regret"]].iloc[0].tolist()
-        assert told == pytest.approx([mean, swap_regret(costs, chosen)])
+        loss_and_regret = audited.agents[["mean_loss", "swap_regret"]].iloc[0].tolist()
+        assert loss_and_regret == pytest.approx([mean, swap_regret(costs, chosen)])
 
 
 def test_the_effective_sample_is_at_most_the_rounds_and_1_where_all_rounds_say_the_same() -> None:
@@ -62,10 +68,10 @@ def test_alternatives_are_all_orders_of_a_menu_that_is_known(orders: list[Any]) 
     """Nobody took 20, which would have cost nothing."""
     done = pd.DataFrame({"round": range(20), "action": ["0", "10.0"] * 10})
     demand = pd.DataFrame({"round": range(20), "demand": [20.0] * 20})
-    told: dict[str, Any] = {"utility": "newsvendor", "scale": {"demand": (0.0, 20.0)}}
-    found = audit(done, demand, **told, parameters={"orders": orders})
-    assert set(found.swaps["action"]) == {"0", "10.0"}
-    assert set(found.swaps["best_replacement"]) == {"20"}
+    utility: dict[str, Any] = {"utility": "newsvendor", "scale": {"demand": (0.0, 20.0)}}
+    audited = audit(done, demand, **utility, parameters={"orders": orders})
+    assert set(audited.swaps["action"]) == {"0", "10.0"}
+    assert set(audited.swaps["best_replacement"]) == {"20"}
 
 
 def test_a_chance_regret_is_no_gain() -> None:
@@ -126,18 +132,18 @@ def test_what_does_not_fit_is_one_line(tables: list[Any], given: dict[str, Any],
 
 
 def test_two_may_decide_in_a_round() -> None:
-    both = pd.DataFrame(THREE | {"round": [1, 1], "agent": ["x", "y"]})
-    assert len(audit(both, pd.DataFrame(ROUNDS)).agents) == 2
+    decisions = pd.DataFrame(THREE | {"round": [1, 1], "agent": ["x", "y"]})
+    assert len(audit(decisions, pd.DataFrame(ROUNDS)).agents) == 2
 
 
 def test_the_command_writes_both_tables_once(
     tmp_path: Path, run_command: RunCommand, refusal_of: RefusalOf
 ) -> None:
-    asked = ["audit", TRAVEL[0].name, "--outcomes", TRAVEL[1], "--round", "traveller"]
-    asked += ["--action", "mode", "--out", tmp_path / "found"]
-    done = run_command(*asked)
+    command = ["audit", TRAVEL[0].name, "--outcomes", TRAVEL[1], "--round", "traveller"]
+    command += ["--action", "mode", "--out", tmp_path / "found"]
+    done = run_command(*command)
     assert (done.status, done.err) == (0, "")
     assert "210" in done.out
     for name, table in vars(audit(*TRAVEL, **NAMES)).items():
         pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "found" / f"{name}.csv"), table)
-    refusal_of(*asked)
+    refusal_of(*command)

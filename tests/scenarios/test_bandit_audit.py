@@ -145,9 +145,9 @@ def test_pessimistic_regret_is_the_optimum_of_a_linear_program(seed: int) -> Non
     greatest = -np.inf
     for replacement in product(range(4), repeat=4):
         value = np.zeros((rounds, 4))
-        for own, other in enumerate(replacement):
-            value[:, other] += probability[:, own] * margins[0, other]
-            value[:, own] -= probability[:, own] * margins[0, own]
+        for action, replaced_by in enumerate(replacement):
+            value[:, replaced_by] += probability[:, action] * margins[0, replaced_by]
+            value[:, action] -= probability[:, action] * margins[0, action]
         objective = -value.ravel() / rounds
         solved = linprog(objective, A_ub=falls, b_ub=np.zeros(len(falls)), bounds=bounds)
         greatest = max(greatest, -solved.fun)
@@ -184,8 +184,10 @@ def test_intervals_hold_the_regret_whatever_the_model(demand: str) -> None:
     misses = 0
     for seed in range(20):
         table, sold = simulated_sales(seed, 600, mixed_price)
-        found = audit(table, **SOLD, cost=0.1, propensity=LOGGED, demand=demand, context=["rival"])
-        row = found.verdicts.iloc[0]
+        audited = audit(
+            table, **SOLD, cost=0.1, propensity=LOGGED, demand=demand, context=["rival"]
+        )
+        row = audited.verdicts.iloc[0]
         regret = swap_regret_of(mixed_price, sold, 0.1)
         misses += not row["low"] <= regret <= row["high"]
     assert misses <= 3
@@ -197,8 +199,10 @@ def test_the_better_the_model_of_demand_the_shorter_the_interval() -> None:
     table, _ = simulated_sales(0, 4000, mixed_price, rival=rival)
     widths = {}
     for context in ((), ("rival",)):
-        found = audit(table, **SOLD, cost=0.1, propensity=LOGGED, demand="linear", context=context)
-        widths[context] = found.estimates.set_index(["measure", "estimator"])["standard_error"]
+        audited = audit(
+            table, **SOLD, cost=0.1, propensity=LOGGED, demand="linear", context=context
+        )
+        widths[context] = audited.estimates.set_index(["measure", "estimator"])["standard_error"]
     row = ("swap", "doubly robust")
     assert widths["rival",][row] < 0.98 * widths[()][row]
     assert widths[()][row] < widths[()]["swap", "inverse propensity"]
@@ -210,10 +214,10 @@ def test_plausible_regret_is_the_least_over_costs() -> None:
     table, _ = simulated_sales(0, 6_000, mixed_price, rival=np.full(6_000, 0.5))
     verdicts = {}
     for cost in (0.0, (0.0, 0.8)):
-        found = audit(table, **SOLD, cost=cost, propensity=LOGGED)
-        verdicts[cost] = found.verdicts.iloc[0]
-        curve = found.costs["pessimistic_regret"]
-        assert found.verdicts["regret"].iloc[0] == pytest.approx(curve.min())
+        audited = audit(table, **SOLD, cost=cost, propensity=LOGGED)
+        verdicts[cost] = audited.verdicts.iloc[0]
+        curve = audited.costs["pessimistic_regret"]
+        assert audited.verdicts["regret"].iloc[0] == pytest.approx(curve.min())
     assert verdicts[0.0]["verdict"] == "fails"
     assert verdicts[0.0, 0.8]["verdict"] == "passes"
     assert 0.3 < verdicts[0.0, 0.8]["cost"] < 0.8
@@ -292,26 +296,26 @@ def test_rounds_in_chunks_have_the_same_covariance(monkeypatch: pytest.MonkeyPat
 
 def test_a_fixed_price_fails_since_nothing_else_was_tried() -> None:
     table = pd.DataFrame({"price": [0.5] * 400, "sold": [1, 0] * 200, "chance": [1.0] * 400})
-    found = audit(table, **SOLD, cost=0.0, propensity="chance", prices=[0.2, 0.5, 1.0])
-    assert found.verdicts["verdict"].tolist() == ["fails"]
-    swap = found.estimates.query("measure == 'swap'")["regret"]
+    audited = audit(table, **SOLD, cost=0.0, propensity="chance", prices=[0.2, 0.5, 1.0])
+    assert audited.verdicts["verdict"].tolist() == ["fails"]
+    swap = audited.estimates.query("measure == 'swap'")["regret"]
     assert (swap == 0).all()
     # At the price 1 as much may have been sold as at 0.5: half a unit.
-    assert found.verdicts["regret"].iloc[0] == pytest.approx((1 - 0.5) * 0.5)
-    assert any("price 1:" in line for line in found.unknowns["all"])
+    assert audited.verdicts["regret"].iloc[0] == pytest.approx((1 - 0.5) * 0.5)
+    assert any("price 1:" in line for line in audited.unknowns["all"])
 
 
 def test_probabilities_that_were_not_logged_are_estimated_and_said_to_be() -> None:
     mixed_price = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
     table, sold = simulated_sales(3, 6000, mixed_price)
     regret = swap_regret_of(mixed_price, sold, 0.1)
-    for propensity, words in ((None, "estimated"), ("chance", "logged for the action taken")):
-        found = audit(table, **SOLD, cost=0.1, propensity=propensity)
-        row = found.verdicts.iloc[0]
-        assert row["propensities"].startswith(words)
+    for propensity, wording in ((None, "estimated"), ("chance", "logged for the action taken")):
+        audited = audit(table, **SOLD, cost=0.1, propensity=propensity)
+        row = audited.verdicts.iloc[0]
+        assert row["propensities"].startswith(wording)
         assert row["intervals"] == "blocks"
         assert row["low"] <= regret <= row["high"]
-        assert any("independently of demand" in line for line in found.unknowns["all"])
+        assert any("independently of demand" in line for line in audited.unknowns["all"])
 
 
 def test_a_classifier_learns_probabilities_from_the_context() -> None:
@@ -322,9 +326,9 @@ def test_a_classifier_learns_probabilities_from_the_context() -> None:
     chosen = draw_rows(mixed, rng.random(4000))
     table = pd.DataFrame({"price": PRICES[chosen], "sold": rng.random(4000), "rival": rival})
     classifier = linear_model.LogisticRegression(max_iter=500)
-    found = audit(table, **SOLD, cost=0.1, context=["rival"], classifier=classifier)
-    overlap = found.overlap.set_index("action")
-    assert found.verdicts["propensities"].tolist() == ["estimated by a classifier"]
+    audited = audit(table, **SOLD, cost=0.1, context=["rival"], classifier=classifier)
+    overlap = audited.overlap.set_index("action")
+    assert audited.verdicts["propensities"].tolist() == ["estimated by a classifier"]
     assert overlap.loc["1", "least_propensity"] == pytest.approx(0.1, abs=0.06)
 
 
@@ -332,9 +336,9 @@ def test_logged_probabilities_that_the_log_contradicts_are_named() -> None:
     table, _ = simulated_sales(0, 3000, np.full(5, 0.2))
     false_chances = [0.6, 0.1, 0.1, 0.1, 0.1]
     table[NAMES] = false_chances
-    found = audit(table, **SOLD, cost=0.1, propensity=LOGGED)
-    assert found.overlap["discrepancy"].iloc[0] < -10
-    assert any("probabilities are true: 0.2" in line for line in found.unknowns["all"])
+    audited = audit(table, **SOLD, cost=0.1, propensity=LOGGED)
+    assert audited.overlap["discrepancy"].iloc[0] < -10
+    assert any("probabilities are true: 0.2" in line for line in audited.unknowns["all"])
 
 
 def test_limits_for_all_rounds_at_once_are_wider() -> None:
@@ -353,30 +357,30 @@ def test_losses_of_named_actions() -> None:
     loss = np.where(is_left, 0.5, 0.2)
     loss[:2] = [0.0, 1.0]  # the range
     table = pd.DataFrame({"choice": np.where(is_left, "left", "right"), "loss": loss, "p": 0.5})
-    found = audit(table, action="choice", loss="loss", propensity="p")
-    row = found.verdicts.iloc[0]
+    audited = audit(table, action="choice", loss="loss", propensity="p")
+    row = audited.verdicts.iloc[0]
     assert row["verdict"] == "fails"
     assert row["low"] <= 0.15 <= row["high"]
-    assert found.swaps["best_replacement"].tolist() == ["right", "right"]
+    assert audited.swaps["best_replacement"].tolist() == ["right", "right"]
 
 
 def test_each_seller_has_a_verdict() -> None:
     table, _ = simulated_sales(0, 1000, np.full(5, 0.2))
-    both = pd.concat([table.assign(seller="north"), table.assign(seller="south")])
-    found = audit(both, **SOLD, cost=0.1, propensity=LOGGED, agent="seller")
-    alone = audit(table, **SOLD, cost=0.1, propensity=LOGGED)
-    assert found.verdicts["agent"].tolist() == ["north", "south"]
-    assert found.verdicts["regret"].tolist() == alone.verdicts["regret"].tolist() * 2
-    assert [len(text) for text in found.texts.values()] == [4, 4]
+    two_sellers = pd.concat([table.assign(seller="north"), table.assign(seller="south")])
+    audited = audit(two_sellers, **SOLD, cost=0.1, propensity=LOGGED, agent="seller")
+    audit_of_one = audit(table, **SOLD, cost=0.1, propensity=LOGGED)
+    assert audited.verdicts["agent"].tolist() == ["north", "south"]
+    assert audited.verdicts["regret"].tolist() == audit_of_one.verdicts["regret"].tolist() * 2
+    assert [len(text) for text in audited.texts.values()] == [4, 4]
 
 
 @pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"])
 def test_tables_of_polars_and_arrow(convert: Any) -> None:
     table, _ = simulated_sales(0, 300, np.full(5, 0.2))
     expected = audit(table, **SOLD, cost=0.1, propensity=LOGGED)
-    found = audit(convert(table), **SOLD, cost=0.1, propensity=LOGGED)
+    audited = audit(convert(table), **SOLD, cost=0.1, propensity=LOGGED)
     for name, frame in expected.tables.items():
-        pd.testing.assert_frame_equal(found.tables[name], frame)
+        pd.testing.assert_frame_equal(audited.tables[name], frame)
     done = pd.DataFrame({"round": range(4), "action": ["a", "b", "a", "a"]})
     costs = pd.DataFrame({"round": range(4), "a": [1.0, 0.0, 0.0, 1.0], "b": [0.3] * 4})
     full = audit(convert(done), convert(costs)).agents
@@ -420,23 +424,26 @@ def test_what_does_not_fit_is_one_line(
 
 def test_a_probability_of_1_says_that_nothing_else_could_have_been_taken() -> None:
     table = pd.DataFrame({"price": [1.0, 2.0] * 20, "sold": [1, 0] * 20, "chance": 1.0})
-    found = audit(table, **SOLD, cost=0.0, propensity="chance")
-    assert found.verdicts["propensities"].tolist() == ["logged"]
-    assert found.overlap["tried"].tolist() == [0.5, 0.5]
+    audited = audit(table, **SOLD, cost=0.0, propensity="chance")
+    assert audited.verdicts["propensities"].tolist() == ["logged"]
+    assert audited.overlap["tried"].tolist() == [0.5, 0.5]
 
 
 def test_the_page_has_each_verdict_its_four_sentences_and_what_is_not_known() -> None:
     table, _ = simulated_sales(0, 400, np.full(5, 0.2))
-    both = pd.concat([table.assign(seller="north"), table.assign(seller="<b>south</b>")])
-    found = audit(both, **SOLD, cost=(0.0, 0.4), propensity=LOGGED, agent="seller")
-    page = parse_page(page_text(found, "sales.csv"))
+    two_sellers = pd.concat([table.assign(seller="north"), table.assign(seller="<b>south</b>")])
+    audited = audit(two_sellers, **SOLD, cost=(0.0, 0.4), propensity=LOGGED, agent="seller")
+    page = parse_page(page_text(audited, "sales.csv"))
     assert chart_names(page) == {"regrets", "costs", "overlap"}
-    for agent, sentences in found.texts.items():
+    for agent, sentences in audited.texts.items():
         assert len(sentences) == 4
-        for sentence in [*sentences, *found.unknowns[agent]]:
+        for sentence in [*sentences, *audited.unknowns[agent]]:
             assert sentence in page.text
-    known = audit(both, **SOLD, cost=0.1, propensity=LOGGED, agent="seller")
-    assert chart_names(parse_page(page_text(known, "sales.csv"))) == {"regrets", "overlap"}
+    audit_with_known_cost = audit(two_sellers, **SOLD, cost=0.1, propensity=LOGGED, agent="seller")
+    assert chart_names(parse_page(page_text(audit_with_known_cost, "sales.csv"))) == {
+        "regrets",
+        "overlap",
+    }
 
 
 def test_the_command_prints_a_verdict_and_writes_tables_once(
@@ -444,11 +451,11 @@ def test_the_command_prints_a_verdict_and_writes_tables_once(
 ) -> None:
     table, _ = simulated_sales(0, 500, np.full(5, 0.2))
     table.to_csv(tmp_path / "sales.csv", index=False)
-    words = ["audit", tmp_path / "sales.csv", "--price", "price", "--quantity", "sold"]
-    words += ["--cost", "0.2", "--out", tmp_path / "found"]
+    command = ["audit", tmp_path / "sales.csv", "--price", "price", "--quantity", "sold"]
+    command += ["--cost", "0.2", "--out", tmp_path / "found"]
     for price, name in LOGGED.items():
-        words += ["--propensity", f"{price}={name}"]
-    done = run_command(*words)
+        command += ["--propensity", f"{price}={name}"]
+    done = run_command(*command)
     expected = audit(table, **SOLD, cost=0.2, propensity=LOGGED)
     assert (done.status, done.err) == (0, "")
     assert expected.verdicts["verdict"].iloc[0] in done.out
@@ -456,4 +463,4 @@ def test_the_command_prints_a_verdict_and_writes_tables_once(
         written = pd.read_csv(tmp_path / "found" / f"{name}.csv", dtype={"agent": str})
         assert len(written) == len(frame)
     parse_page((tmp_path / "found" / "report.html").read_text(encoding="utf-8"))
-    refusal_of(*words)
+    refusal_of(*command)

@@ -62,9 +62,9 @@ def test_the_value_of_a_forecast_by_hand() -> None:
     half = 4.302652729911275 * np.sqrt(7.0) / np.sqrt(3.0)  # t with 2 degrees; variance (4+1+9)/2
     assert table[["low", "high"]].iloc[0].tolist() == pytest.approx([3 - half, 3 + half])
     for kinds in (["decision-swap"], ["running-mean", "constant"]):  # nothing to compare
-        one = parameters[parameters[key].isin(kinds)]
-        assert list(measures.value_table(rows, one)) == list(table)
-        assert measures.value_table(rows, one).empty
+        chosen_runs = parameters[parameters[key].isin(kinds)]
+        assert list(measures.value_table(rows, chosen_runs)) == list(table)
+        assert measures.value_table(rows, chosen_runs).empty
 
 
 def test_effects_average_over_the_other_keys_by_seed() -> None:
@@ -79,15 +79,15 @@ def test_effects_average_over_the_other_keys_by_seed() -> None:
 
 def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
     parameters = runs_of({"other": ["a", "b"], "cohort.one.count": [0, 5]}, 2).drop(index=[3, 5, 7])
-    two = measured(parameters, cohort="two", mean_loss=0.1 * parameters["run"])
-    one = measured(parameters[parameters["cohort.one.count"] == 5], cohort="one")
-    rows = pd.concat([two, one.assign(mean_loss=[0.5, 0.7])])
+    always_there = measured(parameters, cohort="two", mean_loss=0.1 * parameters["run"])
+    sometimes_there = measured(parameters[parameters["cohort.one.count"] == 5], cohort="one")
+    rows = pd.concat([always_there, sometimes_there.assign(mean_loss=[0.5, 0.7])])
     table = measures.effects_table(rows, parameters).query("measure == 'mean_loss'")
-    found = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
-    assert found.loc[("other", "a", "one")].tolist() == [1, 0.5]
-    assert found.loc[("cohort.one.count", "5", "one")].tolist() == [1, 0.6]
-    assert ("cohort.one.count", "0", "one") not in found.index
-    assert found.loc[("other", "a", "two")].tolist() == [1, 0.1]  # seed 1 lacks a run
+    by_cohort = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
+    assert by_cohort.loc[("other", "a", "one")].tolist() == [1, 0.5]
+    assert by_cohort.loc[("cohort.one.count", "5", "one")].tolist() == [1, 0.6]
+    assert ("cohort.one.count", "0", "one") not in by_cohort.index
+    assert by_cohort.loc[("other", "a", "two")].tolist() == [1, 0.1]  # seed 1 lacks a run
 
 
 def test_what_a_measure_of_ones_own_says_of_the_round_holds_for_all() -> None:
@@ -115,15 +115,15 @@ def test_an_interaction_is_a_difference_of_differences() -> None:
     noise = RNG.normal(size=SEEDS)[parameters["seed"]] + RNG.normal(0, 1e-3, len(parameters))
     loss = 0.1 * a + 0.2 * y + 0.05 * a * y + 0.4 * parameters["c"] + noise
     table = contrasts.interactions_table(measured(parameters, mean_loss=loss), parameters)
-    found = table[(table["key"] == "a") & (table["other_key"] == "b")].set_index("value")
-    assert found["against"].tolist() == ["0", "0"]
-    assert found["other_value"].tolist() == ["y", "y"]
-    np.testing.assert_allclose(found["mean"], [0.05, 0.10], atol=2e-3)
-    assert (found["simultaneous_low"] > 0).all()
-    others = table[table["other_key"] == "c"]
-    assert len(others) == 3  # a and c, b and c
-    assert (others["p_adjusted"] > 0.01).all()
-    assert (others["simultaneous_low"] < 0).all()
+    interactions = table[(table["key"] == "a") & (table["other_key"] == "b")].set_index("value")
+    assert interactions["against"].tolist() == ["0", "0"]
+    assert interactions["other_value"].tolist() == ["y", "y"]
+    np.testing.assert_allclose(interactions["mean"], [0.05, 0.10], atol=2e-3)
+    assert (interactions["simultaneous_low"] > 0).all()
+    with_constant_key = table[table["other_key"] == "c"]
+    assert len(with_constant_key) == 3  # a and c, b and c
+    assert (with_constant_key["p_adjusted"] > 0.01).all()
+    assert (with_constant_key["simultaneous_low"] < 0).all()
 
 
 def test_a_family_is_tested_as_the_textbooks_say() -> None:
@@ -133,29 +133,29 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     loss = RNG.normal([0.0, 0.02], [0.1, 0.01], (len(parameters), 2))
     rows = measured(parameters, **dict(zip(names, loss.T, strict=True)), welfare_mean=-loss[:, 0])
     rules = contrasts.Rules(controls={"arm": "none"}, margin=0.05)
-    found = contrasts.contrasts_table(rows, parameters, rules=rules)
-    said = found[["key", "value", "against", "seeds"]].to_numpy().tolist()
-    assert said == [["arm", own, "none", SEEDS] for own in ("one", "two") for _ in range(3)]
-    arms = rows[found["measure"].unique()].to_numpy().reshape(3, SEEDS, 3)
+    family = contrasts.contrasts_table(rows, parameters, rules=rules)
+    compared = family[["key", "value", "against", "seeds"]].to_numpy().tolist()
+    assert compared == [["arm", arm, "none", SEEDS] for arm in ("one", "two") for _ in range(3)]
+    arms = rows[family["measure"].unique()].to_numpy().reshape(3, SEEDS, 3)
     differences = np.concatenate([arms[0] - arms[2], arms[1] - arms[2]], axis=1)
-    np.testing.assert_allclose(found["mean"], differences.mean(0))
-    bonferroni = stats.t.ppf(1 - 0.05 / (2 * len(found)), SEEDS - 1)
+    np.testing.assert_allclose(family["mean"], differences.mean(0))
+    bonferroni = stats.t.ppf(1 - 0.05 / (2 * len(family)), SEEDS - 1)
     for prefix, reach in (("simultaneous_", bonferroni), ("", 2.262157)):  # Student's
         half = reach * differences.std(0, ddof=1) / np.sqrt(SEEDS)
-        np.testing.assert_allclose(found[f"{prefix}low"], differences.mean(0) - half, rtol=1e-6)
-        np.testing.assert_allclose(found[f"{prefix}high"], differences.mean(0) + half, rtol=1e-6)
+        np.testing.assert_allclose(family[f"{prefix}low"], differences.mean(0) - half, rtol=1e-6)
+        np.testing.assert_allclose(family[f"{prefix}high"], differences.mean(0) + half, rtol=1e-6)
     p = np.asarray(stats.ttest_1samp(differences, 0.0).pvalue)
-    np.testing.assert_allclose(found["p_adjusted"], holm(p))
-    shares = found["measure"].isin(names)  # welfare, in units of its own, has no margin
+    np.testing.assert_allclose(family["p_adjusted"], holm(p))
+    shares = family["measure"].isin(names)  # welfare, in units of its own, has no margin
     sides = [
         stats.ttest_1samp(differences[:, shares], end, alternative=way).pvalue
         for end, way in ((-0.05, "greater"), (0.05, "less"))
     ]
-    np.testing.assert_allclose(found["p_equivalence"][shares], holm(np.max(sides, axis=0)))
-    assert found["p_equivalence"][~shares].isna().all()
-    words = found.apply(contrasts.equivalent, axis=1)
-    assert set(words) == {"", "equivalent within 0.05"}
-    assert (words[found["measure"] == "swap_regret_mean"] != "").all()
+    np.testing.assert_allclose(family["p_equivalence"][shares], holm(np.max(sides, axis=0)))
+    assert family["p_equivalence"][~shares].isna().all()
+    sentences = family.apply(contrasts.equivalent, axis=1)
+    assert set(sentences) == {"", "equivalent within 0.05"}
+    assert (sentences[family["measure"] == "swap_regret_mean"] != "").all()
 
 
 def test_holms_method_is_that_of_statsmodels() -> None:
@@ -173,15 +173,15 @@ def study_of_differences(seeds: int, spread: float) -> pd.DataFrame:
 
 
 def test_few_seeds_have_intervals_within_what_is_possible() -> None:
-    found = study_of_differences(seeds=3, spread=0.5)
-    assert found["simultaneous_low"].min() >= -1.0
-    assert found["simultaneous_high"].max() <= 1.0
+    rows_found = study_of_differences(seeds=3, spread=0.5)
+    assert rows_found["simultaneous_low"].min() >= -1.0
+    assert rows_found["simultaneous_high"].max() <= 1.0
 
 
 def test_with_forty_seeds_intervals_follow_how_differences_depend_on_one_another() -> None:
-    found = study_of_differences(seeds=40, spread=0.1)
-    half = (found["simultaneous_high"] - found["simultaneous_low"]) / 2
-    student_half = (found["high"] - found["low"]) / 2
+    rows_found = study_of_differences(seeds=40, spread=0.1)
+    half = (rows_found["simultaneous_high"] - rows_found["simultaneous_low"]) / 2
+    student_half = (rows_found["high"] - rows_found["low"]) / 2
     ratio = half / student_half * stats.t.ppf(0.975, 39)
     assert (ratio < stats.t.ppf(1 - 0.05 / 4, 39)).all()  # narrower than Bonferroni's
     assert (ratio > stats.t.ppf(0.975, 39)).all()
@@ -198,18 +198,18 @@ def test_all_contrasts_hold_at_once_where_nothing_is_different() -> None:
         t = differences.mean(0) / differences.std(0, ddof=1) * np.sqrt(SEEDS)
         wrong += bool((holm(2 * stats.t.sf(np.abs(t), SEEDS - 1)) < 0.05).any())
         missed += bool((np.abs(t) > critical(differences)).any())
-    most = 0.05 * count + 2 * np.sqrt(0.05 * 0.95 * count)
-    assert wrong <= most
-    assert 1 <= missed <= most  # not so wide that they never miss
+    max_failures = 0.05 * count + 2 * np.sqrt(0.05 * 0.95 * count)
+    assert wrong <= max_failures
+    assert 1 <= missed <= max_failures  # not so wide that they never miss
 
 
 def test_a_failed_run_costs_its_seed_and_no_more() -> None:
     parameters = runs_of({"arm": ["x", "y", "z"]})
     loss = pd.Series(RNG.normal(size=len(parameters)))
     rows = measured(parameters, mean_loss=loss)
-    found = contrasts.contrasts_table(rows.drop(index=SEEDS + 2), parameters)
-    assert found["seeds"].tolist() == [SEEDS - 1, SEEDS]
-    assert found["simultaneous_low"].notna().all()
+    table_found = contrasts.contrasts_table(rows.drop(index=SEEDS + 2), parameters)
+    assert table_found["seeds"].tolist() == [SEEDS - 1, SEEDS]
+    assert table_found["simultaneous_low"].notna().all()
 
 
 def people(parameters: pd.DataFrame, *, slope: float, helped: float = 0.0) -> pd.DataFrame:
@@ -221,18 +221,18 @@ def people(parameters: pd.DataFrame, *, slope: float, helped: float = 0.0) -> pd
     rho = RNG.uniform(0.2, 0.8, (seeds, 20))
     luck = RNG.normal(0, 0.1, (seeds, 2, 1))
     noise = RNG.normal(0, 0.01, (len(parameters), 20))
-    own = rho[parameters["seed"]]
+    rho_of_run = rho[parameters["seed"]]
     arm = parameters["arm"].to_numpy()[:, None]
     common = (luck[:, 0] + luck[:, 1] * rho)[parameters["seed"]]
-    regret = slope * own + common + noise - helped * arm * (own > 0.6)
+    regret = slope * rho_of_run + common + noise - helped * arm * (rho_of_run > 0.6)
     names = ["loss_scale", "loss_offset", "external_regret", "decision_swap_regret"]
-    kinds = np.where(own.ravel() > 0.5, "late", "early")
+    kinds = np.where(rho_of_run.ravel() > 0.5, "late", "early")
     columns = {
         "run": np.repeat(parameters["run"], 20),
         "cohort": "a",
         "swap_regret": regret.ravel(),
     }
-    columns |= {"param_rho": own.ravel(), "param_kind": kinds, "exploitability": np.nan}
+    columns |= {"param_rho": rho_of_run.ravel(), "param_kind": kinds, "exploitability": np.nan}
     columns |= dict.fromkeys(names, 1.0) | {"mean_loss": 0.5}
     columns |= {"first_correction": np.nan, "trusted": pd.NA}  # no forecaster of these people
     return pd.DataFrame(columns).reset_index(drop=True)
@@ -245,8 +245,8 @@ def test_intervals_of_a_regression_cover_what_was_planted() -> None:
     count = 200
     for _ in range(count):
         agents = people(parameters, slope=0.3)
-        found = regression_table(agents, parameters, ["swap_regret"], on=["rho", "arm"])
-        row = found.set_index("term").loc["rho"]
+        fitted = regression_table(agents, parameters, ["swap_regret"], on=["rho", "arm"])
+        row = fitted.set_index("term").loc["rho"]
         assert row["clusters"] == 30
         held += row["low"] <= 0.3 <= row["high"]
     assert 0.9 <= held / count <= 0.985
@@ -262,8 +262,8 @@ def test_a_regression_by_hand() -> None:
     agents["swap_regret"] -= 0.07 * (rule == "x")
     agents["param_twice"] = 2 * agents["param_rho"]
     control = {"rule": "y", "kind": "early"}
-    found = regression_table(agents, parameters, ["swap_regret"], controls=control)
-    coefficients = dict(zip(found["term"], found["coefficient"], strict=True))
+    fitted = regression_table(agents, parameters, ["swap_regret"], controls=control)
+    coefficients = dict(zip(fitted["term"], fitted["coefficient"], strict=True))
     assert coefficients == pytest.approx(
         {"constant": 0.1, "rho": 0.5, "kind = late": 0.2, "arm": 0.03, "rule = x": -0.07}
     )
@@ -274,12 +274,14 @@ def test_a_regression_by_hand() -> None:
 def test_the_third_that_a_value_helps_is_found() -> None:
     parameters = runs_of({"arm": [0, 1]})
     parts = parted(people(parameters, slope=0.3, helped=0.05))
-    found = contrasts.contrasts_table(parts, parameters).query("measure == 'swap_regret_mean'")
-    thirds = found[found["cohort"].str.contains("rho")]
+    contrasts_found = contrasts.contrasts_table(parts, parameters).query(
+        "measure == 'swap_regret_mean'"
+    )
+    thirds = contrasts_found[contrasts_found["cohort"].str.contains("rho")]
     assert len(thirds) == 3
     np.testing.assert_allclose(thirds["mean"], [0.0, 0.0, -0.05], atol=0.006)
     assert (thirds["p_adjusted"] < 0.05).tolist() == [False, False, True]
-    assert found["cohort"].str.contains("kind").sum() == 2
+    assert contrasts_found["cohort"].str.contains("kind").sum() == 2
 
 
 STUDY = """
@@ -305,17 +307,17 @@ def tables(sample: drawn.SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.Data
 
 
 def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path: Path) -> None:
-    found = write_study(tmp_path, STUDY, NATURE_SCENARIO)
-    rows = pd.DataFrame(found.parameters())
-    assert len(found) == 16
+    study = write_study(tmp_path, STUDY, NATURE_SCENARIO)
+    rows = pd.DataFrame(study.parameters())
+    assert len(study) == 16
     assert rows["seed"].tolist() == list(range(16))
     share = np.log(rows["adversary.concentration"][::2] / 0.5) / np.log(100)
     assert sorted(np.floor(share * 8)) == list(range(8))
     assert rows["cohort.farmers.count"].value_counts().to_dict() == dict.fromkeys(range(2, 6), 4)
-    again = pd.DataFrame(found.sized(seeds=1).parameters())
+    again = pd.DataFrame(study.sized(seeds=1).parameters())
     key = "adversary.concentration"
     assert again[key].tolist() == rows[key][::2].tolist()
-    raw = found.task(5).raw
+    raw = study.task(5).raw
     assert (raw["seed"], raw["adversary"]["concentration"]) == (5, rows[key][5])
 
 
@@ -337,11 +339,11 @@ def test_published_indices_of_ishigami_s_function() -> None:
 
     once, again = (drawn.sensitivity_table(*tables(sample, ishigami), sample) for _ in range(2))
     pd.testing.assert_frame_equal(once, again, check_exact=True)
-    found = once.set_index(["value", "key"])
-    wanted = {"first order": [0.3139, 0.4424, 0.0], "total order": [0.5576, 0.4424, 0.2437]}
-    for index, numbers in wanted.items():
+    indices = once.set_index(["value", "key"])
+    published = {"first order": [0.3139, 0.4424, 0.0], "total order": [0.5576, 0.4424, 0.2437]}
+    for index, numbers in published.items():
         for key, number in zip("xyz", numbers, strict=True):
-            row = found.loc[(index, key)]
+            row = indices.loc[(index, key)]
             assert abs(row["mean"] - number) < 0.05
             assert row["low"] < row["mean"] < row["high"]
 
@@ -349,10 +351,10 @@ def test_published_indices_of_ishigami_s_function() -> None:
 def test_a_rank_correlation_sees_what_is_monotone() -> None:
     sample = sampled(40, "a", "b", ends=[0.0, 1.0])
     runs = tables(sample, lambda p: np.exp(p["a"]))
-    found = drawn.sensitivity_table(*runs, sample).set_index("key")
-    assert found["mean"]["a"] == pytest.approx(1.0)
-    assert found["low"]["b"] < 0 < found["high"]["b"]
-    assert found["runs"].tolist() == [40, 40]
+    correlations = drawn.sensitivity_table(*runs, sample).set_index("key")
+    assert correlations["mean"]["a"] == pytest.approx(1.0)
+    assert correlations["low"]["b"] < 0 < correlations["high"]["b"]
+    assert correlations["runs"].tolist() == [40, 40]
 
 
 def test_calibration_covers_what_was_planted() -> None:
@@ -382,9 +384,11 @@ def test_a_sampled_study_is_played_and_printed(
     design = write_study(tmp_path, text, NATURE_SCENARIO).sized(rounds=5, seeds=1)
     played = conduct(design, Options(tmp_path / "out", jobs=1))
     names = ("effects", "sensitivity", "calibration")
-    effects, found, fitted = (pd.read_parquet(played.path / f"{name}.parquet") for name in names)
+    effects, sensitivities, fitted = (
+        pd.read_parquet(played.path / f"{name}.parquet") for name in names
+    )
     assert effects.empty
-    assert set(found["key"]) == {"cohort.farmers.count", "adversary.concentration"}
+    assert set(sensitivities["key"]) == {"cohort.farmers.count", "adversary.concentration"}
     assert fitted["low"].le(fitted["estimate"]).all()
     print_summary(played)
     printed = capsys.readouterr().out
