@@ -1,73 +1,154 @@
 "use strict";
-const boxes = [];
-// on a small screen a finger scrolls the page, and tools would hide titles
-const small = matchMedia("(pointer: coarse), (max-width: 40rem)").matches;
-const DARK = {DARK};  // the partner of each colour of the light theme
-const night = matchMedia("(prefers-color-scheme: dark)");
-const themed = (chart) => night.matches ? JSON.parse(JSON.stringify(chart).replace(
-  /#[0-9a-f]{6}\b/gi, (colour) => DARK[colour.toLowerCase()] || colour)) : chart;
-const buttons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
-const config = { displaylogo: false, displayModeBar: small ? false : "hover", responsive: true,
-  modeBarButtons: buttons, showSendToCloud: false, plotlyServerURL: "" };
-const halved = (text) => {  // in two lines, parted where both are about as long
-  const cuts = [...text.matchAll(/[ -](?=[^ ])/g)].map((found) => found.index + 1);
-  const [cut] = cuts.sort((a, b) => Math.abs(2 * a - text.length) - Math.abs(2 * b - text.length));
-  return cut && text.length > 12 ? `${text.slice(0, cut).trim()}<br>${text.slice(cut)}` : text;
+// What a report page does by itself: it draws the charts, follows the colours of the device, marks
+// tables that are wider than the page, and sorts a table by the column whose head is clicked.
+// theme.py puts the page together and replaces the name in braces.
+
+const DARK_COLOURS = {DARK};  // the partner of each colour of the light theme
+const SMALL_SCREEN = "(pointer: coarse), (max-width: 40rem)";
+const PRINTED_WIDTH = 640;  // pixels
+const LEGEND_LINE = 30;  // pixels: one line of a legend is in the height of a chart
+const MAX_LABEL_LENGTH = 12;  // characters in one line, on a small screen
+const MISSING = "-";  // what a table shows where there is no value
+
+// On a small screen a finger scrolls the page, and tools would hide titles.
+const isSmallScreen = matchMedia(SMALL_SCREEN).matches;
+const darkTheme = matchMedia("(prefers-color-scheme: dark)");
+const charts = [];  // { box, chart }: an element and what Plotly draws in it, in light colours
+
+const PLOTLY_OPTIONS = {
+  displaylogo: false,
+  displayModeBar: isSmallScreen ? false : "hover",
+  responsive: true,
+  modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  showSendToCloud: false,
+  plotlyServerURL: "",
 };
-for (const data of document.querySelectorAll("script.chart")) {
+
+// --- Charts -------------------------------------------------------------------------------------
+
+// A copy of a chart in the colours of the dark theme.
+function darkened(chart) {
+  const text = JSON.stringify(chart).replace(
+    /#[0-9a-f]{6}\b/gi, (colour) => DARK_COLOURS[colour.toLowerCase()] || colour);
+  return JSON.parse(text);
+}
+
+function inCurrentTheme(chart) {
+  return darkTheme.matches ? darkened(chart) : chart;
+}
+
+// A label in two lines, parted at the blank or hyphen where both are about as long.
+function inTwoLines(label) {
+  if (label.length <= MAX_LABEL_LENGTH) return label;
+  const cuts = [...label.matchAll(/[ -](?=[^ ])/g)].map((match) => match.index + 1);
+  if (!cuts.length) return label;
+  const imbalance = (cut) => Math.abs(2 * cut - label.length);
+  const [cut] = cuts.sort((a, b) => imbalance(a) - imbalance(b));
+  return `${label.slice(0, cut).trim()}<br>${label.slice(cut)}`;
+}
+
+// Make the layout of a chart fit a small screen.
+function fitToSmallScreen(layout) {
+  layout.dragmode = false;
+  for (const [name, axis] of Object.entries(layout)) {
+    if (axis.ticktext && axis.type !== "log") {
+      axis.tickfont = { size: 10 };
+      axis.ticktext = axis.ticktext.map(inTwoLines);
+    } else if (name.startsWith("xaxis") && !axis.nticks) {
+      axis.nticks = 4;  // dates are long words
+    }
+  }
+}
+
+// Make a chart higher where its legend takes more than the one line that is in its height.
+function makeRoomForLegend(box, chart) {
+  const legend = box.querySelector(".legend .bg");
+  if (!legend) return;
+  const missing = Math.ceil(legend.getBoundingClientRect().height) - LEGEND_LINE;
+  if (missing <= 0) return;
+  chart.layout.height += missing;
+  box.style.height = `${chart.layout.height}px`;
+  Plotly.relayout(box, { height: chart.layout.height });
+}
+
+// Draw a chart from the script element that has its data.
+function drawChart(data) {
   const box = document.getElementById(data.dataset.box);
   const chart = JSON.parse(data.textContent);
   box.parentNode.hidden = false;
-  if (small) chart.layout.dragmode = false;
-  for (const [name, axis] of small ? Object.entries(chart.layout) : []) {
-    if (axis.ticktext && axis.type !== "log")
-      Object.assign(axis, { tickfont: { size: 10 }, ticktext: axis.ticktext.map(halved) });
-    else if (name.startsWith("xaxis") && !axis.nticks) axis.nticks = 4;  // dates are long words
-  }
+  if (isSmallScreen) fitToSmallScreen(chart.layout);
   box.style.height = `${chart.layout.height}px`;  // which Plotly forgets when a window is resized
-  const shown = themed(chart);
-  Plotly.newPlot(box, shown.data, shown.layout, config).then(() => {
-    const legend = box.querySelector(".legend .bg");  // one line of it is in the height
-    const more = legend ? Math.ceil(legend.getBoundingClientRect().height) - 30 : 0;
-    if (more <= 0) return;
-    box.style.height = `${chart.layout.height + more}px`;
-    chart.layout.height += more;
-    Plotly.relayout(box, { height: chart.layout.height });
-  });
-  boxes.push([box, chart]);
+  const painted = inCurrentTheme(chart);
+  Plotly.newPlot(box, painted.data, painted.layout, PLOTLY_OPTIONS)
+    .then(() => makeRoomForLegend(box, chart));
+  charts.push({ box, chart });
 }
-const again = (paint, size) => boxes.forEach(([box, chart]) => {
-  const shown = paint(chart);
-  Plotly.react(box, shown.data, { ...shown.layout, ...size }, config);
+
+// Draw all charts again, in the colours that `paint` gives and with other sizes.
+function redrawCharts(paint, sizes) {
+  for (const { box, chart } of charts) {
+    const painted = paint(chart);
+    Plotly.react(box, painted.data, { ...painted.layout, ...sizes }, PLOTLY_OPTIONS);
+  }
+}
+
+document.querySelectorAll("script.chart").forEach(drawChart);
+darkTheme.addEventListener("change", () => redrawCharts(inCurrentTheme, {}));
+addEventListener("beforeprint", () => {
+  redrawCharts((chart) => chart, { autosize: false, width: PRINTED_WIDTH });
 });
-night.addEventListener("change", () => again(themed, {}));
-addEventListener("beforeprint", () => again((chart) => chart, { autosize: false, width: 640 }));
-addEventListener("afterprint", () => again(themed, { autosize: true, width: null }));
-const hint = () => document.querySelectorAll(".wide").forEach((box) => {
-  const more = box.classList.toggle("more", box.scrollWidth > box.clientWidth);
-  more ? box.tabIndex = 0 : box.removeAttribute("tabindex");
+addEventListener("afterprint", () => {
+  redrawCharts(inCurrentTheme, { autosize: true, width: null });
 });
-hint();
-addEventListener("resize", hint);
-for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0];
-  table.querySelectorAll("thead th").forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...head.childNodes);
-    head.append(button);
-    button.addEventListener("click", () => {
-      const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
-      for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", sign === 1 ? "ascending" : "descending");
-      const text = (row) => row.cells[column].textContent.trim();
-      const number = (row) => parseFloat(text(row).replaceAll(",", ""));
-      const rows = [...body.rows];
-      const known = rows.filter((row) => text(row) !== "-");
-      const numeric = known.every((row) => !Number.isNaN(number(row)));
-      known.sort((a, b) => sign * (numeric ? number(a) - number(b)
-        : text(a).localeCompare(text(b))));
-      body.append(...known, ...rows.filter((row) => text(row) === "-"));
-    });
+
+// --- Wide tables --------------------------------------------------------------------------------
+
+// Mark boxes that hold more than they show, and let the keyboard reach them to scroll.
+function markWideBoxes() {
+  for (const box of document.querySelectorAll(".wide")) {
+    const isWider = box.scrollWidth > box.clientWidth;
+    box.classList.toggle("more", isWider);
+    if (isWider) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+}
+
+markWideBoxes();
+addEventListener("resize", markWideBoxes);
+
+// --- Tables that are sorted ---------------------------------------------------------------------
+
+// Sort the rows of a table by a column; rows without a value stay last, as they stood.
+function sortRows(body, column, sign) {
+  const textOf = (row) => row.cells[column].textContent.trim();
+  const numberOf = (row) => parseFloat(textOf(row).replaceAll(",", ""));
+  const rows = [...body.rows];
+  const withValue = rows.filter((row) => textOf(row) !== MISSING);
+  const withoutValue = rows.filter((row) => textOf(row) === MISSING);
+  const isNumeric = withValue.every((row) => !Number.isNaN(numberOf(row)));
+  const compare = isNumeric
+    ? (a, b) => numberOf(a) - numberOf(b)
+    : (a, b) => textOf(a).localeCompare(textOf(b));
+  withValue.sort((a, b) => sign * compare(a, b));
+  body.append(...withValue, ...withoutValue);
+}
+
+// Turn the head of a column into a button that sorts by it, and the other way round if pressed
+// again.
+function makeHeadSort(head, column, body) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(...head.childNodes);
+  head.append(button);
+  button.addEventListener("click", () => {
+    const isAscending = head.getAttribute("aria-sort") === "ascending";
+    for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", isAscending ? "descending" : "ascending");
+    sortRows(body, column, isAscending ? -1 : 1);
   });
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = table.querySelectorAll("thead th");
+  heads.forEach((head, column) => makeHeadSort(head, column, table.tBodies[0]));
 }
