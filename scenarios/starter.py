@@ -74,8 +74,8 @@ def _no_outcome(table: Description) -> UserError:
         reasons.append(f"'{column.name}': {reason}")
     if len(columns) > MAX_REASONS:
         reasons.append(f"and {len(columns) - MAX_REASONS} more")
-    wanted = "numbers that neither stay the same nor only count rows"
-    cure = f"add a column of {wanted}, or write the scenario by hand"
+    wanted_columns = "numbers that neither stay the same nor only count rows"
+    cure = f"add a column of {wanted_columns}, or write the scenario by hand"
     none = f"{table.file.name} has no column that can be an outcome"
     return UserError(f"{none}; {'; '.join(reasons)}; {cure}")
 
@@ -98,12 +98,12 @@ def _stem(table: Description) -> str:
 
 def _path_from(home: Path, file: Path) -> str:
     """Return the path of a data file from a folder; the name of one that comes with the package."""
-    place = file.resolve()
-    if place.parent == DATA:
+    path = file.resolve()
+    if path.parent == DATA:
         return file.name
     with suppress(ValueError):  # on another drive
-        place = Path(os.path.relpath(place, home.resolve()))
-    return place.as_posix()
+        path = Path(os.path.relpath(path, home.resolve()))
+    return path.as_posix()
 
 
 def _rule_on(feature: Array) -> dict[str, Any]:
@@ -168,19 +168,19 @@ def _whole_if_so(value: str | float) -> str | float:
 
 def _ends(values: Array) -> tuple[float, float, float]:
     """Return round ends for values, and the share of values beyond them."""
-    least = float(values.min())
-    most = float(values.max())
+    lowest = float(values.min())
+    highest = float(values.max())
     low, high = map(float, np.quantile(values, INNER))
     spread = high - low
-    low = least if low - least <= 0.5 * spread else low
-    high = most if most - high <= 0.5 * spread else high
+    low = lowest if low - lowest <= 0.5 * spread else low
+    high = highest if highest - high <= 0.5 * spread else high
     if low >= high:
-        low = least
-        high = most
+        low = lowest
+        high = highest
     unit = 10.0 ** math.floor(math.log10(high - low) - 1)
     first = math.floor(low / unit) * unit
     last = math.ceil(high / unit) * unit
-    if least >= 0 and first <= 0.2 * last:
+    if lowest >= 0 and first <= 0.2 * last:
         first = 0.0
     first = float(f"{first:.10g}")
     last = float(f"{last:.10g}")

@@ -59,11 +59,11 @@ class TimeOrder:
             return self.doubt
         if self.repeats:
             n_times = len(np.unique(self.times))
-            stands = f"{self.repeats} rows have a time that a row before them has"
+            state = f"{self.repeats} rows have a time that a row before them has"
             if self.rows_per_time > 1:
-                stands = f"each of {n_times:,} times is there {self.rows_per_time} times"
+                state = f"each of {n_times:,} times is there {self.rows_per_time} times"
             cure = "if they are of several series, name the column that tells them apart as series"
-            return f"{stands}; {cure}"
+            return f"{state}; {cure}"
         if self.is_descending:
             return f"time runs backwards, the newest row is the first; {SORT}"
         if not self.is_ascending:
@@ -71,14 +71,17 @@ class TimeOrder:
         return ""
 
 
-def order_of(words: "pd.Series[str]", dates: str | None = None) -> TimeOrder | None:
+def order_of(date_texts: "pd.Series[str]", dates: str | None = None) -> TimeOrder | None:
     """Return the order of texts (T,) that are all dates; None if one is none.
 
     ``dates`` says whether they have the "day first" or the "month first", None that they tell it.
     """
-    if not len(words) or not words.map(lambda word: DATE.fullmatch(word) is not None).all():
+    if (
+        not len(date_texts)
+        or not date_texts.map(lambda text: DATE.fullmatch(text) is not None).all()
+    ):
         return None
-    as_read = read_dates(words, dates)
+    as_read = read_dates(date_texts, dates)
     orders = []
     for reading in as_read.readings:
         if reading.notna().all():
@@ -92,19 +95,21 @@ def order_of(words: "pd.Series[str]", dates: str | None = None) -> TimeOrder | N
     return TimeOrder(orders[0].times, doubt=as_read.doubt)
 
 
-def sortable_order_of(words: "pd.Series[str]", key: str, dates: str | None = None) -> TimeOrder:
+def sortable_order_of(row_texts: "pd.Series[str]", key: str, dates: str | None = None) -> TimeOrder:
     """Return the order of texts (T,) that are all dates, or all numbers; UserError otherwise."""
-    order = order_of(words, dates)
+    order = order_of(row_texts, dates)
     if order is not None and order.doubt:
         raise UserError(f"{key} = true: {order.doubt}")
     if order is not None:
         return order
-    are_dates = words.map(lambda word: DATE.fullmatch(word) is not None).all()
-    doubt = read_dates(words, dates).doubt if are_dates else ""
+    are_dates = row_texts.map(lambda text: DATE.fullmatch(text) is not None).all()
+    doubt = read_dates(row_texts, dates).doubt if are_dates else ""
     if doubt:
         raise UserError(f"{key} = true: {doubt}")
-    numbers = np.array([PLAIN.read(word) for word in words])
+    numbers = np.array([PLAIN.read(text) for text in row_texts])
     for row in np.flatnonzero(~np.isfinite(numbers))[:1]:
-        there = f"{key} = true: '{words.iloc[row]}' in the index is neither a date nor a number"
-        raise UserError(f"{there}; mend it, or give another index")
+        complaint = (
+            f"{key} = true: '{row_texts.iloc[row]}' in the index is neither a date nor a number"
+        )
+        raise UserError(f"{complaint}; mend it, or give another index")
     return TimeOrder(numbers)

@@ -185,12 +185,12 @@ def _lines(cells: pd.DataFrame, headings: Sequence[str], *, n_text_columns: int)
     cells = cells.loc[:, (cells != "").any()]
     if n_text_columns == 0:
         cells.insert(0, "", headings)
-    for place in range(max(n_text_columns, 1)):
-        column = [cells.columns[place], *cells.iloc[:, place]]
+    for column_index in range(max(n_text_columns, 1)):
+        column = [cells.columns[column_index], *cells.iloc[:, column_index]]
         width = max(len(text) for text in column)
         name, *padded = [text.ljust(width) for text in column]
         cells = cells.drop(columns=column[0])
-        cells.insert(place, name, padded)
+        cells.insert(column_index, name, padded)
     head, *rows = cells.to_string(index=False).splitlines()
     yield f"  {head}"
     last_heading = None

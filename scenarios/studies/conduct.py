@@ -73,13 +73,13 @@ def conduct(
         with executor(options.jobs, options.scheduler, options.imports, warn_once) as workers:
             if not goes_on:
                 _check_settings(design, workers, first_runs, warn_once)
-            missing_runs = directory.start(known=goes_on)
+            missing_runs = directory.start(is_known=goes_on)
             tasks = _tasks(design, directory, missing_runs, options, send=workers.sends_files)
             n_over = len(design) - len(missing_runs)
             status = "interrupted"
             try:
-                for place, given_answer in workers.answers(play, tasks, options.patience):
-                    answer = given_answer or Answer(missing_runs[place], NO_WORKER)
+                for run_index, given_answer in workers.answers(play, tasks, options.patience):
+                    answer = given_answer or Answer(missing_runs[run_index], NO_WORKER)
                     directory.keep(answer)
                     for line in answer.warnings:
                         warn_once(line)
@@ -120,8 +120,8 @@ def _check_settings(
     """Build the market of every setting; UserError names the first one that has a fault."""
     answers_by_place = dict(workers.answers(check, first_runs))
     answers = []
-    for place, task in enumerate(first_runs):
-        answers.append(answers_by_place[place] or Answer(task.run, NO_WORKER))
+    for setting_index, task in enumerate(first_runs):
+        answers.append(answers_by_place[setting_index] or Answer(task.run, NO_WORKER))
     for answer in answers:
         failure = answer.failure
         if failure is None:

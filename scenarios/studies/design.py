@@ -349,9 +349,9 @@ class Design:
     def complaint(self, run: int, reason: str) -> UserError:
         """Return the error that says which setting of the study has a fault."""
         setting, _ = self._setting_and_seed(run)
-        words = [f"study '{self.name}'"]
-        words += [f"{key} = {format_value(value)}" for key, value in setting.items()]
-        return UserError(f"{', '.join(words)}: {reason}")
+        parts = [f"study '{self.name}'"]
+        parts += [f"{key} = {format_value(value)}" for key, value in setting.items()]
+        return UserError(f"{', '.join(parts)}: {reason}")
 
     def identity(self) -> dict[str, Any]:
         """Return the study file and the base scenario as JSON gives them back.

@@ -106,14 +106,14 @@ class StudyDirectory(RecordedDirectory):
             if strangers:
                 raise not_ours(home, strangers[0])
 
-    def start(self, *, known: bool) -> list[int]:
+    def start(self, *, is_known: bool) -> list[int]:
         """Make the directory, or clear it of drafts; return the runs that are missing.
 
         ``known``: whether the study that is here goes on; another one gives way.
         """
         try:
             earlier = self.record_in(self.path)
-            if known:
+            if is_known:
                 self.files = self.listed(earlier)
             elif earlier is not None:
                 self.write_record(earlier | {"status": "interrupted"})
@@ -211,10 +211,10 @@ def _with_types(table: pa.Table) -> pa.Table:
 
     Before version 3 pandas has no type for text, and Arrow none for a column of it without rows.
     """
-    for place, column in enumerate(table.schema):
+    for column_index, column in enumerate(table.schema):
         if pa.types.is_null(column.type):
             empty_text = table[column.name].cast(pa.string())
-            table = table.set_column(place, column.with_type(pa.string()), empty_text)
+            table = table.set_column(column_index, column.with_type(pa.string()), empty_text)
     return table
 
 

@@ -95,9 +95,9 @@ class Study(StudyRuns):
         for name in measures:
             if name not in agents:
                 raise UserError(f"regression of '{name}': {closest(name, map(str, agents))}")
-        kept = [name for name in measures or parameters.MEASURED if name in agents]
+        measured_columns = [name for name in measures or parameters.MEASURED if name in agents]
         return parameters.regression_table(
-            agents, self.parameters(), kept, on=on, controls=self.rules.controls
+            agents, self.parameters(), measured_columns, on=on, controls=self.rules.controls
         )
 
     def gains(self) -> pd.DataFrame:

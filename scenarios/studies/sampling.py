@@ -166,8 +166,8 @@ class SampleSpec(Strict):
         if self.own_seeds:
             shares = qmc.LatinHypercube(n_keys, rng=self.seed).random(self.points)
         else:
-            both = qmc.Sobol(2 * n_keys, rng=self.seed).random(self.points)
-            first, second = np.split(both, 2, axis=1)  # the blocks A and B
+            sobol_points = qmc.Sobol(2 * n_keys, rng=self.seed).random(self.points)
+            first, second = np.split(sobol_points, 2, axis=1)  # the blocks A and B
             blocks = [first, second]
             for key in range(n_keys):
                 mixed = first.copy()
@@ -175,17 +175,19 @@ class SampleSpec(Strict):
                 blocks.append(mixed)
             shares = np.concatenate(blocks)
         settings: list[dict[str, Any]] = [{} for _ in shares]
-        for place, (key_name, span) in enumerate(self.keys.items()):
-            for setting, value in zip(settings, span.values(shares[:, place]), strict=True):
+        for key_index, (key_name, span) in enumerate(self.keys.items()):
+            for setting, value in zip(settings, span.values(shares[:, key_index]), strict=True):
                 setting[key_name] = value
         return settings
 
 
 def measured(cohorts: pd.DataFrame) -> pd.DataFrame:
     """Return a row per run and a column per (cohort, measure) that every run has a number of."""
-    everybody = with_everybody(cohorts)
+    cohorts_and_everybody = with_everybody(cohorts)
     values = [*MEASURES, *own_measures(cohorts)]
-    wide = everybody.pivot_table(index="run", columns="cohort", values=values, dropna=False)
+    wide = cohorts_and_everybody.pivot_table(
+        index="run", columns="cohort", values=values, dropna=False
+    )
     return wide.swaplevel(axis=1).astype(np.float64).dropna(axis=1)
 
 
@@ -255,8 +257,8 @@ def _sobol_indices(table: pd.DataFrame, sample: SampleSpec) -> Iterator[list[Any
             )
         low, high = resampled.confidence_interval
         for order, name in enumerate(("first order", "total order")):
-            for place, key in enumerate(sample.keys):
-                figures = (float(array[order, place]) for array in (estimates, low, high))
+            for key_index, key in enumerate(sample.keys):
+                figures = (float(array[order, key_index]) for array in (estimates, low, high))
                 yield [key, name, *where, len(table), *figures]
 
 
@@ -284,12 +286,12 @@ def calibration_table(
             raise UserError(f"sample.targets.{target}: not every run measured it; {hint}")
     moments = table[[column_of[target] for target in sample.targets]].to_numpy()
     weights = _weights(moments, observed)
-    apart = (moments - observed) / _median_deviations(moments)
+    scaled_distances = (moments - observed) / _median_deviations(moments)
     keys = parameters.set_index("run").loc[table.index]
     n_counted = int((weights > 0).sum())
     rows = []
     for key, span in sample.keys.items():
-        estimate = _estimate(span, keys[key].to_numpy(), weights, apart)
+        estimate = _estimate(span, keys[key].to_numpy(), weights, scaled_distances)
         rows.append([key, n_counted, *estimate, float(span.low), float(span.high)])
     return laid_out(rows, CALIBRATION)
 
@@ -310,15 +312,15 @@ def _weights(moments: Array, observed: Array) -> Array:
     return np.asarray(np.maximum(1 - (distance / width) ** 2, 0.0))
 
 
-def _estimate(span: Span, values: Array, weights: Array, apart: Array) -> list[float]:
+def _estimate(span: Span, values: Array, weights: Array, scaled_distances: Array) -> list[float]:
     """Return the weighted quantiles of a key, adjusted by regression on how far moments are."""
     if not weights.any():
         return [np.nan] * len(QUANTILES)
     phi = logit(span.shares(values))
-    design = np.column_stack([np.ones(len(phi)), apart])
+    design = np.column_stack([np.ones(len(phi)), scaled_distances])
     root = np.sqrt(weights)
     beta = np.linalg.lstsq(design * root[:, np.newaxis], phi * root, rcond=None)[0][1:]
-    adjusted = phi - apart @ beta
+    adjusted = phi - scaled_distances @ beta
     order = np.argsort(adjusted, kind="stable")
     levels = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     quantiles = expit(np.interp(QUANTILES, levels, adjusted[order]))

@@ -125,8 +125,8 @@ class StudyRuns:
     @cached_property
     def compared_rows(self) -> pd.DataFrame:
         """``cohort_rows`` with rows for everybody, and for the whole market."""
-        everybody = with_everybody(self.cohort_rows)
-        return with_market(everybody, self.tables_by_run("rounds"))
+        rows_and_everybody = with_everybody(self.cohort_rows)
+        return with_market(rows_and_everybody, self.tables_by_run("rounds"))
 
     @cached_property
     def rows_by_parameter(self) -> pd.DataFrame:

@@ -82,9 +82,9 @@ def _contrasts_by_parameter(runs: StudyRuns) -> pd.DataFrame:
 
 def _regression(runs: StudyRuns) -> pd.DataFrame:
     agents = runs.agents_if_any()
-    kept = [name for name in parameters.MEASURED if name in agents]
+    measured_columns = [name for name in parameters.MEASURED if name in agents]
     return parameters.regression_table(
-        agents, runs.parameters(), kept, controls=runs.rules.controls
+        agents, runs.parameters(), measured_columns, controls=runs.rules.controls
     )
 
 

@@ -96,9 +96,8 @@ class Odd(Adversary):
         mean = np.clip(announced.mean_label, 0, 1)
         all_ones = np.ones(self.outcomes)
         outcome = {
-            "spikes": all_ones
-            if self.rng.random() < 0.03
-            else 0.02 * all_ones,  # calm, rare disasters
+            # calm, rare disasters
+            "spikes": all_ones if self.rng.random() < 0.03 else 0.02 * all_ones,
             "corners": (self.rng.random(self.outcomes) < 0.5).astype(float),
             "flip": t % 2 * all_ones,  # opposite corners, where all actions of these agents tie
             "mirror": (mean < 0.5).astype(float),  # as far from the forecast as possible
@@ -178,9 +177,8 @@ def test_exponential_weights_let_a_rare_bias_grow_with_all_rounds() -> None:
     _, ours, used = decoyed("adaptive")
     rare, anytime, _ = exponential_rows = decoyed("exponential")
     _, fixed, _ = decoyed("exponential", ROUNDS)
-    assert (
-        max(used.max(), exponential_rows[2].max()) <= 1
-    )  # of a bound that no event's count enters
+    # Of a bound that no event's count enters.
+    assert max(used.max(), exponential_rows[2].max()) <= 1
     assert (np.minimum(anytime, fixed) >= [4 * ours[0], 15 * ours[1]]).all()
     more, often, _ = decoyed("exponential", share=4 * SHARE)
     assert often[1] / often[0] == pytest.approx(2, rel=0.25)  # sqrt(4)

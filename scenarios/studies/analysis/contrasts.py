@@ -135,9 +135,9 @@ def family(
     else:
         bonferroni_level = 1 - (1 - CONFIDENCE_LEVEL) / (2 * len(tested_rows))
         half = stdtrit(n_seeds - 1, bonferroni_level) * error
-    least, greatest = _extreme_differences(tested["measure"], rules)
-    table.loc[tested_rows, "simultaneous_low"] = np.maximum(mean - half, least)
-    table.loc[tested_rows, "simultaneous_high"] = np.minimum(mean + half, greatest)
+    least_possible, greatest_possible = _extreme_differences(tested["measure"], rules)
+    table.loc[tested_rows, "simultaneous_low"] = np.maximum(mean - half, least_possible)
+    table.loc[tested_rows, "simultaneous_high"] = np.minimum(mean + half, greatest_possible)
     p_values = 2 * _p_value_above_zero(np.abs(mean), error, n_seeds)
     table.loc[tested_rows, "p_adjusted"] = holm(p_values)
 
@@ -162,9 +162,9 @@ def range_of_difference(within: Range | None) -> Range | None:
 def _extreme_differences(measures: "pd.Series[str]", rules: Rules) -> tuple[Array, Array]:
     """Return the least and the greatest possible difference of each row's measure."""
     ranges = [range_of_difference(rules.within.get(measure)) for measure in measures]
-    least = [-np.inf if possible is None else possible[0] for possible in ranges]
-    most = [np.inf if possible is None else possible[1] for possible in ranges]
-    return np.array(least), np.array(most)
+    least_values = [-np.inf if possible is None else possible[0] for possible in ranges]
+    greatest_values = [np.inf if possible is None else possible[1] for possible in ranges]
+    return np.array(least_values), np.array(greatest_values)
 
 
 def _p_value_above_zero(distance: Array, error: Array, n_seeds: Array) -> Array:
@@ -208,16 +208,16 @@ def controls_of(control: Any, levels: Mapping[str, Iterable[Any]]) -> dict[str, 
     raise ValueError(f"control = {control!r} is a value {where}; {hint}")
 
 
-def alike(one: Any, two: Any) -> bool:
+def alike(first: Any, second: Any) -> bool:
     """Whether a value of a study file is one of a table, where lists are text."""
-    return bool(text_of(one) == text_of(two) or one == two)
+    return bool(text_of(first) == text_of(second) or first == second)
 
 
-def check_margin(margin: float | Mapping[str, float] | None, own: Sequence[str]) -> None:
+def check_margin(margin: float | Mapping[str, float] | None, own_measures: Sequence[str]) -> None:
     """Raise UserError for a margin of a measure that there is not; ``own`` are the user's."""
     if not isinstance(margin, Mapping):
         return
-    measures = {*MEASURES, *GAINS, *own}
+    measures = {*MEASURES, *GAINS, *own_measures}
     for name in margin:
         if name not in measures and not name.endswith(OF_MARKET):
             raise UserError(f"margin.{name}: no such measure; {closest(name, measures)}")
@@ -255,9 +255,9 @@ def _differences_of_branches(
         means, _ = _by_seed(means_of(rows_of[label, cohort], ["seed", "run"], GAINS))
         is_everybody = has_several_cohorts and cohort == EVERYBODY  # whose units differ
         for measure in GAINS[1:] if is_everybody else GAINS:
-            words = {"key": "branch", "value": text_of(label), "against": text_of("trunk")}
-            words |= {"cohort": str(cohort), "measure": measure}
-            yield Difference(words, means[measure], has_same_scale=True)
+            row_texts = {"key": "branch", "value": text_of(label), "against": text_of("trunk")}
+            row_texts |= {"cohort": str(cohort), "measure": measure}
+            yield Difference(row_texts, means[measure], has_same_scale=True)
 
 
 def interactions_table(
@@ -278,7 +278,7 @@ def gains_table(
     runs = branches.merge(parameters[["run", "seed"]], on="run")
     means = runs.groupby([*AGENTS, "seed"], sort=False)["gain"].mean()
     groups = means.groupby(AGENTS, sort=False)
-    rows = [[*words, len(values), *ends(values.to_numpy(), None)] for words, values in groups]
+    rows = [[*labels, len(values), *ends(values.to_numpy(), None)] for labels, values in groups]
     return laid_out(rows, GAINS_OF_AGENTS)
 
 
@@ -303,14 +303,14 @@ def _differences(
     for chosen_keys in itertools.combinations(keys, n_keys):
         other_keys = [key for key in keys if key not in chosen_keys]
         for move in itertools.product(*(steps[key] for key in chosen_keys)):
-            words = _words(move)
+            row_texts = _words(move)
             for cohort, rows in rows_by_cohort:
                 cells = [cell.set_index(["seed", *other_keys]) for cell in _cells(rows, move)]
                 has_same_scale = all(_is_scaled_alike(cells[0], cell) for cell in cells[1:])
                 means, counts = _by_seed(_alternating_sum(cells, measures))
                 for measure in measures:
                     if counts[measure].any():
-                        own_words = words | {"cohort": str(cohort), "measure": measure}
+                        own_words = row_texts | {"cohort": str(cohort), "measure": measure}
                         differences.append(
                             Difference(own_words, means[measure], has_same_scale=has_same_scale)
                         )
@@ -328,11 +328,11 @@ def _steps(key: str, runs: pd.DataFrame, controls: Mapping[str, Any]) -> list[St
 
 def _words(move: Sequence[Step]) -> dict[str, str]:
     """Return the words of one or two steps, by their columns."""
-    words: dict[str, str] = {}
+    row_texts: dict[str, str] = {}
     for columns, step in zip((STEP_COLUMNS, OTHER_STEP_COLUMNS), move, strict=False):
         texts = (step.key, text_of(step.value), text_of(step.control))
-        words |= dict(zip(columns, texts, strict=True))
-    return words
+        row_texts |= dict(zip(columns, texts, strict=True))
+    return row_texts
 
 
 def _cells(rows: pd.DataFrame, move: Sequence[Step]) -> list[pd.DataFrame]:
@@ -364,11 +364,11 @@ def _by_seed(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return by_seed.mean().where(counts == counts.max()), counts
 
 
-def _is_scaled_alike(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+def _is_scaled_alike(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     """Whether losses are normalised alike in all pairs of as many agents."""
-    pairs = one.index.intersection(other.index)
-    left = one.loc[pairs]
-    right = other.loc[pairs]
+    pairs = first.index.intersection(second.index)
+    left = first.loc[pairs]
+    right = second.loc[pairs]
     are_same_people = left["agents"] == right["agents"]
     return np.allclose(
         left.loc[are_same_people, NORMALISED].astype(float),

@@ -139,11 +139,13 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """
     homes = agents.set_index("agent")["cohort"]
     cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
-    found = with_counts(measures.assign(cohort=cohort), agents)
-    means = means_of(found, ["cohort", "measure"], ["value"]).reset_index()
+    with_cohort = with_counts(measures.assign(cohort=cohort), agents)
+    means = means_of(with_cohort, ["cohort", "measure"], ["value"]).reset_index()
     table = means.pivot_table(index="cohort", columns="measure", values="value")
     table = table.reindex(pd.Index(homes.unique(), name="cohort"))
-    for name, value in found[found["cohort"].isna()].groupby("measure")["value"].mean().items():
+    for name, value in (
+        with_cohort[with_cohort["cohort"].isna()].groupby("measure")["value"].mean().items()
+    ):
         table[name] = value
     return table.rename_axis(columns=None)
 
@@ -238,13 +240,13 @@ def interval(
     high = mean + half
     if within is None or (low >= within[0] and high <= within[1]):
         return mean, low, high
-    least, greatest = within
-    span = greatest - least
-    share = (mean - least) / span
+    least_possible, greatest_possible = within
+    span = greatest_possible - least_possible
+    share = (mean - least_possible) / span
     if not 0 < share < 1:  # all values are at one end
         return mean, mean, mean
     ends = special.logit(share) + np.array([-1.0, 1.0]) * half / (span * share * (1 - share))
-    low, high = least + span * special.expit(ends)
+    low, high = least_possible + span * special.expit(ends)
     return mean, float(low), float(high)
 
 
@@ -267,16 +269,16 @@ def value_table(
 
     Returns frame: ``cohort``, the other keys and ``VALUE``; empty where the forecaster is the same.
     """
-    others = [key for key in keys_of(parameters) if key != FORECASTER]
-    types: dict[str, Any] = {"cohort": "str"} | {key: parameters[key].dtype for key in others}
+    other_keys = [key for key in keys_of(parameters) if key != FORECASTER]
+    types: dict[str, Any] = {"cohort": "str"} | {key: parameters[key].dtype for key in other_keys}
     rows = []
     if FORECASTER in parameters:
         runs = parameters.merge(cohorts[["run", "cohort", "welfare_mean"]], on="run")
-        for place, group in runs.groupby(["cohort", *others], sort=False):
+        for labels, group in runs.groupby(["cohort", *other_keys], sort=False):
             wide = group.pivot_table(index="seed", columns=FORECASTER, values="welfare_mean")
             for baseline in wide.columns.drop(OURS) if OURS in wide else ():
                 pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
-                rows.append([*place, baseline, len(pairs), *ends(pairs, None)])
+                rows.append([*labels, baseline, len(pairs), *ends(pairs, None)])
     return laid_out(rows, types | VALUE)
 
 
@@ -301,9 +303,9 @@ def effects_table(
     for chosen_keys in itertools.combinations(keys, n_keys):
         settings = parameters.assign(setting=parameters.groupby(keys, sort=False).ngroup())
         for values, chosen in settings.groupby(list(chosen_keys), sort=False):
-            words: list[str] = []
+            texts: list[str] = []
             for key, value in zip(chosen_keys, values, strict=True):
-                words += [key, text_of(value)]
+                texts += [key, text_of(value)]
             runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
             n_empty = chosen["setting"].nunique() - runs["setting"].nunique()  # nobody is there
             for cohort, group in runs.groupby("cohort", sort=False):
@@ -315,7 +317,7 @@ def effects_table(
                     if counts[measure].any():
                         sample = means.loc[is_whole[measure], measure].to_numpy()
                         interval_of_mean = ends(sample, within.get(measure))
-                        rows.append([*words, cohort, measure, len(sample), *interval_of_mean])
+                        rows.append([*texts, cohort, measure, len(sample), *interval_of_mean])
     return laid_out(rows, dict.fromkeys(word_columns, "str") | EFFECTS)
 
 
@@ -330,12 +332,12 @@ def windows_table(
     keys = keys_of(parameters)
     groups = parameters.merge(windows, on="run").groupby([*keys, *WINDOW], sort=False)
     rows = []
-    for place, group in groups:
+    for labels, group in groups:
         for measure in LOSSES:
             sample = group[measure].dropna().to_numpy()
             if len(sample):
                 interval_of_mean = ends(sample, WITHIN.get(measure))
-                rows.append([*place, measure, len(sample), *interval_of_mean])
+                rows.append([*labels, measure, len(sample), *interval_of_mean])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
     return laid_out(rows, types | WINDOW_TYPES)
 

@@ -99,9 +99,10 @@ def _thirds(values: "pd.Series[float]") -> "pd.Series[str]":
     """Name of each value the third in which it lies, by the ends of that third."""
     ends = np.unique(np.quantile(values, np.linspace(0, 1, N_PARTS + 1)))
     names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(ends)]
-    place = np.searchsorted(ends, values, side="right") - 1
-    place = np.clip(place, 0, len(names) - 1)  # the greatest value lies in the last third
-    return pd.Series(np.array(names, dtype=object)[place], index=values.index)
+    third_of_value = np.searchsorted(ends, values, side="right") - 1
+    # The greatest value lies in the last third.
+    third_of_value = np.clip(third_of_value, 0, len(names) - 1)
+    return pd.Series(np.array(names, dtype=object)[third_of_value], index=values.index)
 
 
 def parted(agents: pd.DataFrame) -> pd.DataFrame:
@@ -128,9 +129,11 @@ def named(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of parts with ``cohort``, ``parameter`` and ``range`` in place of one name."""
     parts = table["cohort"].str.split(SEPARATOR, expand=True, regex=False)
     parts = parts.reindex(columns=range(len(PARTED))).set_axis(PARTED, axis=1).astype("str")
-    place = list(table).index("cohort")
-    others = table.drop(columns="cohort")
-    return pd.concat([others.iloc[:, :place], parts, others.iloc[:, place:]], axis=1)
+    column_index = list(table).index("cohort")
+    other_columns = table.drop(columns="cohort")
+    return pd.concat(
+        [other_columns.iloc[:, :column_index], parts, other_columns.iloc[:, column_index:]], axis=1
+    )
 
 
 def regression_table(
@@ -192,8 +195,8 @@ def _terms(
                 candidates[f"{name} = {text_of(value)}"] = is_value
     terms = {CONSTANT: np.ones(len(rows))}
     for name, candidate in candidates.items():
-        others = np.stack(list(terms.values()), axis=1)
-        remainder = candidate - others @ np.linalg.lstsq(others, candidate, rcond=None)[0]
+        all_terms = np.stack(list(terms.values()), axis=1)
+        remainder = candidate - all_terms @ np.linalg.lstsq(all_terms, candidate, rcond=None)[0]
         size = max(np.abs(candidate).max(), np.finfo(np.float64).tiny)
         if np.abs(remainder).max() > RELATIVE_ROUNDING * size:
             terms[name] = candidate
@@ -230,10 +233,10 @@ def _fitted(rows: pd.DataFrame, measure: str, terms: Mapping[str, Array]) -> lis
     half = stdtrit(degrees_of_freedom, (1 + CONFIDENCE_LEVEL) / 2) * standard_error
     with np.errstate(divide="ignore", invalid="ignore"):
         p_values = 2 * stdtr(degrees_of_freedom, -np.abs(coefficients / standard_error))
-    found = np.stack([coefficients, coefficients - half, coefficients + half]) / unit
+    estimates = np.stack([coefficients, coefficients - half, coefficients + half]) / unit
     n_agents = int(weights.sum())
     return [
-        [name, *map(float, found[:, k]), float(p_values[k]), n_agents, n_seeds]
+        [name, *map(float, estimates[:, k]), float(p_values[k]), n_agents, n_seeds]
         for k, name in enumerate(terms)
     ]
 
