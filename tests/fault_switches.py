@@ -16,6 +16,8 @@ import signal
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,16 +87,15 @@ def turn_on(fault: dict[str, Any]) -> None:
                 member._cache = NullCache()
 
 
-def run_until_failure(items: list[pytest.Item], session: pytest.Session, *, all_: bool) -> None:
-    """Run tests in this process; stop at the first that fails, unless all are to run."""
+def run_tests(items: list[pytest.Item], session: pytest.Session, *, maxfail: int | None) -> None:
+    """Run tests in this process, all or until as many have failed."""
     for item, following in zip(items, [*items[1:], None], strict=True):
-        failures = session.testsfailed
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.testsfailed > failures and not all_:
+        if session.testsfailed == maxfail:
             return
 
 
-def in_a_fork(task: Any, limit: float) -> bool:
+def in_a_fork(task: Callable[[], None], limit: float) -> bool:
     """Do a task in a copy of this process; return whether it ended within ``limit`` seconds."""
     child = os.fork()
     if child == 0:
@@ -108,10 +109,8 @@ def in_a_fork(task: Any, limit: float) -> bool:
     while not has_ended and time.monotonic() < deadline:
         time.sleep(0.05)
         has_ended = os.waitpid(child, os.WNOHANG)[0] == child
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # and what a test may have started
-    except ProcessLookupError:
-        pass
     if not has_ended:
         os.waitpid(child, 0)
     return has_ended
@@ -146,8 +145,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     folder = Path(os.environ[FOLDER])
     has_measured = folder / "measured"
     if not has_measured.exists():
-        task = lambda: run_until_failure(session.items, session, all_=True)  # noqa: E731
-        in_a_fork(task, limit=float("inf"))
+
+        def measure() -> None:
+            run_tests(session.items, session, maxfail=None)
+
+        in_a_fork(measure, limit=float("inf"))
         has_measured.touch()
     items = {item.nodeid: item for item in session.items}
     tests = tests_of_faults()
@@ -161,7 +163,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
         def attempt(fault: dict[str, Any] = fault, chosen: list[pytest.Item] = chosen) -> None:
             turn_on(fault)
-            run_until_failure(chosen, session, all_=False)
+            run_tests(chosen, session, maxfail=1)
 
         started = time.monotonic()
         has_ended = in_a_fork(attempt, limit=LIMIT_SECONDS) if chosen else True

@@ -205,8 +205,6 @@ def faults_of_file(file: str, source: str) -> list[Fault]:
                     nodes.append((kind, node, f"({ast.unparse(changed)})"))
             for kind, node, after in nodes:
                 span = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
-                if kind == "opposite function":
-                    after = after[1:-1]
                 faults.append(
                     Fault(
                         file,
@@ -272,7 +270,7 @@ class KernelCallers:
                             break
 
     def reach(self, kernel: str) -> tuple[set[str], set[tuple[str, int]]]:
-        """Return the files of kernels that call it, and a line of each function that calls those."""
+        """Return files of kernels that call it, and a line of each function that calls those."""
         files: set[str] = set()
         lines: set[tuple[str, int]] = set()
         waiting = [kernel]
