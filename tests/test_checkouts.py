@@ -23,7 +23,7 @@ def python(folder: Path, *words: str, **variables: str) -> str:
     return done.stdout
 
 
-def plays(folder: Path, **variables: str) -> None:
+def play_and_check(folder: Path, **variables: str) -> None:
     (folder / "nature.toml").write_text(NATURE_SCENARIO, encoding="utf-8")
     words = ["-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet"]
     python(folder, *words, **variables)
@@ -48,7 +48,7 @@ def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path:
     assert (plain / "regretless" / "market").is_file()
     assert Path(python(plain, "-c", WHICH).strip()).is_relative_to(plain)
     assert "crop-choice" in python(plain, "-m", "regretless", "list")
-    plays(plain)
+    play_and_check(plain)
     pytest.importorskip("setuptools")
     (plain / "pyproject.toml").unlink()
     words = ["-W", "ignore", "setup.py", "--quiet", "build", "--build-base", "packed"]
@@ -86,7 +86,7 @@ def test_commands_work_where_home_and_package_are_read_only(tmp_path: Path, temp
     assert Path(python(package, "-c", WHICH, **places).strip()).is_relative_to(package)
     assert "hedge" in python(package, "-m", "regretless", "list", "learners", **places)
     if temporary == "none":
-        plays(package, **places)
+        play_and_check(package, **places)
     else:  # the cache is used only where it is one's own
         assert any(cache.iterdir()) == (temporary == "private")
         assert stat.S_IMODE(cache.stat().st_mode) == (0o700 if temporary == "private" else 0o777)

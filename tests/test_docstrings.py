@@ -17,11 +17,11 @@ from regretless import agents, forecaster, market, scenarios
 EXAMPLE = re.compile(r">>> (?!.*\+SKIP)")
 
 
-def public(whole: Any) -> list[Any]:
+def public_members(whole: Any) -> list[Any]:
     own = [getattr(whole, name) for name in vars(whole) if not name.startswith("_")]
     if isinstance(whole, ModuleType):
         own = [one for one in own if getattr(one, "__module__", None) == whole.__name__]
-    return [one for one in own if isinstance(one, type | property | type(public))]
+    return [one for one in own if isinstance(one, type | property | type(public_members))]
 
 
 @pytest.mark.parametrize("room", [market, forecaster, agents, scenarios])
@@ -32,9 +32,9 @@ def test_examples_are_so_and_whoever_overrides_inherits_what_it_is_for(room: Mod
             failed, tried = doctest.testmod(module)
             assert failed == 0, found.name
             assert (tried > 0) == bool(EXAMPLE.search(inspect.getsource(module))), found.name
-            for one in public(module):
+            for one in public_members(module):
                 assert inspect.getdoc(one), one
-                for part in public(one) if isinstance(one, type) else ():
+                for part in public_members(one) if isinstance(one, type) else ():
                     assert inspect.getdoc(part), (one, part)
 
 

@@ -24,7 +24,7 @@ class Case(NamedTuple):
     says: tuple[str, ...]
 
 
-def cases() -> list[Case]:
+def read_cases() -> list[Case]:
     found = []
     base = ""
     form = ""
@@ -40,7 +40,7 @@ def cases() -> list[Case]:
     return found
 
 
-def changed(raw: dict[str, Any], change: str) -> dict[str, Any]:
+def with_change(raw: dict[str, Any], change: str) -> dict[str, Any]:
     if not change.startswith("-"):
         return override(raw, [change])
     *above, last = change[1:].split(".")
@@ -58,13 +58,13 @@ def line_of(case: Case, refusal_of: RefusalOf) -> str:
     own = HOME / f"{case.base}.toml"
     raw = read(own if own.exists() else find(case.base))
     for change in case.changes:
-        raw = changed(raw, change)
+        raw = with_change(raw, change)
     Path("bad.toml").write_text(tomli_w.dumps(raw), encoding="utf-8")
     words = ("study", "--jobs", "1") if case.base == "sweep" else ("run",)
     return refusal_of(*words, "bad.toml", "--out", "out", "--quiet")
 
 
-CASES = cases()
+CASES = read_cases()
 
 
 @pytest.mark.parametrize("base", dict.fromkeys(case.base for case in CASES))

@@ -166,7 +166,7 @@ def waves(rng: Rng, stack: int, constant: float, outcomes: int) -> Loss:
     return forms.LipschitzLoss(function, np.array(constant), shifts.shape, outcomes)
 
 
-def crowd() -> tuple[Loss, ...]:
+def three_families() -> tuple[Loss, ...]:
     rng = np.random.default_rng(7)
     shares = rng.dirichlet(np.ones(2), (8, ACTIONS))
     shares[1] = shares[0]
@@ -175,15 +175,15 @@ def crowd() -> tuple[Loss, ...]:
     return CES(shares, rng.uniform(0.3, 0.9, 8), 1.0), CobbDouglas(shares), Leontief(needs)
 
 
-CROWD = crowd()
+CROWD = three_families()
 
 
-def members(rng: Rng, stack: int) -> Loss:
+def losses_of_crowd(rng: Rng, stack: int) -> Loss:
     family = CROWD[int(rng.integers(3))]
     return family[rng.integers(len(family), size=stack)]
 
 
-def constant(_: Rng, stack: int) -> Loss:
+def constant_losses(_: Rng, stack: int) -> Loss:
     return Linear(np.ones((stack, ACTIONS, 1)))
 
 
@@ -264,10 +264,10 @@ CASES: dict[str, Case] = {
     "grid as printed": Case(grids(1, constant=2.0, error=0.23, centred=False), waves(2.0, 1)),
     "leontief": Case(bases.LeontiefBasis(2, 9, constant=2.0), ratios(2.0, 2)),
     "nearest leontief": Case(covering(2, constant=1.5, error=0.2, nearest=True), ratios(1.5, 2)),
-    "exact": Case(bases.ExactLossesBasis(CROWD), members),
-    "reduced": Case(bases.ReducedBasis(CROWD, error=0.06), members, refused=ANY),
-    "ramps": Case(bases.RampBasis(CROWD, knots=5), members, refused=ANY),
-    "one ramp": Case(bases.RampBasis(FLAT, knots=2), constant, refused=ANY),
+    "exact": Case(bases.ExactLossesBasis(CROWD), losses_of_crowd),
+    "reduced": Case(bases.ReducedBasis(CROWD, error=0.06), losses_of_crowd, refused=ANY),
+    "ramps": Case(bases.RampBasis(CROWD, knots=5), losses_of_crowd, refused=ANY),
+    "one ramp": Case(bases.RampBasis(FLAT, knots=2), constant_losses, refused=ANY),
     "sum, first part": Case(both([LINE, ROOT]), linear(2), UNLESS_LINEAR),
     "sum, last part": Case(both([LINE, SERIES]), exponentials(1.0, 2), UNLESS_LINEAR, floor=0.01),
 }
@@ -293,7 +293,7 @@ def points(outcomes: int) -> Array:
     return np.concatenate([even, np.random.default_rng(5).random((400, outcomes))])
 
 
-def box(basis: Basis) -> Array:
+def points_of_the_box(basis: Basis) -> Array:
     rng = np.random.default_rng(6)
     inner = rng.random((60, basis.size))
     corners = [[[0.0] * basis.size], [[1.0] * basis.size]]
@@ -431,7 +431,7 @@ def test_labels_are_outcomes(name: str) -> None:
     """Where the image is convex transforms come back, and labels have the promised losses."""
     case = CASES[name]
     basis = CASES[name].basis
-    predictions = box(basis)
+    predictions = points_of_the_box(basis)
     labels = basis.inverse(predictions)
     assert labels.shape == (len(predictions), basis.outcomes)
     assert 0 <= labels.min() <= labels.max() <= 1

@@ -28,7 +28,7 @@ from regretless.market.losses import Linear
 from regretless.market.records import OutcomeDistribution
 
 
-def played(stream: str, rounds: int, seed: int, **forecaster: Any) -> MarketModel:
+def play_stream(stream: str, rounds: int, seed: int, **forecaster: Any) -> MarketModel:
     scenario = streams_scenario(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
     return play_to_end(scenario, log_every=rounds)
 
@@ -60,7 +60,7 @@ def check_promises(model: MarketModel) -> Any:
 def test_biases_and_regrets_stay_below_their_bounds(stream: str, weights: str) -> None:
     """Certificates of the usual weights add up to 0.1 sqrt(T) at most, with a mean of 1e-3."""
     rounds = 1500 if weights == "adaptive" else 400
-    total = check_promises(played(stream, rounds, 1, weights=weights)).certificate_sum
+    total = check_promises(play_stream(stream, rounds, 1, weights=weights)).certificate_sum
     assert weights != "adaptive" or total <= min(0.1 * np.sqrt(rounds), 1e-3 * rounds)
 
 
@@ -134,7 +134,7 @@ def test_regret_falls_like_the_theorem_on_the_adaptive_stream() -> None:
     """The fitted slope of worst regret against T is at most -0.4."""
     regrets = {}
     for rounds, seeds in {250: 6, 1000: 6, 4000: 3}.items():
-        runs = [played("adaptive", rounds, seed) for seed in range(seeds)]
+        runs = [play_stream("adaptive", rounds, seed) for seed in range(seeds)]
         regrets[rounds] = np.mean([run.agents_frame()["swap_regret"].max() for run in runs])
     slope = np.polyfit(np.log(list(regrets)), np.log(list(regrets.values())), 1)[0]
     assert slope <= -0.4, regrets
@@ -152,7 +152,7 @@ def test_a_rare_event_is_unbiased_at_its_own_scale() -> None:
     assert bound.a_priori(weights) == pytest.approx([shared])
 
 
-def decoyed(*rule: Any, share: float = SHARE) -> Array:
+def play_decoy(*rule: Any, share: float = SHARE) -> Array:
     """Play a decoy: rare rounds, their greatest bias and it over its bound, at two times (3, 2)."""
     group = ProtectedLosses(np.array([[0.5, 0.0]]), np.array([[[0.0], [1.0]]]), [int])
     forecaster = UnbiasedPrediction(VectorEvents([group], rule_of(*rule)))
@@ -174,19 +174,19 @@ def decoyed(*rule: Any, share: float = SHARE) -> Array:
 
 def test_exponential_weights_let_a_rare_bias_grow_with_all_rounds() -> None:
     """Measured at 6,000 rounds: 11.5 and 11.6 against 0.61 of the adaptive weights."""
-    _, ours, used = decoyed("adaptive")
-    rare, anytime, _ = exponential_rows = decoyed("exponential")
-    _, fixed, _ = decoyed("exponential", ROUNDS)
+    _, ours, used = play_decoy("adaptive")
+    rare, anytime, _ = exponential_rows = play_decoy("exponential")
+    _, fixed, _ = play_decoy("exponential", ROUNDS)
     # Of a bound that no event's count enters.
     assert max(used.max(), exponential_rows[2].max()) <= 1
     assert (np.minimum(anytime, fixed) >= [4 * ours[0], 15 * ours[1]]).all()
-    more, often, _ = decoyed("exponential", share=4 * SHARE)
+    more, often, _ = play_decoy("exponential", share=4 * SHARE)
     assert often[1] / often[0] == pytest.approx(2, rel=0.25)  # sqrt(4)
     assert more[1] >= 3 * rare[1]
     assert often[1] == pytest.approx(anytime[1], rel=0.25)  # whatever the event's count
 
 
-def plain() -> DecisionSwap:
+def small_decision_swap() -> DecisionSwap:
     weights = -np.random.default_rng(3).dirichlet(np.ones(2), 3)
     return DecisionSwap([Linear(weights, np.ones(3))])
 
@@ -195,7 +195,7 @@ def plain() -> DecisionSwap:
 def test_a_prediction_owes_nothing_to_outcomes_that_have_not_arrived(delay: int) -> None:
     outcomes = np.random.default_rng(0).random((30, 2))
     changed = 12
-    pair = Delayed(plain, delay), Delayed(plain, delay)
+    pair = Delayed(small_decision_swap, delay), Delayed(small_decision_swap, delay)
     for t, outcome in enumerate(outcomes):
         points, points_with_change = (player.mixture().points.copy() for player in pair)
         if t <= changed + delay + 1:
@@ -205,7 +205,7 @@ def test_a_prediction_owes_nothing_to_outcomes_that_have_not_arrived(delay: int)
 
 
 def test_the_bound_grows_like_the_root_of_the_delay() -> None:
-    runs = [played("iid", 320, 0, delay=delay) for delay in (0, 3, 15)]
+    runs = [play_stream("iid", 320, 0, delay=delay) for delay in (0, 3, 15)]
     bounds = np.array([run.agents_frame()["bound"].max() for run in runs])
     ratios = bounds[1:] / bounds[:-1]
     assert ((ratios > 1.5) & (ratios < 2.1)).all()
@@ -236,7 +236,7 @@ def test_a_stay_is_the_rounds_of_all_turns() -> None:
 def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(make: Any, back: int) -> None:
     """The last value is that of three rounds ago; a season of five rounds keeps its phase."""
     rows = np.random.default_rng(2).random((30, 2))
-    groups = plain().events.groups
+    groups = small_decision_swap().events.groups
     model = make(2, **({"period": 5} if back == 5 else {}))
     reference = Reference(model, give_up=1000.0, turns=3)
     player = Delayed(lambda: UnbiasedPrediction(VectorEvents(groups), None, reference), 2)

@@ -46,7 +46,9 @@ class Recorder(Box):
 Said = tuple[Solution, Mixture, Array, tuple[int, int]]
 
 
-def made(size: int, weights: str = "adaptive") -> tuple[CalibratedMultiaccurate, Recorder]:
+def make_calibrated(
+    size: int, weights: str = "adaptive"
+) -> tuple[CalibratedMultiaccurate, Recorder]:
     recorder = Recorder(size)
     rule = rule_of(weights)
 
@@ -99,7 +101,7 @@ def cells_of(size: int, gaps: list[tuple[Array, Array]]) -> Array:
 
 @every_stream
 def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
-    forecaster = made(size)
+    forecaster = make_calibrated(size)
     gaps = []
     bias_sums = np.zeros((len(POLICIES), 3, size))
     recipe = forecaster[0]
@@ -125,7 +127,7 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
 def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
     """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
     for rounds, seed in ((60, 0), (700, 1)):
-        forecaster = made(size, weights)
+        forecaster = make_calibrated(size, weights)
         recipe = forecaster[0]
         log = play(forecaster, kind, rounds, seed=seed)
         limits = recipe.inner.instances[0].bias_bound()
@@ -146,7 +148,7 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
 
 def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
     """Why the grid point is announced: the unrounded predictions are calibrated and harmful."""
-    forecaster = made(1)
+    forecaster = make_calibrated(1)
     log = play(forecaster, "anti-forecast", 2000)
     losses = outcome_of(log, 1)[0][:, :2]  # act on [p > 1/2], in the middle of a cell
     raw = np.array([mixture.mass[mixture.points[:, 0] >= 0.5].sum() for mixture, *_ in log])
@@ -161,7 +163,7 @@ def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
 @every_stream
 def test_the_calibration_error_falls(size: int, kind: str) -> None:
     """Of the events, towards 0; of what is announced, to within half the distance of the grid."""
-    forecaster = made(size)
+    forecaster = make_calibrated(size)
     errors = []
     gaps = []
     for rounds in (250, 750, 3000):

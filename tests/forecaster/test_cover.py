@@ -17,7 +17,7 @@ from regretless.market.game.round import play_round
 Table = tuple[Array, Array]
 
 
-def table(seed: int, losses: int = 60, size: int = 4) -> Table:
+def draw_losses(seed: int, losses: int = 60, size: int = 4) -> Table:
     """Draw coefficients of both signs; some losses are alike, two are equal, one is 0."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(6, 3, size + 1))
@@ -27,7 +27,7 @@ def table(seed: int, losses: int = 60, size: int = 4) -> Table:
     return np.ascontiguousarray(drawn[..., 0]), np.ascontiguousarray(drawn[..., 1:])
 
 
-def by_force(losses: Table, offset: Array, weights: Array, served: Array) -> Array:
+def radii_by_brute_force(losses: Table, offset: Array, weights: Array, served: Array) -> Array:
     """Greatest distance from representatives over the corners of the box, one loss at a time."""
     corners = np.array(list(itertools.product([0.0, 1.0], repeat=weights.shape[-1])))
     differences = losses[0] - offset[served], losses[1] - weights[served]
@@ -54,10 +54,10 @@ COVERS: list[tuple[Any, dict[str, Any], float]] = [  # and the greatest radius
 @pytest.mark.parametrize(("kind", "wish", "most"), COVERS)
 def test_every_loss_is_within_its_radius(kind: Any, wish: dict[str, Any], max_size: float) -> None:
     """The radius is exactly the distance to the representative; all representatives serve."""
-    losses = table(0)
+    losses = draw_losses(0)
     cover = kind(*losses, **wish)
     served = cover.representative_of
-    force = by_force(losses, cover.offset, cover.weights, served)
+    force = radii_by_brute_force(losses, cover.offset, cover.weights, served)
     assert cover.radius == pytest.approx(force, abs=1e-9)
     assert cover.radius.max() <= max_size * (1 + 1e-6)
     assert served.shape == cover.radius.shape == (60,)
@@ -79,16 +79,16 @@ def test_every_loss_is_within_its_radius(kind: Any, wish: dict[str, Any], max_si
 def test_covers_know_the_papers_gamma_and_refuse_wishes_below_0() -> None:
     assert [paper_gamma(3, 10_000), paper_gamma(1, 1)] == pytest.approx([1 / 600, 0.5])
     with pytest.raises(ValueError, match="gamma must be positive"):
-        snapped(*table(1), gamma=-0.1)
+        snapped(*draw_losses(1), gamma=-0.1)
     for wrong in ({"radius": -0.1}, {"count": 0}):
         with pytest.raises(ValueError, match="radius must be at least 0 and count at least 1"):
-            clustered(*table(1), **wrong)  # type: ignore[arg-type]
+            clustered(*draw_losses(1), **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("size", "scale"), [(1, 1e9), (3, 1e-6), (40, 1.0)])
 def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> None:
     """By definition: a radius is at most twice the least of as many members (Gonzalez 1985)."""
-    offset, weights = (scale * part for part in table(3, losses=1300, size=size))
+    offset, weights = (scale * part for part in draw_losses(3, losses=1300, size=size))
     near = np.full(1300, np.inf)
     served = np.zeros(1300, int)
     chosen = [0]
@@ -108,12 +108,12 @@ def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> 
         assert len(clustered(offset, weights, radius=wish).offset) == count
 
 
-def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
+def covered_cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
     cohort_keys = {"parameters": PARAMETERS.get(utility, {})} | ({"cover": cover} if cover else {})
     return cohort_table(utility, 12, 3, utility, **cohort_keys) | keys
 
 
-def market(*cohorts: dict[str, Any]) -> MarketModel:
+def build_market(*cohorts: dict[str, Any]) -> MarketModel:
     """Build a market of two goods against the breaker."""
     adversary = {"kind": "anti-forecast", "outcomes": 2, "strength": 0.7}
     scenario = make_scenario(*cohorts, rounds=ROUNDS, seed=4, adversary=adversary)
@@ -122,13 +122,13 @@ def market(*cohorts: dict[str, Any]) -> MarketModel:
 
 def test_the_forecaster_knows_every_action_in_every_round() -> None:
     """Covered or not, alone in a block or among others; reduced, exact and mixed bases."""
-    model = market(
-        cohort("linear", KINDS["snap"]),
-        cohort("linear", None, name="plain"),
-        cohort("linear", KINDS["count"], name="few"),
-        cohort("cobb-douglas", KINDS["radius"]),
-        cohort("cobb-douglas", None, name="exact", basis={"kind": "exact"}),
-        cohort("cara", KINDS["paper"], basis={"kind": "reduced"}),
+    model = build_market(
+        covered_cohort("linear", KINDS["snap"]),
+        covered_cohort("linear", None, name="plain"),
+        covered_cohort("linear", KINDS["count"], name="few"),
+        covered_cohort("cobb-douglas", KINDS["radius"]),
+        covered_cohort("cobb-douglas", None, name="exact", basis={"kind": "exact"}),
+        covered_cohort("cara", KINDS["paper"], basis={"kind": "reduced"}),
     )
     for _ in range(60):
         played = play_round(model.game)
@@ -150,7 +150,7 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
 @pytest.mark.parametrize(("kind", "utility"), [*zip(KINDS, UTILITIES, strict=True)])
 def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
     """The a-priori bound with twice the radius in it, and the one from the biases."""
-    model = market(cohort(utility, KINDS[kind]))
+    model = build_market(covered_cohort(utility, KINDS[kind]))
     model.run()
     agents = model.agents_frame()
     assert set(agents["guarantee"]) == {"decision-swap"}
@@ -163,14 +163,14 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
     bounds = []
     radii = []
     for cover in (None, {"kind": "cluster", "radius": 1e-9}, {"kind": "cluster", "radius": 0.4}):
-        model = market(cohort("linear", cover))
+        model = build_market(covered_cohort("linear", cover))
         model.run(20)
         bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
         if cover:
             seated: Any = model.game.cohorts[0]
             served_loss = (seated.loss.offset, seated.loss.weights)
             served = seated.representative_of
-            radii.append(by_force(served_loss, *seated.coefficients, served))
+            radii.append(radii_by_brute_force(served_loss, *seated.coefficients, served))
     assert radii[0].max() <= 1e-9
     assert 0.05 < radii[1].max() <= 0.4
     for first, other in itertools.combinations(range(len(served)), 2):

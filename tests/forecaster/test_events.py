@@ -29,7 +29,7 @@ LENGTHS = [32, 64, 128, 256]
 Rounds = list[tuple[int, Array, Array, Array, Array]]
 
 
-def groups() -> list[ProtectedLosses]:
+def two_groups() -> list[ProtectedLosses]:
     rng = np.random.default_rng(0)
     first = -rng.dirichlet(np.ones(4), (3, 3))
     second = rng.dirichlet(np.ones(4), (2, 2))
@@ -37,7 +37,7 @@ def groups() -> list[ProtectedLosses]:
     return [advised, ProtectedLosses(np.zeros((2, 2)), second)]
 
 
-def charged(events: Any, count: int, models: int = 0) -> Rounds:
+def charge_random_rounds(events: Any, count: int, models: int = 0) -> Rounds:
     """Charge random rounds: contexts, mixtures (3 points), truths, and what models say."""
     rng = np.random.default_rng(7)
     rounds = []
@@ -49,20 +49,20 @@ def charged(events: Any, count: int, models: int = 0) -> Rounds:
     return rounds
 
 
-def best(group: ProtectedLosses, point: Array) -> Array:
+def best_responses(group: ProtectedLosses, point: Array) -> Array:
     return best_response(expected_losses(group.offset, group.weights, point))
 
 
-def gains(group: ProtectedLosses, rounds: Rounds) -> Array:
+def gains_by_definition(group: ProtectedLosses, rounds: Rounds) -> Array:
     """Add up a group's gains (K, A, A + C + M) from their definition, in units of the loss."""
     losses, actions, _ = group.weights.shape
     fixed = actions + len(group.policies)
     total = np.zeros((losses, actions, fixed + len(rounds[0][-1])))
     for x, points, mass, truth, advice in rounds:
         always = [*range(actions), *(policy(x) for policy in group.policies)]
-        suggested_actions = [best(group, statistics) for statistics in advice]
+        suggested_actions = [best_responses(group, statistics) for statistics in advice]
         for point, weight in zip(points, mass, strict=True):
-            for k, a in enumerate(best(group, point)):
+            for k, a in enumerate(best_responses(group, point)):
                 comparator_weights = group.weights[
                     k, [*always, *(answer[k] for answer in suggested_actions)]
                 ]
@@ -70,13 +70,17 @@ def gains(group: ProtectedLosses, rounds: Rounds) -> Array:
     return total
 
 
-def biases(protected_groups: list[ProtectedLosses], rounds: Rounds) -> dict[tuple[Any, ...], Array]:
+def biases_by_definition(
+    protected_groups: list[ProtectedLosses], rounds: Rounds
+) -> dict[tuple[Any, ...], Array]:
     """Add up the biases and the occupancy of every event (n + 1,) from their definition."""
     bias_and_occupancy: dict[tuple[Any, ...], Array] = defaultdict(lambda: np.zeros(5))
     for x, points, mass, truth, _ in rounds:
         for point, weight in zip(points, mass, strict=True):
             step = weight * np.append(point - truth, 1.0)
-            played = [(group, a) for group in protected_groups for a in best(group, point)]
+            played = [
+                (group, a) for group in protected_groups for a in best_responses(group, point)
+            ]
             for k, (group, a) in enumerate(played):
                 suggestions = enumerate(policy(x) for policy in group.policies)
                 for event in [(None, None), *suggestions]:
@@ -84,16 +88,16 @@ def biases(protected_groups: list[ProtectedLosses], rounds: Rounds) -> dict[tupl
     return bias_and_occupancy
 
 
-def beside(protected_groups: list[ProtectedLosses]) -> Any:
+def coordinates_beside_gains(protected_groups: list[ProtectedLosses]) -> Any:
     return VectorEvents(protected_groups) + GainEvents(protected_groups, models=2, fixed=False)
 
 
 def test_biases_and_gains_beside_them_and_alone_are_those_of_the_definition() -> None:
-    coordinates_and_gains = beside(groups())
-    gains_alone = GainEvents(groups(), models=2)
-    rounds = charged(coordinates_and_gains, 30, models=2)
-    charged(gains_alone, 30, models=2)
-    bias_and_occupancy = biases(groups(), rounds)
+    coordinates_and_gains = coordinates_beside_gains(two_groups())
+    gains_alone = GainEvents(two_groups(), models=2)
+    rounds = charge_random_rounds(coordinates_and_gains, 30, models=2)
+    charge_random_rounds(gains_alone, 30, models=2)
+    bias_and_occupancy = biases_by_definition(two_groups(), rounds)
     table = list(coordinates_and_gains.table())
     for *event, occupancy, bias in table:
         assert np.append(bias, occupancy) == pytest.approx(bias_and_occupancy[tuple(event)])
@@ -101,7 +105,8 @@ def test_biases_and_gains_beside_them_and_alone_are_those_of_the_definition() ->
         coordinates_and_gains.parts[1].members, gains_alone.members, strict=True
     ):
         expected = (
-            gains(standalone.group, rounds) / bounds.spread(standalone.group.weights)[:, None, None]
+            gains_by_definition(standalone.group, rounds)
+            / bounds.spread(standalone.group.weights)[:, None, None]
         )
         actions = expected.shape[1]
         assert beside_coordinates.gain == pytest.approx(expected[..., -2:])
@@ -116,9 +121,9 @@ def test_biases_and_gains_beside_them_and_alone_are_those_of_the_definition() ->
 
 def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None:
     """All weights add up to 1, each the definition's share of them; models have a zone beside."""
-    (group,) = protected_groups = groups()[1:]
-    events = beside(protected_groups)
-    charged(events, 40, models=2)
+    (group,) = protected_groups = two_groups()[1:]
+    events = coordinates_beside_gains(protected_groups)
+    charge_random_rounds(events, 40, models=2)
     suggested_actions = events.rows.best_responses(np.random.default_rng(9).random((2, 4)))
     active = events.active(None, suggested_actions)
     (view,) = active[0][1]
@@ -139,8 +144,8 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
 @pytest.mark.parametrize("name", RULES)
 def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -> None:
     """H_(k, a) = sum_c w_c (r(c) - r(a)) / scale, no weight for the action itself, total 1."""
-    events = GainEvents(groups(), rule_of(name))
-    charged(events, 9)
+    events = GainEvents(two_groups(), rule_of(name))
+    charge_random_rounds(events, 9)
     moment = Moment(10, events.experts, Band(zone))
     experts = events.rule.weigh(*events.arrays[0][:2], moment)
     weights, total = experts.relative_to(experts.largest_exponent)
@@ -181,8 +186,8 @@ def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
 
 def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> None:
     """And, as long as a model is broadcast, what was regretted, which no game weighs."""
-    events = Assignments(groups())
-    rounds = charged(events, 30)
+    events = Assignments(two_groups())
+    rounds = charge_random_rounds(events, 30)
     rows = events.rows
     parts_before = [part.copy() for part in events._assignment_sums]
     point = np.array([[0.1, 0.4, 0.3, 0.7]])
@@ -195,10 +200,14 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     ):
         group = member.group
         scale = member.scale[:, None, None]
-        gains_of_rounds = np.stack([gains(group, [one_round]) for one_round in rounds]) / scale
+        gains_of_rounds = (
+            np.stack([gains_by_definition(group, [one_round]) for one_round in rounds]) / scale
+        )
         shares = (
             np.einsum(
-                "m,mka->ka", mass, np.eye(len(group.offset[0]))[[best(group, at) for at in points]]
+                "m,mka->ka",
+                mass,
+                np.eye(len(group.offset[0]))[[best_responses(group, at) for at in points]],
             )
             for _, points, mass, *_ in rounds
         )
@@ -212,7 +221,7 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
         suggested_actions = [policy(31) for policy in group.policies]
         comparators = [*range(group.offset.shape[1]), *suggested_actions]
         expected = np.zeros(after[2].shape)
-        for k, a in enumerate(best(group, point[0])):
+        for k, a in enumerate(best_responses(group, point[0])):
             moved = (group.weights[k, comparators] - group.weights[k, a]) @ (point[0] - truth)
             regret = np.minimum(moved, losses[k, a] - losses[k, comparators])
             expected[k, a] = regret / member.scale[k]
@@ -220,8 +229,8 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
 
 
 def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
-    events = Assignments(groups())
-    charged(events, 60)
+    events = Assignments(two_groups())
+    charge_random_rounds(events, 60)
     price = events.prior_of_assignments * events.experts / (3 + 2)
     moment = Moment(61, events.experts)
     rates = ASSIGNMENT_RATES
@@ -251,7 +260,9 @@ def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     assert with_assignments - without_assignments == pytest.approx(total)
 
 
-def played(kind: str, rounds: int, seed: int = 0, risk: float | None = None) -> tuple[Any, Array]:
+def play_assignments(
+    kind: str, rounds: int, seed: int = 0, risk: float | None = None
+) -> tuple[Any, Array]:
     """Play; the greatest gain of any assignment over what was drawn (losses,)."""
     rng = np.random.default_rng(seed)
     nature = np.random.default_rng(seed)
@@ -268,14 +279,14 @@ def played(kind: str, rounds: int, seed: int = 0, risk: float | None = None) -> 
         }[kind]
         forecaster.update(truth)
         costs = protected.offset + protected.weights @ truth
-        for k, a in enumerate(best(protected, forecast.statistics)):
+        for k, a in enumerate(best_responses(protected, forecast.statistics)):
             gained[k, a] += costs[k, a] - costs[k, [0, 1, 2, t % 2]]
     return forecaster, gained.max(2).sum(1)
 
 
 def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
     """W of a whole run stays below N e^(k S) (1 + r + l mean ln(1 + C))."""
-    forecaster, _ = played("hostile", 200)
+    forecaster, _ = play_assignments("hostile", 200)
     bound = forecaster.known_bound()
     mean = forecaster.events.log_potential(forecaster.band) - np.log(forecaster.events.experts)
     assert mean <= bound.rule.log_growth(bound.inputs) + 1e-9
@@ -285,7 +296,7 @@ def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
 def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
     """Realised regret, against the bound that needs nothing for the draws; it may fail in 1 %."""
     for seed in range(5):
-        forecaster, regret = played(kind, 150, seed, risk=0.01)
+        forecaster, regret = play_assignments(kind, 150, seed, risk=0.01)
         (protected,) = forecaster.events.groups
         assert np.all(regret <= forecaster.realised(protected))
         assert np.all(
@@ -336,10 +347,10 @@ def test_an_interval_knows_its_own_rounds_alone() -> None:
 
 @pytest.mark.parametrize("kind", [VectorEvents, GainEvents, Assignments])
 def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
-    events = Intervals(lambda: kind(groups()), rounds=MIN_INTERVAL)
-    separate_events = kind(groups())
+    events = Intervals(lambda: kind(two_groups()), rounds=MIN_INTERVAL)
+    separate_events = kind(two_groups())
     for events_kept in (events, separate_events):
-        charged(events_kept, 20)
+        charge_random_rounds(events_kept, 20)
     assert events.log_potential(Band()) == pytest.approx(separate_events.log_potential(Band()))
     assert events.sum_of_log_variations() == separate_events.sum_of_log_variations() > 0
     moment = Moment(21, separate_events.experts)
@@ -351,7 +362,7 @@ def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
     )
 
 
-def market(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
+def market_of_stream(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
     raw = dict(STREAMS_DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
     raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
     raw["forecaster"] = {"intervals": True} | forecaster
@@ -371,7 +382,7 @@ MET = [(s, KEYS[(i + k) % len(KEYS)]) for i, s in enumerate(STREAMS) for k in ra
 
 @pytest.mark.parametrize(("stream", "keys"), MET)
 def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]) -> None:
-    played = market(stream, 210, **keys)
+    played = market_of_stream(stream, 210, **keys)
     played.run()
     agents = played.agents_frame()
     windows = played.windows_frame()
@@ -395,7 +406,7 @@ def test_the_margins_of_its_rounds_lower_the_bound_of_a_declared_window() -> Non
 
 def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
     """Biases of open intervals stay below what their own rounds allow, like the root of these."""
-    played = market("switching", 600)
+    played = market_of_stream("switching", 600)
     player: Any = played.game.blocks[0].forecaster
     for _ in range(600):
         played.step()

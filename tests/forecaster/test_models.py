@@ -52,7 +52,7 @@ PAIRS = st.tuples(NUMBERS, NUMBERS).map(lambda pair: Context(("hour", "load"), n
 CONTEXTS = st.none() | NUMBERS | st.lists(NUMBERS, max_size=3) | NAMED | PAIRS
 
 
-def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> Array:
+def predictions_over(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> Array:
     predictions = []
     for t, x in enumerate(contexts, start):
         predictions.append(player.predict(x).statistics)
@@ -65,7 +65,7 @@ def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> Ar
 @settings(max_examples=25, deadline=None)
 @given(contexts=st.lists(CONTEXTS, min_size=1, max_size=12), seed=st.integers(0, 100))
 def test_predictions_stay_in_the_unit_cube(name: str, contexts: list[Any], seed: int) -> None:
-    predictions = lived(register.forecaster[name](SIZE), contexts * 2, seed)
+    predictions = predictions_over(register.forecaster[name](SIZE), contexts * 2, seed)
     assert ((predictions >= 0) & (predictions <= 1)).all()
 
 
@@ -73,14 +73,14 @@ def test_predictions_stay_in_the_unit_cube(name: str, contexts: list[Any], seed:
 def test_witnesses_resume_and_are_copied(name: str, tmp_path: Path) -> None:
     contexts = [{"hour": t % 4, "load": np.sin(t), "day": t} for t in range(80)]
     uninterrupted, first, second = (register.forecaster[name](SIZE) for _ in range(3))
-    predictions = lived(uninterrupted, contexts)
-    lived(first, contexts[:60])
+    predictions = predictions_over(uninterrupted, contexts)
+    predictions_over(first, contexts[:60])
     checkpoint.save(tmp_path / "kept", first.state())
     second.restore(checkpoint.load(tmp_path / "kept"))
     copied = copy.deepcopy(first)
-    lived(first, contexts[60:], seed=1, start=60)
+    predictions_over(first, contexts[60:], seed=1, start=60)
     for player in (second, copied):
-        assert (lived(player, contexts[60:], start=60) == predictions[60:]).all()
+        assert (predictions_over(player, contexts[60:], start=60) == predictions[60:]).all()
 
 
 def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
@@ -203,7 +203,7 @@ def expected(*centre: float) -> Any:
     return MOMENTS.transform(np.clip(outcomes, 0, 1)).mean(0)
 
 
-def quantiles(centre: Any, width: float) -> Any:
+def normal_quantiles(centre: Any, width: float) -> Any:
     return np.add.outer(centre, width * np.array([*NORMAL.values()]))
 
 
@@ -225,7 +225,7 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
         if columns is SAMPLES:  # twenty equally likely outcomes
             values = (centre + drawn(sample_rng, 0.0, 20) * differs).T
         else:
-            values = quantiles(centre, differs) if levels else centre + differs
+            values = normal_quantiles(centre, differs) if levels else centre + differs
         statistics = player.predict(columns_of(columns, values)).statistics
         if t >= 100 and t % 50 == 0:
             errors.append(statistics - expected(*centre))
@@ -242,7 +242,7 @@ def test_a_forecast_is_believed_at_first() -> None:
     independent = np.clip(centre + 0.1 * np.random.default_rng(0).normal(size=(50_000, 2)), 0, 1)
     for columns, values, implied_outcomes, tolerance in (
         (["a", "b"], centre, centre, 1e-9),
-        (QUANTILES, quantiles(centre, 0.1), independent, 0.005),
+        (QUANTILES, normal_quantiles(centre, 0.1), independent, 0.005),
         ([["a", "c"], ["b", "d"]], points.T, points, 1e-9),
     ):
         levels = list(NORMAL) if columns is QUANTILES else None
@@ -320,7 +320,7 @@ def test_what_a_model_must_offer() -> None:
         Aggregate({}, 2)
 
 
-class Fitted:
+class CountedFits:
     """Counts its fits; a series is predicted to go on with its last step, or to stay."""
 
     fits = 0
@@ -335,7 +335,7 @@ class Fitted:
         return self
 
 
-class Sktime(Fitted):
+class Sktime(CountedFits):
     """The habits of sktime."""
 
     def predict(self, fh: Any = None, X: Any = None) -> Array:  # noqa: N803
@@ -346,7 +346,7 @@ class Sktime(Fitted):
         raise AssertionError(y)  # it is no vector that was predicted
 
 
-class Statsforecast(Fitted):
+class Statsforecast(CountedFits):
     """The habits of statsforecast."""
 
     def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
@@ -374,7 +374,7 @@ class AtOnce:
         return {"mean": np.array([y[-1], *np.full(h - 1, np.nan)])}
 
 
-def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
+def follow_series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
     base: Any = adapted(model, 2, PowerBasis([1.0, 2.0], 1))
     predictions = []
     for t, truth in enumerate(truths):
@@ -386,7 +386,7 @@ def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
 @pytest.mark.parametrize("model", [Sktime(), Statsforecast()])
 def test_series_models_answer_until_the_next_fit(model: Any) -> None:
     truths = np.linspace(0.1, 0.8, 300)
-    base, predictions = series(model, truths)
+    base, predictions = follow_series(model, truths)
     assert isinstance(base, SeriesModel)
     assert predictions[20:] == pytest.approx(np.column_stack([truths, truths**2])[20:], abs=0.01)
     assert 15 < base._models[0].fits < 30
@@ -399,7 +399,7 @@ def test_series_models_answer_until_the_next_fit(model: Any) -> None:
 @pytest.mark.parametrize("model", [Forward(), AtOnce()])
 def test_series_models_follow_what_comes(model: Any) -> None:
     """Each repeats the last number, whether asked or where it knows none."""
-    base, predictions = series(model, np.tile([0.2, 0.8], 60))
+    base, predictions = follow_series(model, np.tile([0.2, 0.8], 60))
     residuals = np.tile([-0.6, 0.6], 32)
     for t in (100, 101):
         last = 0.8 if t % 2 == 0 else 0.2
@@ -413,10 +413,10 @@ def test_a_series_that_stays_too_short_is_the_users_to_mend() -> None:
         def fit(self, y: Any, X: Any = None, fh: Any = None) -> Any:  # noqa: N803
             raise ValueError("give 400")
 
-    _, predictions = series(Long(), np.full(SHORT - 1, 0.3))
+    _, predictions = follow_series(Long(), np.full(SHORT - 1, 0.3))
     assert predictions[-1] == pytest.approx([0.3, 0.09])
     with pytest.raises(UserError, match=r"Long on 101 rounds: give 400"):
-        series(Long(), np.full(2 * SHORT, 0.3))
+        follow_series(Long(), np.full(2 * SHORT, 0.3))
     with pytest.raises(ValueError, match="give the basis as well"):
         adapted(Long(), 2)
 

@@ -44,18 +44,18 @@ MEASURES: Any = ("decision_swap", "omniprediction")
 terms = partial(errors, kappa=0.05)
 
 
-def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
+def draw_examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     features = rng.random((rows, 2))
     return features, np.clip(0.2 + 0.6 * features + 0.1 * rng.standard_normal((rows, 2)), 0, 1)
 
 
-def losses(seed: int = 0) -> CES:
+def ces_losses(seed: int = 0) -> CES:
     rng = np.random.default_rng(seed)
     return CES(rng.dirichlet(np.ones(2), (4, 3)), np.array([0.5, 1.0, 0.5, 1.0]))
 
 
-def one_outcome(rows: int, seed: int = 0) -> tuple[Array, Array]:
+def draw_one_outcome(rows: int, seed: int = 0) -> tuple[Array, Array]:
     """Draw features (m, 3) and outcomes (m,) that depend on two of them."""
     rng = np.random.default_rng(seed)
     features = rng.random((rows, 3))
@@ -63,17 +63,19 @@ def one_outcome(rows: int, seed: int = 0) -> tuple[Array, Array]:
     return features, np.clip(mean + 0.1 * rng.standard_normal(rows), 0, 1)
 
 
-def learned(*table: Any, **parameters: Any) -> OfflineOmnipredictor:
+def fit_model(*table: Any, **parameters: Any) -> OfflineOmnipredictor:
     return OfflineOmnipredictor(**{"losses": [SIDES]} | parameters).fit(*table)
 
 
-def lead(model: OfflineOmnipredictor, features: Array, outcomes: Array, loss: Any = SIDES) -> float:
+def gain_over_constant(
+    model: OfflineOmnipredictor, features: Array, outcomes: Array, loss: Any = SIDES
+) -> float:
     """Return by how much it loses less than the best constant."""
     table = loss.losses(outcomes[:, None])
     return float(table.mean(0).min() - (model.act_proba(loss, features) * table).sum(1).mean())
 
 
-def kept(model: OfflineOmnipredictor, folder: Path) -> OfflineOmnipredictor:
+def save_and_load(model: OfflineOmnipredictor, folder: Path) -> OfflineOmnipredictor:
     pytest.importorskip("skops")
     model.save(folder / "model.skops")
     assert [path.name for path in folder.iterdir()] == ["model.skops"]
@@ -83,13 +85,13 @@ def kept(model: OfflineOmnipredictor, folder: Path) -> OfflineOmnipredictor:
 @pytest.fixture(scope="module")
 def model() -> OfflineOmnipredictor:
     rules = [Threshold(0, 0.5, 0, 1)]
-    return learned(*one_outcome(400), policies=rules, trees=30, holdout=0.4)
+    return fit_model(*draw_one_outcome(400), policies=rules, trees=30, holdout=0.4)
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
     """Pure noise: what is expected of a row by cross-fitting has nothing to do with its outcome."""
-    features = one_outcome(300)[0]
+    features = draw_one_outcome(300)[0]
     noise = np.random.default_rng(2).random((300, 1))
     rng = np.random.default_rng(1)
     weights = 0.5 + rng.random(300)
@@ -105,7 +107,7 @@ def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
 
 def test_folds_keep_groups_together() -> None:
     groups = np.repeat(np.arange(12), 5)
-    (features, outcomes) = one_outcome(60)
+    (features, outcomes) = draw_one_outcome(60)
     rows = Rows(features, outcomes[:, None], np.ones(60), groups)
     for learned, tested in folds_of(4, rows, 0):
         assert not set(groups[learned]) & set(groups[tested])
@@ -113,10 +115,12 @@ def test_folds_keep_groups_together() -> None:
 
 
 def test_it_beats_a_constant_and_serves_later_losses(model: OfflineOmnipredictor) -> None:
-    fresh = one_outcome(2000, 9)
+    fresh = draw_one_outcome(2000, 9)
     for loss in (SIDES, OTHER):
-        assert lead(model, *fresh, loss) > 0.03
-        ours = loss.losses(fresh[1][:, None]).mean(0).min() - lead(model, *fresh, loss)
+        assert gain_over_constant(model, *fresh, loss) > 0.03
+        ours = loss.losses(fresh[1][:, None]).mean(0).min() - gain_over_constant(
+            model, *fresh, loss
+        )
         assert model.expected_loss(loss, fresh[0]).mean() == pytest.approx(ours, abs=0.02)
     table = SIDES.losses(fresh[1][:, None])
     score = (model.act_proba(SIDES, fresh[0]) * table).sum(1).mean()
@@ -124,7 +128,7 @@ def test_it_beats_a_constant_and_serves_later_losses(model: OfflineOmnipredictor
 
 
 def test_quantiles_cover_what_they_say(model: OfflineOmnipredictor) -> None:
-    features, outcomes = one_outcome(3000, 4)
+    features, outcomes = draw_one_outcome(3000, 4)
     levels = (0.1, 0.5, 0.9)
     quantiles = model.predict_quantiles(features, levels)
     assert (np.diff(quantiles, axis=2) >= 0).all()
@@ -134,29 +138,29 @@ def test_quantiles_cover_what_they_say(model: OfflineOmnipredictor) -> None:
 
 def test_weights_count_rows() -> None:
     """A row of weight 0 might as well not be there."""
-    features, outcomes = one_outcome(200)
+    features, outcomes = draw_one_outcome(200)
     half = np.arange(200) < 100
-    fresh = one_outcome(500, 3)[0]
+    fresh = draw_one_outcome(500, 3)[0]
     away = np.where(half, outcomes, 1 - outcomes)
-    weighted = learned(features, away, half.astype(float), base="ridge")
-    first_half_only = learned(features[:100], outcomes[:100], base="ridge")
+    weighted = fit_model(features, away, half.astype(float), base="ridge")
+    first_half_only = fit_model(features[:100], outcomes[:100], base="ridge")
     assert (weighted.act(SIDES, fresh) == first_half_only.act(SIDES, fresh)).mean() > 0.9
     assert weighted.certified_on_holdout_ is None
 
 
 def test_time_splits_learn_from_the_past_alone() -> None:
     split = TimeSeriesSplit(4)
-    ordered = learned(*one_outcome(1100), trees=5, cv=split)
+    ordered = fit_model(*draw_one_outcome(1100), trees=5, cv=split)
     assert ordered.held_ is None  # rows in an order are no independent draws
-    assert lead(ordered, *one_outcome(500, 3)) > 0.03
+    assert gain_over_constant(ordered, *draw_one_outcome(500, 3)) > 0.03
     with pytest.raises(UserError, match="no certificate holds"):
-        learned(*one_outcome(60), cv=split, holdout=0.2)
+        fit_model(*draw_one_outcome(60), cv=split, holdout=0.2)
 
 
 def test_without_features_it_is_the_distribution_of_all_rows() -> None:
-    outcomes = one_outcome(200)[1]
+    outcomes = draw_one_outcome(200)[1]
     blank = np.empty((1, 0))
-    model = learned(None, outcomes, losses=[SquaredError(), Pinball(0.8)], theta=0.05)
+    model = fit_model(None, outcomes, losses=[SquaredError(), Pinball(0.8)], theta=0.05)
     assert model.predict_outcome(blank)[0, 0] == pytest.approx(outcomes.mean())
     assert model.act(SquaredError(), blank)[0, 0] == pytest.approx(outcomes.mean(), abs=0.05)
     quantile = model.act(Pinball(0.8), blank)[0, 0]
@@ -165,17 +169,17 @@ def test_without_features_it_is_the_distribution_of_all_rows() -> None:
 
 def test_the_distribution_in_use_is_learned_again_from_all_rows(tmp_path: Path) -> None:
     """It is that of ``holdout=0``; the certificate is that of the one that was not refitted."""
-    fit_with = partial(learned, *one_outcome(300), base="ridge")
+    fit_with = partial(fit_model, *draw_one_outcome(300), base="ridge")
     model = fit_with(holdout=0.4)
     certified = fit_with(holdout=0.4, refit=False)
     fitted_on_all = fit_with(holdout=0)
-    fresh = one_outcome(50, 6)[0]
+    fresh = draw_one_outcome(50, 6)[0]
     assert model.predict(fresh).tobytes() == fitted_on_all.predict(fresh).tobytes()
     assert model.predict(fresh).tobytes() != certified.predict(fresh).tobytes()
     assert model.certified_on_holdout_ == certified.certified_on_holdout_ == model.bound_
     assert (model.fitted_.rounds, model.certified_fit_.rounds) == (300, 180)
     for fitted in (model, certified):
-        again = kept(fitted, tmp_path)
+        again = save_and_load(fitted, tmp_path)
         assert again.certificate(OTHER) == certified.certificate(OTHER)
         assert again.predict(fresh).tobytes() == fitted.predict(fresh).tobytes()
 
@@ -239,73 +243,83 @@ def test_certificates_fall_with_the_rows_and_randomised_play_is_covered() -> Non
 
 def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> None:
     four = [Pinball(float(q)) for q in np.linspace(0.2, 0.8, 5)]
-    model = learned(*one_outcome(1000), losses=four, theta=0.125, trees=20)
+    model = fit_model(*draw_one_outcome(1000), losses=four, theta=0.125, trees=20)
     assert model.held_ is not None
     assert model.certified_on_holdout_ < 0.1
-    fresh = one_outcome(4000, 77)
+    fresh = draw_one_outcome(4000, 77)
     for loss in four:
         assert model.decision_swap_regret(loss, *fresh) <= model.certified_on_holdout_
     assert model.bound(Pinball(0.65)).total < 0.15
 
 
 @pytest.fixture(scope="module")
-def growing() -> OfflineOmnipredictor:
-    return learned(*one_outcome(330), losses=[SIDES, OTHER], base="ridge", holdout="prequential")
+def model_of_growing_fits() -> OfflineOmnipredictor:
+    return fit_model(
+        *draw_one_outcome(330), losses=[SIDES, OTHER], base="ridge", holdout="prequential"
+    )
 
 
 def test_growing_fits_are_tested_on_rows_that_they_have_not_seen(
-    growing: OfflineOmnipredictor,
+    model_of_growing_fits: OfflineOmnipredictor,
 ) -> None:
     """Each fit has learned from the first half and all parts before its own."""
-    features, outcomes = one_outcome(330)
-    fits = growing.fitted_.fits
+    features, outcomes = draw_one_outcome(330)
+    fits = model_of_growing_fits.fitted_.fits
     assert [fit.rounds for fit in fits] == [166, 207, 248, 289]
-    held_out = growing.held_
+    held_out = model_of_growing_fits.held_
     assert held_out is not None
     assert len(held_out.seen) == 4 * 41
-    for fit, part in growing.fitted_.test_parts(held_out):
+    for fit, part in model_of_growing_fits.fitted_.test_parts(held_out):
         assert len(part.seen) == 41
         if fit is not fits[0]:  # supports hold all values of one outcome that were learned from
             continue
         assert not np.isin(np.round(part.outcomes, 12), fit.points).any()
-    assert growing.certified_fit_ is growing.fitted_
+    assert model_of_growing_fits.certified_fit_ is model_of_growing_fits.fitted_
     rows = np.column_stack([features, outcomes])
     tested = np.column_stack([held_out.seen, held_out.outcomes])
     assert {*map(tuple, tested)} <= {*map(tuple, rows)}
 
 
-def test_growing_fits_play_the_mean_of_their_strategies(growing: OfflineOmnipredictor) -> None:
-    fresh = one_outcome(500, 8)[0]
-    strategies = [fit.play(OTHER, fresh)[0] for fit in growing.fitted_.fits]
-    np.testing.assert_allclose(growing.act_proba(OTHER, fresh), np.mean(strategies, axis=0))
-    is_mixed = (growing.act_proba(OTHER, fresh).max(1) < 1).mean()
+def test_growing_fits_play_the_mean_of_their_strategies(
+    model_of_growing_fits: OfflineOmnipredictor,
+) -> None:
+    fresh = draw_one_outcome(500, 8)[0]
+    strategies = [fit.play(OTHER, fresh)[0] for fit in model_of_growing_fits.fitted_.fits]
+    np.testing.assert_allclose(
+        model_of_growing_fits.act_proba(OTHER, fresh), np.mean(strategies, axis=0)
+    )
+    is_mixed = (model_of_growing_fits.act_proba(OTHER, fresh).max(1) < 1).mean()
     assert 0 < is_mixed < 0.2
-    drawn = np.eye(2)[growing.act(OTHER, fresh)]
-    assert (drawn[growing.act_proba(OTHER, fresh) == 1] == 1).all()
-    levels = growing.predict_quantiles(fresh[:20])[:, 0]
+    drawn = np.eye(2)[model_of_growing_fits.act(OTHER, fresh)]
+    assert (drawn[model_of_growing_fits.act_proba(OTHER, fresh) == 1] == 1).all()
+    levels = model_of_growing_fits.predict_quantiles(fresh[:20])[:, 0]
     assert (np.diff(levels, axis=1) >= 0).all()
-    outcomes = [fit.outcomes(fresh) for fit in growing.fitted_.fits]
-    np.testing.assert_allclose(growing.predict_outcome(fresh), np.mean(outcomes, axis=0))
+    outcomes = [fit.outcomes(fresh) for fit in model_of_growing_fits.fitted_.fits]
+    np.testing.assert_allclose(
+        model_of_growing_fits.predict_outcome(fresh), np.mean(outcomes, axis=0)
+    )
 
 
 def test_regret_of_growing_fits_is_that_of_one_drawn_among_them(
-    growing: OfflineOmnipredictor,
+    model_of_growing_fits: OfflineOmnipredictor,
 ) -> None:
-    fresh = one_outcome(400, 9)
+    fresh = draw_one_outcome(400, 9)
     table = OTHER.losses(fresh[1][:, None])
-    regret = growing.decision_swap_regret(OTHER, *fresh)
+    regret = model_of_growing_fits.decision_swap_regret(OTHER, *fresh)
     of_constants = decision_swap_regret(
-        table, growing.act_proba(OTHER, fresh[0]), np.tile([[0], [1]], 400)
+        table, model_of_growing_fits.act_proba(OTHER, fresh[0]), np.tile([[0], [1]], 400)
     )
     assert of_constants <= regret + 1e-12  # members are comparators, too
-    assert regret <= growing.certificate(OTHER).total
+    assert regret <= model_of_growing_fits.certificate(OTHER).total
 
 
 def test_growing_fits_certify_more_from_the_same_rows() -> None:
-    table = one_outcome(600)
+    table = draw_one_outcome(600)
     for measure in MEASURES:
-        by_parts = learned(*table, base="ridge", holdout="prequential").certificate(SIDES, measure)
-        by_one_part = learned(*table, base="ridge", holdout=0.2).certificate(SIDES, measure)
+        by_parts = fit_model(*table, base="ridge", holdout="prequential").certificate(
+            SIDES, measure
+        )
+        by_one_part = fit_model(*table, base="ridge", holdout=0.2).certificate(SIDES, measure)
         assert by_parts.total < by_one_part.total
         assert by_parts.rows == 300
         assert by_parts.mean_loss == pytest.approx(by_one_part.mean_loss, abs=0.05)
@@ -317,18 +331,22 @@ def test_growing_fits_are_certified_as_often_as_they_say() -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         outcomes = (rng.random(80) < 0.4).astype(float)
-        model = learned(None, outcomes, kappa=0.3, holdout="prequential", ends=[[0, 1]])
+        model = fit_model(None, outcomes, kappa=0.3, holdout="prequential", ends=[[0, 1]])
         plays_high = [fit.play(SIDES, np.empty((1, 0)))[0][0, 1] for fit in model.fitted_.fits]
         true_regret = 0.2 * np.mean(plays_high)  # high loses 0.6, low 0.4
         failures += model.certificate(SIDES).total < true_regret
     assert failures <= 0.3 * 40
 
 
-def test_growing_fits_are_saved(tmp_path: Path, growing: OfflineOmnipredictor) -> None:
-    again = kept(growing, tmp_path)
-    fresh = one_outcome(50, 8)[0]
-    assert np.array_equal(again.act_proba(SIDES, fresh), growing.act_proba(SIDES, fresh))
-    assert again.certificate(SIDES) == growing.certificate(SIDES)
+def test_growing_fits_are_saved(
+    tmp_path: Path, model_of_growing_fits: OfflineOmnipredictor
+) -> None:
+    again = save_and_load(model_of_growing_fits, tmp_path)
+    fresh = draw_one_outcome(50, 8)[0]
+    assert np.array_equal(
+        again.act_proba(SIDES, fresh), model_of_growing_fits.act_proba(SIDES, fresh)
+    )
+    assert again.certificate(SIDES) == model_of_growing_fits.certificate(SIDES)
 
 
 EXPECTED = {
@@ -359,14 +377,14 @@ def test_estimator_checks_of_scikit_learn(base: str) -> None:
 
 
 def test_a_fitted_classifier_is_a_policy() -> None:
-    features, outcomes = examples(400)
+    features, outcomes = draw_examples(400)
     best = SIDES.losses(outcomes[:, :1]).argmin(1)
     rule = LogisticRegression().fit(features[:100], best[:100])
     fresh = np.random.default_rng(1).random((500, 2))
     agree = []
     for policies in ([rule], []):
         table = features[100:], outcomes[100:, :1]
-        model = learned(*table, policies=policies, base="none", rounds_kept=50)
+        model = fit_model(*table, policies=policies, base="none", rounds_kept=50)
         agree.append((model.act(SIDES, fresh) == rule.predict(fresh)).mean())
     assert agree[0] > 0.8
     assert agree[1] < 0.7
@@ -374,9 +392,9 @@ def test_a_fitted_classifier_is_a_policy() -> None:
 
 def test_outcomes_in_units_of_their_own() -> None:
     """A table in other units has the same actions, and forecasts in its units."""
-    features, outcomes = examples(150)
+    features, outcomes = draw_examples(150)
     outcomes = (outcomes[:, 0] - outcomes[:, 0].min()) / np.ptp(outcomes[:, 0])
-    plain, scaled = (learned(features, y, trees=5) for y in (outcomes, 40 * outcomes - 8))
+    plain, scaled = (fit_model(features, y, trees=5) for y in (outcomes, 40 * outcomes - 8))
     assert scaled.ends_.tolist() == [[-8.0, 32.0]]
     assert plain.ends_.tolist() == [[0.0, 1.0]]
     assert (plain.act(SIDES, features) == scaled.act(SIDES, features)).all()
@@ -388,9 +406,9 @@ def test_outcomes_in_units_of_their_own() -> None:
 
 
 def test_a_frame_goes_in_and_comes_out() -> None:
-    features, outcomes = examples(120)
+    features, outcomes = draw_examples(120)
     frame = pd.DataFrame(features, columns=["a", "b"], index=np.arange(120) + 7)
-    model = learned(frame, outcomes[:, 0], losses=[SIDES, OTHER], trees=5)
+    model = fit_model(frame, outcomes[:, 0], losses=[SIDES, OTHER], trees=5)
     assert list(model.feature_names_in_) == ["a", "b"]
     table = model.predict_frame(frame[:6], levels=[0.25])
     assert list(table.index) == list(range(7, 13))
@@ -403,19 +421,25 @@ def test_a_frame_goes_in_and_comes_out() -> None:
 
 @pytest.mark.parametrize("base", ["auto", "none"])
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> None:
-    fit_with = partial(learned, *examples(90), losses=[losses()], policies=RULES, base=base)
+    fit_with = partial(
+        fit_model, *draw_examples(90), losses=[ces_losses()], policies=RULES, base=base
+    )
     models = [fit_with(trees=4, rounds_kept=9, random_state=seed) for seed in (4, 4, 5)]
-    predictions = [model.predict(examples(20, 3)[0]).tobytes() for model in models]
+    predictions = [model.predict(draw_examples(20, 3)[0]).tobytes() for model in models]
     assert predictions[0] == predictions[1] != predictions[2]
 
 
-def tree(features: Array, outcomes: Array) -> Any:
-    best = losses()[1].losses(outcomes).argmin(1)
+def tree_policy(features: Array, outcomes: Array) -> Any:
+    best = ces_losses()[1].losses(outcomes).argmin(1)
     return DecisionTreeClassifier(max_depth=2, random_state=0).fit(features, best)
 
 
-OWN: list[Any] = [losses(), Newsvendor([0.2, 0.5, 0.8], 3.0, 1.0, outcomes=2)]
-LISTED = {"losses": OWN, "policies": [RULES[0], tree(*examples(150))], "rounds_kept": 20}
+OWN: list[Any] = [ces_losses(), Newsvendor([0.2, 0.5, 0.8], 3.0, 1.0, outcomes=2)]
+LISTED = {
+    "losses": OWN,
+    "policies": [RULES[0], tree_policy(*draw_examples(150))],
+    "rounds_kept": 20,
+}
 SAVED: list[dict[str, Any]] = [
     {"losses": [SquaredError(), Pinball(0.8)], "theta": 0.1},
     LISTED | {"base": "auto", "events": "losses", "holdout": 0.3},
@@ -426,12 +450,12 @@ SAVED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("parameters", SAVED)
 def test_a_saved_model_is_the_same(tmp_path: Path, parameters: dict[str, Any]) -> None:
-    (features, outcomes) = examples(150)
-    fresh = examples(40, 9)[0]
+    (features, outcomes) = draw_examples(150)
+    fresh = draw_examples(40, 9)[0]
     listed = parameters is not SAVED[0]
     table = features, outcomes if listed else outcomes[:, 0]
-    first = learned(*table, **parameters, random_state=3, trees=2)
-    second = kept(first, tmp_path)
+    first = fit_model(*table, **parameters, random_state=3, trees=2)
+    second = save_and_load(first, tmp_path)
     for loss in (OWN[0][1], OWN[1]) if listed else parameters["losses"]:
         assert (first.act(loss, fresh) == second.act(loss, fresh)).all()
         assert first.bound(loss) == second.bound(loss)
@@ -449,10 +473,10 @@ def test_code_is_neither_saved_nor_run(tmp_path: Path) -> None:
     line = np.linspace(0, 1, 9)
     for table, keys in (
         ((None, line), {"losses": [steep]}),
-        (examples(9), {"losses": [losses()], "policies": [lambda _: 0]}),
+        (draw_examples(9), {"losses": [ces_losses()], "policies": [lambda _: 0]}),
         ((None, line), {"losses": [action_loss], "theta": 0.2}),
     ):
-        model = learned(*table, base="none", rounds_kept=2, **keys)
+        model = fit_model(*table, base="none", rounds_kept=2, **keys)
         with pytest.raises(UserError, match="cannot be saved") as refused:
             model.save(tmp_path / "model.skops")
         assert "\n" not in str(refused.value)
@@ -471,8 +495,8 @@ def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
     """Also one whose trees would lead a walk off their arrays."""
     io = pytest.importorskip("skops.io")
     out = tmp_path / "model.skops"
-    rule = tree(*examples(60))
-    model = learned(*examples(60), losses=[losses()], policies=[rule], base="ridge")
+    rule = tree_policy(*draw_examples(60))
+    model = fit_model(*draw_examples(60), losses=[ces_losses()], policies=[rule], base="ridge")
     if damage == "other":
         io.dump(StandardScaler(), out)
     elif damage == "short":
@@ -490,7 +514,7 @@ def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
 
 
 def test_a_missing_extra_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = learned(None, np.linspace(0, 1, 9), base="none", rounds_kept=2)
+    model = fit_model(None, np.linspace(0, 1, 9), base="none", rounds_kept=2)
     monkeypatch.setitem(sys.modules, "skops", None)
     with pytest.raises(UserError, match=r"^.* needs skops; install regretless\[learn\].*$"):
         model.save("unwritten")
@@ -501,9 +525,14 @@ def test_a_missing_extra_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -
     assert "needs scikit-learn; install regretless[learn]" in line
 
 
-online = partial(learned, base="none")  # the paper's online-to-batch estimator
-X, Y = examples(12)
-LARGE = {"x": examples(400)[0], "y": examples(400)[1], "policies": RULES, "rounds_kept": 200}
+fit_by_rounds = partial(fit_model, base="none")  # the paper's online-to-batch estimator
+X, Y = draw_examples(12)
+LARGE = {
+    "x": draw_examples(400)[0],
+    "y": draw_examples(400)[1],
+    "policies": RULES,
+    "rounds_kept": 200,
+}
 MANY = np.ones((3000, 8, 2)) / 2 + 0.1 * np.random.default_rng(0).random((3000, 8, 2))
 WRONG = {"base": "all", "delta": 0.0, "events": "all", "holdout": 1.0, "kappa": 0.0}
 WRONG |= {"refit": "no", "rounds_kept": 0, "trees": 0}
@@ -535,50 +564,50 @@ LATER: list[tuple[str, tuple[Any, ...], str]] = [
     ("predict_quantiles", (X,), "no distribution of outcomes"),
     ("predict_outcome", (X,), "no distribution of outcomes"),
     ("predict", (X[:, :1],), "expecting 2 features"),
-    ("act", (losses(), X), "give one of them"),
+    ("act", (ces_losses(), X), "give one of them"),
     ("act", (SquaredError(), X), "continuous actions"),
     ("sample_size", (0.0,), "give a number between 0 and 1"),
     ("sample_size", (1.0,), "give a number between 0 and 1"),
 ]
 
 
-def asked(x: Any = X, y: Any = Y, rows: Any = None, **parameters: Any) -> OfflineOmnipredictor:
-    parameters = {"losses": [losses()], "base": "none", "rounds_kept": 3} | parameters
+def fit_small(x: Any = X, y: Any = Y, rows: Any = None, **parameters: Any) -> OfflineOmnipredictor:
+    parameters = {"losses": [ces_losses()], "base": "none", "rounds_kept": 3} | parameters
     return OfflineOmnipredictor(**parameters).fit(x, y, **(rows or {}))
 
 
-def one_line(message: str) -> Any:
+def refused_in_one_line(message: str) -> Any:
     return pytest.raises(UserError, match=rf"\A[^\n]*{message}[^\n]*\Z")
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD)
 def test_bad_input_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
-    with one_line(message):
-        asked(**changes)
+    with refused_in_one_line(message):
+        fit_small(**changes)
 
 
 def test_bad_questions_are_refused_in_one_line() -> None:
-    model = asked()
+    model = fit_small()
     for name, arguments, message in LATER:
-        with one_line(message):
+        with refused_in_one_line(message):
             getattr(model, name)(*arguments)
     frame = pd.DataFrame(X, columns=["a", "b"])
-    with one_line("feature names should match"):
-        asked(frame).predict(frame[["b", "a"]])
-    with one_line("level = 1"):
+    with refused_in_one_line("feature names should match"):
+        fit_small(frame).predict(frame[["b", "a"]])
+    with refused_in_one_line("level = 1"):
         Pinball(1)
-    for name, arguments in (("predict", (X,)), ("act", (losses()[0], X))):
+    for name, arguments in (("predict", (X,)), ("act", (ces_losses()[0], X))):
         with pytest.raises(ValueError, match="not fitted"):
-            getattr(OfflineOmnipredictor([losses()]), name)(*arguments)
+            getattr(OfflineOmnipredictor([ces_losses()]), name)(*arguments)
 
 
 @pytest.mark.parametrize("events", ["coordinates", "losses"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) -> None:
-    stack = losses(seed)
-    fresh = examples(4000, seed + 100)
+    stack = ces_losses(seed)
+    fresh = draw_examples(4000, seed + 100)
     parameters = {"losses": [stack], "policies": RULES, "rounds_kept": 60, "random_state": seed}
-    model = online(*examples(400, seed), **parameters, events=events)
+    model = fit_by_rounds(*draw_examples(400, seed), **parameters, events=events)
     for loss in stack:
         swap = model.decision_swap_regret(loss, *fresh)
         best = model.omniprediction_regret(loss, *fresh)
@@ -599,7 +628,7 @@ def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
     sizes = [model.sample_size(regret) for regret in (0.4, 0.2, 0.1)]
     assert all(4 <= more / fewer <= 6 for fewer, more in pairwise(sizes))
     for rows in (50, 800):
-        fits = [online(None, coins.integers(2, size=rows), rounds_kept=9) for _ in range(8)]
+        fits = [fit_by_rounds(None, coins.integers(2, size=rows), rounds_kept=9) for _ in range(8)]
         regrets.append(np.mean([fit.bound(SIDES).online for fit in fits]))
         assert rows < model.sample_size(float(regrets[-1]))
     assert 2 < regrets[0] / regrets[1] < 8
@@ -608,9 +637,9 @@ def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
 
 def test_online_regret_is_that_of_the_log() -> None:
     """All rounds' predictors on their own rows: the log, replayed from the kept states."""
-    stack = losses()
-    (features, outcomes) = examples(200)
-    model = online(features, outcomes, losses=[stack], policies=RULES, rounds_kept=200)
+    stack = ces_losses()
+    (features, outcomes) = draw_examples(200)
+    model = fit_by_rounds(features, outcomes, losses=[stack], policies=RULES, rounds_kept=200)
     rows = stream(0, "omniprediction").permutation(200)
     suggestions = np.stack([rule.predict(features[rows]) for rule in RULES])
     form = [part[None] for part in model.basis_.coefficients(stack[0])]
@@ -656,8 +685,10 @@ def test_kept_term_covers_what_sampling_rounds_does() -> None:
 
 
 def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds() -> None:
-    model = online(*examples(300), losses=[losses()], policies=RULES, rounds_kept=40)
-    features = examples(50, 5)[0]
+    model = fit_by_rounds(
+        *draw_examples(300), losses=[ces_losses()], policies=RULES, rounds_kept=40
+    )
+    features = draw_examples(50, 5)[0]
     suggested_actions = np.stack([rule.predict(features) for rule in RULES], axis=1)
     mixture_of_row, distributions = model.fitted_.mixtures(suggested_actions)
     assert len(distributions) == len(np.unique(suggested_actions, axis=0)) == 4
@@ -668,20 +699,20 @@ def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds() -> None:
         assert distributions[row].weights.sum() == pytest.approx(1)
     means = np.array([distributions[i].mean for i in mixture_of_row])
     assert model.predict(features) == pytest.approx(means)
-    offset, weights = model.basis_.coefficients(losses()[0])
+    offset, weights = model.basis_.coefficients(ces_losses()[0])
     best = [d.weights @ (offset + d.points @ weights.T).min(1) for d in distributions]
-    assert model.expected_loss(losses()[0], features) == pytest.approx(
+    assert model.expected_loss(ces_losses()[0], features) == pytest.approx(
         np.take(best, mixture_of_row)
     )
 
 
 def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:
-    outcomes = examples(60)[1]
+    outcomes = draw_examples(60)[1]
     blank = np.empty((1, 0))
-    model = online(None, outcomes, losses=[losses()[0]], rounds_kept=10)
+    model = fit_by_rounds(None, outcomes, losses=[ces_losses()[0]], rounds_kept=10)
     with pytest.raises(UserError, match="basis does not serve"):
         model.act(CARA(np.eye(2), 1.0), blank)
-    linear = online(None, outcomes, losses=[Linear(np.eye(2))], gamma=0.1, rounds_kept=10)
+    linear = fit_by_rounds(None, outcomes, losses=[Linear(np.eye(2))], gamma=0.1, rounds_kept=10)
     close = Linear(np.eye(2) * 0.95)
     far = Linear(np.eye(2) * 0.5)
     bound = linear.bound(close)
@@ -708,7 +739,7 @@ def test_every_point_is_within_theta_of_the_net(theta: float, dimension: int, se
 def test_the_theorems_theta() -> None:
     assert theorem_theta(size=4, lipschitz=2.0, rounds=16 * 10**5) == pytest.approx(0.1)
     assert theorem_theta(size=9, lipschitz=2.0, rounds=9) == 0.5
-    model = online(*one_outcome(100), losses=[SquaredError()], rounds_kept=5)
+    model = fit_by_rounds(*draw_one_outcome(100), losses=[SquaredError()], rounds_kept=5)
     size: Any = {"size": model.basis_.size, "lipschitz": model.basis_.lipschitz}
     assert radius(model.net_) <= theorem_theta(**size, rounds=100)
     for theta in (0.0, -1.0, np.nan, 1e-6):
@@ -740,10 +771,10 @@ class Sides:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -> None:
     parameters = {"losses": [SquaredError(), Pinball(0.5), Pinball(0.8)], "policies": [Sides()]}
-    model = online(
-        *one_outcome(500, seed), **parameters, theta=0.1, rounds_kept=60, random_state=seed
+    model = fit_by_rounds(
+        *draw_one_outcome(500, seed), **parameters, theta=0.1, rounds_kept=60, random_state=seed
     )
-    features, outcomes = one_outcome(3000, seed + 50)
+    features, outcomes = draw_one_outcome(3000, seed + 50)
     net = model.net_
     policy = Sides().predict(features)[:, None]
     for loss in parameters["losses"]:
@@ -761,10 +792,10 @@ def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -
 
 def test_a_loss_of_ones_own_is_known_again() -> None:
     action_loss = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
-    model = online(*one_outcome(60), losses=[action_loss], theta=0.2, rounds_kept=9)
+    model = fit_by_rounds(*draw_one_outcome(60), losses=[action_loss], theta=0.2, rounds_kept=9)
     assert model.bound(action_loss).basis == 0.0
     assert action_loss.on(theta_net(0.2)).identity == action_loss.on(theta_net(0.2)).identity
     assert action_loss.on(theta_net(0.2)).identity != action_loss.on(theta_net(0.1)).identity
     steep = ActionLoss(lambda a, y: 2 * np.abs(a[:, 0] - y), 2.0, 2.0)
     with pytest.raises(ValueError, match="range"):
-        online(*one_outcome(20), losses=[steep])
+        fit_by_rounds(*draw_one_outcome(20), losses=[steep])

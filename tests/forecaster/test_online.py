@@ -29,7 +29,7 @@ SCALE = {"demand": (0.0, 400.0)}
 HALF = np.array([0.5])
 
 
-def demand(rounds: int, seed: int = 0) -> Array:
+def weekly_demand(rounds: int, seed: int = 0) -> Array:
     drawn = stats.beta(4, 4).rvs(rounds, random_state=seed)
     return np.asarray(40 + 200 * drawn + 120 * (np.arange(rounds) % 7 == 5))
 
@@ -38,24 +38,24 @@ def cost_of(underage: float, order: Any, y: Any) -> Any:
     return underage * np.maximum(y - order, 0) + np.maximum(order - y, 0)
 
 
-def online(costs: Any = None, **more: Any) -> OnlineOmnipredictor:
+def make_server(costs: Any = None, **more: Any) -> OnlineOmnipredictor:
     """Protect newsvendors in pieces, by what a piece that lacks costs."""
     costs = costs or {"a": 1.0}
     losses = {name: Newsvendor(ORDERS, underage=c, overage=1.0) for name, c in costs.items()}
     return OnlineOmnipredictor(losses, **{"scale": SCALE} | more)
 
 
-def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
-    server = online({"lean": 1.0, "careful": 9.0}, **kinds)
-    for day, y in enumerate(demand(rounds)):
+def taught_server(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
+    server = make_server({"lean": 1.0, "careful": 9.0}, **kinds)
+    for day, y in enumerate(weekly_demand(rounds)):
         server.learn_one({"weekday": day % 7}, y)
     return server
 
 
 def test_the_interval_covers_a_known_distribution() -> None:
     """Of what is drawn 90 %, within two standard errors; and in the middle the median."""
-    server = taught(300)
-    demands = demand(1100)
+    server = taught_server(300)
+    demands = weekly_demand(1100)
     quantiles = []
     for day in range(300, 1100):
         forecast = server.predict_one({"weekday": day % 7})
@@ -69,7 +69,7 @@ def test_the_interval_covers_a_known_distribution() -> None:
 
 
 def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
-    forecast = taught(300).predict_one({"weekday": 5})
+    forecast = taught_server(300).predict_one({"weekday": 5})
     assert forecast.weights.sum() == pytest.approx(1.0)
     meant = forecast.weights @ forecast.basis.transform(forecast.likely)
     assert np.abs(meant - forecast.statistics).max() < 0.01
@@ -83,7 +83,7 @@ def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
 
 
 def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
-    server = taught(30)
+    server = taught_server(30)
     for day, key in enumerate(("monday", "tuesday"), start=1):
         server.predict_one({"weekday": day}, key=key)
     for nothing in (None, float("nan"), pd.NA):
@@ -100,7 +100,7 @@ def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
 
 
 def test_a_late_outcome_is_charged_to_what_was_said_of_it() -> None:
-    server = taught(40)
+    server = taught_server(40)
     order = server.predict_one({"weekday": 5}, key=1).act("careful")
     for _ in range(20):
         server.learn_one({"weekday": 5}, 50.0)
@@ -112,7 +112,7 @@ def test_a_late_outcome_is_charged_to_what_was_said_of_it() -> None:
 
 
 def test_a_saved_one_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
-    server = taught(90)
+    server = taught_server(90)
     with pytest.warns(FeatureWarning, match="x has 'shop', 'day', which no earlier context had"):
         server.predict_one({"weekday": 3, "shop": "north", "day": "2026-03-01"}, key="late")
     server.save(tmp_path / "a")
@@ -140,7 +140,7 @@ own.save(sys.argv[1])
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL is not there")
 def test_killed_before_or_while_it_saves_it_is_as_it_was_saved(tmp_path: Path) -> None:
-    server = taught(20)
+    server = taught_server(20)
     server.save(tmp_path / "kept")
     bytes_before = (tmp_path / "kept").read_bytes()
     command = [sys.executable, "-c", KILLED, str(tmp_path / "kept")]
@@ -152,12 +152,12 @@ def test_killed_before_or_while_it_saves_it_is_as_it_was_saved(tmp_path: Path) -
 
 
 def test_a_long_stream_takes_no_more_room(tmp_path: Path) -> None:
-    server = taught(520)
+    server = taught_server(520)
     sizes = []
     for _ in range(2):
         server.save(tmp_path / "kept")
         sizes.append((tmp_path / "kept").stat().st_size)
-        for day, y in enumerate(demand(300, seed=len(sizes))):
+        for day, y in enumerate(weekly_demand(300, seed=len(sizes))):
             server.learn_one({"weekday": day % 7}, y)
             server.predict_one({"weekday": day % 7}, key=day % 50)
             server.learn_late(day % 50, y)
@@ -185,7 +185,7 @@ def test_several_outcomes_and_a_portfolio_in_returns() -> None:
 
 def test_a_forecast_of_ones_own_is_a_model() -> None:
     """A planner who knows the demand is followed."""
-    server = online(forecasts={"plan": "plan"})
+    server = make_server(forecasts={"plan": "plan"})
     for y in np.random.default_rng(1).uniform(50, 350, 150):
         server.learn_one({"plan": float(y)}, float(y))
     assert server.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
@@ -223,7 +223,7 @@ def test_a_policy_reads_a_forecast_in_its_own_units() -> None:
         seen.add(context["plan"])
         return 400.0 if context["plan"] > 150 else 0.0
 
-    server = online(forecasts={"plan": "plan"}, policies={"a": {"by plan": order_much}})
+    server = make_server(forecasts={"plan": "plan"}, policies={"a": {"by plan": order_much}})
     server.predict_one({"plan": 300.0}, key="late")
     for plan in (100.0, 300.0) * 20:
         server.predict_one({"plan": plan})
@@ -233,21 +233,23 @@ def test_a_policy_reads_a_forecast_in_its_own_units() -> None:
     assert server.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
 
 
-def often_empty(context: Any) -> float:
+def order_by_weekday(context: Any) -> float:
     return 350.0 if context["weekday"] == 5 else 200.0
 
 
 def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     """A rule by the day, as a function and as a registered one, costs what it suggests."""
     steps = {"kind": "steps", "feature": "weekday", "edges": [5, 6], "actions": [4, 7, 4]}
-    server = online({"lean": 3.0}, policies={"lean": {"own": often_empty, "table": steps}})
+    server = make_server(
+        {"lean": 3.0}, policies={"lean": {"own": order_by_weekday, "table": steps}}
+    )
     chosen = []
     suggested_actions = []
     costs = []
-    for day, y in enumerate(demand(200)):
+    for day, y in enumerate(weekly_demand(200)):
         x = {"weekday": day % 7}
         chosen.append([*ORDERS].index(server.predict_one(x).act("lean")))
-        suggested_actions.append(int(often_empty(x) / 50))
+        suggested_actions.append(int(order_by_weekday(x) / 50))
         costs.append(cost_of(3.0, ORDERS, y))
         server.learn_one(x, y)
     table = np.array(costs)
@@ -267,62 +269,84 @@ def test_regrets_are_those_of_what_it_said(tmp_path: Path) -> None:
     server.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"give policies\['lean'\]\['own'\], as it"):
         OnlineOmnipredictor.load(tmp_path / "kept")
-    again = OnlineOmnipredictor.load(tmp_path / "kept", policies={"lean": {"own": often_empty}})
+    again = OnlineOmnipredictor.load(
+        tmp_path / "kept", policies={"lean": {"own": order_by_weekday}}
+    )
     pd.testing.assert_frame_equal(again.regrets(), server.regrets())
 
 
-def asked(of: str, question: str, *arguments: Any) -> None:
+def ask_question(of: str, question: str, *arguments: Any) -> None:
     """Ask one that has learned a little, or its forecast."""
-    server = taught(2)
+    server = taught_server(2)
     getattr(server.predict_one({"weekday": 1}) if of == "forecast" else server, question)(
         *arguments
     )
 
 
-def followed(**more: Any) -> None:
+def play_two_rounds(**more: Any) -> None:
     """Play two rounds: River's kind is not asked before the first outcome."""
-    server = online(**more)
+    server = make_server(**more)
     for y in (10.0, 20.0):
         server.learn_one({"weekday": 1.0}, y)
 
 
-def ruled(rule: Any) -> None:
-    followed(policies={"a": {"r": rule}})
+def play_with_policy(rule: Any) -> None:
+    play_two_rounds(policies={"a": {"r": rule}})
 
 
-def modelled(**answers: Any) -> None:
+def play_with_model(**answers: Any) -> None:
     """Follow a model of one's own with these methods, each with its answer."""
     methods = {name: lambda *_, answer=answer: answer for name, answer in answers.items()}
-    followed(models={"own": SimpleNamespace(**methods)})
+    play_two_rounds(models={"own": SimpleNamespace(**methods)})
 
 
 MISTAKES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (OnlineOmnipredictor, ({},), {}, "losses: there are none"),
     (OnlineOmnipredictor, ({"a": 3},), {}, r"losses\['a'\] is 3; give a single loss"),
-    (online, (), {"scale": {"d": (1, 1)}}, r"scale\['d'\] = \(1, 1\)"),
-    (online, (), {"scale": {"d": (0, 1), "e": (0, 1)}}, "as many"),
-    (online, (), {"models": {"m": "last"}}, "unknown kind 'last'"),
-    (online, (), {"models": {"m": object()}}, "models"),
-    (online, (), {"actions": {"a": [1]}}, "has 1 names; give 9"),
-    (online, (), {"policies": {"b": {}}}, "no loss 'b'"),
-    (ruled, ({"kind": "stepz"},), {}, r"policies\['r'\]: unknown kind 'stepz'"),
-    (ruled, ({"kind": "steps"},), {}, r"policies\['r'\]: .*missing"),
-    (ruled, (lambda _: 3.0,), {}, "policy 'r' suggests 3.0; return one of 0.0, 50.0"),
-    (ruled, (lambda x: x["weekda"],), {}, "no 'weekda' in the context.*'weekday'"),
-    (asked, ("it", "learn_one", {"weekday": 1}, {"demnd": 1.0}), {}, "did you mean 'demand'"),
+    (make_server, (), {"scale": {"d": (1, 1)}}, r"scale\['d'\] = \(1, 1\)"),
+    (make_server, (), {"scale": {"d": (0, 1), "e": (0, 1)}}, "as many"),
+    (make_server, (), {"models": {"m": "last"}}, "unknown kind 'last'"),
+    (make_server, (), {"models": {"m": object()}}, "models"),
+    (make_server, (), {"actions": {"a": [1]}}, "has 1 names; give 9"),
+    (make_server, (), {"policies": {"b": {}}}, "no loss 'b'"),
+    (play_with_policy, ({"kind": "stepz"},), {}, r"policies\['r'\]: unknown kind 'stepz'"),
+    (play_with_policy, ({"kind": "steps"},), {}, r"policies\['r'\]: .*missing"),
+    (play_with_policy, (lambda _: 3.0,), {}, "policy 'r' suggests 3.0; return one of 0.0, 50.0"),
+    (play_with_policy, (lambda x: x["weekda"],), {}, "no 'weekda' in the context.*'weekday'"),
     (
-        asked,
+        ask_question,
+        ("it", "learn_one", {"weekday": 1}, {"demnd": 1.0}),
+        {},
+        "did you mean 'demand'",
+    ),
+    (
+        ask_question,
         ("it", "learn_one", {"weekday": 1}, "much"),
         {},
         "give a number for each outcome, or None",
     ),
-    (asked, ("it", "predict_one", {"a": [1]}), {}, "give a number, a word or a date"),
-    (asked, ("forecast", "act", "lea"), {}, "did you mean 'lean'"),
-    (asked, ("forecast", "quantile", 1.0), {}, "between 0 and 1"),
+    (ask_question, ("it", "predict_one", {"a": [1]}), {}, "give a number, a word or a date"),
+    (ask_question, ("forecast", "act", "lea"), {}, "did you mean 'lean'"),
+    (ask_question, ("forecast", "quantile", 1.0), {}, "between 0 and 1"),
     (OnlineOmnipredictor.load, (__file__,), {}, "is no saved OnlineOmnipredictor"),
-    (modelled, (), {"predict": HALF, "update": None}, r"returned array\(\[0\.5\]\); return a Fore"),
-    (modelled, (), {"predict_one": "abc", "learn_one": None}, "returned 'abc'; return a number$"),
-    (modelled, (), {"predict_one": np.ones(2), "learn_one": None}, "array.*; return a number$"),
+    (
+        play_with_model,
+        (),
+        {"predict": HALF, "update": None},
+        r"returned array\(\[0\.5\]\); return a Fore",
+    ),
+    (
+        play_with_model,
+        (),
+        {"predict_one": "abc", "learn_one": None},
+        "returned 'abc'; return a number$",
+    ),
+    (
+        play_with_model,
+        (),
+        {"predict_one": np.ones(2), "learn_one": None},
+        "array.*; return a number$",
+    ),
 ]
 
 
@@ -341,7 +365,7 @@ def test_code_and_a_model_without_a_memory_are_not_saved(tmp_path: Path) -> None
         OnlineOmnipredictor({"own": coded_loss}).save(tmp_path / "no")
     tree = pytest.importorskip("river.tree").HoeffdingTreeRegressor()
     with pytest.raises(UserError, match=r"models\['tree'\] cannot be saved; let it learn, give"):
-        taught(40, models={"tree": tree, "last": "last-value"}).save(tmp_path / "no")
+        taught_server(40, models={"tree": tree, "last": "last-value"}).save(tmp_path / "no")
     assert not list(tmp_path.iterdir())
 
 
@@ -388,7 +412,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {  # module, class and what it needs
 def test_models_of_other_libraries_are_saved(tmp_path: Path, name: str) -> None:
     module, kind, *needs = OTHERS[name]
     make = getattr(pytest.importorskip(module), kind)
-    server = taught(40, models={"theirs": make(*needs), "last": "last-value"})
+    server = taught_server(40, models={"theirs": make(*needs), "last": "last-value"})
     server.save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"load: give models\['theirs'\], as it"):
         OnlineOmnipredictor.load(tmp_path / "kept")

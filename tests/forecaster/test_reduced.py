@@ -38,18 +38,18 @@ def population(seed: int, outcomes: int, count: int = COUNT) -> list[Loss]:
     ]
 
 
-def unseen(outcomes: int, count: int = 3000) -> Array:
+def unseen_outcomes(outcomes: int, count: int = 3000) -> Array:
     """Outcomes at random, a part of them near 0, with all corners and midpoints of edges."""
     rng = np.random.default_rng(99)
     inner = rng.random((count, outcomes)) ** rng.choice([1.0, 2.0], (count, 1))
     return np.concatenate([inner, list(itertools.product([0.0, 0.5, 1.0], repeat=outcomes))])
 
 
-def worst(basis: ReducedBasis, losses: list[Loss], outcomes: Array) -> float:
+def greatest_audit(basis: ReducedBasis, losses: list[Loss], outcomes: Array) -> float:
     return max(basis.audit(loss, outcomes) for loss in losses)
 
 
-def optimum(table: Array, values: Array, cap: float) -> float:
+def optimal_error(table: Array, values: Array, cap: float) -> float:
     """Least sup-norm error by a program written out in full."""
     size, count = table.shape
     column_of_ones = np.ones((count, 1))
@@ -78,7 +78,7 @@ def test_the_fit_is_the_optimum(seed: int) -> None:
     )
     for scale in (1.0, 0.03, 3.0):
         values = scale * rng.normal(size=count)
-        min_error = optimum(table, values, cap)
+        min_error = optimal_error(table, values, cap)
         for fit in (on_all_points, on_growing_points):
             fitted_loss = fit(values)
             errors = np.abs(values - fitted_loss.offset - fitted_loss.weights @ table)
@@ -120,8 +120,10 @@ def test_the_promise_is_kept(outcomes: int, error: float) -> None:
     assert report.size == basis.size < report.functions / 4
     assert report.lipschitz == basis.lipschitz <= 1 + CLOSE
     assert report.cost == pytest.approx(basis.lipschitz * basis.size**0.5)
-    assert worst(basis, losses, basis._sample) == pytest.approx(report.sampled_error, rel=1e-6)
-    assert worst(basis, losses, unseen(outcomes)) <= 1.3 * error
+    assert greatest_audit(basis, losses, basis._sample) == pytest.approx(
+        report.sampled_error, rel=1e-6
+    )
+    assert greatest_audit(basis, losses, unseen_outcomes(outcomes)) <= 1.3 * error
     for loss in losses:
         assert np.abs(basis.coefficients(loss)[1]).sum(-1).max() <= basis.lipschitz + CLOSE
 
@@ -132,7 +134,7 @@ def test_fresh_agents_are_served_within_a_third_more(outcomes: int) -> None:
     basis = ReducedBasis(population(1, outcomes), error=0.1)
     for seed in (2, 3):
         fresh_agents = population(seed, outcomes, 10)
-        assert worst(basis, fresh_agents, unseen(outcomes)) <= 1.3 * 0.1
+        assert greatest_audit(basis, fresh_agents, unseen_outcomes(outcomes)) <= 1.3 * 0.1
         assert (
             max(np.abs(basis.coefficients(loss)[1]).sum(-1).max() for loss in fresh_agents)
             <= 1 + CLOSE
@@ -144,7 +146,7 @@ def test_the_certificate_is_above_what_is_measured(error: float) -> None:
     """For members and for agents that were not listed."""
     basis = ReducedBasis(population(1, 2), error=error)
     for loss in (*population(1, 2), *population(2, 2, 4)):
-        assert basis.audit(loss, unseen(2)) <= basis.certified_error(loss) <= 3 * error
+        assert basis.audit(loss, unseen_outcomes(2)) <= basis.certified_error(loss) <= 3 * error
     assert basis.certified_error(loss[3]) <= basis.certified_error(loss) + CLOSE
 
 
@@ -152,7 +154,7 @@ def test_a_search_that_is_remembered_is_the_search(monkeypatch: pytest.MonkeyPat
     """Whatever was fitted since; other functions, parts, promises and seeds are searched for."""
     memory: dict[Any, Any] = {}
     losses = population(1, 1, 3)
-    y = unseen(1, 50)
+    y = unseen_outcomes(1, 50)
     strangers = population(2, 1, 1)
     split = [losses[0][:2], losses[0][2:], *losses[1:]]
     searches: list[tuple[list[Loss], dict[str, Any]]] = [(losses, {}), (losses, {})]
@@ -185,7 +187,7 @@ def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None
         assert basis.size <= agents * actions
 
 
-def corners(y: Array) -> Array:
+def distances_to_points(y: Array) -> Array:
     """Losses of no form, with slopes of 1 at most."""
     return np.asarray(np.abs(y[:, None, None, :] - TWO).sum(-1) / 2)
 
@@ -203,7 +205,7 @@ FORMS: dict[str, Loss] = {
     "leontief": forms.MinimumOfRatios(TWO),
     "leontief, one input": forms.MinimumOfRatios(TWO * [1.0, 0.0]),
     "convex": forms.Convex1D(FOUR, FOUR, slope=np.array(-1.0), coordinate=1, dimension=2),
-    "any": forms.LipschitzLoss(corners, EACH, (STACK, CHOICES), 2),
+    "any": forms.LipschitzLoss(distances_to_points, EACH, (STACK, CHOICES), 2),
 }
 # five functions with range [0, 1], all ascending in both coordinates
 RISING: list[Loss] = [forms.Linear(np.eye(2)), forms.SeparablePower([[1.0, 0.0]], np.array(1.5))]
@@ -211,7 +213,7 @@ RISING += [forms.PowerOfSum([[0.5, 0.5]], np.array(2.0)), forms.MinimumOfRatios(
 PLAIN = ExactLossesBasis(RISING)
 
 
-def fitted(name: str) -> tuple[tuple[Any, ...], float]:
+def least_squares_forms(name: str) -> tuple[tuple[Any, ...], float]:
     """Return what is certified: losses by least squares; the greatest error on a fine grid."""
     loss = FORMS[name].normalised()
     design = np.column_stack([np.ones(len(GRID)), PLAIN.transform(GRID)])
@@ -225,7 +227,7 @@ def fitted(name: str) -> tuple[tuple[Any, ...], float]:
 @pytest.mark.parametrize("name", FORMS)
 def test_a_certificate_encloses_the_error(name: str) -> None:
     """It is above what a fine grid finds, close to it, and what was met is below."""
-    arguments, error = fitted(name)
+    arguments, error = least_squares_forms(name)
     target = 1e-9 if name == "linear" else 0.02  # it has no error, and slopes cancel
     certified = certify(*arguments, target=target, tolerance=0.1, budget=3_000_000)
     assert (
@@ -240,7 +242,7 @@ def test_a_certificate_encloses_the_error(name: str) -> None:
 @pytest.mark.parametrize("budget", [1, 20_000, 100_000])
 def test_a_certificate_holds_whatever_the_budget(budget: int) -> None:
     """Less effort makes it larger, never wrong, and is kept to after the first grid."""
-    arguments, error = fitted("leontief")
+    arguments, error = least_squares_forms("leontief")
     certified = certify(*arguments, cells=np.linspace(0, 1, 5) ** 2, budget=budget)
     assert certified.upper >= error
     assert certified.evaluations <= max(budget, 16 * STACK * CHOICES)

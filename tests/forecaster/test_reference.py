@@ -31,24 +31,24 @@ SIZE = 3
 CHOICE = ProtectedLosses(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))
 
 
-def group(seed: int = 0) -> ProtectedLosses:
+def random_losses(seed: int = 0) -> ProtectedLosses:
     rng = np.random.default_rng(seed)
     return ProtectedLosses(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
 
 
-def anchored(
+def player_with_reference(
     events: Any, model: Any, *, hull: Any = "box", **parameters: Any
 ) -> UnbiasedPrediction:
     return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **parameters))
 
 
-def taught(player: UnbiasedPrediction, *truths: Any) -> None:
+def teach(player: UnbiasedPrediction, *truths: Any) -> None:
     for truth in truths:
         player.predict()
         player.update(truth)
 
 
-class Told:
+class ScriptedBase:
     """A base that is told what to say."""
 
     def __init__(self, value: Any) -> None:
@@ -64,7 +64,9 @@ class Told:
 def test_a_base_that_is_right_is_left_alone() -> None:
     """Unbiased noise stays in its tolerance band: the base's own forecast is broadcast."""
     rng = np.random.default_rng(1)
-    player = anchored(VectorEvents([group()]), Told(np.full(SIZE, 0.5)), band=3.0, give_up=0.0)
+    player = player_with_reference(
+        VectorEvents([random_losses()]), ScriptedBase(np.full(SIZE, 0.5)), band=3.0, give_up=0.0
+    )
     for _ in range(300):
         assert (player.mixture().points == 0.5).all()
         player.update(rng.random(SIZE))
@@ -73,17 +75,17 @@ def test_a_base_that_is_right_is_left_alone() -> None:
 
 
 def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
-    events = VectorEvents([group()])
+    events = VectorEvents([random_losses()])
     for hull, prediction, moved in (
         ("box", [-1.0, 0.5, 3.0], [0.0, 0.5, 1.0]),
         ("simplex", [0.9, 0.9, 0.0], [0.5, 0.5, 0.0]),
     ):
-        assert anchored(events, Told(prediction), hull=hull).mixture().points[0] == pytest.approx(
-            moved
-        )
+        assert player_with_reference(events, ScriptedBase(prediction), hull=hull).mixture().points[
+            0
+        ] == pytest.approx(moved)
     for value in ([0.1, np.nan, 0.1], [0.1, 0.2]):
         with pytest.raises(UserError, match="must predict 3 finite numbers"):
-            anchored(events, Told(value)).mixture()
+            player_with_reference(events, ScriptedBase(value)).mixture()
 
 
 def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
@@ -99,21 +101,23 @@ def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
 def test_a_base_that_is_too_sure_and_right_is_left_alone(events: Any) -> None:
     """It says 1 where 0.8 is true: biases grow, no loss has a regret. Then it is wrong."""
     rng = np.random.default_rng(0)
-    player, restored = (anchored(events([CHOICE]), Constant(1, value=1.0)) for _ in range(2))
-    taught(player, *(rng.random((1000, 1)) < 0.8).astype(float))
+    player, restored = (
+        player_with_reference(events([CHOICE]), Constant(1, value=1.0)) for _ in range(2)
+    )
+    teach(player, *(rng.random((1000, 1)) < 0.8).astype(float))
     assert player.reference.disproved_at is None
     restored.restore(player.state())
     for each_player in (player, restored):
-        taught(each_player, *np.zeros((1000, 1)))
+        teach(each_player, *np.zeros((1000, 1)))
     assert player.reference.disproved_at == restored.reference.disproved_at > 1000
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
     """Each gain is what following the base lost against an action; bounds hold ever after."""
-    protected = group(seed)
+    protected = random_losses(seed)
     gained = np.zeros((4, 3, 3))
-    player = anchored(GainEvents([protected]), Told([0.9, 0.1, 0.5]))
+    player = player_with_reference(GainEvents([protected]), ScriptedBase([0.9, 0.1, 0.5]))
     for t in range(300):
         mixture = player.mixture()
         truth = np.array([0.0, 1.0, 0.5 * (t % 2)])
@@ -135,12 +139,12 @@ def test_gains_go_on_from_the_regret_of_the_trusted_rounds(seed: int) -> None:
 def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
     """It is given up before the regret of a single action would do it, and within bounds."""
     protected = ProtectedLosses(np.ones((1, 4)), -np.eye(4)[None])
-    base = Told(np.zeros(4))
-    player = anchored(make([protected]), base)
+    base = ScriptedBase(np.zeros(4))
+    player = player_with_reference(make([protected]), base)
     while player.reference.trusted:
         right = np.eye(4)[player.time % 4]
         base.value = 0.02 * right
-        taught(player, np.roll(right, 1))
+        teach(player, np.roll(right, 1))
         max_regret = player.time * player.bias_bound().a_priori(protected.weights)
         assert player.time <= max_regret + (not player.reference.trusted)
     test_of_one_action = SwitchTest(player.events.experts)
@@ -149,8 +153,10 @@ def test_what_a_base_costs_every_action_a_little_adds_up(make: Any) -> None:
 
 def test_a_base_that_failed_at_once_is_no_candidate() -> None:
     """Nor has it a band; a checkpoint remembers both."""
-    player, again = (anchored(GainEvents([CHOICE]), Constant(1, value=1.0)) for _ in range(2))
-    taught(player, *np.zeros((100, 1)))
+    player, again = (
+        player_with_reference(GainEvents([CHOICE]), Constant(1, value=1.0)) for _ in range(2)
+    )
+    teach(player, *np.zeros((100, 1)))
     assert 0 < player.reference.disproved_at < 64
     again.restore(player.state())
     assert again.band == player.band == Band(0.0, 1.0)
@@ -163,11 +169,11 @@ def test_a_base_that_failed_at_once_is_no_candidate() -> None:
 def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trust: float) -> None:
     """Regret to every model is at most the sum of its gains, and they are below the bound."""
     rng = np.random.default_rng(1)
-    protected = group()
+    protected = random_losses()
     scalars: Any = GainEvents([protected], models=3, fixed=not beside)
     models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE), "low": Constant(SIZE, value=0.2)}
     events = VectorEvents([protected]) + scalars if beside else scalars
-    player = anchored(events, Aggregate(models, SIZE), give_up=trust)
+    player = player_with_reference(events, Aggregate(models, SIZE), give_up=trust)
     regret = np.zeros((4, 3))
     rounds = 400
     for t in range(rounds):
@@ -191,7 +197,7 @@ def test_nobody_regrets_not_following_a_model(*, beside: bool, stream: str, trus
 @pytest.mark.parametrize("kind", [CoordinateBound, GainBound])
 def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
     """D (z + y + sqrt(3 Lambda)) sqrt(A / T) for models, without y for swaps."""
-    weights = group().weights
+    weights = random_losses().weights
     inputs = BoundInputs(50, 300, 0.2, band=Band(0.25, 1.0), switch_test=SwitchTest(50))
     bound = kind(AdaptiveWeights(), inputs)
     root = spread(weights) * np.sqrt(3 / 300)
@@ -203,7 +209,7 @@ def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
     """Trust is lost in the first round in which some |B| > L(V), and never comes back."""
-    player = anchored(VectorEvents([group()]), Constant(SIZE, value=0.9))
+    player = player_with_reference(VectorEvents([random_losses()]), Constant(SIZE, value=0.9))
     trusted = []
     for _ in range(60):
         trusted.append(player.reference.trusted)
@@ -244,8 +250,8 @@ def test_a_calibrated_base_is_kept(seed: int) -> None:
     rng = np.random.default_rng(seed)
     chances = rng.uniform(0.2, 0.8)
     for make in (VectorEvents, GainEvents):
-        player = anchored(make([group()]), Constant(SIZE, value=chances))
-        taught(player, *(rng.random((300, SIZE)) < chances).astype(float))
+        player = player_with_reference(make([random_losses()]), Constant(SIZE, value=chances))
+        teach(player, *(rng.random((300, SIZE)) < chances).astype(float))
         assert player.reference.trusted
 
 
@@ -276,10 +282,10 @@ def test_a_surprise_is_told_in_units_of_the_most_that_losses_could_fall_short() 
     seen = list[float]()
     protected = ProtectedLosses(rng.random((5, 3)), rng.normal(size=(5, 3, 2)) / 4)
     for prediction in rng.random((20, 2)):
-        player = anchored(GainEvents([protected]), Told(prediction))
+        player = player_with_reference(GainEvents([protected]), ScriptedBase(prediction))
         truth = rng.random(2)
         player.reference.judge = lambda surprise, **_: seen.append(surprise)  # type: ignore[union-attr, method-assign]
-        taught(player, truth)
+        teach(player, truth)
         action = (protected.offset + protected.weights @ prediction).argmin(1)
         slopes = protected.weights[np.arange(5), action].sum(0)
         lowest_change = min(

@@ -45,13 +45,13 @@ class Sparsemax(BestResponse):
         return np.maximum(-ETA * predicted - level, 0.0)
 
 
-def streamed(stream: str, **cohort: Any) -> MarketModel:
+def play_stream(stream: str, **cohort: Any) -> MarketModel:
     """Play the market of `python -m paper streams` with another cohort."""
     scenario = streams_scenario(STREAMS[stream], {}, rounds=300, seed=0, **cohort)
     return play_to_end(scenario, log_every=300)
 
 
-def kept(agents: Any) -> bool:
+def keeps_bounds(agents: Any) -> bool:
     """Whether nobody regrets more than the bound from biases, and that is below the bound."""
     bound_from_bias = agents["bound_from_bias"]
     return bool(
@@ -64,9 +64,9 @@ def kept(agents: Any) -> bool:
 def test_a_rule_of_ones_own_is_served(stream: str) -> None:
     """The forecaster conditions on the rule's own weights, and the gap enters the bounds."""
     register.response("sparsemax")(Sparsemax)
-    model = streamed(stream, response="sparsemax")
+    model = play_stream(stream, response="sparsemax")
     assert (model.agents_frame()["guarantee"] == "smooth-decision-swap").all()
-    assert kept(model.agents_frame())
+    assert keeps_bounds(model.agents_frame())
     group = model.game.blocks[0].forecaster.events.groups[0]  # type: ignore[attr-defined]
     assert group.play is not None
     assert group.eta is None
@@ -106,7 +106,7 @@ def test_compiled_and_called_rules_agree() -> None:
 def test_rules_are_held_to_what_they_declare(method: str, answer: Any, message: str) -> None:
     register.response("broken")(type("Broken", (Sparsemax,), {method: answer}))
     with pytest.raises(UserError, match=message):
-        streamed("iid", response="broken")
+        play_stream("iid", response="broken")
 
 
 def test_labels_need_a_convex_image() -> None:
@@ -122,11 +122,11 @@ def test_labels_need_a_convex_image() -> None:
         forecast = player.predict()
         assert player.basis.transform(forecast.label) == pytest.approx(forecast.statistics)
         player.learn_outcome(outcome)
-    model = streamed("iid", response="quantal", eta=ETA)
+    model = play_stream("iid", response="quantal", eta=ETA)
     assert (model.agents_frame()["guarantee"] == "none").all()
     assert model.agents_frame()["bound"].isna().all()
     assert "the image of s is curved" in model.guarantees[0].note
-    assert streamed("iid", response="best-response").guarantees[0].note == ""
+    assert play_stream("iid", response="best-response").guarantees[0].note == ""
 
 
 def test_the_recommended_eta_is_the_cheapest_and_a_scenario_may_ask_for_it() -> None:
@@ -137,7 +137,7 @@ def test_the_recommended_eta_is_the_cheapest_and_a_scenario_may_ask_for_it() -> 
     assert responding.quantal_gap(6, recommended_eta(6, error=0.0, rounds=10_000)) == pytest.approx(
         0.01
     )
-    model = streamed("iid", parameters={"rho": 0.5}, response="quantal", eta="recommended")
+    model = play_stream("iid", parameters={"rho": 0.5}, response="quantal", eta="recommended")
     assert (model.agents_frame()["guarantee"] == "smooth-decision-swap").all()
     cohort: Any = model.game.cohorts[0]
     assert cohort.response.eta == pytest.approx(math.log(5) * math.sqrt(300))
@@ -199,37 +199,39 @@ def check_ensembles(basis: Basis, mixture: Mixture) -> None:
         assert mean == pytest.approx(point, abs=1e-9)
 
 
-def cohort(utility: str, response: str = "ensemble", **keys: Any) -> TomlTable:
+def small_cohort(utility: str, response: str = "ensemble", **keys: Any) -> TomlTable:
     return cohort_table(utility, 6, 4, utility, response=response) | keys
 
 
-def cara(response: str = "ensemble", **keys: Any) -> TomlTable:
-    return cohort("cara", response, parameters={"risk_aversion": [1.0, 4.0]}, **keys)
+def cara_cohort(response: str = "ensemble", **keys: Any) -> TomlTable:
+    return small_cohort("cara", response, parameters={"risk_aversion": [1.0, 4.0]}, **keys)
 
 
-def sums(name: str, response: str = "ensemble", **keys: Any) -> TomlTable:
-    return cohort("ces", response, name=name, parameters={"rho": 0.5, "v": 1.0}, **keys)
+def ces_cohort(name: str, response: str = "ensemble", **keys: Any) -> TomlTable:
+    return small_cohort("ces", response, name=name, parameters={"rho": 0.5, "v": 1.0}, **keys)
 
 
-def market(*cohorts: Any, adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any) -> Any:
+def build_market(
+    *cohorts: Any, adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any
+) -> Any:
     keys = {"seed": 1, "adversary": {"kind": adversary, "outcomes": outcomes}} | keys
     return make_scenario(*cohorts, **keys).build(log_every=1000)
 
 
 def agents(*cohorts: TomlTable, **keys: Any) -> Any:
     """Return the agents after a run, who share a block."""
-    model = market(*cohorts, **keys)
+    model = build_market(*cohorts, **keys)
     model.run()
     assert len(model.game.blocks) == 1
     return model.agents_frame()
 
 
-GRID = cohort("newsvendor", basis={"kind": "lipschitz-grid", "error": 0.3})
+GRID = small_cohort("newsvendor", basis={"kind": "lipschitz-grid", "error": 0.3})
 EXACT = [
-    (cohort("ces", parameters={"rho": {"choices": [0.3, 0.6, 1.0]}}), "anti-forecast"),
-    (sums("monomials"), "cyclic"),
-    (cohort("lp-target"), "anti-forecast"),
-    (cohort("leontief", basis="exact", count=2, actions=3), "anti-forecast"),
+    (small_cohort("ces", parameters={"rho": {"choices": [0.3, 0.6, 1.0]}}), "anti-forecast"),
+    (ces_cohort("monomials"), "cyclic"),
+    (small_cohort("lp-target"), "anti-forecast"),
+    (small_cohort("leontief", basis="exact", count=2, actions=3), "anti-forecast"),
     (GRID, "anti-forecast"),
 ]
 
@@ -237,7 +239,7 @@ EXACT = [
 @pytest.mark.parametrize(("listeners", "adversary"), EXACT)
 def test_naive_agents_do_what_the_basis_would_have_done(listeners: Any, adversary: str) -> None:
     """On an exact basis: every round the action of the sophisticated agent, and of the events."""
-    model = market(listeners, adversary=adversary)
+    model = build_market(listeners, adversary=adversary)
     block = model.game.blocks[0]
     seated = model.game.cohorts[0]
     rows = block.forecaster.events.rows  # type: ignore[attr-defined]
@@ -256,8 +258,12 @@ def test_naive_agents_do_what_the_basis_would_have_done(listeners: Any, adversar
 
 def test_regret_stays_below_the_bound_of_the_basis() -> None:
     """Those who listen to points and to ensembles share a block, and its bound."""
-    crowd = [sums("sophisticated", "best-response"), sums("naive"), sums("smooth", eta=30.0)]
-    for listeners in ([GRID], [cara(eta=20.0)], crowd):
+    crowd = [
+        ces_cohort("sophisticated", "best-response"),
+        ces_cohort("naive"),
+        ces_cohort("smooth", eta=30.0),
+    ]
+    for listeners in ([GRID], [cara_cohort(eta=20.0)], crowd):
         measured_agents = agents(*listeners, rounds=100)
         labels = measured_agents.groupby("cohort", sort=False)["guarantee"].first()
         smooth = "smooth-decision-swap"
@@ -276,8 +282,8 @@ def test_regret_stays_below_the_bound_of_the_basis() -> None:
 
 def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
     """On ties of the basis its error decides; the bound of smooth agents has eta delta as well."""
-    hard = agents(cara(), rounds=200)
-    model = market(cara(eta=20.0), rounds=200)
+    hard = agents(cara_cohort(), rounds=200)
+    model = build_market(cara_cohort(eta=20.0), rounds=200)
     model.run()
     assert set(hard["guarantee"]) == {"none"}
     assert hard["bound"].isna().all()
@@ -295,7 +301,7 @@ def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> N
 def test_a_label_costs_what_an_ensemble_does_not() -> None:
     """On a curved image certainty-equivalent agents keep their regret, ensemble agents do not."""
     ensemble, label, point = (
-        agents(cara(response), rounds=150, outcomes=3)["swap_regret"].mean()
+        agents(cara_cohort(response), rounds=150, outcomes=3)["swap_regret"].mean()
         for response in ("ensemble", "certainty-equivalent", "best-response")
     )
     assert ensemble < 0.2 * label
@@ -305,7 +311,7 @@ def test_a_label_costs_what_an_ensemble_does_not() -> None:
 @pytest.mark.parametrize("kind", ["constant", "last-value", "running-mean", "calibration"])
 def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
     rules: dict[str, Any] = {"kind": kind} | ({"cells": 2} if kind == "calibration" else {})
-    model = market(sums("monomials"), forecaster=rules)
+    model = build_market(ces_cohort("monomials"), forecaster=rules)
     block = model.game.blocks[0]
     outcomes = []
     assert isinstance(block.forecaster, EnsembleBroadcast)

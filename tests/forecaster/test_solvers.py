@@ -53,23 +53,23 @@ HULLS: dict[str, tuple[Callable[..., Any], Any, Array]] = {
 }
 
 
-def best(predicted: Array) -> Array:
+def best_responses(predicted: Array) -> Array:
     return np.asarray(np.eye(predicted.shape[1])[predicted.argmin(1)])
 
 
-def quantal(predicted: Array) -> Array:
+def quantal_responses(predicted: Array) -> Array:
     raised = np.exp(-ETA * (predicted - predicted.min(1, keepdims=True)))
     return np.asarray(raised / raised.sum(1, keepdims=True))
 
 
 def stubborn(predicted: Array) -> Array:
     """Play the greatest expected loss two times of three, as no built-in rule would."""
-    return 2 / 3 * best(-predicted) + best(predicted) / 3
+    return 2 / 3 * best_responses(-predicted) + best_responses(predicted) / 3
 
 
 RESPONSES: dict[str, tuple[dict[str, Any], Callable[[Array], Array]]] = {
-    "best": ({}, best),
-    "quantal": ({"eta": ETA}, quantal),
+    "best": ({}, best_responses),
+    "quantal": ({"eta": ETA}, quantal_responses),
     "custom": ({"play": stubborn}, stubborn),
 }
 OPTIONS = [(ties, wish) for ties in (False, True) for wish in (False, True)]
@@ -89,7 +89,9 @@ def high(solution: Solution) -> Array:
     return -solution.points[:, 0]
 
 
-def made(hull: str, *, off_ties: bool = False, wish: bool = False) -> tuple[HullSolver, Array]:
+def solver_of_hull(
+    hull: str, *, off_ties: bool = False, wish: bool = False
+) -> tuple[HullSolver, Array]:
     make, arguments, possible = HULLS[hull]
     solver = make(arguments, off_ties=off_ties)
     if wish:
@@ -152,7 +154,7 @@ def apart(points: Array) -> float:
 @pytest.mark.parametrize(("hull", "response", "off_ties", "wish"), SOLVED)
 def test_certificates_are_true(*, hull: str, response: str, off_ties: bool, wish: bool) -> None:
     """Round after round, with tables that change, and a candidate in every other one."""
-    solver, possible = made(hull, off_ties=off_ties, wish=wish)
+    solver, possible = solver_of_hull(hull, off_ties=off_ties, wish=wish)
     first = game(solver.size, response)
     rng = np.random.default_rng(2)
     drift = game(solver.size, response, seed=3).table
@@ -170,8 +172,8 @@ def test_certificates_are_true(*, hull: str, response: str, off_ties: bool, wish
 
 @EACH
 def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts(hull: str) -> None:
-    solver, possible = made(hull)
-    wishful, _ = made(hull, wish=True)
+    solver, possible = solver_of_hull(hull)
+    wishful, _ = solver_of_hull(hull, wish=True)
     played = game(solver.size)
     candidate = solver.single(np.random.default_rng(0).dirichlet(np.full(solver.size, 3.0)))
     assert candidate.unchanged
@@ -191,7 +193,7 @@ def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts
 @EACH
 def test_a_single_point_is_the_nearest_of_the_hull(hull: str) -> None:
     """What is no possible outcome is refused, as is an outcome before a prediction."""
-    solver, possible = made(hull)
+    solver, possible = solver_of_hull(hull)
     for target in np.random.default_rng(5).normal(0.5, 1.0, (5, solver.size)):
         near = solver.single(target).points[0]
         assert ((possible - near) @ (target - near)).max() <= 5e-3 * np.abs(target).sum()
@@ -208,7 +210,7 @@ def test_a_single_point_is_the_nearest_of_the_hull(hull: str) -> None:
 @pytest.mark.parametrize("wish", [False, True])
 @EACH
 def test_a_restored_solver_goes_on_as_the_first_would(hull: str, wish: bool) -> None:  # noqa: FBT001
-    solver, twin = (made(hull, wish=wish)[0] for _ in range(2))
+    solver, twin = (solver_of_hull(hull, wish=wish)[0] for _ in range(2))
     rows, table, _ = game(solver.size)
     solver.remember(solver.solve(rows, table, tolerance=1e-4))
     twin.restore(solver.state())

@@ -45,7 +45,7 @@ def test_profits_beyond_the_span_are_cut_and_counted() -> None:
     assert market.described()["clipped"] == 1.0
 
 
-def settled(beta: float) -> MarketModel:
+def play_to_rest(beta: float) -> MarketModel:
     keys = {"cohort.traders.settings": {"beta": beta}, "log_agents": 1}
     model = load("fundamentalists", rounds=400, **keys).build(seed=2)
     model.run()
@@ -53,13 +53,13 @@ def settled(beta: float) -> MarketModel:
 
 
 def test_below_the_bifurcation_the_price_is_the_fundamental_value() -> None:
-    deviations = settled(2.0).rounds_frame()["deviation_0"].to_numpy()
+    deviations = play_to_rest(2.0).rounds_frame()["deviation_0"].to_numpy()
     assert math.log(11) > 2.0
     assert abs(deviations[-50:]).max() < 1e-4
 
 
 def test_above_the_bifurcation_it_rests_where_the_formula_says() -> None:
-    deviations = settled(3.0).rounds_frame()["deviation_0"].to_numpy()
+    deviations = play_to_rest(3.0).rounds_frame()["deviation_0"].to_numpy()
     rest_point = math.sqrt((1.0 - math.log(11) / 3.0) / (0.1 * 1.2))
     assert deviations[-200:].mean() == pytest.approx(rest_point, rel=0.04)
 

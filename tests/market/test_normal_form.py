@@ -20,7 +20,7 @@ OUTCOMES_FORM = """NFG 1 R "chicken" { "row" "column" } { 2 2 }
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def write_game(folder: Path, text: str) -> Path:
     file = folder / "game.nfg"
     file.write_text(text, encoding="utf-8")
     return file
@@ -39,7 +39,7 @@ def test_profile_losses_are_minus_payoffs() -> None:
 
 
 def test_the_first_player_of_a_gambit_file_changes_fastest(tmp_path: Path) -> None:
-    game = NormalForm.read(written(tmp_path, PAYOFFS_FORM))
+    game = NormalForm.read(write_game(tmp_path, PAYOFFS_FORM))
     assert game.sizes == (2, 2, 3)
     assert game.actions[2] == ("in", "out", "wait")
     assert game.payoffs[0, 0, 0].tolist() == [0, 1, 2]
@@ -49,7 +49,7 @@ def test_the_first_player_of_a_gambit_file_changes_fastest(tmp_path: Path) -> No
 
 
 def test_outcomes_of_a_gambit_file_may_be_fractions_and_nothing(tmp_path: Path) -> None:
-    game = NormalForm.read(written(tmp_path, OUTCOMES_FORM))
+    game = NormalForm.read(write_game(tmp_path, OUTCOMES_FORM))
     assert game.payoffs[0, 0].tolist() == [0, 0]  # outcome 0
     assert game.payoffs[1, 0].tolist() == [0.5, 7]
     assert game.payoffs[0, 1].tolist() == [0, 0]
@@ -70,7 +70,7 @@ def test_outcomes_of_a_gambit_file_may_be_fractions_and_nothing(tmp_path: Path) 
 )
 def test_a_malformed_file_is_refused_by_its_line(text: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=reason):
-        NormalForm.read(written(tmp_path, text))
+        NormalForm.read(write_game(tmp_path, text))
 
 
 @pytest.mark.parametrize("tensor", [[1.0, 2.0], np.zeros((2, 2, 3)), [[[np.nan]], [[1]]], "game"])
@@ -91,7 +91,7 @@ def test_games_of_openspiel_have_its_payoffs() -> None:
 
 
 def test_players_who_learn_a_game_from_a_file_are_charged_its_payoffs(tmp_path: Path) -> None:
-    written(tmp_path, PAYOFFS_FORM)
+    write_game(tmp_path, PAYOFFS_FORM)
     file = tmp_path / "firms.toml"
     file.write_text(
         """
@@ -125,7 +125,7 @@ cohort = [
 
 
 def test_the_first_player_of_a_gambit_file_may_lead(tmp_path: Path) -> None:
-    written(tmp_path, 'NFG 1 R "chicken" { "a" "b" } { 2 2 } 0 0 2 7 7 2 6 6')
+    write_game(tmp_path, 'NFG 1 R "chicken" { "a" "b" } { 2 2 } 0 0 2 7 7 2 6 6')
     file = tmp_path / "led.toml"
     file.write_text(
         """

@@ -26,7 +26,7 @@ def game_of(payoffs: Any) -> StageGame:
     return stage_game_of(NormalForm.from_payoffs(payoffs))
 
 
-def solved(game: StageGame, *names: str) -> dict[str, Solution]:
+def solve_by_name(game: StageGame, *names: str) -> dict[str, Solution]:
     return {solution.name: solution for solution in solve(game, names)}
 
 
@@ -89,7 +89,7 @@ def welfare_range_by_definition(payoffs: Array, concept: str) -> tuple[float, fl
 
 
 def welfare_range(game: StageGame, concept: str) -> tuple[float, float]:
-    found = solved(game, concept)
+    found = solve_by_name(game, concept)
     if concept in found:
         return found[concept].welfare, found[concept].welfare
     return found[f"best {concept}"].welfare, found[f"worst {concept}"].welfare
@@ -106,14 +106,14 @@ def test_random_games_have_the_solutions_of_their_definitions(n_agents: int, n_g
         configurations = game.configurations
         pure = configurations.profiles[np.flatnonzero(configurations.greatest_gains <= 1e-9)]
         assert {tuple(profile) for profile in pure.tolist()} == {*pure_nash_by_definition(payoffs)}
-        assert solved(game, "optimum")["optimum"].welfare == payoffs.sum(-1).max()
+        assert solve_by_name(game, "optimum")["optimum"].welfare == payoffs.sum(-1).max()
         for concept in ("ce", "cce") if number % 10 == 0 else ():
             expected = welfare_range_by_definition(payoffs, concept)
             assert welfare_range(game, concept) == pytest.approx(expected, abs=1e-6)
 
 
 def test_defection_is_all_that_there_is_in_the_dilemma() -> None:
-    found = solved(game_of(DILEMMA), "ce", "cce", "optimum")
+    found = solve_by_name(game_of(DILEMMA), "ce", "cce", "optimum")
     assert found["ce"].welfare == pytest.approx(2)
     assert found["cce"].welfare == pytest.approx(2)
     assert found["optimum"].welfare == 6
@@ -130,10 +130,10 @@ def test_players_with_one_action_each_are_in_equilibrium(concept: str) -> None:
 def test_chicken_and_pennies_have_their_mixed_equilibria() -> None:
     """The best correlated equilibrium of chicken is above every Nash equilibrium."""
     pytest.importorskip("quantecon")
-    pennies = solved(game_of(PENNIES), "nash")["nash"]
+    pennies = solve_by_name(game_of(PENNIES), "nash")["nash"]
     assert pennies.losses == pytest.approx([0, 0])
     assert pennies.method.startswith("mixed")
-    found = solved(game_of(CHICKEN), "nash", "ce")
+    found = solve_by_name(game_of(CHICKEN), "nash", "ce")
     assert found["best nash"].welfare == pytest.approx(28 / 3)  # each dares with 1/3
     assert found["worst nash"].welfare == pytest.approx(9)
     assert found["best ce"].welfare == pytest.approx(10.5)  # half swerve, swerve; the rest evenly
@@ -157,16 +157,16 @@ def test_cournot_s_output_and_the_monopoly_s_are_found() -> None:
     ].tolist()}  # fmt: skip
     assert (20, 20) in outputs
     assert -game.losses_at(np.array([[20, 20]])).sum() == pytest.approx(2 * 2 * (0.5 - 0.3))
-    assert solved(game, "optimum")["optimum"].welfare == pytest.approx(3 * (0.6 - 0.3))
+    assert solve_by_name(game, "optimum")["optimum"].welfare == pytest.approx(3 * (0.6 - 0.3))
     # Who takes the price as given and counts its impact is at Cournot's output, without a grid.
-    assert solved(game, "wardrop")["wardrop"].welfare == pytest.approx(
+    assert solve_by_name(game, "wardrop")["wardrop"].welfare == pytest.approx(
         2 * 2 * (0.5 - 0.3), abs=1e-4
     )
 
 
 def test_selfish_roads_cost_a_third_more_than_pigou_s_optimum() -> None:
     game = market_game("pigou")
-    found = solved(game, "nash", "wardrop", "optimum", "potential")
+    found = solve_by_name(game, "nash", "wardrop", "optimum", "potential")
     drivers = np.arange(101)  # on the narrow road
     by_hand = 0.5 * (100 - drivers) + 0.5 * drivers / 100 * drivers
     assert -found["optimum"].welfare == pytest.approx(by_hand.min())
@@ -178,9 +178,9 @@ def test_selfish_roads_cost_a_third_more_than_pigou_s_optimum() -> None:
 def test_a_new_road_costs_three_drivers_two_sevenths() -> None:
     """Braess's paradox: at best 7/9 hours, without the new road; all take it, for 1 hour."""
     model = load("braess", **{"cohort.drivers.count": 3}).build()
-    assert solved(stage_game_of(model.game.market), "optimum")["optimum"].losses == pytest.approx(
-        np.full(3, 7 / 9)
-    )
+    assert solve_by_name(stage_game_of(model.game.market), "optimum")[
+        "optimum"
+    ].losses == pytest.approx(np.full(3, 7 / 9))
     assert model.price_of_anarchy() == pytest.approx(9 / 7)
 
 
@@ -233,8 +233,10 @@ def test_counting_equal_agents_changes_no_solution(name: str) -> None:
     told_apart = game_of(payoffs)
     assert counted.n_configurations == 6
     assert told_apart.n_configurations == 32
-    welfare = {name: one.welfare for name, one in solved(counted, name).items()}
-    assert welfare == pytest.approx({n: one.welfare for n, one in solved(told_apart, name).items()})
+    welfare = {name: one.welfare for name, one in solve_by_name(counted, name).items()}
+    assert welfare == pytest.approx(
+        {n: one.welfare for n, one in solve_by_name(told_apart, name).items()}
+    )
 
 
 def test_a_game_of_too_many_profiles_is_searched_and_says_so() -> None:
@@ -244,7 +246,7 @@ def test_a_game_of_too_many_profiles_is_searched_and_says_so() -> None:
         "oligopoly", **{"cohort.firms.count": 8, "cohort.firms.parameters": parameters}
     )
     assert not game.is_enumerable
-    found = solved(game, "nash", "ce", "optimum", "potential")
+    found = solve_by_name(game, "nash", "ce", "optimum", "potential")
     equilibria = [one for name, one in found.items() if "nash" in name]
     assert equilibria
     assert all(one.certificate < 1e-9 for one in equilibria)

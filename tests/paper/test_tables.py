@@ -39,7 +39,7 @@ SIZES = {"streams": (30, 1), "covers": (20, 1), "speculator": (60, 1)}
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+def measured_table(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     folder = tmp_path_factory.mktemp("tables")
 
     @cache
@@ -57,8 +57,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_a_table_is_shown_and_written(name: str, measured: Measured, tmp_path: Path) -> None:
-    table = measured(name)
+def test_a_table_is_shown_and_written(name: str, measured_table: Measured, tmp_path: Path) -> None:
+    table = measured_table(name)
     definition = TABLES[name]
     (rounds, seeds) = SIZES[name]
     text = definition.text(table)
@@ -71,8 +71,8 @@ def test_a_table_is_shown_and_written(name: str, measured: Measured, tmp_path: P
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures)
 
 
-def test_every_stream_meets_every_forecast(measured: Measured) -> None:
-    table = measured("streams")
+def test_every_stream_meets_every_forecast(measured_table: Measured) -> None:
+    table = measured_table("streams")
     pairs = list(zip(table["stream"], table["forecast"], strict=True))
     assert sorted(pairs) == sorted(product(STREAMS, FORECASTS))
     assert table["swap_regret"].between(0, 1).all()
@@ -83,8 +83,8 @@ def test_every_stream_meets_every_forecast(measured: Measured) -> None:
     assert table.loc[~ours, ["bound", "certificate"]].isna().all(axis=None)
 
 
-def test_only_who_plays_as_promised_has_a_bound(measured: Measured) -> None:
-    table = measured("covers")
+def test_only_who_plays_as_promised_has_a_bound(measured_table: Measured) -> None:
+    table = measured_table("covers")
     assert len(table) == 1 + 8 * 2
     assert (table["mean_swap_regret"] <= table["swap_regret"]).all()
     promised = (table["play"] == "representative") | (table["cover"] == "none")
@@ -92,8 +92,8 @@ def test_only_who_plays_as_promised_has_a_bound(measured: Measured) -> None:
     assert (table.loc[promised, "swap_regret"] <= table.loc[promised, "bound"]).all()
 
 
-def test_a_speculator_beats_every_forecast_but_ours(measured: Measured) -> None:
-    lost = measured("speculator").set_index("forecast")["mean_loss"]
+def test_a_speculator_beats_every_forecast_but_ours(measured_table: Measured) -> None:
+    lost = measured_table("speculator").set_index("forecast")["mean_loss"]
     assert (lost.drop("Decision-Swap") > 0.9).all()
     assert lost["Decision-Swap"] < 0.7
 
@@ -108,7 +108,7 @@ def test_no_regret_is_above_a_bound_in_random_short_games() -> None:
 
 
 @pytest.fixture(scope="module")
-def falling() -> pd.DataFrame:
+def falling_rates() -> pd.DataFrame:
     instances = [(family, stream) for family in (EXACT, COARSE) for stream in rates.STREAMS]
     short = partial(rates.one_run, first=100)
     done = list[int]()
@@ -118,24 +118,24 @@ def falling() -> pd.DataFrame:
     return table
 
 
-def test_regret_is_below_both_bounds_in_every_row(falling: pd.DataFrame) -> None:
+def test_regret_is_below_both_bounds_in_every_row(falling_rates: pd.DataFrame) -> None:
     """The linear part differs by 2 delta at most; in an exact basis the two are one."""
-    regret = falling["decision_swap_regret"]
-    assert (regret <= falling["bound"]).all()
-    assert (regret <= falling["bound_from_bias"] + ROUNDING).all()
-    assert (falling["above"] == 0).all()  # every other agent, too
-    assert (falling["certificate_sum"] <= 0.1 * np.sqrt(falling["rounds"])).all()
-    differences = (falling["linear_regret"] - regret).abs()
-    exact = falling["family"] == EXACT
-    assert ((falling["floor"] > 0) == ~exact).all()
-    assert (differences <= falling["floor"] + ROUNDING).all()
+    regret = falling_rates["decision_swap_regret"]
+    assert (regret <= falling_rates["bound"]).all()
+    assert (regret <= falling_rates["bound_from_bias"] + ROUNDING).all()
+    assert (falling_rates["above"] == 0).all()  # every other agent, too
+    assert (falling_rates["certificate_sum"] <= 0.1 * np.sqrt(falling_rates["rounds"])).all()
+    differences = (falling_rates["linear_regret"] - regret).abs()
+    exact = falling_rates["family"] == EXACT
+    assert ((falling_rates["floor"] > 0) == ~exact).all()
+    assert (differences <= falling_rates["floor"] + ROUNDING).all()
     assert (differences[~exact] > ROUNDING).any()
 
 
-def test_one_run_gives_every_horizon(falling: pd.DataFrame) -> None:
+def test_one_run_gives_every_horizon(falling_rates: pd.DataFrame) -> None:
     """What a run has played at round T is the run of T rounds."""
     short = pd.DataFrame(list(rates.one_run((COARSE, "adaptive"), 200, 0, first=200)))
-    cell = falling.query("family == @COARSE and stream == 'adaptive' and rounds == 200")
+    cell = falling_rates.query("family == @COARSE and stream == 'adaptive' and rounds == 200")
     same = cell.drop(columns="milliseconds").reset_index(drop=True)
     pd.testing.assert_frame_equal(short.drop(columns="milliseconds"), same)
 
@@ -177,11 +177,11 @@ def test_a_floor_bends_the_regret_and_not_its_linear_part() -> None:
     assert fit["paper"] == -0.5
 
 
-def test_slopes_and_figure_are_written(falling: pd.DataFrame, tmp_path: Path) -> None:
-    rows, fits, figure = rates.TABLES["rates"].write(falling, tmp_path / "rates")
+def test_slopes_and_figure_are_written(falling_rates: pd.DataFrame, tmp_path: Path) -> None:
+    rows, fits, figure = rates.TABLES["rates"].write(falling_rates, tmp_path / "rates")
     names = ["rates.csv", "rates.png", "slopes.csv"]
     assert sorted(path.name for path in rows.parent.iterdir()) == names
-    pd.testing.assert_frame_equal(pd.read_csv(rows), falling, check_exact=False)
+    pd.testing.assert_frame_equal(pd.read_csv(rows), falling_rates, check_exact=False)
     written = pd.read_csv(fits)
     assert {"family", "stream", "slope", "low", "high", "theory"} <= set(written.columns)
     assert len(written) == 2 * len(rates.STREAMS)
@@ -233,7 +233,7 @@ def test_every_method_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture(scope="module")
-def served() -> pd.DataFrame:
+def cheap_bases() -> pd.DataFrame:
     # exact ones, without an error, stay
     cheap_cases = [case for case in bases.cases() if case.outcomes <= 3 and not case.error < 0.05]
     light = [case for case in cheap_cases if not (case.outcomes == 3 and case.basis in SLOW)]
@@ -245,40 +245,44 @@ def served() -> pd.DataFrame:
     return table
 
 
-def test_no_error_exceeds_what_is_declared(served: pd.DataFrame) -> None:
+def test_no_error_exceeds_what_is_declared(cheap_bases: pd.DataFrame) -> None:
     """Nor what was asked for: but for the reduced basis, whose certificate is looser."""
-    assert (served["error_measured"] <= served["error_declared"] + ROUNDING).all()
-    rows = served[served["basis"] != "reduced"]
+    assert (cheap_bases["error_measured"] <= cheap_bases["error_declared"] + ROUNDING).all()
+    rows = cheap_bases[cheap_bases["basis"] != "reduced"]
     assert (rows["error_declared"] <= rows["delta"].fillna(0.0) + ROUNDING).all()
 
 
-def test_no_sum_of_coefficients_exceeds_lambda(served: pd.DataFrame) -> None:
+def test_no_sum_of_coefficients_exceeds_lambda(cheap_bases: pd.DataFrame) -> None:
     """Where lambda is declared for normalised losses."""
-    rows = served[served["lipschitz_of"] == "normalised"]
+    rows = cheap_bases[cheap_bases["lipschitz_of"] == "normalised"]
     assert (rows["lipschitz_measured"] <= rows["lipschitz"] * (1 + ROUNDING)).all()
-    assert served["cost"].tolist() == pytest.approx(served["lipschitz"] * served["n"] ** 0.5)
-    raw = set(served.loc[served["lipschitz_of"] == "raw", "basis"])
+    assert cheap_bases["cost"].tolist() == pytest.approx(
+        cheap_bases["lipschitz"] * cheap_bases["n"] ** 0.5
+    )
+    raw = set(cheap_bases.loc[cheap_bases["lipschitz_of"] == "raw", "basis"])
     assert raw == {"powers", "Bernstein", "Taylor at 0"}
 
 
-def test_formulas_of_the_sizes(served: pd.DataFrame) -> None:
+def test_formulas_of_the_sizes(cheap_bases: pd.DataFrame) -> None:
     """Bernstein d (p + 1), powers p d, ReLU 1 / (4 delta), grids as the paper and a half of it."""
     for p in (2, 4, 8):
-        rows = served[served["family"] == f"L_p, p = {p}"].set_index("basis")
+        rows = cheap_bases[cheap_bases["family"] == f"L_p, p = {p}"].set_index("basis")
         assert rows.loc["Bernstein", "n"] == 3 * (p + 1)
         assert rows.loc["powers", "n"] == rows.loc["powers", "paper_n"] == 3 * p
-    relu = served[served["basis"] == "ReLU grid"]
+    relu = cheap_bases[cheap_bases["basis"] == "ReLU grid"]
     assert (relu["n"] == np.ceil(1 / (4 * relu["delta"]) - ROUNDING)).all()
-    grids = served[served["family"] == "L-Lipschitz"]
+    grids = cheap_bases[cheap_bases["family"] == "L-Lipschitz"]
     corners, centred = (grids[grids["basis"] == f"grid, {k}"] for k in ("corners", "centred"))
     assert corners["n"].to_numpy() == pytest.approx(corners["paper_n"].to_numpy())
     assert (centred["n"] <= centred["paper_n"]).all()
 
 
-def test_what_the_paper_prints(served: pd.DataFrame) -> None:
+def test_what_the_paper_prints(cheap_bases: pd.DataFrame) -> None:
     name = "exponential of ln y"
-    first = served.groupby("family").first()
-    cell = served.query("family == @name and basis == 'Taylor at 0' and d == 3 and delta == 0.1")
+    first = cheap_bases.groupby("family").first()
+    cell = cheap_bases.query(
+        "family == @name and basis == 'Taylor at 0' and d == 3 and delta == 0.1"
+    )
     ((_, taylor),) = cell.iterrows()
     family = FAMILIES[name]
     basis: Any = family.choices["Taylor at 0"].build(family.losses(3), 0.1)
@@ -286,7 +290,7 @@ def test_what_the_paper_prints(served: pd.DataFrame) -> None:
     assert taylor["paper_lipschitz"] == pytest.approx(math.exp(3))
     assert taylor["paper_lipschitz"] < taylor["lipschitz"]  # ln y leaves [-1, 1]
     assert math.isnan(taylor["paper_lipschitz_leading"])
-    leontief = served[served["family"] == "Leontief"]
+    leontief = cheap_bases[cheap_bases["family"] == "Leontief"]
     assert leontief["paper_n"].isna().all()
     assert (leontief["paper_n_leading"] > 1e6 * leontief["n"]).all()
     losses = samples.leontief(2)

@@ -144,7 +144,7 @@ def test_list_names_every_forecaster_that_a_scenario_accepts(run_command: RunCom
     assert named == set(accepted) > {"decision-swap", "calibration", "running-mean"}
 
 
-def good(run_command: RunCommand, *words: object, wrong: str = "") -> str:
+def output_of_run(run_command: RunCommand, *words: object, wrong: str = "") -> str:
     answer = run_command("run", *words)
     assert (answer.status, answer.err) == (0, wrong)
     return answer.out
@@ -152,8 +152,11 @@ def good(run_command: RunCommand, *words: object, wrong: str = "") -> str:
 
 def test_a_run_writes_what_was_played(run_command: RunCommand) -> None:
     """The promised files, of the same values as Parquet and, without a word, as CSV."""
-    good(run_command, "market.toml", "--out", "logs")
-    assert good(run_command, "market.toml", "--out", "text", "--format", "csv", "--quiet") == ""
+    output_of_run(run_command, "market.toml", "--out", "logs")
+    assert (
+        output_of_run(run_command, "market.toml", "--out", "text", "--format", "csv", "--quiet")
+        == ""
+    )
     for folder, form in (("logs", "parquet"), ("text", "csv")):
         expected = {"manifest.json", *(f"{name}.{form}" for name in TABLES)}
         assert {path.name for path in Path(folder).iterdir()} == expected
@@ -189,13 +192,13 @@ def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(
     run_command: RunCommand, working_folder: Path
 ) -> None:
     before = file_bytes()
-    text = good(run_command, "market.toml", "--dry-run", "--out", "logs")
+    text = output_of_run(run_command, "market.toml", "--dry-run", "--out", "logs")
     assert file_bytes() == before
-    good(run_command, "market.toml", "--out", "logs")
+    output_of_run(run_command, "market.toml", "--out", "logs")
     Path("there").mkdir()
     os.chdir("there")  # the fixture's folder comes back with it
     Path("resolved.toml").write_text(text, encoding="utf-8")
-    good(run_command, "resolved.toml", "--out", "logs")
+    output_of_run(run_command, "resolved.toml", "--out", "logs")
     assert table_bytes(Path("logs")) == table_bytes(working_folder / "logs")
 
 
@@ -211,14 +214,14 @@ def test_a_dry_run_draws_few_agents_of_a_cohort(
 
     monkeypatch.setattr(Scenario, "build", counted)
     many = ("--set", "cohort.growers.count=100000", "--set", "cohort.growers.types=2000")
-    assert "count = 100000" in good(run_command, "crop-choice", *many, "--dry-run")
+    assert "count = 100000" in output_of_run(run_command, "crop-choice", *many, "--dry-run")
     assert counts == [20]
 
 
 @pytest.mark.slow
 def test_a_dry_run_of_the_catalogue_runs_again(run_command: RunCommand) -> None:
     for name in [*catalogue()][::4]:
-        text = good(run_command, name, "--dry-run", "--rounds", 5)
+        text = output_of_run(run_command, name, "--dry-run", "--rounds", 5)
         Path("again.toml").write_text(text, encoding="utf-8")
         assert run_command("run", "again.toml", "--dry-run").out == text
 
@@ -228,7 +231,9 @@ def test_options_replace_what_the_file_says(run_command: RunCommand) -> None:
     values += ["cohort.bakers.parameters.rho={ choices = [0.5] }", 'name="other"']
     values += ["policy.weekend.at=6", "data.scale.bread=[0.5, 4.0]"]
     words = [word for value in values for word in ("--set", value)]
-    assert "25 rows" in good(run_command, "market.toml", *words, "--rounds", 30, "--seed", 9)
+    assert "25 rows" in output_of_run(
+        run_command, "market.toml", *words, "--rounds", 30, "--seed", 9
+    )
     said = read_manifest("runs/other")
     config = said["config"]
     assert (said["rounds"], said["seed"], config["seed"]) == (30, 9, 9)

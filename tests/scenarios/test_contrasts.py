@@ -42,7 +42,7 @@ def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
     return pd.DataFrame(rows).rename_axis("run").reset_index()
 
 
-def measured(parameters: pd.DataFrame, **columns: Any) -> pd.DataFrame:
+def table_of_cohorts(parameters: pd.DataFrame, **columns: Any) -> pd.DataFrame:
     rows = pd.DataFrame({"run": parameters["run"], "cohort": "a", "agents": 1} | columns)
     return rows.reindex(columns=measures.COHORTS)
 
@@ -52,7 +52,7 @@ def test_the_value_of_a_forecast_by_hand() -> None:
     key = "forecaster.kind"
     parameters = runs_of({key: ["running-mean", "decision-swap"], "size": [10, 20]}, 3)
     welfare = [1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 2.0, 3.0, 7.0, 4.0, 8.0, np.nan]
-    rows = measured(parameters, welfare_mean=welfare)
+    rows = table_of_cohorts(parameters, welfare_mean=welfare)
     table = measures.value_table(rows.drop(index=11), parameters)
     assert table[["cohort", "size", "baseline", "pairs"]].to_numpy().tolist() == [
         ["a", 10, "running-mean", 3],
@@ -69,7 +69,7 @@ def test_the_value_of_a_forecast_by_hand() -> None:
 
 def test_effects_average_over_the_other_keys_by_seed() -> None:
     parameters = runs_of({"key": ["x", "y"], "size": [1, 2]}, 2)
-    rows = measured(parameters, welfare_mean=[1.0, 2.0, 3.0, 6.0, 0.0, 0.0, 8.0, np.nan])
+    rows = table_of_cohorts(parameters, welfare_mean=[1.0, 2.0, 3.0, 6.0, 0.0, 0.0, 8.0, np.nan])
     effects = measures.effects_table(rows.drop(index=7), parameters)  # y, 2 and seed 1
     picked = effects[effects["measure"] == "welfare_mean"].set_index(["key", "value"])
     assert picked["seeds"].tolist() == [2, 1, 2, 1]
@@ -79,8 +79,10 @@ def test_effects_average_over_the_other_keys_by_seed() -> None:
 
 def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
     parameters = runs_of({"other": ["a", "b"], "cohort.one.count": [0, 5]}, 2).drop(index=[3, 5, 7])
-    always_there = measured(parameters, cohort="two", mean_loss=0.1 * parameters["run"])
-    sometimes_there = measured(parameters[parameters["cohort.one.count"] == 5], cohort="one")
+    always_there = table_of_cohorts(parameters, cohort="two", mean_loss=0.1 * parameters["run"])
+    sometimes_there = table_of_cohorts(
+        parameters[parameters["cohort.one.count"] == 5], cohort="one"
+    )
     rows = pd.concat([always_there, sometimes_there.assign(mean_loss=[0.5, 0.7])])
     table = measures.effects_table(rows, parameters).query("measure == 'mean_loss'")
     by_cohort = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
@@ -114,7 +116,7 @@ def test_an_interaction_is_a_difference_of_differences() -> None:
     y = (parameters["b"] == "y").to_numpy()
     noise = RNG.normal(size=SEEDS)[parameters["seed"]] + RNG.normal(0, 1e-3, len(parameters))
     loss = 0.1 * a + 0.2 * y + 0.05 * a * y + 0.4 * parameters["c"] + noise
-    table = contrasts.interactions_table(measured(parameters, mean_loss=loss), parameters)
+    table = contrasts.interactions_table(table_of_cohorts(parameters, mean_loss=loss), parameters)
     interactions = table[(table["key"] == "a") & (table["other_key"] == "b")].set_index("value")
     assert interactions["against"].tolist() == ["0", "0"]
     assert interactions["other_value"].tolist() == ["y", "y"]
@@ -131,7 +133,9 @@ def test_a_family_is_tested_as_the_textbooks_say() -> None:
     parameters = runs_of({"arm": ["one", "two", "none"]})
     names = ["mean_loss", "swap_regret_mean"]
     loss = RNG.normal([0.0, 0.02], [0.1, 0.01], (len(parameters), 2))
-    rows = measured(parameters, **dict(zip(names, loss.T, strict=True)), welfare_mean=-loss[:, 0])
+    rows = table_of_cohorts(
+        parameters, **dict(zip(names, loss.T, strict=True)), welfare_mean=-loss[:, 0]
+    )
     rules = contrasts.Rules(controls={"arm": "none"}, margin=0.05)
     family = contrasts.contrasts_table(rows, parameters, rules=rules)
     compared = family[["key", "value", "against", "seeds"]].to_numpy().tolist()
@@ -169,7 +173,7 @@ def study_of_differences(seeds: int, spread: float) -> pd.DataFrame:
     parameters = runs_of({"arm": ["one", "two", "none"]}, seeds=seeds)
     generator = np.random.default_rng(seeds)
     loss = generator.uniform(0.5 - spread, 0.5 + spread, len(parameters))
-    return contrasts.contrasts_table(measured(parameters, mean_loss=loss), parameters)
+    return contrasts.contrasts_table(table_of_cohorts(parameters, mean_loss=loss), parameters)
 
 
 def test_few_seeds_have_intervals_within_what_is_possible() -> None:
@@ -206,13 +210,15 @@ def test_all_contrasts_hold_at_once_where_nothing_is_different() -> None:
 def test_a_failed_run_costs_its_seed_and_no_more() -> None:
     parameters = runs_of({"arm": ["x", "y", "z"]})
     loss = pd.Series(RNG.normal(size=len(parameters)))
-    rows = measured(parameters, mean_loss=loss)
+    rows = table_of_cohorts(parameters, mean_loss=loss)
     table_found = contrasts.contrasts_table(rows.drop(index=SEEDS + 2), parameters)
     assert table_found["seeds"].tolist() == [SEEDS - 1, SEEDS]
     assert table_found["simultaneous_low"].notna().all()
 
 
-def people(parameters: pd.DataFrame, *, slope: float, helped: float = 0.0) -> pd.DataFrame:
+def agents_with_planted_effects(
+    parameters: pd.DataFrame, *, slope: float, helped: float = 0.0
+) -> pd.DataFrame:
     """Draw 20 agents a run; those of a seed are the same people with the same luck.
 
     Regret grows with rho by ``slope``, and where arm is 1 agents above 0.6 regret ``helped`` less.
@@ -244,7 +250,7 @@ def test_intervals_of_a_regression_cover_what_was_planted() -> None:
     held = 0
     count = 200
     for _ in range(count):
-        agents = people(parameters, slope=0.3)
+        agents = agents_with_planted_effects(parameters, slope=0.3)
         fitted = regression_table(agents, parameters, ["swap_regret"], on=["rho", "arm"])
         row = fitted.set_index("term").loc["rho"]
         assert row["clusters"] == 30
@@ -255,7 +261,7 @@ def test_intervals_of_a_regression_cover_what_was_planted() -> None:
 def test_a_regression_by_hand() -> None:
     """Without noise: coefficients exactly, words by value, and nothing twice."""
     parameters = runs_of({"arm": [0, 1], "rule": ["x", "y"]}, 3)
-    agents = people(parameters, slope=0.0)
+    agents = agents_with_planted_effects(parameters, slope=0.0)
     late = agents["param_kind"] == "late"
     arm, rule = (parameters.set_index("run")[k][agents["run"]].to_numpy() for k in ("arm", "rule"))
     agents["swap_regret"] = 0.1 + 0.5 * agents["param_rho"] + 0.2 * late + 0.03 * arm
@@ -273,7 +279,7 @@ def test_a_regression_by_hand() -> None:
 
 def test_the_third_that_a_value_helps_is_found() -> None:
     parameters = runs_of({"arm": [0, 1]})
-    parts = parted(people(parameters, slope=0.3, helped=0.05))
+    parts = parted(agents_with_planted_effects(parameters, slope=0.3, helped=0.05))
     contrasts_found = contrasts.contrasts_table(parts, parameters).query(
         "measure == 'swap_regret_mean'"
     )
@@ -295,7 +301,7 @@ points = 8
 """
 
 
-def sampled(points: int, *keys: str, ends: list[float], **more: Any) -> drawn.SampleSpec:
+def sample_spec(points: int, *keys: str, ends: list[float], **more: Any) -> drawn.SampleSpec:
     raw = {"points": points, "keys": dict.fromkeys(keys, ends)} | more
     return drawn.SampleSpec.model_validate(raw)
 
@@ -303,7 +309,7 @@ def sampled(points: int, *keys: str, ends: list[float], **more: Any) -> drawn.Sa
 def tables(sample: drawn.SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Make a study's cohorts and parameters, one run per setting, with these mean losses."""
     parameters = pd.DataFrame(sample.settings()).rename_axis("run").reset_index().assign(seed=0)
-    return measured(parameters, mean_loss=losses(parameters)), parameters
+    return table_of_cohorts(parameters, mean_loss=losses(parameters)), parameters
 
 
 def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path: Path) -> None:
@@ -322,7 +328,7 @@ def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path
 
 
 def test_the_blocks_of_a_sobol_design_differ_in_one_key() -> None:
-    sample = sampled(8, "a", "b", ends=[2.0, 4.0], method="sobol")
+    sample = sample_spec(8, "a", "b", ends=[2.0, 4.0], method="sobol")
     table = pd.DataFrame(sample.settings()).to_numpy().reshape(4, 8, 2)
     a, b, mixed_a, mixed_b = table
     assert len(sample) == 32
@@ -332,7 +338,7 @@ def test_the_blocks_of_a_sobol_design_differ_in_one_key() -> None:
 
 def test_published_indices_of_ishigami_s_function() -> None:
     """Sobol and Levitan 1999: with a = 7 and b = 0.1."""
-    sample = sampled(1024, *"xyz", ends=[-np.pi, np.pi], method="sobol")
+    sample = sample_spec(1024, *"xyz", ends=[-np.pi, np.pi], method="sobol")
 
     def ishigami(p: pd.DataFrame) -> Any:
         return np.sin(p["x"]) * (1 + 0.1 * p["z"] ** 4) + 7 * np.sin(p["y"]) ** 2
@@ -349,7 +355,7 @@ def test_published_indices_of_ishigami_s_function() -> None:
 
 
 def test_a_rank_correlation_sees_what_is_monotone() -> None:
-    sample = sampled(40, "a", "b", ends=[0.0, 1.0])
+    sample = sample_spec(40, "a", "b", ends=[0.0, 1.0])
     runs = tables(sample, lambda p: np.exp(p["a"]))
     correlations = drawn.sensitivity_table(*runs, sample).set_index("key")
     assert correlations["mean"]["a"] == pytest.approx(1.0)
@@ -360,7 +366,7 @@ def test_a_rank_correlation_sees_what_is_monotone() -> None:
 def test_calibration_covers_what_was_planted() -> None:
     """Of linear moments with normal noise the interval holds the truth in 95 % of trials."""
     rng = np.random.default_rng(5)
-    sample = sampled(400, "impact", ends=[0.0, 1.0])
+    sample = sample_spec(400, "impact", ends=[0.0, 1.0])
     runs = tables(sample, lambda p: 2 * p["impact"] + rng.normal(0, 0.2, len(p)))
     held = 0
     widths = []

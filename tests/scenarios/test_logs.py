@@ -27,7 +27,7 @@ from regretless.scenarios.run import Options, run
 SLACK = {"parquet": 0.0, "csv": 0.0 if pd.__version__ >= "3" else 1e-12}  # pandas 2 reads less well
 
 
-def scenario(**keys: Any) -> Scenario:
+def three_cohorts(**keys: Any) -> Scenario:
     cohort = {"actions": 3, "count": 6, "utility": "linear"}
     cohorts = [
         cohort | {"name": "one", "types": 3},
@@ -45,7 +45,7 @@ def test_the_log_read_back_is_the_ledger(
     tmp_path: Path, form: str, log_every: int, sample: int | None
 ) -> None:
     """``model.measured`` at every logged round, of every logged agent, to the last bit."""
-    told = scenario(log_agents=sample)
+    told = three_cohorts(log_agents=sample)
     run(told, Options(tmp_path / "run", form, log_every))
     manifest, tables = read_run(tmp_path / "run")
     agents = tables["agents"]
@@ -96,7 +96,7 @@ def print_peak(rounds: int) -> None:
     pa.set_memory_pool(pa.system_memory_pool())
     crowd = cohort_table("crowd", 400, 3)
     mean = {"kind": "running-mean"}
-    run(scenario(rounds=rounds, cohort=[crowd], forecaster=mean), Options(Path(str(rounds))))
+    run(three_cohorts(rounds=rounds, cohort=[crowd], forecaster=mean), Options(Path(str(rounds))))
     sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024))
 
 
@@ -122,9 +122,9 @@ def test_a_log_holds_each_path_in_one_place(
     monkeypatch.setattr(table_parts, "MAX_ROWS_PER_PASS", 80)
     monkeypatch.setattr(table_parts, "ROWS_PER_GROUP", 30)
     monkeypatch.setattr(table_parts, "MAX_OPEN_PARTS", 3)
-    run(scenario(), Options(tmp_path / "run", form))
+    run(three_cohorts(), Options(tmp_path / "run", form))
     log = read_run(tmp_path / "run")[1]["regret_log"]
-    kept = play_to_end(scenario()).regret_frame()
+    kept = play_to_end(three_cohorts()).regret_frame()
     kept = kept.sort_values(["agent", "round"], ignore_index=True)
     pd.testing.assert_frame_equal(log, kept, rtol=SLACK[form], atol=0.0)
     if form == "parquet":

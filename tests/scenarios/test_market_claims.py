@@ -18,15 +18,15 @@ from regretless.market.model import MarketModel
 SAME_ROUND = ("market.feedback='same-round'", "market.adjustment=1.0")
 
 
-def played(name: str, *assignments: str) -> MarketModel:
+def play_catalogue_scenario(name: str, *assignments: str) -> MarketModel:
     return play_to_end(read_catalogue_scenario(name, *assignments), log_every=10**6)
 
 
-def told(model: MarketModel) -> dict[str, Any]:
+def market_summary(model: MarketModel) -> dict[str, Any]:
     return model.game.market.described()
 
 
-def late(model: MarketModel) -> pd.Series:
+def mean_of_second_half(model: MarketModel) -> pd.Series:
     rounds = model.rounds_frame()
     return rounds.iloc[len(rounds) // 2 :].mean(numeric_only=True)
 
@@ -43,8 +43,10 @@ def test_firms_come_to_the_formulas_within_2_per_cent(
     slope: float, price: float, quantity: float
 ) -> None:
     """Cournot's price is (a + N c) / (N + 1), the competitive one is c."""
-    model = played("oligopoly", "rounds=1200", f"cohort.firms.parameters.slope={slope}")
-    means = late(model)
+    model = play_catalogue_scenario(
+        "oligopoly", "rounds=1200", f"cohort.firms.parameters.slope={slope}"
+    )
+    means = mean_of_second_half(model)
     assert means["y_0"] == pytest.approx(price, rel=0.02)
     assert means["quantity_0"] == pytest.approx(quantity, rel=0.02)
     assert model.agents_frame()["decision_swap_regret"].max() < 0.005
@@ -52,7 +54,7 @@ def test_firms_come_to_the_formulas_within_2_per_cent(
 
 def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained() -> None:
     """With the price at the output that was sold, not that of the deviation, as real firms face."""
-    model = played("oligopoly", "rounds=200", *SAME_ROUND)
+    model = play_catalogue_scenario("oligopoly", "rounds=200", *SAME_ROUND)
     rounds = model.rounds_frame()
     agents = model.agents_frame()
     own = rounds["quantity_0"].to_numpy()[:, None] / 4  # all are alike, and hear alike
@@ -67,7 +69,10 @@ def test_selfish_drivers_take_a_third_longer_than_with_a_toll() -> None:
     times = {}
     for name, wide in (("pigou", "flow_0"), ("braess", "flow_4")):
         few = ("rounds=500", "cohort.drivers.count=20", "market.adjustment=0.03")
-        alone, tolled = (late(played(name, *few, f"market.toll={toll}")) for toll in (0.0, 1.0))
+        alone, tolled = (
+            mean_of_second_half(play_catalogue_scenario(name, *few, f"market.toll={toll}"))
+            for toll in (0.0, 1.0)
+        )
         times[name] = alone["time_0"] / tolled["time_0"]
         assert alone[wide] == pytest.approx(0.0 if name == "pigou" else 1.0, abs=0.08)
         assert tolled[wide] == pytest.approx(0.5 if name == "pigou" else 0.0, abs=0.08)
@@ -76,8 +81,10 @@ def test_selfish_drivers_take_a_third_longer_than_with_a_toll() -> None:
 
 def test_a_bar_is_at_its_capacity_and_full_or_empty_by_one_broadcast() -> None:
     """Attendance has the deviation of N coins, or of one."""
-    private = told(played("el-farol", "rounds=1000"))
-    common = told(played("el-farol", "rounds=1000", "cohort.guests.response='best-response'"))
+    private = market_summary(play_catalogue_scenario("el-farol", "rounds=1000"))
+    common = market_summary(
+        play_catalogue_scenario("el-farol", "rounds=1000", "cohort.guests.response='best-response'")
+    )
     assert private["mean"] + common["mean"] == pytest.approx([0.6, 0.6], abs=0.012)
     assert private["deviation"] == pytest.approx([np.sqrt(0.24 / 100)], rel=0.06)
     assert common["deviation"] == pytest.approx([np.sqrt(0.24)], rel=0.02)
@@ -86,24 +93,26 @@ def test_a_bar_is_at_its_capacity_and_full_or_empty_by_one_broadcast() -> None:
 def test_a_bank_has_two_equilibria_and_the_first_word_decides() -> None:
     cases: list[Any] = [((), 0.19, 0.21), (["market.start=1.0"], 0.98, 1), (SAME_ROUND, 0.98, 1)]
     for keys, least, most in cases:
-        model = played("bank-run", "rounds=300", *keys)
-        assert least < late(model)["y_0"] <= most
+        model = play_catalogue_scenario("bank-run", "rounds=300", *keys)
+        assert least < mean_of_second_half(model)["y_0"] <= most
         assert model.agents_frame()["swap_regret"].max() < 0.002
 
 
 def test_wealth_is_what_losses_say_it_is() -> None:
     """A pure follower's wealth is exp(minus its loss in its own units), to the cent."""
-    model = played("survival", "rounds=400")
+    model = play_catalogue_scenario("survival", "rounds=400")
     market: Any = model.game.market
     for place, at in ((0, 0), (2, -2)):
         growth = -400 * lost(model.game.cohorts[place])[0]
         assert market.accounts.cash[at] == pytest.approx(1000 * np.exp(growth), abs=1e-3)
-    assert sum(told(model)["wealth_share"].values()) == pytest.approx(1)
+    assert sum(market_summary(model)["wealth_share"].values()) == pytest.approx(1)
 
 
 def test_prices_are_bayes_rule_with_wealth_for_belief() -> None:
     """A bettor's share is what its likelihood is among all; all of it is conserved."""
-    model = played("betting", "rounds=60", "cohort.learners.response='best-response'")
+    model = play_catalogue_scenario(
+        "betting", "rounds=60", "cohort.learners.response='best-response'"
+    )
     market: Any = model.game.market
     likelihood = np.exp(-60 * np.concatenate([lost(own)[own.row_of] for own in model.game.cohorts]))
     wealth = market.accounts.cash[:-1]
@@ -115,7 +124,10 @@ def test_prices_are_bayes_rule_with_wealth_for_belief() -> None:
 def test_whoever_follows_is_left_with_all_where_odds_drift(seed: int) -> None:
     still = "adversary={kind='iid', outcomes=1, mean=0.7, concentration=0.01, extreme=true}"
     few = f"seed={seed}", "rounds=400"
-    drift, steady = (told(played("betting", *few, *k))["wealth_share"] for k in ([], [still]))
+    drift, steady = (
+        market_summary(play_catalogue_scenario("betting", *few, *k))["wealth_share"]
+        for k in ([], [still])
+    )
     assert drift["followers"] > 0.9
     assert steady["frequencies"] > 1e-3  # where they do not, past frequencies are no worse
 
@@ -133,15 +145,17 @@ def informed_share(cost: float) -> float:
 @pytest.mark.parametrize("cost", [0.15, 0.2, 0.25])
 def test_as_many_pay_to_know_as_the_formula_says(cost: float) -> None:
     weights = f"cohort.traders.parameters.weights=[[0.0, -1.0], [{-np.exp(cost):.9f}, 0.0]]"
-    model = played("paying-to-know", "rounds=1500", "market.adjustment=0.03", weights)
-    assert late(model)["share_0"] == pytest.approx(informed_share(cost), abs=0.03)
+    model = play_catalogue_scenario(
+        "paying-to-know", "rounds=1500", "market.adjustment=0.03", weights
+    )
+    assert mean_of_second_half(model)["share_0"] == pytest.approx(informed_share(cost), abs=0.03)
     assert (model.agents_frame()["guarantee"] == "decision-swap").all()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
 def test_to_know_is_worth_what_grossman_and_stiglitz_say(share: float) -> None:
     """The mean of one side's utility over the other's is the root of the variances' ratio."""
-    cohorts = played("paying-to-know", "rounds=1").game.cohorts
+    cohorts = play_catalogue_scenario("paying-to-know", "rounds=1").game.cohorts
     rng = np.random.default_rng(1)
     nobody = [None] * len(cohorts)
     market = Information(cohorts, rng, **TRADED, start=share, assets=200_000)
@@ -155,15 +169,15 @@ def test_to_know_is_worth_what_grossman_and_stiglitz_say(share: float) -> None:
 def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
     coarse = "response='best-response'", "basis={kind='lipschitz-grid', error=0.2}"
     herd = [f"cohort.{name}.{key}" for name in ("buyers", "sellers") for key in coarse]
-    learners = played("call-auction", "rounds=300")
-    followers = played("call-auction", "rounds=60", *herd)
+    learners = play_catalogue_scenario("call-auction", "rounds=300")
+    followers = play_catalogue_scenario("call-auction", "rounds=60", *herd)
     cohorts = learners.game.cohorts
     value, cost, more = (c.loss.limit[c.row_of, 1, 0] for c in cohorts[:3])
     value = np.sort(np.concatenate([value, more]))[::-1]
     best = np.maximum(value[: len(cost)] - np.sort(cost), 0).sum()
     assert best == pytest.approx(26.3, abs=0.05)
-    assert told(learners)["gains_from_trade"] > 0.95 * best
-    assert told(followers)["gains_from_trade"] < 0.3 * best
+    assert market_summary(learners)["gains_from_trade"] > 0.95 * best
+    assert market_summary(followers)["gains_from_trade"] < 0.3 * best
     prices = learners.rounds_frame()[["price_0", "price_1"]].mean()
     assert prices.to_numpy() == pytest.approx(0.53, abs=0.02)
 
@@ -196,7 +210,7 @@ def surplus(schedule: str, *, constrained: bool) -> float:
         limits = list(map(float, values))
         keys += [f"{who}.parameters={{ side = '{side}', value = {limits} }}", f"{who}.count=8"]
         keys += [f"{who}.settings.constrained={str(constrained).lower()}"]
-    return float(told(played("zero-intelligence", *keys))["efficiency"])
+    return float(market_summary(play_catalogue_scenario("zero-intelligence", *keys))["efficiency"])
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -211,7 +225,7 @@ def test_random_traders_who_cannot_lose_realise_nearly_all_surplus(schedule: str
 def test_makers_learn_the_spread_that_breaks_even(informed: int) -> None:
     """At a value of 0 or 1 it is the share of informed traders; theirs is within a step of 1/16."""
     keys = f"cohort.informed.count={informed}", f"cohort.noise.count={10 - informed}"
-    model = played("adverse-selection", *keys)
+    model = play_catalogue_scenario("adverse-selection", *keys)
     quotes = model.quotes_frame().query("round >= 1000")
     spread = (quotes["ask"] - quotes["bid"]).mean()
     assert informed / 10 - 0.01 < spread < informed / 10 + 1 / 16 + 0.01
@@ -243,7 +257,7 @@ def test_makers_who_compete_in_depth_come_near_their_equilibrium_above_kyles_lam
     With D = sum of depths and E(lambda) = 2 sigma_u^2 lambda - sigma_u sigma_v, maker i gains
     (D_i / D) E(step / D); its first-order condition at equal depths is the formula.
     """
-    counts = played("insider").game.cohorts[0].ledger.count
+    counts = play_catalogue_scenario("insider").game.cohorts[0].ledger.count
     depth = counts @ np.linspace(0.25, 1.125, counts.shape[1]) / counts.sum(1)
     kyle = 0.1 / (2 * 16)
     impact = 1 / 128 / depth.sum()  # four do not reach the competitive price
@@ -251,9 +265,9 @@ def test_makers_who_compete_in_depth_come_near_their_equilibrium_above_kyles_lam
 
 
 def test_rents_of_snipers_vanish_in_batches() -> None:
-    book = played("sniping")
-    batch = played("sniping", "market.matching='batch'")
-    spreads = [told(model)["spread"] for model in (book, batch)]
+    book = play_catalogue_scenario("sniping")
+    batch = play_catalogue_scenario("sniping", "market.matching='batch'")
+    spreads = [market_summary(model)["spread"] for model in (book, batch)]
     assert gains(book)["snipers"] > 0.01
     assert gains(batch)["snipers"] == pytest.approx(0, abs=1e-4)
     assert spreads[1] < 0.5 * spreads[0]

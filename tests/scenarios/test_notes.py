@@ -33,19 +33,21 @@ class Mortal(ScriptedAgent):
             self.leave()
 
 
-def nature(parameters: TomlTable, utility: str = "firm", count: int = 20, **own: Any) -> TomlTable:
+def scenario_of_makers(
+    parameters: TomlTable, utility: str = "firm", count: int = 20, **own: Any
+) -> TomlTable:
     makers = cohort_table("makers", count, 6, utility, parameters=parameters)
     raw = {"name": "nature", "rounds": 12, "cohort": [makers]}
     return raw | {"adversary": {"kind": "iid", "outcomes": 1} | own}
 
 
-def built(raw: TomlTable | str, *assignments: str, origin: Path = Path()) -> MarketModel:
+def build_scenario(raw: TomlTable | str, *assignments: str, origin: Path = Path()) -> MarketModel:
     return read_scenario(raw, *assignments, origin=origin).build()
 
 
 def test_an_outcome_that_is_known_before_its_round_is_warned_of() -> None:
     known = 'data.context=["month", "wet_yesterday", "wind"]'
-    (warning,) = built("crop-choice", "cohort.growers.count=9", known).warnings
+    (warning,) = build_scenario("crop-choice", "cohort.growers.count=9", known).warnings
     assert warning.startswith("data.context: everybody knows the outcome 'wind'")
 
 
@@ -61,7 +63,7 @@ def test_an_outcome_that_is_known_before_its_round_is_warned_of() -> None:
 def test_parameters_out_of_proportion_are_warned_of(
     utility: str, parameters: TomlTable, count: int, warned: int
 ) -> None:
-    model = built(nature(parameters, utility, count))
+    model = build_scenario(scenario_of_makers(parameters, utility, count))
     assert model.notes == model.warnings
     assert len(model.notes) == warned
     for note in model.notes:
@@ -72,7 +74,7 @@ def test_a_run_a_study_and_a_training_show_warnings_once(
     working_folder: Path, run_command: RunCommand
 ) -> None:
     """On standard error before all; notes are in the manifest and among the results."""
-    (working_folder / "nature.toml").write_text(tomli_w.dumps(nature(IDLE)))
+    (working_folder / "nature.toml").write_text(tomli_w.dumps(scenario_of_makers(IDLE)))
     sweep = {"scenario": "nature.toml", "seeds": 2, "grid": {"rounds": [3, 4]}}
     (working_folder / "sweep.toml").write_text(tomli_w.dumps(sweep))
     leader = "--set adversary={kind='up-then-down',outcomes=1} --rounds 8"
@@ -104,20 +106,20 @@ def test_many_clipped_rows_are_warned_of(
     data = {"file": "heat.csv", "outcomes": ["heat"], "scale": {"heat": [0.0, top]}} | more
     bathers = cohort_table("bathers", 5, 4, "newsvendor")
     raw = {"name": "heat", "rounds": 10, "cohort": [bathers], "data": data}
-    warnings = built(raw, origin=tmp_path).warnings
+    warnings = build_scenario(raw, origin=tmp_path).warnings
     assert len(warnings) == warned
     assert all("30.0 %" in line and "data.scale" in line for line in warnings)
 
 
 @pytest.mark.parametrize("kind", ["iid", "drifting", "cyclic", "switching"])
 def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(kind: str) -> None:
-    raw = nature({"cost": 0.1}, kind=kind, concentration=0.01)
+    raw = scenario_of_makers({"cost": 0.1}, kind=kind, concentration=0.01)
     with pytest.raises(UserError, match=r"concentration is 0\.01.*extreme = true"):
-        built(raw)
+        build_scenario(raw)
     meant = play_to_end(read_scenario(raw, "adversary.extreme=true"))
     assert meant.rounds_frame()["y_0"].round(2).isin([0.0, 1.0]).mean() > 0.5
 
 
 def test_a_nature_without_noise_is_named() -> None:
-    (note,) = built(nature({"cost": 0.1}, concentration=0)).notes
+    (note,) = build_scenario(scenario_of_makers({"cost": 0.1}, concentration=0)).notes
     assert "adversary.concentration = 0" in note

@@ -21,14 +21,14 @@ batch_run = partial(mesa.batch_run, display_progress=False)
 THRICE: dict[str, Any] = {"rng": [None] * 3} if NEW else {"iterations": 3}  # each setting
 
 
-def played(rounds: int = 12) -> MarketModel:
+def play_crop_choice(rounds: int = 12) -> MarketModel:
     model = load("crop-choice", **FEW).build(seed=2)
     model.run(rounds)
     return model
 
 
 def test_a_market_shows_its_figures() -> None:
-    model = played()
+    model = play_crop_choice()
     figures = model.show()
     wanted = {"alternatives", "regret", "agents", "actions", "forecast", "exploitability"}
     assert wanted <= set(figures)
@@ -46,9 +46,9 @@ def test_a_market_shows_its_figures() -> None:
 def test_what_cannot_be_shown_is_a_line() -> None:
     other = Scenario(load("crop-choice", **FEW).spec).build()
     for model, names, told in (
-        (played(0), [], "no round is played yet"),
-        (played(1), ["regrets"], "did you mean 'regret'"),
-        (played(1), ["network"], "nothing to draw"),
+        (play_crop_choice(0), [], "no round is played yet"),
+        (play_crop_choice(1), ["regrets"], "did you mean 'regret'"),
+        (play_crop_choice(1), ["network"], "nothing to draw"),
         (other, [], "only a market that load"),
     ):
         with pytest.raises(UserError, match=told):
@@ -92,13 +92,13 @@ def test_rows_of_a_batch_join_model_and_agents_of_the_same_round() -> None:
     assert all(row["Step"] == row["played"] - 1 for row in rows)
 
 
-def counting() -> mesa.DataCollector:
+def collect_mean_loss() -> mesa.DataCollector:
     loss = {"loss": lambda model: float(model.agents_frame()["mean_loss"].mean())}
     return mesa.DataCollector(model_reporters=loss)
 
 
 def test_iterations_of_one_seed_are_different_runs_that_can_be_made_again() -> None:
-    market = market_class("crop-choice", collector=counting, **FEW | {"rounds": 5})
+    market = market_class("crop-choice", collector=collect_mean_loss, **FEW | {"rounds": 5})
     asked = {"seed": np.arange(1, 3)}
     rows = batch_run(market, asked, **THRICE)
     seeds = [row["seed"] for row in rows]
@@ -116,4 +116,4 @@ def test_several_processes_make_the_runs_of_one() -> None:
     rows = [batch_run(market, {"seed": [1]}, **THRICE, number_processes=many) for many in (1, 2)]
     assert rows[0] == sorted(rows[1], key=lambda row: row["RunId"])
     with pytest.raises(UserError, match=r"define collector at the top of a module"):
-        pickle.dumps(market_class("crop-choice", collector=lambda: counting()))  # noqa: PLW0108
+        pickle.dumps(market_class("crop-choice", collector=lambda: collect_mean_loss()))  # noqa: PLW0108

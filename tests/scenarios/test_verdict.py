@@ -40,7 +40,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> TomlTable:
 
 
 @pytest.fixture(scope="module")
-def default(base: TomlTable) -> MarketModel:
+def play_scenario(base: TomlTable) -> MarketModel:
     return play_to_end(read_scenario(base))
 
 

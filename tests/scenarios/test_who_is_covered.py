@@ -33,20 +33,20 @@ class Indifferent(BestResponse):
         return np.full(predicted.shape, 1 / predicted.shape[1])
 
 
-def some(name: str = "agents", **more: Any) -> TomlTable:
+def four_agents(name: str = "agents", **more: Any) -> TomlTable:
     return cohort_table(name, 4, 3) | more
 
 
 CHANCE = {"kind": "iid", "outcomes": 2}
-BASE = {"name": "base", "rounds": 12, "seed": 1, "adversary": CHANCE, "cohort": [some()]}
+BASE = {"name": "base", "rounds": 12, "seed": 1, "adversary": CHANCE, "cohort": [four_agents()]}
 NOW = {"market": {"feedback": "same-round"}}
 TRUE = {"utility": "ces", "parameters": {"rho": 0.5}}
-LIARS = some("liars", **TRUE, reports={"rho": 0.9})
+LIARS = four_agents("liars", **TRUE, reports={"rho": 0.9})
 SMOOTH = {"response": "quantal", "eta": 9.0}
 HARD = {"response": "certainty-equivalent"}
 COVER = {"kind": "cluster", "count": 2}
-OWN = some("own", cover=COVER | {"play": "own"})
-NEAR, FAR = (some("late", enters=3, gamma=gamma) for gamma in (2.0, 0.001))
+OWN = four_agents("own", cover=COVER | {"play": "own"})
+NEAR, FAR = (four_agents("late", enters=3, gamma=gamma) for gamma in (2.0, 0.001))
 DECISION = "decision-swap"
 NONE = "none"
 CASES: dict[str, tuple[TomlTable, list[str]]] = {  # what is changed, guarantees by cohort
@@ -54,20 +54,26 @@ CASES: dict[str, tuple[TomlTable, list[str]]] = {  # what is changed, guarantees
     "an opponent": ({"adversary": CHANCE | {"kind": "anti-forecast"}}, [DECISION]),
     "a market, later": ({"market": {"feedback": "lagged"}}, [DECISION]),
     "a market, now": (NOW, [NONE]),
-    "private draws": (NOW | {"cohort": [some(response="private")]}, [DECISION]),
+    "private draws": (NOW | {"cohort": [four_agents(response="private")]}, [DECISION]),
     "late news": ({"network": {"graph": "none", "subscribers": 1}}, ["decision-swap/none"]),
     "delay": ({"forecaster": {"delay": 2}}, [DECISION]),
-    "leaving": ({"cohort": [some(), some("some", exits=6)]}, [DECISION, DECISION]),
-    "entry near a protected loss": ({"cohort": [some(), NEAR]}, [DECISION, DECISION]),
-    "entry far from all": ({"cohort": [some(), FAR]}, [DECISION, NONE]),
+    "leaving": ({"cohort": [four_agents(), four_agents("some", exits=6)]}, [DECISION, DECISION]),
+    "entry near a protected loss": ({"cohort": [four_agents(), NEAR]}, [DECISION, DECISION]),
+    "entry far from all": ({"cohort": [four_agents(), FAR]}, [DECISION, NONE]),
     "labels": (
-        {"cohort": [some("a", **SMOOTH), some("b", **HARD), some("c", response="ensemble")]},
+        {
+            "cohort": [
+                four_agents("a", **SMOOTH),
+                four_agents("b", **HARD),
+                four_agents("c", response="ensemble"),
+            ]
+        },
         ["smooth-decision-swap", NONE, DECISION],
     ),
-    "one's own": ({"cohort": [some(response="indifferent")]}, ["smooth-decision-swap"]),
-    "learners": ({"cohort": [some(response="hedge")]}, [NONE]),
-    "false reports": ({"cohort": [some(**TRUE), LIARS]}, [DECISION, NONE]),
-    "covers": ({"cohort": [some(cover=COVER), OWN]}, [DECISION, NONE]),
+    "one's own": ({"cohort": [four_agents(response="indifferent")]}, ["smooth-decision-swap"]),
+    "learners": ({"cohort": [four_agents(response="hedge")]}, [NONE]),
+    "false reports": ({"cohort": [four_agents(**TRUE), LIARS]}, [DECISION, NONE]),
+    "covers": ({"cohort": [four_agents(cover=COVER), OWN]}, [DECISION, NONE]),
     "a model alone": ({"forecaster": {"kind": "running-mean"}}, [NONE]),
     "an adversary that sees the draw": (read(find("rule-breaker")) | {"rounds": 12}, [NONE]),
 }
