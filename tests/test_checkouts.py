@@ -24,6 +24,7 @@ def python(folder: Path, *words: str, **variables: str) -> str:
 
 
 def play_and_check(folder: Path, **variables: str) -> None:
+    """Run a small scenario in a checkout, and see that it wrote its manifest."""
     (folder / "nature.toml").write_text(NATURE_SCENARIO, encoding="utf-8")
     words = ["-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet"]
     python(folder, *words, **variables)

@@ -18,6 +18,7 @@ EXAMPLE = re.compile(r">>> (?!.*\+SKIP)")
 
 
 def public_members(whole: Any) -> list[Any]:
+    """Return the public classes, properties and functions of a module or a class."""
     own = [getattr(whole, name) for name in vars(whole) if not name.startswith("_")]
     if isinstance(whole, ModuleType):
         own = [one for one in own if getattr(one, "__module__", None) == whole.__name__]

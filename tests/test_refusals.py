@@ -25,6 +25,7 @@ class Case(NamedTuple):
 
 
 def read_cases() -> list[Case]:
+    """Read ``cases.txt``: what is changed in which file, and what the refusal says."""
     found = []
     base = ""
     form = ""
@@ -41,6 +42,7 @@ def read_cases() -> list[Case]:
 
 
 def with_change(raw: dict[str, Any], change: str) -> dict[str, Any]:
+    """Return a table with one key set, or dropped if the change begins with a minus sign."""
     if not change.startswith("-"):
         return override(raw, [change])
     *above, last = change[1:].split(".")

@@ -55,6 +55,7 @@ def within(rng: Rng, stack: int, outcomes: int, reach: float) -> Array:
 
 @drawn
 def linear(rng: Rng, stack: int, outcomes: int) -> Loss:
+    """Draw linear losses."""
     return Linear(signed(rng, stack, outcomes)).normalised()
 
 
@@ -167,6 +168,7 @@ def waves(rng: Rng, stack: int, constant: float, outcomes: int) -> Loss:
 
 
 def three_families() -> tuple[Loss, ...]:
+    """Draw eight losses of each of three utilities, some with equal parameters."""
     rng = np.random.default_rng(7)
     shares = rng.dirichlet(np.ones(2), (8, ACTIONS))
     shares[1] = shares[0]
@@ -179,11 +181,13 @@ CROWD = three_families()
 
 
 def losses_of_crowd(rng: Rng, stack: int) -> Loss:
+    """Draw losses of one of the three families."""
     family = CROWD[int(rng.integers(3))]
     return family[rng.integers(len(family), size=stack)]
 
 
 def constant_losses(_: Rng, stack: int) -> Loss:
+    """Return losses that depend on no outcome."""
     return Linear(np.ones((stack, ACTIONS, 1)))
 
 
@@ -294,6 +298,7 @@ def points(outcomes: int) -> Array:
 
 
 def points_of_the_box(basis: Basis) -> Array:
+    """Return predictions in the unit cube: inside, at corners, and both ends."""
     rng = np.random.default_rng(6)
     inner = rng.random((60, basis.size))
     corners = [[[0.0] * basis.size], [[1.0] * basis.size]]

@@ -29,6 +29,7 @@ from regretless.market.records import OutcomeDistribution
 
 
 def play_stream(stream: str, rounds: int, seed: int, **forecaster: Any) -> MarketModel:
+    """Play the market of a stream of outcomes to the end."""
     scenario = streams_scenario(STREAMS[stream], forecaster, rounds=rounds, seed=seed)
     return play_to_end(scenario, log_every=rounds)
 
@@ -187,6 +188,7 @@ def test_exponential_weights_let_a_rare_bias_grow_with_all_rounds() -> None:
 
 
 def small_decision_swap() -> DecisionSwap:
+    """Return a forecaster for three random linear losses of two outcomes."""
     weights = -np.random.default_rng(3).dirichlet(np.ones(2), 3)
     return DecisionSwap([Linear(weights, np.ones(3))])
 

@@ -49,6 +49,7 @@ Said = tuple[Solution, Mixture, Array, tuple[int, int]]
 def make_calibrated(
     size: int, weights: str = "adaptive"
 ) -> tuple[CalibratedMultiaccurate, Recorder]:
+    """Return a calibrated forecaster, and the solver that records what it is asked."""
     recorder = Recorder(size)
     rule = rule_of(weights)
 

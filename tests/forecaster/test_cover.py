@@ -109,6 +109,7 @@ def test_the_farthest_joins_next_until_all_are_near(size: int, scale: float) -> 
 
 
 def covered_cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
+    """Return the table of twelve agents, with a cover if one is given."""
     cohort_keys = {"parameters": PARAMETERS.get(utility, {})} | ({"cover": cover} if cover else {})
     return cohort_table(utility, 12, 3, utility, **cohort_keys) | keys
 

@@ -30,6 +30,7 @@ Rounds = list[tuple[int, Array, Array, Array, Array]]
 
 
 def two_groups() -> list[ProtectedLosses]:
+    """Return random losses with policies, and two others without."""
     rng = np.random.default_rng(0)
     first = -rng.dirichlet(np.ones(4), (3, 3))
     second = rng.dirichlet(np.ones(4), (2, 2))
@@ -50,6 +51,7 @@ def charge_random_rounds(events: Any, count: int, models: int = 0) -> Rounds:
 
 
 def best_responses(group: ProtectedLosses, point: Array) -> Array:
+    """Return the best action of each loss at a prediction."""
     return best_response(expected_losses(group.offset, group.weights, point))
 
 
@@ -89,6 +91,7 @@ def biases_by_definition(
 
 
 def coordinates_beside_gains(protected_groups: list[ProtectedLosses]) -> Any:
+    """Return events of coordinates, beside which gains over two models are weighed."""
     return VectorEvents(protected_groups) + GainEvents(protected_groups, models=2, fixed=False)
 
 
@@ -363,6 +366,7 @@ def test_a_run_without_an_interval_is_its_events_alone(kind: Any) -> None:
 
 
 def market_of_stream(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
+    """Build the market of a stream with intervals."""
     raw = dict(STREAMS_DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
     raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
     raw["forecaster"] = {"intervals": True} | forecaster

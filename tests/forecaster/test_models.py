@@ -53,6 +53,7 @@ CONTEXTS = st.none() | NUMBERS | st.lists(NUMBERS, max_size=3) | NAMED | PAIRS
 
 
 def predictions_over(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> Array:
+    """Show a model contexts and random outcomes; return what it predicts, a row a round."""
     predictions = []
     for t, x in enumerate(contexts, start):
         predictions.append(player.predict(x).statistics)
@@ -204,10 +205,12 @@ def expected(*centre: float) -> Any:
 
 
 def normal_quantiles(centre: Any, width: float) -> Any:
+    """Return the quantiles of a normal distribution about a centre, at the levels of NORMAL."""
     return np.add.outer(centre, width * np.array([*NORMAL.values()]))
 
 
 def columns_of(names: Any, values: Any) -> dict[str, float]:
+    """Return a context with these names and values."""
     return dict(zip(np.ravel(names), np.ravel(values), strict=True))
 
 
@@ -375,6 +378,7 @@ class AtOnce:
 
 
 def follow_series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
+    """Let a model of series predict each truth before it sees it; return it and the predictions."""
     base: Any = adapted(model, 2, PowerBasis([1.0, 2.0], 1))
     predictions = []
     for t, truth in enumerate(truths):

@@ -45,12 +45,14 @@ terms = partial(errors, kappa=0.05)
 
 
 def draw_examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
+    """Draw two features and two outcomes a row, which depend on them."""
     rng = np.random.default_rng(seed)
     features = rng.random((rows, 2))
     return features, np.clip(0.2 + 0.6 * features + 0.1 * rng.standard_normal((rows, 2)), 0, 1)
 
 
 def ces_losses(seed: int = 0) -> CES:
+    """Return four CES losses of three actions and two outcomes."""
     rng = np.random.default_rng(seed)
     return CES(rng.dirichlet(np.ones(2), (4, 3)), np.array([0.5, 1.0, 0.5, 1.0]))
 
@@ -64,6 +66,7 @@ def draw_one_outcome(rows: int, seed: int = 0) -> tuple[Array, Array]:
 
 
 def fit_model(*table: Any, **parameters: Any) -> OfflineOmnipredictor:
+    """Fit an estimator, which protects SIDES unless told otherwise."""
     return OfflineOmnipredictor(**{"losses": [SIDES]} | parameters).fit(*table)
 
 
@@ -76,6 +79,7 @@ def gain_over_constant(
 
 
 def save_and_load(model: OfflineOmnipredictor, folder: Path) -> OfflineOmnipredictor:
+    """Save a model, see that nothing else lies in the folder, and load it."""
     pytest.importorskip("skops")
     model.save(folder / "model.skops")
     assert [path.name for path in folder.iterdir()] == ["model.skops"]
@@ -84,6 +88,7 @@ def save_and_load(model: OfflineOmnipredictor, folder: Path) -> OfflineOmnipredi
 
 @pytest.fixture(scope="module")
 def model() -> OfflineOmnipredictor:
+    """Return a model with a policy and a held-out part."""
     rules = [Threshold(0, 0.5, 0, 1)]
     return fit_model(*draw_one_outcome(400), policies=rules, trees=30, holdout=0.4)
 
@@ -254,6 +259,7 @@ def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> 
 
 @pytest.fixture(scope="module")
 def model_of_growing_fits() -> OfflineOmnipredictor:
+    """Return a model that is certified on growing parts of its rows."""
     return fit_model(
         *draw_one_outcome(330), losses=[SIDES, OTHER], base="ridge", holdout="prequential"
     )
@@ -430,6 +436,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> N
 
 
 def tree_policy(features: Array, outcomes: Array) -> Any:
+    """Return a small decision tree that chooses the best action of a loss."""
     best = ces_losses()[1].losses(outcomes).argmin(1)
     return DecisionTreeClassifier(max_depth=2, random_state=0).fit(features, best)
 
@@ -572,11 +579,13 @@ LATER: list[tuple[str, tuple[Any, ...], str]] = [
 
 
 def fit_small(x: Any = X, y: Any = Y, rows: Any = None, **parameters: Any) -> OfflineOmnipredictor:
+    """Fit an estimator by few rounds to twelve rows."""
     parameters = {"losses": [ces_losses()], "base": "none", "rounds_kept": 3} | parameters
     return OfflineOmnipredictor(**parameters).fit(x, y, **(rows or {}))
 
 
 def refused_in_one_line(message: str) -> Any:
+    """Expect a refusal of one line that holds the message."""
     return pytest.raises(UserError, match=rf"\A[^\n]*{message}[^\n]*\Z")
 
 

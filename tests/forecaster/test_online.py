@@ -30,11 +30,13 @@ HALF = np.array([0.5])
 
 
 def weekly_demand(rounds: int, seed: int = 0) -> Array:
+    """Draw demands that are higher on one day of the week."""
     drawn = stats.beta(4, 4).rvs(rounds, random_state=seed)
     return np.asarray(40 + 200 * drawn + 120 * (np.arange(rounds) % 7 == 5))
 
 
 def cost_of(underage: float, order: Any, y: Any) -> Any:
+    """Return what an order costs at a demand."""
     return underage * np.maximum(y - order, 0) + np.maximum(order - y, 0)
 
 
@@ -46,6 +48,7 @@ def make_server(costs: Any = None, **more: Any) -> OnlineOmnipredictor:
 
 
 def taught_server(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
+    """Return a server of two shops that has learned some days."""
     server = make_server({"lean": 1.0, "careful": 9.0}, **kinds)
     for day, y in enumerate(weekly_demand(rounds)):
         server.learn_one({"weekday": day % 7}, y)
@@ -234,6 +237,7 @@ def test_a_policy_reads_a_forecast_in_its_own_units() -> None:
 
 
 def order_by_weekday(context: Any) -> float:
+    """Order more on the day of high demand."""
     return 350.0 if context["weekday"] == 5 else 200.0
 
 
@@ -291,6 +295,7 @@ def play_two_rounds(**more: Any) -> None:
 
 
 def play_with_policy(rule: Any) -> None:
+    """Play two rounds beside a policy of one's own."""
     play_two_rounds(policies={"a": {"r": rule}})
 
 

@@ -46,6 +46,7 @@ def unseen_outcomes(outcomes: int, count: int = 3000) -> Array:
 
 
 def greatest_audit(basis: ReducedBasis, losses: list[Loss], outcomes: Array) -> float:
+    """Return the greatest error of a basis over losses, measured at outcomes."""
     return max(basis.audit(loss, outcomes) for loss in losses)
 
 

@@ -32,6 +32,7 @@ CHOICE = ProtectedLosses(np.array([[0.25, 0.75]]), np.array([[[0.5], [-0.5]]]))
 
 
 def random_losses(seed: int = 0) -> ProtectedLosses:
+    """Return four random linear losses of three actions."""
     rng = np.random.default_rng(seed)
     return ProtectedLosses(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
 
@@ -39,10 +40,12 @@ def random_losses(seed: int = 0) -> ProtectedLosses:
 def player_with_reference(
     events: Any, model: Any, *, hull: Any = "box", **parameters: Any
 ) -> UnbiasedPrediction:
+    """Return a forecaster that broadcasts a model as long as it trusts it."""
     return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **parameters))
 
 
 def teach(player: UnbiasedPrediction, *truths: Any) -> None:
+    """Let a forecaster predict and learn each of these outcomes."""
     for truth in truths:
         player.predict()
         player.update(truth)

@@ -200,20 +200,24 @@ def check_ensembles(basis: Basis, mixture: Mixture) -> None:
 
 
 def small_cohort(utility: str, response: str = "ensemble", **keys: Any) -> TomlTable:
+    """Return the table of six agents with four actions."""
     return cohort_table(utility, 6, 4, utility, response=response) | keys
 
 
 def cara_cohort(response: str = "ensemble", **keys: Any) -> TomlTable:
+    """Return the table of six investors with different aversions to risk."""
     return small_cohort("cara", response, parameters={"risk_aversion": [1.0, 4.0]}, **keys)
 
 
 def ces_cohort(name: str, response: str = "ensemble", **keys: Any) -> TomlTable:
+    """Return the table of six consumers."""
     return small_cohort("ces", response, name=name, parameters={"rho": 0.5, "v": 1.0}, **keys)
 
 
 def build_market(
     *cohorts: Any, adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any
 ) -> Any:
+    """Build a market against an adversary."""
     keys = {"seed": 1, "adversary": {"kind": adversary, "outcomes": outcomes}} | keys
     return make_scenario(*cohorts, **keys).build(log_every=1000)
 

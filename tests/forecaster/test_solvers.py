@@ -54,10 +54,12 @@ HULLS: dict[str, tuple[Callable[..., Any], Any, Array]] = {
 
 
 def best_responses(predicted: Array) -> Array:
+    """Return the strategies (K, A) that put all on the least predicted loss."""
     return np.asarray(np.eye(predicted.shape[1])[predicted.argmin(1)])
 
 
 def quantal_responses(predicted: Array) -> Array:
+    """Return the logit strategies (K, A) at predicted losses."""
     raised = np.exp(-ETA * (predicted - predicted.min(1, keepdims=True)))
     return np.asarray(raised / raised.sum(1, keepdims=True))
 
@@ -92,6 +94,7 @@ def high(solution: Solution) -> Array:
 def solver_of_hull(
     hull: str, *, off_ties: bool = False, wish: bool = False
 ) -> tuple[HullSolver, Array]:
+    """Return a solver over a hull, and the vertices of the hull."""
     make, arguments, possible = HULLS[hull]
     solver = make(arguments, off_ties=off_ties)
     if wish:

@@ -46,6 +46,7 @@ def one_number() -> ProtectedLosses:
 
 
 def player_of(events: str, rule: str, group: ProtectedLosses, *, trusts: bool) -> Any:
+    """Return a forecaster for a group, by the names of its events and weights."""
     reference = Reference(ExponentialSmoothing(1)) if trusts else None
     events_of_group = EVENTS[events](group, RULES[rule](ROUNDS))
     solver = Line(5) if events == "cells" else Box(1)
@@ -58,6 +59,7 @@ def outcome_of_round(number: int) -> Array:
 
 
 def play_round(player: Any, number: int, log: Log) -> None:
+    """Let a player predict and learn a round; log its mixture and the outcome."""
     mixture = player.mixture()
     truth = outcome_of_round(number)
     player.update(truth)
@@ -68,6 +70,7 @@ def play_round(player: Any, number: int, log: Log) -> None:
 
 
 def follow(player: Any, group: ProtectedLosses) -> StayRecord:
+    """Begin to record the stay of an agent."""
     record = player.follow(group, LOSS_OF_AGENT, entered=ENTERED, left=LEFT)
     assert isinstance(record, StayRecord)
     return record

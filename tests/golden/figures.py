@@ -102,10 +102,12 @@ def workers() -> Figures:
 
 
 def figures(name: str) -> Figures:
+    """Return the figures of a scenario or of a special case by its name."""
     return {"offline": offline, "workers": workers}.get(name, lambda: played(name))()
 
 
 def known() -> list[str]:
+    """Return the names of all that has figures."""
     bundled = [path.stem for path in CATALOGUE.glob("*.toml")]
     keyed = [f"keys/{path.stem}" for path in KEYS.glob("*.toml")]
     return sorted([*bundled, *keyed, "offline", "workers"])
@@ -125,6 +127,7 @@ def differences(old: Figures, new: Figures, tolerance: float) -> Iterator[str]:
 
 
 def compared(name: str, against: dict[str, Figures], tolerance: float) -> tuple[Figures, bool]:
+    """Compute figures again, print what differs, and say whether nothing does."""
     began = time.perf_counter()
     seen = figures(name)
     rows = list(differences(against.get(name, {}), seen, tolerance))

@@ -46,6 +46,7 @@ def test_profits_beyond_the_span_are_cut_and_counted() -> None:
 
 
 def play_to_rest(beta: float) -> MarketModel:
+    """Play traders of a given intensity of choice until prices rest."""
     keys = {"cohort.traders.settings": {"beta": beta}, "log_agents": 1}
     model = load("fundamentalists", rounds=400, **keys).build(seed=2)
     model.run()

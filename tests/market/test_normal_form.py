@@ -21,6 +21,7 @@ OUTCOMES_FORM = """NFG 1 R "chicken" { "row" "column" } { 2 2 }
 
 
 def write_game(folder: Path, text: str) -> Path:
+    """Write a game file."""
     file = folder / "game.nfg"
     file.write_text(text, encoding="utf-8")
     return file

@@ -23,10 +23,12 @@ PENNIES = [[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]
 
 
 def game_of(payoffs: Any) -> StageGame:
+    """Return the stage game of payoffs."""
     return stage_game_of(NormalForm.from_payoffs(payoffs))
 
 
 def solve_by_name(game: StageGame, *names: str) -> dict[str, Solution]:
+    """Solve a game by these concepts; return the solutions by name."""
     return {solution.name: solution for solution in solve(game, names)}
 
 

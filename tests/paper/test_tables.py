@@ -40,6 +40,7 @@ SIZES = {"streams": (30, 1), "covers": (20, 1), "speculator": (60, 1)}
 
 @pytest.fixture(scope="module")
 def measured_table(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """Return a function that measures a table of the paper once in the module."""
     folder = tmp_path_factory.mktemp("tables")
 
     @cache
@@ -109,6 +110,7 @@ def test_no_regret_is_above_a_bound_in_random_short_games() -> None:
 
 @pytest.fixture(scope="module")
 def falling_rates() -> pd.DataFrame:
+    """Measure how regret falls with the rounds for two families and all streams."""
     instances = [(family, stream) for family in (EXACT, COARSE) for stream in rates.STREAMS]
     short = partial(rates.one_run, first=100)
     done = list[int]()
@@ -234,6 +236,7 @@ def test_every_method_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def cheap_bases() -> pd.DataFrame:
+    """Measure all bases that take less than seconds."""
     # exact ones, without an error, stay
     cheap_cases = [case for case in bases.cases() if case.outcomes <= 3 and not case.error < 0.05]
     light = [case for case in cheap_cases if not (case.outcomes == 3 and case.basis in SLOW)]

@@ -145,6 +145,7 @@ def test_list_names_every_forecaster_that_a_scenario_accepts(run_command: RunCom
 
 
 def output_of_run(run_command: RunCommand, *words: object, wrong: str = "") -> str:
+    """Run a scenario that ends well; return what it printed."""
     answer = run_command("run", *words)
     assert (answer.status, answer.err) == (0, wrong)
     return answer.out

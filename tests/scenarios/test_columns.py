@@ -58,6 +58,7 @@ OWN = ("cohort.farmers.response=owner-of-a-column", 'measures=["rounds-so-far"]'
 
 
 def documented(page: str) -> dict[str, set[str]]:
+    """Return the columns that the page names, by table."""
     found: dict[str, set[str]] = {}
     for name, section in re.findall(
         r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", page, re.MULTILINE | re.DOTALL

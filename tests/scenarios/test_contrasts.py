@@ -34,6 +34,7 @@ def begin() -> None:
 
 
 def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
+    """Return the parameters of a study: all settings of a grid with as many seeds."""
     rows = [
         dict(zip(grid, values, strict=True)) | {"seed": seed}
         for values in itertools.product(*grid.values())
@@ -43,6 +44,7 @@ def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
 
 
 def table_of_cohorts(parameters: pd.DataFrame, **columns: Any) -> pd.DataFrame:
+    """Return a table of cohorts, a row for each run, with these measures."""
     rows = pd.DataFrame({"run": parameters["run"], "cohort": "a", "agents": 1} | columns)
     return rows.reindex(columns=measures.COHORTS)
 
@@ -302,6 +304,7 @@ points = 8
 
 
 def sample_spec(points: int, *keys: str, ends: list[float], **more: Any) -> drawn.SampleSpec:
+    """Return a sample of so many points, whose keys all have the same ends."""
     raw = {"points": points, "keys": dict.fromkeys(keys, ends)} | more
     return drawn.SampleSpec.model_validate(raw)
 

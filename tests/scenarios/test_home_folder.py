@@ -160,12 +160,14 @@ def test_a_study_takes_its_scenario_from_there(home: Path, run_command: RunComma
 
 
 def saved_online(path: str) -> OnlineOmnipredictor:
+    """Save a server and load it."""
     shop = Newsvendor(orders=np.array([1.0, 2.0]), underage=1.0, overage=1.0)
     OnlineOmnipredictor({"shop": shop}, scale=(0, 4)).save(path)
     return OnlineOmnipredictor.load(path)
 
 
 def saved_offline(path: str) -> OfflineOmnipredictor:
+    """Save an estimator and load it."""
     pytest.importorskip("skops")
     sides = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))
     model = OfflineOmnipredictor([sides], base="none", rounds_kept=2)

@@ -28,6 +28,7 @@ SLACK = {"parquet": 0.0, "csv": 0.0 if pd.__version__ >= "3" else 1e-12}  # pand
 
 
 def three_cohorts(**keys: Any) -> Scenario:
+    """Return a scenario of a cohort with types, a quantal one and one that comes late."""
     cohort = {"actions": 3, "count": 6, "utility": "linear"}
     cohorts = [
         cohort | {"name": "one", "types": 3},
@@ -157,6 +158,7 @@ PARAMETERS: dict[str, Any] = {
 
 
 def lies_on_disk(model: MarketModel) -> bool:
+    """Whether the losses of the first cohort are mapped from a file."""
     loss: Any = model.game.cohorts[0].loss
     return storage.is_mapped(getattr(loss, next(iter(loss.AXES))))
 

@@ -19,14 +19,17 @@ SAME_ROUND = ("market.feedback='same-round'", "market.adjustment=1.0")
 
 
 def play_catalogue_scenario(name: str, *assignments: str) -> MarketModel:
+    """Play a bundled scenario, with keys changed, to the end."""
     return play_to_end(read_catalogue_scenario(name, *assignments), log_every=10**6)
 
 
 def market_summary(model: MarketModel) -> dict[str, Any]:
+    """Return what the market says of itself after the run."""
     return model.game.market.described()
 
 
 def mean_of_second_half(model: MarketModel) -> pd.Series:
+    """Return the means of all columns over the later half of the rounds."""
     rounds = model.rounds_frame()
     return rounds.iloc[len(rounds) // 2 :].mean(numeric_only=True)
 

@@ -36,12 +36,14 @@ class Mortal(ScriptedAgent):
 def scenario_of_makers(
     parameters: TomlTable, utility: str = "firm", count: int = 20, **own: Any
 ) -> TomlTable:
+    """Return the table of a scenario of firms against random outcomes."""
     makers = cohort_table("makers", count, 6, utility, parameters=parameters)
     raw = {"name": "nature", "rounds": 12, "cohort": [makers]}
     return raw | {"adversary": {"kind": "iid", "outcomes": 1} | own}
 
 
 def build_scenario(raw: TomlTable | str, *assignments: str, origin: Path = Path()) -> MarketModel:
+    """Build a scenario from its table or text."""
     return read_scenario(raw, *assignments, origin=origin).build()
 
 

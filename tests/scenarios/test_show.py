@@ -22,6 +22,7 @@ THRICE: dict[str, Any] = {"rng": [None] * 3} if NEW else {"iterations": 3}  # ea
 
 
 def play_crop_choice(rounds: int = 12) -> MarketModel:
+    """Play some rounds of a small crop choice."""
     model = load("crop-choice", **FEW).build(seed=2)
     model.run(rounds)
     return model
@@ -93,6 +94,7 @@ def test_rows_of_a_batch_join_model_and_agents_of_the_same_round() -> None:
 
 
 def collect_mean_loss() -> mesa.DataCollector:
+    """Return Mesa's collector of the mean loss over all agents."""
     loss = {"loss": lambda model: float(model.agents_frame()["mean_loss"].mean())}
     return mesa.DataCollector(model_reporters=loss)
 

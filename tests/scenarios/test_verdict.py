@@ -41,6 +41,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> TomlTable:
 
 @pytest.fixture(scope="module")
 def play_scenario(base: TomlTable) -> MarketModel:
+    """Play a scenario as it stands to the end."""
     return play_to_end(read_scenario(base))
 
 

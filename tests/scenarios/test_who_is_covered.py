@@ -34,6 +34,7 @@ class Indifferent(BestResponse):
 
 
 def four_agents(name: str = "agents", **more: Any) -> TomlTable:
+    """Return the table of a cohort of four agents."""
     return cohort_table(name, 4, 3) | more
 
 
