@@ -294,7 +294,7 @@ def test_the_median_makes_the_coefficients_least() -> None:
     assert values == pytest.approx(basis.points[:, 0] ** 2)
 
 
-@pytest.mark.parametrize(("constant", "least"), [(1.0, 0.5), (20.0, 0.95)])
+@pytest.mark.parametrize(("constant", "min_ratio"), [(1.0, 0.5), (20.0, 0.95)])
 def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, min_ratio: float) -> None:
     """Biases are 2/n where regret is a half and more: the paper's 1 cannot be lambda, n/2 can."""
     basis = bases.LipschitzGridBasis(1, constant=constant, error=constant / 200)

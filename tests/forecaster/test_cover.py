@@ -51,7 +51,7 @@ COVERS: list[tuple[Any, dict[str, Any], float]] = [  # and the greatest radius
 ]
 
 
-@pytest.mark.parametrize(("kind", "wish", "most"), COVERS)
+@pytest.mark.parametrize(("kind", "wish", "max_size"), COVERS)
 def test_every_loss_is_within_its_radius(kind: Any, wish: dict[str, Any], max_size: float) -> None:
     """The radius is exactly the distance to the representative; all representatives serve."""
     losses = draw_losses(0)
