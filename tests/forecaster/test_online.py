@@ -461,10 +461,10 @@ def test_how_tos_of_the_page_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("kind", ["least-squares", "with-errors"])
 def test_a_misspelt_parameter_of_a_model_is_named(kind: str) -> None:
     with pytest.raises(UserError, match=rf"models\['a'\]: '{kind}' has no parameter 'lgas'"):
-        taught(0, models={"a": {"kind": kind, "lgas": 3}})
+        taught_server(0, models={"a": {"kind": kind, "lgas": 3}})
 
 
 def test_a_model_of_another_class_than_was_saved_is_refused(tmp_path: Path) -> None:
-    taught(20, models={"mine": LastValue(1)}).save(tmp_path / "kept")
+    taught_server(20, models={"mine": LastValue(1)}).save(tmp_path / "kept")
     with pytest.raises(UserError, match=r"models\['mine'\] is a RunningMean, .* of a LastValue"):
         OnlineOmnipredictor.load(tmp_path / "kept", models={"mine": RunningMean(1)})

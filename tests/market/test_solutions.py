@@ -125,7 +125,7 @@ def test_defection_is_all_that_there_is_in_the_dilemma() -> None:
 @pytest.mark.parametrize("concept", ["ce", "cce"])
 def test_players_with_one_action_each_are_in_equilibrium(concept: str) -> None:
     game = game_of([[[3.0]], [[1.0]]])
-    assert solved(game, concept)[concept].losses == pytest.approx([-3.0, -1.0])
+    assert solve_by_name(game, concept)[concept].losses == pytest.approx([-3.0, -1.0])
     assert distance(game, concept, np.ones(1)) == 0.0
 
 
