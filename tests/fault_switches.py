@@ -3,7 +3,7 @@
 All faults stand in the code at the same time, each behind a switch that is off. First all tests run
 with every switch off, and the plugin notes which test asks for which switch, hence executes the
 line. Then, for one fault after the other, a copy of the process (a fork) turns its switch on and
-runs the tests that execute the line, until one fails or the time of a fault is over.
+runs the tests that execute the line, until a few fail or the time of a fault is over.
 
 Events are written to ``events.jsonl`` of the folder that ``FAULTS`` names, a line of JSON each, so
 that what was written stays when a process is killed. Commands that a test starts in a process of
@@ -28,6 +28,8 @@ SWITCH = "FAULT"
 CURRENT_TEST = "PYTEST_CURRENT_TEST"  # pytest keeps it
 OFF = -1
 LIMIT_SECONDS = 60  # for the tests of one fault
+KERNEL_LIMIT_SECONDS = 180  # where kernels are compiled first
+MAX_FAILURES = 4  # of one fault: what a maintainer would read
 MAX_MESSAGE_LINES = 14
 
 _active = int(os.environ.get(SWITCH, OFF))
@@ -163,10 +165,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
         def attempt(fault: dict[str, Any] = fault, chosen: list[pytest.Item] = chosen) -> None:
             turn_on(fault)
-            run_tests(chosen, session, maxfail=1)
+            run_tests(chosen, session, maxfail=MAX_FAILURES)
 
         started = time.monotonic()
-        has_ended = in_a_fork(attempt, limit=LIMIT_SECONDS) if chosen else True
+        limit = KERNEL_LIMIT_SECONDS if fault["kernel"] else LIMIT_SECONDS
+        has_ended = in_a_fork(attempt, limit=limit) if chosen else True
         result = {
             "number": number,
             "tests": len(names),

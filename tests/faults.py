@@ -6,13 +6,13 @@ Each fault changes one line of a function of ``market``, ``forecaster`` or ``age
 is turned round or moved by one, two operations are swapped, a constant is another, a statement is
 missing. Lines are drawn at random, then the change. A copy of the commit has all faults behind
 switches (``fault_switches.py``). The quick tests run once with every switch off, which shows which
-test executes which line; then each fault is tried with the tests that execute its line, until one
-fails or a minute is over. Lines of compiled kernels cannot report: for them the functions of Python
+test executes which line; then each fault is tried with the tests that execute its line, until four
+fail or a minute is over. Lines of compiled kernels cannot report: for them the functions of Python
 that call the kernel do.
 
-For each fault the first test that fails is printed, with its message, from which a maintainer
-should see which behaviour broke. A trial that was stopped goes on where it was; delete the folder
-to begin again. The faults of a seed are the same for a commit.
+For each fault the first tests that fail are printed, with the message of the first, from which a
+maintainer should see which behaviour broke. A trial that was stopped goes on where it was; delete
+the folder to begin again. The faults of a seed are the same for a commit.
 """
 
 import argparse
@@ -362,13 +362,13 @@ def run_trial(folder: Path, tests: list[str]) -> None:
 def results(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield each fault that was tried, with what became of it."""
     started: dict[int, list[str]] = defaultdict(list)
-    failures: dict[int, dict[str, Any]] = {}
+    failures: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["event"] == "started":
             started[event["fault"]].append(event["test"])
         elif event["event"] == "reported" and event["outcome"] == "failed":
-            failures.setdefault(event["fault"], event)
+            failures[event["fault"]].append(event)
     for fault in json.loads((folder / "faults.json").read_text(encoding="utf-8")):
         number = fault["number"]
         path = folder / f"result-{number}.json"
@@ -378,13 +378,13 @@ def results(folder: Path) -> Iterator[dict[str, Any]]:
         result["run"] = len(started[number])
         if number in failures:
             result["outcome"] = "found"
-            result["by"] = failures[number]["test"]
-            result["says"] = failures[number]["message"]
+            result["by"] = list(dict.fromkeys(event["test"] for event in failures[number]))
+            result["says"] = failures[number][0]["message"]
         elif not result["tests"]:
             result["outcome"] = "not executed"
         elif not result["has_ended"]:
             result["outcome"] = "out of time"
-            result["by"] = "in " + started[number][-1] if started[number] else ""
+            result["by"] = started[number][-1:]  # it may hang
         else:
             result["outcome"] = "survived"
         yield result
@@ -408,8 +408,9 @@ def main() -> None:
         outcomes[result["outcome"]] += 1
         print(f"{result['number']:3d} {result['file']}:{result['line']} {result['kind']}")
         print(f"      {result['before'][:90]}  ->  {result['after'][:90]}")
-        by = result.get("by", "")
-        print(f"      {result['outcome']} {by} ({result['run']} of {result['tests']} tests)")
+        print(f"      {result['outcome']} ({result['run']} of {result['tests']} tests)")
+        for test in result.get("by", ()):
+            print(f"      {test}")
         for line in result.get("says", "").splitlines()[:3]:
             print(f"        {line[:110]}")
     print(", ".join(f"{outcome}: {count}" for outcome, count in outcomes.items()))
