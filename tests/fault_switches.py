@@ -160,7 +160,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         result_file = folder / f"result-{number}.json"
         if result_file.exists():
             continue
-        names = tests.get(number, [])
+        names = [name for name in tests.get(number, []) if name in items]
         chosen = [items[name] for name in names]
 
         def attempt(fault: dict[str, Any] = fault, chosen: list[pytest.Item] = chosen) -> None:

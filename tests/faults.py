@@ -260,31 +260,45 @@ class KernelCallers:
                 file = path.relative_to(tree).as_posix()
                 self.trees[file] = ast.parse(path.read_text(encoding="utf-8"))
 
-    def _functions_naming(self, name: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    def _functions_naming(self, home: str, name: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+        """Yield the functions, with their files, that name what a module defines."""
         for file, module in self.trees.items():
+            names_it = file == home
+            aliases = set()  # of the module
             for node in ast.walk(module):
-                if isinstance(node, ast.FunctionDef) and node.name != name:
-                    for part in ast.walk(node):
-                        if getattr(part, "id", None) == name or getattr(part, "attr", None) == name:
-                            yield file, node
-                            break
+                if isinstance(node, ast.ImportFrom):
+                    path = (node.module or "").removeprefix("regretless.").replace(".", "/")
+                    for alias in node.names:
+                        names_it |= f"{path}.py" == home and alias.name == name
+                        if f"{path}/{alias.name}.py" == home:
+                            aliases.add(alias.asname or alias.name)
+            for node in ast.walk(module):
+                if not isinstance(node, ast.FunctionDef) or (file == home and node.name == name):
+                    continue
+                for part in ast.walk(node):
+                    is_name = names_it and isinstance(part, ast.Name) and part.id == name
+                    is_attribute = isinstance(part, ast.Attribute) and part.attr == name
+                    if is_name or (is_attribute and ast.unparse(part.value) in aliases):
+                        yield file, node
+                        break
 
-    def reach(self, kernel: str) -> tuple[set[str], set[tuple[str, int]]]:
+    def reach(self, file: str, kernel: str) -> tuple[set[str], set[tuple[str, int]]]:
         """Return files of kernels that call it, and a line of each function that calls those."""
         files: set[str] = set()
         lines: set[tuple[str, int]] = set()
-        waiting = [kernel]
-        known = {kernel}
+        waiting = [(file, kernel)]
+        found = {(file, kernel)}
         while waiting:
-            for file, function in self._functions_naming(waiting.pop()):
+            for caller_file, function in self._functions_naming(*waiting.pop()):
+                caller = (caller_file, function.name)
                 if not is_compiled(function):
                     first = function.body[1 if ast.get_docstring(function) else 0 :]
                     if first:
-                        lines.add((file, first[0].lineno))
-                elif function.name not in known:
-                    known.add(function.name)
-                    waiting.append(function.name)
-                    files.add(file)
+                        lines.add((caller_file, first[0].lineno))
+                elif caller not in found:
+                    found.add(caller)
+                    waiting.append(caller)
+                    files.add(caller_file)
         return files, lines
 
 
@@ -329,7 +343,7 @@ def prepare(folder: Path, commit: str, *, seed: int, count: int) -> None:
         row = {"number": number, **asdict(fault), "compiled_files": []}
         faults_of_files[fault.file][number] = fault
         if fault.kernel:
-            files, lines = callers.reach(fault.kernel)
+            files, lines = callers.reach(fault.file, fault.kernel)
             row["compiled_files"] = sorted({fault.file, *files})
             for file, line in lines:
                 probes[file][line].append(number)

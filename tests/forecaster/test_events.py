@@ -231,6 +231,27 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
         np.testing.assert_allclose(after[2], expected, atol=1e-12)
 
 
+def test_assignments_that_count_draws_are_charged_what_was_broadcast() -> None:
+    """The gains beside them stay those of the whole mixture."""
+    rng = np.random.default_rng(2)
+    events = Assignments(two_groups(), risk=0.01)
+    points = rng.random((3, 4))
+    truth = rng.random(4)
+    mixture = played_of(events.rows, points, rng.dirichlet(np.ones(3)), truth)
+    broadcast = played_of(events.rows, points[:1], np.ones(1), truth)
+    events.charge(events.active(5), mixture._replace(as_drawn=broadcast))
+    of_broadcast = Assignments(two_groups())
+    of_broadcast.charge(of_broadcast.active(5), broadcast)
+    of_mixture = GainEvents(two_groups())
+    of_mixture.charge(of_mixture.active(5), mixture)
+    for sums, expected_sums in zip(
+        events._assignment_sums, of_broadcast._assignment_sums, strict=True
+    ):
+        np.testing.assert_allclose(sums, expected_sums, atol=1e-12)
+    for member, expected_member in zip(events.members, of_mixture.members, strict=True):
+        np.testing.assert_allclose(member.gain, expected_member.gain, atol=1e-12)
+
+
 def test_the_potential_and_the_weights_are_those_of_all_assignments() -> None:
     events = Assignments(two_groups())
     charge_random_rounds(events, 60)

@@ -160,6 +160,19 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
     assert len(rows[-1]) == 1 + 3 * past + 2 + 6
 
 
+def test_least_squares_learn_no_outcome_of_an_earlier_round() -> None:
+    """A round that tells statistics alone is learned by these, not by what came before it."""
+    with_outcomes = LeastSquares(2)
+    by_statistics = LeastSquares(2)
+    for t, truth in enumerate(np.random.default_rng(0).random((12, 2))):
+        for player in (with_outcomes, by_statistics):
+            player.predict({"hour": t % 3})
+        with_outcomes.observe(RoundFeedback(truth, truth if t % 2 else None))
+        by_statistics.observe(RoundFeedback(truth, None))
+    prediction = with_outcomes.predict({"hour": 0}).statistics
+    assert prediction == pytest.approx(by_statistics.predict({"hour": 0}).statistics)
+
+
 def test_nothing_winds_up_under_forgetting() -> None:
     """A context stays until no double has the past's weight, then moves: the forecast is sane."""
     rng = np.random.default_rng(2)

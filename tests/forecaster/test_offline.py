@@ -494,7 +494,7 @@ def test_code_is_neither_saved_nor_run(tmp_path: Path) -> None:
 
 
 DAMAGED = {"missing": "does not exist", "other": "holds no OfflineOmnipredictor"}
-DAMAGED |= dict.fromkeys(("short", "forged", "bomb", "deep"), "no readable model")
+DAMAGED |= dict.fromkeys(("short", "forged", "forged by one", "bomb", "deep"), "no readable model")
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
@@ -511,6 +511,9 @@ def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
         out.write_bytes(out.read_bytes()[:-2000])
     elif damage == "forged":
         rule.tree_.children_left[0] = 10**6
+        model.save(out)
+    elif damage == "forged by one":
+        rule.tree_.children_left[0] = rule.tree_.node_count
         model.save(out)
     elif damage in {"bomb", "deep"}:
         bomb = damage == "bomb"

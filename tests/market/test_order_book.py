@@ -306,6 +306,7 @@ class Case(NamedTuple):
 
 MAKERS_FIRST = Case([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}})
 TWO_GOODS = Case([PAIRS, PAIRS], {"stock": [3.0, 2.0]} | FEES, goods=2)
+TWO_GOODS_IN_QUARTERS = TWO_GOODS._replace(market=TWO_GOODS.market | {"lots": 4})
 POOR = Case([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | DEAR_FEES)
 CASES = {
     "fees": Case([TRADERS, MAKERS], FEES),
@@ -605,11 +606,14 @@ def test_as_many_orders_are_refused_as_in_a_plain_book(case_name: str, matching:
 
 @pytest.fixture(scope="module")
 def market_of_two_goods() -> MarketModel:
-    return play_to_end(book_scenario(TWO_GOODS, rounds=30))
+    """Play a market of two goods, which are traded in quarters of a unit."""
+    return play_to_end(book_scenario(TWO_GOODS_IN_QUARTERS, rounds=30))
 
 
 def test_trades_add_up_to_what_changed_hands(market_of_two_goods: MarketModel) -> None:
-    before = book_scenario(TWO_GOODS, rounds=30).build().game.market.accounts.of(slice(0, 8))
+    before = (
+        book_scenario(TWO_GOODS_IN_QUARTERS, rounds=30).build().game.market.accounts.of(slice(0, 8))
+    )
     cash = before.cash.copy()
     goods = before.goods.copy()
     for trade in market_of_two_goods.trades_frame().to_dict("records"):
