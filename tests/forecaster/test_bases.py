@@ -294,6 +294,19 @@ def test_the_median_makes_the_coefficients_least() -> None:
     assert values == pytest.approx(basis.points[:, 0] ** 2)
 
 
+def test_interpolation_of_powers_misses_no_more_than_is_said_on_either_side_of_zero() -> None:
+    """An odd power is concave below zero: there it rises over lines through two of its points."""
+    basis = bases.ChebyshevExponentialBasis(1, reach=1.0, error=0.01)
+    starts = np.array([[-1.0], [-0.75], [-0.25], [0.0], [0.5]])  # levels, -1 to 1
+    above, below = basis.errors(starts, starts + 0.5)
+    shares = np.linspace(0, 1, 101)[:, None]
+    for start, largest_rise, largest_fall in zip(starts, above, below, strict=True):
+        powers = basis.transform(basis.outcomes_at(start + 0.5 * shares))
+        line = (1 - shares) * powers[0] + shares * powers[-1]
+        assert ((powers - line).max(0) <= largest_rise + ROUNDING).all()
+        assert ((line - powers).max(0) <= largest_fall + ROUNDING).all()
+
+
 @pytest.mark.parametrize(("constant", "min_ratio"), [(1.0, 0.5), (20.0, 0.95)])
 def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, min_ratio: float) -> None:
     """Biases are 2/n where regret is a half and more: the paper's 1 cannot be lambda, n/2 can."""
