@@ -19,6 +19,7 @@ import argparse
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -359,7 +360,10 @@ def prepare(folder: Path, commit: str, *, seed: int, count: int) -> None:
 
 def run_trial(folder: Path, tests: list[str]) -> None:
     """Run pytest in the copy, with the plugin that tries one fault after the other."""
-    places = [str(folder / "tree"), str(Path(__file__).resolve().parent)]
+    plugin = Path(__file__).with_name("fault_switches.py")
+    (folder / "plugin").mkdir(exist_ok=True)
+    shutil.copy(plugin, folder / "plugin")  # by itself: helpers of tests are those of the commit
+    places = [str(folder / "plugin"), str(folder / "tree")]
     variables = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(places),
