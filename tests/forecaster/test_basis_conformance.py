@@ -472,6 +472,18 @@ def test_a_support_bounds_every_outcome_and_closely(name: str) -> None:
         assert bound <= brute + GAPS.get(name, 1e-9)
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("sum")])
+def test_the_bound_of_a_support_grows_with_the_length_of_the_direction(name: str) -> None:
+    """From 0 for no direction; twice the direction has twice the bound."""
+    basis = CASES[name].basis
+    support = basis.support()
+    direction = np.random.default_rng(3).standard_normal(basis.size)
+    direction /= np.abs(direction).sum()
+    assert support.bound(np.zeros(basis.size)) == pytest.approx(0.0, abs=1e-12)
+    slack = 2 * GAPS.get(name, 1e-9)
+    assert support.bound(2 * direction) == pytest.approx(2 * support.bound(direction), abs=slack)
+
+
 def test_a_direct_sum_proves_what_its_parts_prove() -> None:
     """The certificate of the part that serves the loss, not the error that it has measured."""
     part = CASES["reduced"].basis

@@ -135,7 +135,9 @@ class Recorded(LeastSquares):
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.95])
 @pytest.mark.parametrize("past", [2, FITTED], ids=["outcomes", "vectors"])
-def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
+def test_least_squares_predict_as_ridge_regression_on_all_rounds_does(
+    forgetting: float, past: int
+) -> None:
     """Of discounted ridge regression, solved anew in every round; new features are last."""
     rng = np.random.default_rng(0)
     rows = list[Any]()
@@ -155,9 +157,23 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
             assert point == pytest.approx(np.clip(batch_prediction, 0, 1), abs=1e-9)
         player.observe(RoundFeedback(truths[t], outcomes[t] if past == 2 else None))
         rows.append(player.used)
+
+
+@pytest.mark.parametrize("past", [2, FITTED], ids=["outcomes", "vectors"])
+def test_features_are_a_one_then_lags_then_numbers_then_a_column_for_each_whole_number(
+    past: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    player = Recorded(FITTED, lags=2, season=5)
+    outcomes = rng.random((80, 2))
+    truths = np.column_stack([outcomes, outcomes**2])
+    for t in range(80):
+        player.predict({"hour": int(rng.integers(0, 6)), "load": rng.normal()})
+        player.observe(RoundFeedback(truths[t], outcomes[t] if past == 2 else None))
     lagged = (outcomes if past == 2 else truths)[[74, 78, 77]].ravel() - 0.5
-    assert rows[-1][: 1 + 3 * past] == pytest.approx([1.0, *lagged])
-    assert len(rows[-1]) == 1 + 3 * past + 2 + 6
+    assert player.used[: 1 + 3 * past] == pytest.approx([1.0, *lagged])
+    n_hours = 6
+    assert len(player.used) == 1 + 3 * past + 2 + n_hours
 
 
 def test_least_squares_learn_no_outcome_of_an_earlier_round() -> None:
@@ -252,7 +268,7 @@ def test_a_forecast_becomes_the_mean_over_its_residuals(name: str) -> None:
     assert name != "a point" or np.abs(errors).max() < 3.5 * NOISE
 
 
-def test_a_forecast_is_believed_at_first() -> None:
+def test_a_forecast_in_columns_is_taken_at_its_word_before_any_residual() -> None:
     centre = np.array([0.4, 0.6])
     points = np.array([[0.1, 0.9], [0.7, 0.2]])
     independent = np.clip(centre + 0.1 * np.random.default_rng(0).normal(size=(50_000, 2)), 0, 1)
