@@ -252,7 +252,9 @@ CASES: dict[str, Case] = {
     "binomial": Case(bases.PowerBasis.binomial(4, 2), targets(4, 2), UNLESS_LINEAR, raw=True),
     "bernstein": Case(bases.BernsteinBasis(2, 4), targets(4, 2), UNLESS_LINEAR, raw=True),
     "monomials": Case(bases.MonomialBasis(3, 3, power=0.5), sums(3, 3, power=0.5), raw=True),
-    "homogeneous monomials": Case(monomials(2, 3, homogeneous=True), sums(3, 2, least=3), raw=True),
+    "homogeneous monomials": Case(
+        monomials(2, 3, homogeneous=True), sums(3, 2, min_degree=3), raw=True
+    ),
     "floored sums": Case(monomials(2, 2, floor=0.1), sums(2, 2, floor=0.1), floor=0.1, raw=True),
     "taylor of wealth": Case(TAYLOR, exponentials(2.0, 2, **WEALTH), raw=True),
     "chebyshev": Case(

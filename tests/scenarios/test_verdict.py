@@ -40,14 +40,14 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> TomlTable:
 
 
 @pytest.fixture(scope="module")
-def play_scenario(base: TomlTable) -> MarketModel:
+def played_market(base: TomlTable) -> MarketModel:
     """Play a scenario as it stands to the end."""
     return play_to_end(read_scenario(base))
 
 
-def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketModel) -> None:
-    models = default.models_frame()
-    verdict = default.verdict_frame()
+def test_with_data_the_panel_and_the_forecasts_in_it_are_models(played_market: MarketModel) -> None:
+    models = played_market.models_frame()
+    verdict = played_market.verdict_frame()
     assert models["model"].unique().tolist() == [*PANEL, "office"]
     assert models["cohort"].unique().tolist() == ["few", "smooth", "late"]  # learners hear none
     assert verdict.groupby("cohort", sort=False)["kind"].agg(list).to_dict() == {
@@ -59,11 +59,11 @@ def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketM
     }
 
 
-def test_the_verdict_adds_up(default: MarketModel) -> None:
+def test_the_verdict_adds_up(played_market: MarketModel) -> None:
     """Of all agents, too: learners do as they did where the others follow a model."""
-    agents = default.agents_frame().set_index("agent")
-    models = default.models_frame()
-    for name, rows in default.verdict_frame().groupby("cohort"):
+    agents = played_market.agents_frame().set_index("agent")
+    models = played_market.models_frame()
+    for name, rows in played_market.verdict_frame().groupby("cohort"):
         own = agents if name == "everybody" else agents[agents["cohort"] == name]
         assert (rows["agents"] == len(own)).all()
         mean = own["mean_loss"].mean()
@@ -86,20 +86,20 @@ def test_the_verdict_adds_up(default: MarketModel) -> None:
 
 @pytest.mark.parametrize("name", [*PANEL, "office"])
 def test_to_follow_a_model_costs_what_a_run_with_it_alone_costs(
-    name: str, base: TomlTable, default: MarketModel
+    name: str, base: TomlTable, played_market: MarketModel
 ) -> None:
     """The outcomes do not react, and hard responses do not randomise; over their own rounds."""
     raw = base | {"forecaster": PANEL.get(name, {"kind": name})}
     alone = play_to_end(read_scenario(raw)).agents_frame()
-    found = default.models_frame().query("cohort in ['few', 'late'] and model == @name")
+    found = played_market.models_frame().query("cohort in ['few', 'late'] and model == @name")
     wanted = alone.query("cohort in ['few', 'late']")["mean_loss"]
     np.testing.assert_allclose(found["mean_loss"], wanted, atol=1e-12)
 
 
-def test_regret_to_models_is_to_the_best_of_them(default: MarketModel) -> None:
+def test_regret_to_models_is_to_the_best_of_them(played_market: MarketModel) -> None:
     """And below its bound, of those who are there throughout; who hears no model has none."""
-    agents = default.agents_frame().set_index("agent")
-    models = default.models_frame()
+    agents = played_market.agents_frame().set_index("agent")
+    models = played_market.models_frame()
     heard = agents[agents["cohort"] != "learners"]
     worst = heard["mean_loss"] - models.groupby("agent")["mean_loss"].min()[heard.index]
     np.testing.assert_allclose(heard["regret_to_models"], worst, atol=1e-12)
