@@ -355,7 +355,7 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "given", "more", "says"), MISTAKES)
+@pytest.mark.parametrize(("make", "arguments", "keywords", "message"), MISTAKES)
 def test_mistakes_get_one_line(
     make: Any, arguments: Any, keywords: dict[str, Any], message: str
 ) -> None:
