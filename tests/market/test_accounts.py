@@ -60,6 +60,13 @@ def test_nobody_spends_what_it_lacks(cash: float | list[float], goods: float, me
     assert accounts.goods[:, 0].tolist() == [0.5, 0.5, 0.0]
 
 
+def test_a_trade_costs_its_units_times_their_price() -> None:
+    accounts = accounts_of(2, cash=2.0, goods=[0.5, 0.5])
+    accounts.trade(np.array([[0.5, 0.25], [-0.5, 0.0]]), [2.0, 4.0])
+    assert accounts.cash.tolist() == [0.0, 3.0, 1.0]  # the world outside sold a quarter of a unit
+    assert accounts.goods[:2].tolist() == [[1.0, 0.75], [0.0, 0.5]]
+
+
 def test_what_agents_spend_goes_to_the_world_outside() -> None:
     accounts = accounts_of(2, cash=1.0, goods=[0.5])
     accounts.move([-1.0, 1.0])
