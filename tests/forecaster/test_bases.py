@@ -206,7 +206,9 @@ def printed(values: Ints) -> Ints:
 
 @pytest.mark.parametrize(("nearest", "sharp"), [(False, 2.0), (True, 1.0)])
 @pytest.mark.parametrize("cells", [3, 10, 37])
-def test_rounding_attains_its_bound(*, nearest: bool, sharp: float, cells: int) -> None:
+def test_rounding_to_a_lattice_attains_its_bound_and_no_more(
+    *, nearest: bool, sharp: float, cells: int
+) -> None:
     """|x y - b z / m^2| <= (2 m - 1) / m^2, and half of that for {0..m}; minima inherit it."""
     bottom, top = (0, cells) if nearest else (1, cells - 1)
     bound = (sharp * cells - (0.25 if nearest else 1)) / cells**2

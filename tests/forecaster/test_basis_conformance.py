@@ -434,7 +434,7 @@ def test_one_bad_loss_of_a_stack_is_refused(name: str) -> None:
 
 
 @EVERY
-def test_labels_are_outcomes(name: str) -> None:
+def test_labels_are_outcomes_with_the_promised_losses(name: str) -> None:
     """Where the image is convex transforms come back, and labels have the promised losses."""
     case = CASES[name]
     basis = CASES[name].basis
@@ -504,7 +504,9 @@ def test_the_audit_is_the_greatest_distance() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "error", "powers"), COVERED)
-def test_covering_takes_few_powers(low: float, high: float, error: float, powers: int) -> None:
+def test_powers_that_cover_an_interval_are_few(
+    low: float, high: float, error: float, powers: int
+) -> None:
     basis = bases.PowerBasis.covering(low, high, 2, error=error)
     assert 0 <= basis.error <= error
     assert basis.size == 2 * len(basis.exponents) == 2 * powers
@@ -534,7 +536,9 @@ def test_normalised_targets_need_at_most_the_degree(degree: int) -> None:
 
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize(("constant", "error"), [(1.0, 0.2), (2.0, 0.3), (0.1, 5.0)])
-def test_covering_keeps_the_error(*, constant: float, error: float, nearest: bool) -> None:
+def test_cells_that_cover_a_constant_keep_the_error(
+    *, constant: float, error: float, nearest: bool
+) -> None:
     """Rounding to {0..m} needs half as many cells."""
     basis = bases.LeontiefBasis.covering(2, constant=constant, error=error, nearest=nearest)
     assert basis.error <= error

@@ -125,7 +125,9 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
 
 @every_stream
 @pytest.mark.parametrize("weights", ["adaptive", "exponential"])
-def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
+def test_calibration_and_multiaccuracy_errors_stay_below_their_bounds(
+    weights: str, size: int, kind: str
+) -> None:
     """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
     for rounds, seed in ((60, 0), (700, 1)):
         forecaster = make_calibrated(size, weights)

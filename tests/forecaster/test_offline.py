@@ -141,7 +141,7 @@ def test_quantiles_cover_what_they_say(model: OfflineOmnipredictor) -> None:
     assert covered == pytest.approx(levels, abs=0.08)
 
 
-def test_weights_count_rows() -> None:
+def test_a_row_of_weight_0_might_as_well_not_be_there() -> None:
     """A row of weight 0 might as well not be there."""
     features, outcomes = draw_one_outcome(200)
     half = np.arange(200) < 100
@@ -675,7 +675,9 @@ def test_online_regret_is_that_of_the_log() -> None:
     rounds=some.integers(1, 3000),
     share=some.floats(0.001, 1.0),
 )
-def test_terms_of_the_bound(rounds: int, share: float, **sizes: int) -> None:
+def test_the_online_term_is_the_root_of_assignments_over_rounds(
+    rounds: int, share: float, **sizes: int
+) -> None:
     arguments = sizes | {"rounds": rounds, "kept": max(1, int(share * rounds))}
     (swap, keeping), (best, _) = (terms(measure, **arguments) for measure in MEASURES)
     assert best <= swap + 1e-12
@@ -748,7 +750,7 @@ def test_every_point_is_within_theta_of_the_net(theta: float, dimension: int, se
     assert distances[np.arange(200), snap(points, net)] == pytest.approx(distances.min(1))
 
 
-def test_the_theorems_theta() -> None:
+def test_theta_is_the_theorems_and_the_net_keeps_it() -> None:
     assert theorem_theta(size=4, lipschitz=2.0, rounds=16 * 10**5) == pytest.approx(0.1)
     assert theorem_theta(size=9, lipschitz=2.0, rounds=9) == 0.5
     model = fit_by_rounds(*draw_one_outcome(100), losses=[SquaredError()], rounds_kept=5)

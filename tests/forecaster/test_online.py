@@ -356,7 +356,7 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "arguments", "keywords", "message"), MISTAKES)
-def test_mistakes_get_one_line(
+def test_a_mistake_is_refused_in_one_line(
     make: Any, arguments: Any, keywords: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as refusal:

@@ -111,7 +111,7 @@ def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
 
 
 @pytest.mark.parametrize(("outcomes", "error"), [(2, 0.1), (2, 0.03), (3, 0.1)])
-def test_the_promise_is_kept(outcomes: int, error: float) -> None:
+def test_a_reduced_basis_keeps_its_promised_error(outcomes: int, error: float) -> None:
     """On the sample and on the unseen outcomes of the fit exactly, elsewhere nearly."""
     losses = population(1, outcomes)
     basis = ReducedBasis(losses, error=error)

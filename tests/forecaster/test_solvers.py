@@ -155,7 +155,9 @@ def apart(points: Array) -> float:
 
 
 @pytest.mark.parametrize(("hull", "response", "off_ties", "wish"), SOLVED)
-def test_certificates_are_true(*, hull: str, response: str, off_ties: bool, wish: bool) -> None:
+def test_no_outcome_is_worse_for_a_mixture_than_its_certificate(
+    *, hull: str, response: str, off_ties: bool, wish: bool
+) -> None:
     """Round after round, with tables that change, and a candidate in every other one."""
     solver, possible = solver_of_hull(hull, off_ties=off_ties, wish=wish)
     first = game(solver.size, response)

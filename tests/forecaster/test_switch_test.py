@@ -194,6 +194,6 @@ def test_the_table_of_alarms_counts_runs_and_has_an_upper_limit() -> None:
     assert (lines["upper limit"] > lines["share"]).all()
 
 
-def test_rates_stay_below_one() -> None:
+def test_no_rate_of_the_switch_test_is_one() -> None:
     """At a rate of 1 the cost of a step is infinite."""
     assert RATES.max() < 1.0

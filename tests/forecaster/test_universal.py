@@ -168,7 +168,7 @@ def test_the_bound_grows_like_a_root() -> None:
     assert forecaster.regret_bound(loss)[0] <= bound <= math.sqrt(6 * scales * exponent / rounds)
 
 
-def test_what_it_refuses() -> None:
+def test_rounds_bands_and_outcomes_without_a_meaning_are_refused() -> None:
     with pytest.raises(ValueError, match="rounds"):
         UniversalDecisionSwap(0)
     with pytest.raises(ValueError, match="band"):

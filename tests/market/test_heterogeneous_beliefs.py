@@ -25,7 +25,7 @@ def decision(*actions: int) -> Decision:
     return Decision(np.full((1, 2), 0.5), choices)
 
 
-def test_a_round_by_hand() -> None:
+def test_price_and_earnings_of_a_round_are_those_by_hand() -> None:
     """One of four is a fundamentalist: x = 3/4 1.2 0.1 / 1.1, and both have earned by it."""
     market = belief_market(start=0.1)
     outcome = market.clear(np.full(2, 0.5), [decision(0, 1, 1, 1)])

@@ -164,7 +164,7 @@ def fit_of(exponents: list[float], floor: float = 0.0) -> Any:
 
 
 @pytest.mark.parametrize("told", VERDICTS)
-def test_verdicts(told: str) -> None:
+def test_a_slope_with_its_interval_has_the_verdict_of_its_place(told: str) -> None:
     fit = fit_of(VERDICTS[told])
     assert fit["verdict"] == verdict(fit[["slope", "low", "high"]].to_dict()) == told
     assert fit["no_worse"] == (told in {"as fast", "not ruled out", "undecided"})
@@ -266,7 +266,7 @@ def test_no_sum_of_coefficients_exceeds_lambda(cheap_bases: pd.DataFrame) -> Non
     assert raw == {"powers", "Bernstein", "Taylor at 0"}
 
 
-def test_formulas_of_the_sizes(cheap_bases: pd.DataFrame) -> None:
+def test_bases_have_the_sizes_of_their_formulas(cheap_bases: pd.DataFrame) -> None:
     """Bernstein d (p + 1), powers p d, ReLU 1 / (4 delta), grids as the paper and a half of it."""
     for p in (2, 4, 8):
         rows = cheap_bases[cheap_bases["family"] == f"L_p, p = {p}"].set_index("basis")
@@ -332,7 +332,9 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         assert not (tmp_path / "out").exists()
 
 
-def test_the_command_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_plays_only_the_runs_that_are_missing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """It leaves a study directory, plays what is missing in it, and never mixes two sizes."""
     arguments = ["speculator", "--seeds", "1", "--jobs", "1", "--out", tmp_path]
     status, first, complaint = answer(capsys, *arguments, "--rounds", "8")

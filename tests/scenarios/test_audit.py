@@ -16,7 +16,7 @@ TRAVEL = DATA / "travel-decisions.csv", DATA / "travel-costs.csv"
 NAMES = {"round": "traveller", "action": "mode"}
 
 
-def test_known_costs() -> None:
+def test_regrets_of_decisions_at_known_costs_are_those_by_hand() -> None:
     """The umbrella of ``swap_regret``'s docstring, its costs in cents."""
     done = pd.DataFrame({"round": range(4), "action": ["leave", "take", "leave", "leave"]})
     costs = pd.DataFrame({"round": range(4), "leave": [100, 0, 0, 100], "take": [30] * 4})
@@ -89,7 +89,7 @@ def test_a_chance_regret_is_no_gain() -> None:
     assert held >= 50
 
 
-def test_the_bundled_record() -> None:
+def test_travellers_regret_more_to_rules_that_choose_among_more() -> None:
     """210 travellers; with the constants beside a rule, decision swap is at least swap regret."""
     agents = audit(*TRAVEL, **NAMES, agent="alone", policies=["advice"]).agents
     assert agents["rounds"].sum() == 210

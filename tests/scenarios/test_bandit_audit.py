@@ -350,7 +350,7 @@ def test_limits_for_all_rounds_at_once_are_wider() -> None:
     assert width["time-uniform"] > 1.3 * width["martingale"]
 
 
-def test_losses_of_named_actions() -> None:
+def test_a_log_of_losses_is_audited_by_the_names_of_its_actions() -> None:
     """A choice that loses 0.3 more than another and is made half of the time regrets 0.15."""
     rng = stream(0, "choices")
     is_left = rng.random(4000) < 0.5

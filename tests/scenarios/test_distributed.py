@@ -253,7 +253,7 @@ def test_shares_give_the_bytes_of_the_whole(
         (HEARSAY, 10),
     ],
 )
-def test_the_dead_are_replaced(
+def test_shares_of_workers_that_die_are_played_by_others(
     text: TomlTable, seed: int, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
     crew = LocalCrew(seed, deaths=6)
