@@ -411,7 +411,7 @@ def test_parts_that_a_run_could_not_remove_do_not_stay(tmp_path: Path, sweep: De
     """A run is complete before it tidies up, and its disk may fail just then."""
     directory = StudyDirectory(tmp_path / "littered", sweep)
     directory.path.mkdir()
-    directory.start(known=False)
+    directory.start(is_known=False)
     (directory.draft(0) / ".partial").mkdir(parents=True)
     (directory.draft(0) / ".partial" / "rounds-000000.arrow").touch()
     (directory.draft(0) / ".lock").touch()

@@ -67,7 +67,7 @@ def columns_of_another_type(file: Path, columns: dict[str, str]) -> list[str]:
 def test_a_table_without_rows_keeps_the_types_of_its_columns(tmp_path: Path, text: str) -> None:
     directory = StudyDirectory(tmp_path / "out", write_study(tmp_path, text, NATURE_SCENARIO))
     directory.path.mkdir()
-    directory.start(known=False)
+    directory.start(is_known=False)
     without_runs = Study(directory.path)
     wrong = []
     for name, table in STUDY_TABLES.items():
@@ -81,7 +81,7 @@ def test_a_table_without_rows_keeps_the_types_of_its_columns(tmp_path: Path, tex
 def test_a_column_of_text_without_rows_is_text_whatever_pandas_calls_it(tmp_path: Path) -> None:
     directory = StudyDirectory(tmp_path / "out", write_study(tmp_path, SIZES, NATURE_SCENARIO))
     directory.path.mkdir()
-    directory.start(known=False)
+    directory.start(is_known=False)
     directory.write("value", laid_out([], {"cohort": "object", "mean": "float64"}))
     assert pa.types.is_string(pq.read_schema(tmp_path / "out/value.parquet").field("cohort").type)
 
