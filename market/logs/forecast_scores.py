@@ -171,7 +171,7 @@ def ensemble_scores(ensembles: Array, outcome: Array) -> tuple[Array, Array]:
     ``outcome`` is (T,).
 
     >>> crps, pit_values = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
-    >>> crps.round(4), transform
+    >>> crps.round(4), pit_values
     (array([0.2222]), array([0.5]))
     """
     ordered = np.sort(ensembles, axis=1)  # NaN last
