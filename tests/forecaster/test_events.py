@@ -418,7 +418,7 @@ def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]
 
 
 def test_the_margins_of_its_rounds_lower_the_bound_of_a_declared_window() -> None:
-    declared = market("switching", 300, reference={"kind": "none"}, models=[])
+    declared = market_of_stream("switching", 300, reference={"kind": "none"}, models=[])
     declared.run()
     windows = declared.windows_frame()
     (guarantee,) = {id(one): one for one in declared.guarantees}.values()
