@@ -1,8 +1,11 @@
 """Does regret that is certified to be small stop a leader?
 
-In one game a leader commits to a mixed strategy. In the other a leader trains its followers: it
-plays one action for half of the rounds and then another. The surplus is the leader's payoff minus
-its commitment value, which is the most that it gets by committing while the agent best-responds.
+In two games a leader commits to a strategy. In the first it is a single action. In the second it is
+a mixture that leaves the agents indifferent, so that they err while they learn it: the leader plays
+it exactly, and with a margin for the length of the run. In the third game a leader trains its
+followers: it plays one action for half of the rounds and then another. The surplus is the leader's
+payoff minus its commitment value, which is the most that it gets by committing while the agent
+best-responds.
 
     python examples/leaders.py figures
 
@@ -19,9 +22,19 @@ from helpers.output import draw_bars, new_figure, publish
 
 from regretless import load
 
-SEEDS = range(2)
-SCENARIOS = {"commits": "setting-a-standard", "trains, then turns": "beating-mean-based-learners"}
-ROUNDS = {"commits": 250, "trains, then turns": 600}
+SEEDS = range(2)  # nothing is drawn where a leader commits to an action, or turns
+SEEDS_OF_MIXTURES = range(8)
+MIXED_GAME = {"game.file": "conitzer-sandholm.csv"}
+COMMITS = "an action"
+COMMITS_EXACTLY = "exact mixture"
+COMMITS_WITH_MARGIN = "with a margin"
+TRAINS = "turns halfway"
+SCENARIOS = {
+    COMMITS: ("setting-a-standard", {"rounds": 250}),
+    COMMITS_EXACTLY: ("setting-a-standard", MIXED_GAME | {"rounds": 400, "adversary.margin": 0}),
+    COMMITS_WITH_MARGIN: ("setting-a-standard", MIXED_GAME | {"rounds": 400}),
+    TRAINS: ("beating-mean-based-learners", {"rounds": 600}),
+}
 FOLLOWERS = "follow the forecast"
 HEDGE = "no external regret"
 DESCRIPTIONS = {"followers": FOLLOWERS, "hedge": HEDGE, "blum-mansour": "no swap regret"}
@@ -29,7 +42,8 @@ DESCRIPTIONS = {"followers": FOLLOWERS, "hedge": HEDGE, "blum-mansour": "no swap
 
 def surplus_and_regret(leader: str, seed: int) -> pd.DataFrame:
     """Play a game; return the leader's surplus over each kind of agents, and their swap regret."""
-    model = load(SCENARIOS[leader], rounds=ROUNDS[leader]).build(seed=seed)
+    name, changes = SCENARIOS[leader]
+    model = load(name, **changes).build(seed=seed)
     model.run()
     by_cohort = model.agents_frame().groupby("cohort")[["leader_surplus", "swap_regret"]].mean()
     by_cohort = by_cohort.loc[list(DESCRIPTIONS)].rename(index=DESCRIPTIONS)
@@ -38,22 +52,27 @@ def surplus_and_regret(leader: str, seed: int) -> pd.DataFrame:
 
 tables = []
 for leader in SCENARIOS:
-    for seed in SEEDS:
+    is_mixed = leader in {COMMITS_EXACTLY, COMMITS_WITH_MARGIN}
+    for seed in SEEDS_OF_MIXTURES if is_mixed else SEEDS:
         measured = surplus_and_regret(leader, seed)
         tables.append(measured.assign(leader=leader))
 runs = pd.concat(tables)
 surplus = estimate_means(runs, ["leader", "agents"], "leader_surplus")
 regret = estimate_means(runs, ["leader", "agents"], "swap_regret")
 
-over_hedge = find_estimate(surplus, leader="trains, then turns", agents=HEDGE)
-over_followers = find_estimate(surplus, leader="trains, then turns", agents=FOLLOWERS)
-by_commitment = find_estimate(surplus, leader="commits", agents=FOLLOWERS)
-regret_of_followers = find_estimate(regret, leader="commits", agents=FOLLOWERS)
+over_hedge = find_estimate(surplus, leader=TRAINS, agents=HEDGE)
+over_followers = find_estimate(surplus, leader=TRAINS, agents=FOLLOWERS)
+by_commitment = find_estimate(surplus, leader=COMMITS, agents=FOLLOWERS)
+by_exact_mixture = find_estimate(surplus, leader=COMMITS_EXACTLY, agents=FOLLOWERS)
+by_margin = find_estimate(surplus, leader=COMMITS_WITH_MARGIN, agents=FOLLOWERS)
+regret_of_followers = find_estimate(regret, leader=COMMITS, agents=FOLLOWERS)
 answer = (
     f"It stops a leader that trains its followers: surplus {over_hedge:.3f} against a learner "
     f"without external regret, {over_followers:.3f} against followers. It does not stop one that "
-    f"commits: surplus {by_commitment:.3f}, so it gets its commitment value, though followers have "
-    f"a swap regret of {regret_of_followers:.4f}."
+    f"commits to an action: surplus {by_commitment:.3f}, so it gets its commitment value, though "
+    f"followers have a swap regret of {regret_of_followers:.4f}. One that has to mix for its value "
+    f"of 3.5 has a surplus of {by_exact_mixture:.3f} with the optimum, which leaves followers "
+    f"indifferent, and {by_margin:.3f} with a margin for the length of the run."
 )
 
 figure, axes = new_figure(
@@ -61,7 +80,7 @@ figure, axes = new_figure(
 )
 draw_bars(axes, surplus, place="leader", colour="agents")
 axes.axhline(0, color="black", linewidth=0.8)
-axes.set_xlabel("what the leader does")
+axes.set_xlabel("what the leader commits to, or that it trains and turns")
 axes.legend(frameon=False)
 table = pd.concat([surplus.assign(measure="surplus"), regret.assign(measure="swap regret")])
 table = table[["measure", "leader", "agents", "mean", "low", "high"]]

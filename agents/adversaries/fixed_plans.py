@@ -36,7 +36,7 @@ more than Myerson's revenue. In the code f is ``free_rounds``, T ``rounds`` and 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,8 +45,9 @@ from regretless.agents.adversaries.leader import Leader, Pure
 from regretless.agents.parameters import check_int, check_range, numbers
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.core.errors import ParameterError, UserError, brief, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
+from regretless.market.exploitability.sampled_commitment import commitment_for_run
 from regretless.market.game.protocols import Follower
 from regretless.market.numerics.linear_program import UnprovedError
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
@@ -61,19 +62,32 @@ class StackelbergCommitter(Leader):
 
     It is best against a follower, of the first cohort or that named, who best-responds to it and
     breaks ties the leader's way: the cohort's "first" row, or the "average" of payoff and loss over
-    its agents, a type that need not exist. ``commitment`` has its distribution and value
-    (``market.exploitability``), once it has met the followers.
+    its agents, a type that need not exist. Where that distribution leaves the follower indifferent,
+    one who learns it from drawn outcomes errs for ever: by ``margin`` the follower loses less with
+    the induced action than with every other. "auto" chooses what earns most in a run of ``rounds``
+    from a follower of the average outcome (``market.exploitability.sampled_commitment``); 0 is the
+    optimum itself. ``commitment`` has the distribution, and its value, and ``margin_played`` the
+    margin, once it has met the followers.
     """
 
     sees = frozenset({"losses"})
     cohort: str | None = None
     follower: str = "first"
+    margin: Literal["auto"] | float = "auto"
+    rounds: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.margin == "auto":
+            if self.rounds is None:
+                raise ValueError("margin = 'auto' is chosen for a length; give rounds, or a number")
+            check_int("rounds", self.rounds, least=1)
+        else:
+            check_range("margin", self.margin, 0, np.inf)
         if self.follower not in {"first", "average"}:
             raise ValueError(f"follower is {self.follower!r}; write 'first' or 'average'")
         self.commitment: Commitment | None = None
+        self.margin_played: float | None = None
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Solve for the distribution; UserError without such a cohort or a proved optimum."""
@@ -88,11 +102,23 @@ class StackelbergCommitter(Leader):
         leader_payoff = np.einsum("mka,k->ma", self._payoff_tables[i], row_weights)
         follower_loss = np.einsum("mka,k->ma", losses, row_weights)
         try:
-            self.commitment = stackelberg(leader_payoff, follower_loss)
+            self._choose_commitment(leader_payoff, follower_loss)
+        except ParameterError as error:
+            raise UserError(f"adversary.{error}") from error
         except UnprovedError as error:
             raise UserError(
                 f"adversary.support or adversary.grid, of {len(self.support)} outcomes: {error}"
             ) from error
+
+    def _choose_commitment(self, leader_payoff: Array, follower_loss: Array) -> None:
+        """Solve the game (m, A), by the margin of the run's length or the one that was given."""
+        if isinstance(self.margin, str):
+            assert self.rounds is not None  # noqa: S101 - checked when the leader was made
+            chosen = commitment_for_run(leader_payoff, follower_loss, rounds=self.rounds)
+            self.commitment, self.margin_played = chosen
+        else:
+            self.commitment = stackelberg(leader_payoff, follower_loss, margin=self.margin)
+            self.margin_played = self.margin
 
     def _index_of_follower(self, followers: Sequence[Follower]) -> int:
         if self.cohort is None:

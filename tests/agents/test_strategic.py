@@ -225,7 +225,9 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(cohort_index: int
 
 def test_a_committer_plays_the_best_distribution_against_the_first_follower() -> None:
     """Conitzer and Sandholm's game: committing to a half each makes 3.5 of 2."""
-    player = adversaries.StackelbergCommitter(2, stream(0, "x"), weights=[[2.0, 1.0], [4.0, 3.0]])
+    player = adversaries.StackelbergCommitter(
+        2, stream(0, "x"), weights=[[2.0, 1.0], [4.0, 3.0]], margin=0
+    )
     model = market_against(player, -np.eye(2)[::-1], -np.eye(2))
     distribution = play_round(model.game).distribution
     assert player.commitment.value == pytest.approx(3.5)
@@ -366,8 +368,17 @@ def test_members_of_a_coalition_control_their_own_coordinates() -> None:
 
 
 def coalition_of_a_committer_and_a_myopic_leader() -> adversaries.Coalition:
-    committer = {"kind": "stackelberg-committer", "coordinates": [0], "weights": [[1.0], [0.0]]}
-    myopic = {"kind": "myopic", "coordinates": [1, 2], "weights": [[0.0, 2.0], [1.0, 0.0]]}
+    committer: TomlTable = {
+        "kind": "stackelberg-committer",
+        "coordinates": [0],
+        "weights": [[1.0], [0.0]],
+        "margin": 0,
+    }
+    myopic: TomlTable = {
+        "kind": "myopic",
+        "coordinates": [1, 2],
+        "weights": [[0.0, 2.0], [1.0, 0.0]],
+    }
     return adversaries.Coalition(3, stream(0, "x"), members=[committer, myopic])
 
 
