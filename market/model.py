@@ -518,7 +518,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             )
             self.solved.count_from(self.played)
             self.tracker = None
-            self.journal.add_columns_of_leader_and_market()
+            self.journal.begin_columns_of_leader_and_market()
         self._cache.clear()
 
     def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> "MarketModel":

@@ -133,25 +133,26 @@ def _learn_exp3(
 
 @compiled(nogil=True)
 def _match_regret(
-    total: Array, strategy: Array, losses: Array, n_actions: int,
-    floored: bool,  # noqa: FBT001
+    regrets: Array, strategy: Array, losses: Array, n_actions: int,
+    forgets_negative: bool,  # noqa: FBT001
 ) -> None:  # fmt: skip
     """Let regret matching learn the losses (A,) of a round.
 
-    ``total`` (A,), the regrets, is added to and ``strategy`` (A,) replaced in place.
+    ``regrets`` (A,) are added to and ``strategy`` (A,) replaced in place. Where the learner
+    ``forgets_negative`` regrets, none falls below 0: regret matching plus.
     """
     expected_loss = 0.0
     for a in range(n_actions):
         expected_loss += strategy[a] * losses[a]
     positive_sum = 0.0
     for a in range(n_actions):
-        total[a] += expected_loss - losses[a]
-        if floored:
-            total[a] = max(total[a], 0.0)
-        positive_sum += max(total[a], 0.0)
+        regrets[a] += expected_loss - losses[a]
+        if forgets_negative:
+            regrets[a] = max(regrets[a], 0.0)
+        positive_sum += max(regrets[a], 0.0)
     for a in range(n_actions):
         if positive_sum > 0.0:
-            strategy[a] = max(total[a], 0.0) / positive_sum
+            strategy[a] = max(regrets[a], 0.0) / positive_sum
         else:
             strategy[a] = 1.0 / n_actions
 

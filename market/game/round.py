@@ -236,17 +236,17 @@ class Game:
 
     def players(self) -> dict[str, Any]:
         """Return everything that has a memory of its own, by name, for checkpoints."""
-        players: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
+        by_name: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
         if self.market is not None:
-            players["market"] = self.market
+            by_name["market"] = self.market
         for block in self.blocks:
-            players[f"block {block.name}"] = block.forecaster
-            players[f"record {block.name}"] = block.record
+            by_name[f"block {block.name}"] = block.forecaster
+            by_name[f"record {block.name}"] = block.record
             if block.relay is not None:
-                players[f"relay {block.name}"] = block.relay
+                by_name[f"relay {block.name}"] = block.relay
         for seat in self.seats:
-            players |= seat.players()
-        return players
+            by_name |= seat.players()
+        return by_name
 
     def forgetful(self) -> list[str]:
         """Return the names of the players that offer no ``state`` and ``restore``."""

@@ -120,7 +120,7 @@ class Journal(Checkpointable):
             "accounts": self._account_rows,
             "states": partial(states, self._cohorts, self.logged),
         }
-        self.add_columns_of_leader_and_market()
+        self.begin_columns_of_leader_and_market()
 
     def _rounds_per_chunk(self) -> int:
         """Return after how many rounds a chunk has about ``CHUNK_ROWS`` rows per agent's table.
@@ -134,7 +134,7 @@ class Journal(Checkpointable):
         rounds = CHUNK_ROWS * rounds_between_rows // max(agents, 1)
         return max(1, min(CHUNK_ROUNDS, rounds))
 
-    def add_columns_of_leader_and_market(self) -> None:
+    def begin_columns_of_leader_and_market(self) -> None:
         """Log the game's leader and market as they are now; they may just have been replaced.
 
         UserError if the leader's payoff does not fit a cohort.
@@ -142,10 +142,10 @@ class Journal(Checkpointable):
         self._payoff = self._game.adversary.payoff
         self._market = self._game.market
         if self._payoff is not None:
-            self._try_payoff(self._payoff)
+            self._check_payoff(self._payoff)
         self.flush()  # a chunk has columns of one leader and one market
 
-    def _try_payoff(self, payoff: Payoff) -> None:
+    def _check_payoff(self, payoff: Payoff) -> None:
         """Raise UserError if a payoff cannot be computed of the agents of some cohort."""
         for cohort in self._cohorts:
             first_loss = cohort.loss[:1]

@@ -47,6 +47,7 @@ from regretless.market.losses.trade import Trade
 
 TICKS_PER_UNIT = 1024  # between the least and the greatest price
 LOTS_PER_UNIT = 1024  # to a unit
+NEUTRAL_FUNDAMENTAL = 0.5  # at which the world outside neither buys nor sells
 MAX_ORDER_PRODUCT = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
 Whole = NDArray[np.int64]
@@ -183,7 +184,7 @@ class CallAuction(Exchange):
         units = self.chosen(self._units, decisions)
         limits = self.chosen(self._limits, decisions)
         bought = np.maximum(units, 0)
-        cash = self.accounts.cash[:-1]
+        cash = self.accounts.cash[:-1]  # the last account is that of the world outside
         cost = np.zeros(len(units))
         for g in range(self.goods):
             cost += bought[:, g] * limits[:, g]
@@ -191,8 +192,10 @@ class CallAuction(Exchange):
         sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
         lots_bought = np.floor(bought * affordable_share[:, None] * LOTS_PER_UNIT)
         lots_sold = np.floor(sold * LOTS_PER_UNIT)
-        lots_of_outside = np.rint(self.outside * (fundamental - 0.5) * LOTS_PER_UNIT)
-        tick_of_outside = np.where(lots_of_outside > 0, TICKS_PER_UNIT, 0)  # at any price
+        lots_of_outside = np.rint(
+            self.outside * (fundamental - NEUTRAL_FUNDAMENTAL) * LOTS_PER_UNIT
+        )
+        tick_of_outside = np.where(lots_of_outside > 0, TICKS_PER_UNIT, 0)  # it trades at any price
         orders = np.vstack([lots_bought - lots_sold, lots_of_outside])
         ticks = np.vstack([np.rint(limits * TICKS_PER_UNIT), tick_of_outside])
         return orders.astype(np.int64), ticks.astype(np.int64)

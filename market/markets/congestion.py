@@ -74,7 +74,7 @@ class AttendanceMarket(Settling):
         check_key("noise", noise, is_number, "a number")
         for cohort in cohorts:
             if cohort.loss.actions != n_outcomes + 1:
-                give = f"give {n_outcomes + 1}, outcomes and one"
+                give = f"give {n_outcomes + 1}: to stay, and one for each outcome"
                 raise UserError(f"cohort.{cohort.name}.actions; {give}")
         super().__init__(cohorts, rng, start=start_shares, feedback=feedback, adjustment=adjustment)
         self.always = always_shares

@@ -364,7 +364,7 @@ def _mean_score(figures: dict[str, Array], counts: Array, bound: Array | float) 
     ``bound`` is one on swap regret. The certified surplus is ``kappa`` times as much, and never
     above the greatest that payoffs allow; it is NaN without a bound.
     """
-    certified = np.minimum(figures["kappa"] * bound, figures["most"])
+    certified = np.minimum(figures["kappa"] * bound, figures["largest_surplus"])
 
     def mean_over_agents(figure: Array) -> float:
         return float(figure @ counts / counts.sum())
@@ -374,5 +374,5 @@ def _mean_score(figures: dict[str, Array], counts: Array, bound: Array | float) 
         value=mean_over_agents(figures["value"]),
         cap=mean_over_agents(figures["surplus_cap"]),
         certified=mean_over_agents(certified),
-        most=mean_over_agents(figures["most"]),
+        most=mean_over_agents(figures["largest_surplus"]),
     )
