@@ -145,7 +145,7 @@ class LeastSquares(Model):
         super().__init__(size)
         n_lags = check_whole("lags", lags, least=0, most=MAX_FEATURES)
         given_seasons: Sequence[int] = []
-        if isinstance(season, Sequence):
+        if isinstance(season, list | tuple):
             given_seasons = season
         elif season is not None:
             given_seasons = [season]
