@@ -19,7 +19,7 @@ else its levels are dropped.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -148,7 +148,7 @@ class LeastSquares(Model):
         if isinstance(season, list | tuple):
             given_seasons = season
         elif season is not None:
-            given_seasons = [season]
+            given_seasons = [cast("int", season)]
         self.seasons = [
             check_whole("season", rounds, least=1, most=MAX_SEASON) for rounds in given_seasons
         ]
