@@ -890,7 +890,7 @@ def _check_classes(classes: Mapping[str, str], given: Mapping[str, Any]) -> None
     for name, model in given.items():
         class_name = type(model).__name__
         if classes.get(name, class_name) != class_name:
-            fault = f"load: models['{name}'] is a {class_name}, the file is of a {classes[name]}"
+            fault = f"load: models['{name}'] is of type {class_name}, the file's of {classes[name]}"
             raise UserError(f"{fault}; give a {classes[name]}, as it was made")
 
 

@@ -327,7 +327,7 @@ def auction_by_hand(kind: str, units: int, reserve: float) -> AuctionByHand:
     for _ in range(ROUNDS):
         strategies_of_swappers = cohorts[1].learner.play().copy()
         model.step()
-        possible_bids = np.concatenate(market._shares) * market._scale[:, None]
+        possible_bids = np.concatenate(market._bids_of_cohorts) * market._scale[:, None]
         actions = np.concatenate([model.last_actions(index) for index in range(len(cohorts))])
         bids = np.where(actions < 0, -1.0, possible_bids[np.arange(9), actions]).tolist()
         for agent in np.flatnonzero(actions >= 0).tolist():
