@@ -388,7 +388,9 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         fit, inputs = self._asked(X)
         outcomes = self._outcomes(y, rows=len(inputs))
         with refused_in_one_line():
-            weights = _check_sample_weight(sample_weight, inputs, ensure_non_negative=True)
+            weights = _check_sample_weight(
+                sample_weight, inputs, dtype=np.float64, ensure_non_negative=True
+            )
         if not weights.any():
             raise UserError("sample_weight: all rows have weight 0; give others, or leave it out")
         losses_of_rows = []
