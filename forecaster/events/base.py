@@ -397,8 +397,7 @@ class Intervals(Together):
         return self.first.alarms * (1 + intervals)
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> RegretBound:
-        bound = self.first.bound(inputs, hull)
-        return replace(bound, is_proved=bound.is_proved and self._time <= self.run)
+        return replace(self.first.bound(inputs, hull), max_rounds=self.run)
 
     def sum_of_log_variations(self) -> float:
         return super().sum_of_log_variations() + self._ended

@@ -105,10 +105,11 @@ def _write_gains(
         D margin[k, a, c] = D gain[k, a, c] - q[k, a] (l[k, a] - l[k, b]).
 
     The value is of the bias of p - s, so that the gain is what the played action a loses against b
-    beyond what it was expected to. While a reference is trusted the gain is at most the regret.
-    It is cut on no side: a cut from below would let a calibrated reference cost something in
-    expectation, so that the switch test could reject it too often. An action that is
-    not played has neither gain nor margin: best responses leave one action to work out.
+    beyond what it was expected to. While a reference is trusted the gain is at most the regret, and
+    at least -q: the gain itself is no less, so that increments stay in [-1, 1] even where D < 1 and
+    a policy's regret is far below -D. Where this cut is felt every regret that this prediction
+    leaves possible is below 0, so that it costs a calibrated reference nothing in expectation. An
+    action that is not played has neither gain nor margin: best responses leave one to work out.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def _write_gains(
                 excess = value[k, a, b] - value[k, a, a]
                 regret = chance[k, a] * (realised_losses[k, a] - realised_losses[k, b])
                 if trusted:
-                    excess = min(excess, regret)
+                    excess = max(min(excess, regret), -chance[k, a] * scale[k])
                 gain[k, a, c] = excess / scale[k]
                 margin[k, a, c] = (excess - regret) / scale[k]
 
@@ -659,7 +660,7 @@ class Assignments(GainEvents):
         )
         # The proof is for a rule that says how far all potentials together may have grown.
         is_proved = self.rule.log_growth(beside.inputs) is not None
-        return replace(beside, is_proved=is_proved)
+        return replace(beside, is_proved=of_gains.is_proved and is_proved)
 
     def over_stay(
         self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array

@@ -59,7 +59,10 @@ class GainBound(RegretBound):
     def realised(self, coefficients: Array, *, policies: int = 0) -> Array | None:
         if self.inputs.risk == 1:
             return None
-        return self._assignments(coefficients, policies)
+        by_assignments = self._assignments(coefficients, policies)
+        if by_assignments is not None and not self.holds:
+            return np.full(len(coefficients), np.nan)
+        return by_assignments
 
     def to_models(self, coefficients: Array) -> Array:
         by_gains = super().to_models(coefficients)

@@ -35,10 +35,17 @@ class RegretBound(ABC):
     holds_throughout: bool = False
     within: float | None = None  # range of scalar gains where predictions stay in conv s(Y)
     is_proved: bool = True  # otherwise bounds are NaN, but for what a switch test keeps
+    max_rounds: int | None = None  # of a run that is longer nothing is proved either
 
     def with_inputs(self, **changes: Any) -> Self:
         """Return the bound with some of its inputs changed."""
         return replace(self, inputs=replace(self.inputs, **changes))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound is proved, for as many rounds as it is asked about."""
+        is_short_enough = self.max_rounds is None or self.inputs.rounds <= self.max_rounds
+        return self.is_proved and is_short_enough
 
     @property
     def exponent(self) -> float:
@@ -58,7 +65,7 @@ class RegretBound(ABC):
             while_trusted = np.minimum(occupancy, while_trusted)
         if inputs.trusted:
             return np.asarray(while_trusted)
-        if not self.is_proved:
+        if not self.holds:
             return np.full(np.shape(occupancy), np.nan)
         outside_band = self.rule.greatest(occupancy, self.exponent)
         in_games = inputs.band.factor * np.sqrt(occupancy) + outside_band

@@ -70,6 +70,9 @@ class Loss(ABC):
     """
 
     form: ClassVar[str]
+    # Whether an action's loss depends on its own entries of the arrays alone, not on other actions.
+    # It is said of one class: a subclass, which may compute losses otherwise, says it again.
+    actions_are_separate: ClassVar[bool] = False
     AXES: ClassVar[Mapping[str, str]]
     PROPORTIONAL: ClassVar[tuple[str, ...]]
 
@@ -261,8 +264,11 @@ class Loss(ABC):
     def one_action_each(self, actions: Indices) -> Self | None:
         """Return a stack (K,) in which loss k has its action ``actions[k]`` alone.
 
-        None for a form whose function knows all actions at once.
+        None for a form that does not say that its ``actions_are_separate``.
         """
+        is_declared = vars(type(self)).get("actions_are_separate", False)  # by the class itself
+        if not is_declared:
+            return None
         rows = np.arange(len(self))
         picked = {}
         for name, array in self.tables().items():

@@ -42,6 +42,7 @@ class Convex1D(Loss):
     form: ClassVar[str] = "convex-1d"
     AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("kinks", "slope")
+    actions_are_separate: ClassVar[bool] = True
 
     kinks: Array
     knots: Array

@@ -28,7 +28,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array
 from regretless.market.losses.base import UNIT_AXES, Loss, Range, default
 
 HERMITE_POSITIONS = (-np.sqrt(3.0), 0.0, np.sqrt(3.0))  # in standard deviations
@@ -102,9 +102,6 @@ class LipschitzLoss(Loss):
 
     def lipschitz(self) -> Array:
         return np.asarray(self.constant * np.abs(self.amplitude))
-
-    def one_action_each(self, actions: Indices) -> None:
-        return None
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
         return as_lipschitz_loss(self, low, side)

@@ -38,6 +38,7 @@ class MinimumOfRatios(Loss):
     form: ClassVar[str] = "minimum-of-ratios"
     AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
+    actions_are_separate: ClassVar[bool] = True
 
     requirements: Array
     amplitude: Array = default(-1.0)

@@ -154,6 +154,7 @@ class PowerOfSum(OfSum):
     """
 
     form: ClassVar[str] = "power-of-sum"
+    actions_are_separate: ClassVar[bool] = True
     AXES: ClassVar[Mapping[str, str]] = {**SHARED_AXES, "exponent": "", "intercept": "a"}
 
     weights: Array
@@ -226,6 +227,7 @@ class ExponentialOfSum(OfSum):
     """
 
     form: ClassVar[str] = "exponential-of-sum"
+    actions_are_separate: ClassVar[bool] = True
     AXES: ClassVar[Mapping[str, str]] = SHARED_AXES
 
     weights: Array

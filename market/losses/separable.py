@@ -47,6 +47,7 @@ class SeparablePower(Loss):
         "centre": "ad",
     }
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("weights",)
+    actions_are_separate: ClassVar[bool] = True
 
     weights: Array
     exponent: Array = default(1.0)
@@ -145,6 +146,7 @@ class Linear(SeparablePower):
     """
 
     form: ClassVar[str] = "linear"
+    actions_are_separate: ClassVar[bool] = True
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **fields: Array) -> None:
         # `dataclasses.replace` hands exponent and centre back with the fields of units.

@@ -35,6 +35,7 @@ class Trade(Loss):
     form: ClassVar[str] = "trade"
     AXES: ClassVar[Mapping[str, str]] = {"quantity": "ad", "limit": "ad", **UNIT_AXES}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("quantity",)
+    actions_are_separate: ClassVar[bool] = True
 
     quantity: Array
     limit: Array

@@ -62,7 +62,7 @@ def find_guarantee(
         label="smooth-decision-swap" if is_smooth else "decision-swap",
         note="; ".join(notes),
         covers=served.hears_at_once(),
-        unbounded=tuple(unbounded(served, first)),
+        unbounded=tuple(unbounded(served, first, has_windows=bool(windows))),
     )
     if protected not in first.events.groups:  # a guest, of whom ``latecomers`` says more
         return guarantee
@@ -525,8 +525,13 @@ def unproved(served: ServedCohort, block: Block) -> str:
     return ""
 
 
-def unbounded(served: ServedCohort, player: UnbiasedPrediction) -> Iterator[str]:
-    """Yield why regrets that a run measures have no bound although a theorem covers the cohort."""
+def unbounded(
+    served: ServedCohort, player: UnbiasedPrediction, *, has_windows: bool
+) -> Iterator[str]:
+    """Yield why regrets that a run measures have no bound although a theorem covers the cohort.
+
+    ``has_windows`` says whether windows of rounds were declared, whose regrets are measured too.
+    """
     cohort = served.cohort
     events = player.events
     no_bound = f"{cohort.name}: no bound on"
@@ -541,7 +546,7 @@ def unbounded(served: ServedCohort, player: UnbiasedPrediction) -> Iterator[str]
     regrets = []
     if player.models:
         regrets.append("regret to models")
-    if events.lengths:
+    if events.lengths or has_windows:
         regrets.append("windows")
     if measures_contextual:
         regrets.append("contextual swap regret")

@@ -21,11 +21,11 @@ def gains_by_definition(
     realised_losses: np.ndarray,
     trusted: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return gains and margins (K, A, C); gains are capped by the regrets while trusted."""
+    """Return gains and margins (K, A, C); gains are cut to [-q, regret] while trusted."""
     gain = value - np.einsum("kaa->ka", value)[:, :, None]
     regret = chance[:, :, None] * (realised_losses[:, :, None] - realised_losses[:, None, :])
     if trusted:
-        gain = np.minimum(gain, regret)
+        gain = np.maximum(np.minimum(gain, regret), -chance[:, :, None] * scale[:, None, None])
     of_comparators = []
     for of_actions in (gain, gain - regret):
         scaled = of_actions / scale[:, None, None]

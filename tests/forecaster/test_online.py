@@ -466,5 +466,7 @@ def test_a_misspelt_parameter_of_a_model_is_named(kind: str) -> None:
 
 def test_a_model_of_another_class_than_was_saved_is_refused(tmp_path: Path) -> None:
     taught_server(20, models={"mine": LastValue(1)}).save(tmp_path / "kept")
-    with pytest.raises(UserError, match=r"models\['mine'\] is of type RunningMean, .* of LastValue"):
+    with pytest.raises(
+        UserError, match=r"models\['mine'\] is of type RunningMean, .* of LastValue"
+    ):
         OnlineOmnipredictor.load(tmp_path / "kept", models={"mine": RunningMean(1)})

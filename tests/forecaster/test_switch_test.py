@@ -12,6 +12,7 @@ from regretless.forecaster import Constant, VectorEvents
 from regretless.forecaster.events.base import Intervals
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
+from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.mixture_of_rates import RATES, log_mixture
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.switch_test import FALSE_ALARMS, Bets, SwitchTest
@@ -173,6 +174,28 @@ def test_squares_are_at_most_what_the_bound_of_a_trusted_reference_counts(
     assert (member.played_squares.max(2).sum(1) <= greatest + 1e-9).all()
     is_narrower = member.scale > 1
     assert (greatest[is_narrower] < rounds).all() == (eta is None)
+
+
+def test_a_policy_that_loses_far_more_than_the_range_of_gains_hides_no_regret() -> None:
+    """Gains are within 0.08 here, the regret to the policy's dear action is down to -0.95.
+
+    Uncut, that regret would widen the limit of the test, and the reference would be trusted on.
+    """
+    offset = np.array([[0.0, 0.0, 0.0, 0.95]])
+    weights = np.array([[[0.02, 0.02], [0.0, 0.04], [0.04, 0.0], [0.0, 0.0]]])
+    losses = ProtectedLosses(offset, weights, policies=(int,))
+    events = GainEvents([losses], within=2.0, greatest_regret=1.0)
+    forecaster = UnbiasedPrediction(events, Box(2), Reference(Constant(2)))
+    rounds = 400
+    for round_index in range(rounds):
+        is_dear = round_index % 80 == 5
+        is_odd = round_index % 2
+        forecaster.mixture(3 if is_dear else 2 - is_odd)
+        outcome = [0.0, 0.0] if is_dear else [is_odd, 1 - is_odd]
+        forecaster.update(np.array(outcome, dtype=float))
+    (member,) = events.members
+    assert member.squares.max() <= rounds
+    assert not forecaster.trusting
 
 
 def test_a_calibrated_model_of_rare_outcomes_is_kept_by_all_cells() -> None:

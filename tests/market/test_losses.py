@@ -336,6 +336,14 @@ def test_losses_of_one_action_each_are_those_of_that_action_of_the_stack(form: s
         np.testing.assert_allclose(lone.losses(outcomes)[..., 0], losses, rtol=1e-13, atol=1e-13)
 
 
+def test_a_form_that_does_not_say_that_its_actions_are_separate_keeps_them_together() -> None:
+    class Shares(Linear):
+        """Each action's share of the sum, which depends on all actions."""
+
+    assert Linear([[[1.0], [2.0]]]).one_action_each(np.array([1])) is not None
+    assert Shares([[[1.0], [2.0]]]).one_action_each(np.array([1])) is None
+
+
 @every_form
 def test_a_loss_is_its_formula(form: str) -> None:
     for loss in losses_of_form(form):
