@@ -54,7 +54,7 @@ from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble, Event
 
 # Where in its finest cell a prediction lies: few losses tie there.
-INSIDE = (math.sqrt(5) - 1) / 2
+PLACE_IN_CELL = (math.sqrt(5) - 1) / 2
 MAX_ROUNDS = 10_000_000  # whose cells fit into memory
 MIN_ROOT_ROUNDS = 13.0  # runs below its square have finer cells than 1 / T
 
@@ -113,12 +113,12 @@ class CellEvents(VectorEvents):
         """Add a round to the biases of the cells that hold a prediction."""
         points, mass, statistics = played.distribution
         bias_of_points = mass * (points[:, 0] - statistics[0])
-        for view in active:
-            n_cells = len(view.occupancy)
+        for sums_of_scale in active:
+            n_cells = len(sums_of_scale.occupancy)
             cell_of_point = (points[:, 0] * n_cells).astype(int)
             occupancy = np.bincount(cell_of_point, mass, n_cells).astype(float)
             bias = np.bincount(cell_of_point, bias_of_points, n_cells).astype(float)
-            add_round(view.arrays, bias[:, None], occupancy, statistics, self.rule.squared)
+            add_round(sums_of_scale.arrays, bias[:, None], occupancy, statistics, self.rule.squared)
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":
         return CellBound(self.rule, inputs, hull=hull, scales=self.scales, cells=self.experts)
@@ -203,7 +203,7 @@ def cells_of_actions(group: ProtectedLosses, scales: int) -> list[tuple[Indices,
     """
     finest = 2**scales
     cells_and_actions = []
-    predictions = (np.arange(finest)[:, None] + INSIDE) / finest
+    predictions = (np.arange(finest)[:, None] + PLACE_IN_CELL) / finest
     for k in range(len(group.offset)):
         single_loss = ProtectedLosses(group.offset[[k]], group.weights[[k]])
         best_actions = LossTable([single_loss]).best_responses(predictions)[0]
@@ -270,7 +270,7 @@ class Line(Box):
     def _in_cells(self, points: Array) -> Array:
         """Move points (m, 1) to the predictions of their cells."""
         cells = np.floor(np.clip(points, 0.0, 1.0) * self.finest)
-        return np.asarray((np.minimum(cells, self.finest - 1) + INSIDE) / self.finest)
+        return np.asarray((np.minimum(cells, self.finest - 1) + PLACE_IN_CELL) / self.finest)
 
     def _with_ensembles(self, solution: Solution) -> Solution:
         if self._ends is None:
@@ -282,7 +282,7 @@ class Line(Box):
     def _play(self, game: Game) -> Solution:
         def field_in(cell: int) -> float:
             """Return h at the prediction of a finest cell."""
-            return float(game.field(np.array([(cell + INSIDE) / self.finest]))[0])
+            return float(game.field(np.array([(cell + PLACE_IN_CELL) / self.finest]))[0])
 
         # Neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains: strides
         # double until the sign of h changes, then the stretch between is halved.
@@ -310,7 +310,7 @@ class Line(Box):
         if not mass.any():
             mass[0] = 1.0
         has_mass = mass > 0
-        points = (cells[has_mass, None] + INSIDE) / self.finest
+        points = (cells[has_mass, None] + PLACE_IN_CELL) / self.finest
         mass = mass[has_mass] / mass.sum()
         certificate = self.worst(mass, points, game.fields(points))
         return self._with_ensembles(Solution(points, mass, certificate))

@@ -88,9 +88,10 @@ def certify(
     n_pairs = len(search.losses) * len(first_boxes)
     loss_index, box_index = np.divmod(np.arange(n_pairs), len(first_boxes))
     first_bounds = search.first_order(loss_index, box_index, first_boxes)
-    pairs = search.pairs(loss_index, first_boxes[box_index], first_bounds)  # of a loss and a box
-    lower = 0.0  # the greatest error at a midpoint so far
-    settled = 0.0  # the greatest bound of pairs that are good enough
+    # pairs of a loss and a box
+    pairs = search.pairs_with_bounds(loss_index, first_boxes[box_index], first_bounds)
+    greatest_error_met = 0.0  # the greatest error at a midpoint so far
+    settled_bound = 0.0  # the greatest bound of pairs that are good enough
     n_children = 2**loss.outcomes  # of a box that is cut
     # a child is bounded twice, and the box's own midpoint is looked at
     evaluations_per_split = loss.actions * (1 + 2 * n_children)
@@ -98,20 +99,20 @@ def certify(
     max_splits_at_once = max(1, MAX_NUMBERS // numbers_per_split)
     while True:
         # a bound up to this is good enough: no bound can be below an error that was met
-        accepted = max(target, (1 + tolerance) * lower)
+        accepted = max(target, (1 + tolerance) * greatest_error_met)
         is_open = pairs["bound"] > accepted
-        settled = max(settled, float(pairs["bound"][~is_open].max(initial=0.0)))
+        settled_bound = max(settled_bound, float(pairs["bound"][~is_open].max(initial=0.0)))
         pairs = pairs[is_open]
         affordable_splits = (budget - search.evaluations) // evaluations_per_split
         n_splits = min(len(pairs), max_splits_at_once, affordable_splits)
-        if n_splits <= 0 or lower > limit:
+        if n_splits <= 0 or greatest_error_met > limit:
             break
         worst = np.argpartition(-pairs["bound"], n_splits - 1)[:n_splits]
         midpoint_error, children = search.split(pairs[worst], accepted)
-        lower = max(lower, midpoint_error)
+        greatest_error_met = max(greatest_error_met, midpoint_error)
         pairs = np.concatenate([np.delete(pairs, worst), children])
-    upper = max(settled, float(pairs["bound"].max(initial=0.0)))
-    return ErrorCertificate(upper + ROUNDING, lower, search.evaluations)
+    upper = max(settled_bound, float(pairs["bound"].max(initial=0.0)))
+    return ErrorCertificate(upper + ROUNDING, greatest_error_met, search.evaluations)
 
 
 class _Search:
@@ -136,7 +137,7 @@ class _Search:
         self.slopes = slopes
         self.evaluations = 0  # of (loss, action, box)
 
-    def pairs(self, loss_index: Indices, box: Array, bound: Array) -> Pairs:
+    def pairs_with_bounds(self, loss_index: Indices, box: Array, bound: Array) -> Pairs:
         """Put pairs of losses (P,) and boxes (P, 2, d) together with their bounds (P,)."""
         fields = [("loss", np.intp), ("box", np.float64, (2, self.outcomes)), ("bound", float)]
         pairs = np.empty(len(loss_index), dtype=fields)
@@ -179,7 +180,7 @@ class _Search:
                 loss_index[undecided], box_of_undecided, children[used_children]
             )
             bound[undecided] = np.minimum(bound[undecided], second_order)
-        pairs_of_children = self.pairs(loss_index, children[child_index], bound)
+        pairs_of_children = self.pairs_with_bounds(loss_index, children[child_index], bound)
         return float(midpoint_errors.max()), pairs_of_children
 
     def first_order(self, loss_index: Indices, box_index: Indices, boxes: Array) -> Array:

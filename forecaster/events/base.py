@@ -112,7 +112,7 @@ class EventSet(Checkpointable, ABC):
     joinable: bool = False  # whether it promises anything to agents that come later
     counts_regret: bool = False  # whether gains are regrets while a reference is trusted
     lengths: tuple[int, ...] = ()  # of the intervals over which it bounds regret
-    run: int = 0  # the rounds of the run, which set the intervals' shares
+    planned_rounds: int = 0  # the rounds of the run, which set the intervals' shares
     charges_drawn: bool = False  # whether it charges what was broadcast, beside expectations
     cell_rows: int = 0  # rows of the game's table for dyadic cells, after those of the losses
     prior: float = 1.0  # of each expert, beside 1 for those of other sets
@@ -364,16 +364,16 @@ class Intervals(Together):
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         self.lengths = tuple(2**k for k in range(5, 64) if MIN_INTERVAL <= 2**k < rounds)
-        self.run = rounds
-        self._make = make
+        self.planned_rounds = rounds
+        self._make_events = make
         self._time = 0
         self._ended = 0.0
         super().__init__([make(), *map(self._events_of_interval, self.lengths)])
 
     def _events_of_interval(self, length: int) -> EventSet:
         """Make the events of an interval of so many rounds."""
-        events = self._make()
-        events.prior = length / self.run
+        events = self._make_events()
+        events.prior = length / self.planned_rounds
         return events
 
     def active(self, x: object, suggestions: Indices | None = None) -> ActiveOfSets:
@@ -393,11 +393,13 @@ class Intervals(Together):
     @property
     def alarms(self) -> int:
         """Those of the whole run and of every interval that it will have, each by its own."""
-        intervals = sum(max(math.ceil(self.run / length) - 1, 0) for length in self.lengths)
+        intervals = sum(
+            max(math.ceil(self.planned_rounds / length) - 1, 0) for length in self.lengths
+        )
         return self.first.alarms * (1 + intervals)
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> RegretBound:
-        return replace(self.first.bound(inputs, hull), max_rounds=self.run)
+        return replace(self.first.bound(inputs, hull), max_rounds=self.planned_rounds)
 
     def sum_of_log_variations(self) -> float:
         return super().sum_of_log_variations() + self._ended

@@ -105,7 +105,9 @@ def clustered(
         newest = Representatives(
             offset[[farthest]], weights[[farthest]], np.array([len(representatives)])
         )
-        over_rows(_serve, len(offset), (offset, weights), newest, distance, representative_of)
+        over_rows(
+            _assign_to_nearer, len(offset), (offset, weights), newest, distance, representative_of
+        )
         representatives.append(farthest)
         farthest = int(distance.argmax())
     return Cover(offset[representatives], weights[representatives], representative_of, distance)
@@ -116,7 +118,7 @@ def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: 
     distance = np.full(len(offset), np.inf)
     representative_of = np.zeros(len(offset), dtype=np.intp)
     given = Representatives(kept_offset, kept_weights, np.arange(len(kept_offset)))
-    over_rows(_serve, len(offset), (offset, weights), given, distance, representative_of)
+    over_rows(_assign_to_nearer, len(offset), (offset, weights), given, distance, representative_of)
     return Cover(kept_offset, kept_weights, representative_of, distance)
 
 
@@ -129,7 +131,7 @@ class Representatives(NamedTuple):
 
 
 @compiled(nogil=True)
-def _serve(
+def _assign_to_nearer(
     losses: tuple[Array, Array], representatives: Representatives, distance: Array,
     representative_of: Indices, first: int, last: int,
 ) -> None:  # fmt: skip
@@ -151,18 +153,22 @@ def _serve(
     offset, weights = losses
     for k in range(first, last):
         for r in range(representatives.offset.shape[0]):
-            greatest = 0.0
+            greatest_difference = 0.0
             for a in range(offset.shape[1]):
-                step = offset[k, a] - representatives.offset[r, a]
-                high = 0.0
-                low = 0.0
+                offset_difference = offset[k, a] - representatives.offset[r, a]
+                rise = 0.0
+                fall = 0.0
                 for i in range(weights.shape[2]):
-                    slope = weights[k, a, i] - representatives.weights[r, a, i]
-                    high += max(slope, 0.0)
-                    low += min(slope, 0.0)
-                greatest = max(greatest, abs(step + high), abs(step + low))
-                if greatest >= distance[k]:
+                    weight_difference = weights[k, a, i] - representatives.weights[r, a, i]
+                    rise += max(weight_difference, 0.0)
+                    fall += min(weight_difference, 0.0)
+                greatest_difference = max(
+                    greatest_difference,
+                    abs(offset_difference + rise),
+                    abs(offset_difference + fall),
+                )
+                if greatest_difference >= distance[k]:
                     break
-            if greatest < distance[k]:
-                distance[k] = greatest
+            if greatest_difference < distance[k]:
+                distance[k] = greatest_difference
                 representative_of[k] = representatives.numbers[r]

@@ -246,16 +246,16 @@ class Gains:
         self.rows = rows.slice(group)  # of the game's table: one for each loss and action
         self.losses = rows.losses(group)  # which of all losses are the group's
         # Comparators: first the constant actions, then policies, then models.
-        self.constants = group.offset.shape[1] if fixed else 0
+        self.n_constants = group.offset.shape[1] if fixed else 0
         self.policies = group.policies if fixed else ()
-        self.fixed = self.constants + len(self.policies)  # how many of them are not models
+        self.fixed = self.n_constants + len(self.policies)  # how many of them are not models
         self.models = models
         self.shape = (*group.offset.shape, self.fixed + models)  # (K, A, C)
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
         n_losses, n_actions, n_comparators = self.shape
-        suggested = np.empty((n_losses, n_comparators - self.constants), dtype=np.intp)
+        suggested = np.empty((n_losses, n_comparators - self.n_constants), dtype=np.intp)
         for policy_index, policy in enumerate(self.policies):
             suggested[:, policy_index] = checked_suggestion(policy, x, n_actions)
         if models is not None:
@@ -308,13 +308,16 @@ class Gains:
         n_losses, n_actions, _ = self.shape
         every_loss = np.arange(n_losses)
         weights = weights.reshape(self.shape)
-        # pull[k, a, b]: towards action b, whether as a constant or because somebody suggests it
-        pull = np.zeros((n_losses, n_actions, n_actions))
-        pull[:, :, : self.constants] = weights[:, :, : self.constants]
-        for comparator, actions in enumerate(suggested.T, start=self.constants):
-            pull[every_loss, :, actions] += weights[:, :, comparator]
-        pull /= self.scale[:, None, None]
-        signed_weights = pull @ coefficients - pull.sum(2, keepdims=True) * coefficients
+        # weight_towards[k, a, b]: what is put on playing b where loss k plays a, whether b is a
+        # constant comparator or somebody suggests it
+        weight_towards = np.zeros((n_losses, n_actions, n_actions))
+        weight_towards[:, :, : self.n_constants] = weights[:, :, : self.n_constants]
+        for comparator, actions in enumerate(suggested.T, start=self.n_constants):
+            weight_towards[every_loss, :, actions] += weights[:, :, comparator]
+        weight_towards /= self.scale[:, None, None]
+        signed_weights = (
+            weight_towards @ coefficients - weight_towards.sum(2, keepdims=True) * coefficients
+        )
         return np.asarray(signed_weights.reshape(-1, coefficients.shape[2]))
 
     def exceeds(self, switch_test: SwitchTest, losses: int, *, hint: bool) -> bool:
@@ -440,7 +443,7 @@ class GainEvents(EventSet):
             member.gain, member.variation, member.squares = by_kind[:3]
             member.played_squares, member.margin = by_kind[3:]
             member.scale = gain_range(member.group.weights, within)
-            actions = np.arange(member.constants)
+            actions = np.arange(member.n_constants)
             member.gain[:, actions, actions] = -np.inf  # never weighed against itself
             is_model = np.arange(member.shape[2]) >= member.fixed
             against_models.append(np.broadcast_to(is_model, member.shape).ravel())

@@ -78,7 +78,7 @@ class WeightedOutcomes(Ensemble):
     def of(cls, outcomes: Array, images: Array, weights: Array) -> Self:
         """Take the outcomes with weight, and of them at most n + 1; read only."""
         kept = np.flatnonzero(weights > NEGLIGIBLE)
-        kept_weights = fewest(images[kept], weights[kept])
+        kept_weights = reduced_support(images[kept], weights[kept])
         kept = kept[kept_weights > 0]
         kept_weights = kept_weights[kept_weights > 0]
         ensemble = cls(outcomes[kept], kept_weights / kept_weights.sum(), images[kept])
@@ -87,7 +87,7 @@ class WeightedOutcomes(Ensemble):
         return ensemble
 
 
-def fewest(images: Array, weights: Array) -> Array:
+def reduced_support(images: Array, weights: Array) -> Array:
     """Find weights (e,) with the same mean of ``images`` (e, n), at most n + 1 of them positive."""
     if len(images) <= images.shape[1] + 1:
         return weights
@@ -103,18 +103,18 @@ def fewest(images: Array, weights: Array) -> Array:
         remaining = np.maximum(remaining - ratio[dropped] * direction, 0.0)
         remaining[dropped] = 0.0
         # Turn the vectors so that the first alone moves this outcome, and drop that one.
-        mirror = null_vectors[dropped].copy()
-        mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
-        square = float(mirror @ mirror)
+        normal = null_vectors[dropped].copy()
+        normal[0] += np.copysign(np.linalg.norm(normal), normal[0])
+        squared_norm = float(normal @ normal)
         turned = null_vectors
-        if square > 0:
-            turned = null_vectors - np.outer(null_vectors @ mirror, 2 * mirror / square)
+        if squared_norm > 0:
+            turned = null_vectors - np.outer(null_vectors @ normal, 2 * normal / squared_norm)
         null_vectors = np.ascontiguousarray(turned[:, 1:])
         null_vectors[dropped] = 0.0
     return remaining
 
 
-def candidates(support: Support) -> tuple[Array, Array]:
+def extreme_outcomes(support: Support) -> tuple[Array, Array]:
     """Outcomes (K, d) and images (K, n) that are best in some direction, in fixed order."""
     rng = stream(0, "supports", "candidates")
     directions = rng.standard_normal((CANDIDATES, support.size))
@@ -181,7 +181,7 @@ class Image(HullSolver):
         self.off_ties = off_ties
         self.size = support.size
         # outcomes that are best in some direction (e, d), and their images s(y) (e, n)
-        self._outcomes, self._images = candidates(support)
+        self._outcomes, self._images = extreme_outcomes(support)
         even_weights = np.full(len(self._images), 1 / len(self._images))
         self._mean = WeightedOutcomes.of(self._outcomes, self._images, even_weights)
         self._atoms: tuple[WeightedOutcomes, ...] = ()  # the predictions of the last mixture

@@ -123,9 +123,9 @@ class Aggregate(Model):
                 raise ParameterError(f"{fault}, size is {self.size}; make them alike")
         self.members = dict(models)
         self.made_of = tuple(self.members)
-        self._chosen: int | None = None
+        self._chosen_index: int | None = None
         if chosen is not None:
-            self._chosen = self.made_of.index(check_name("model", chosen, self.made_of))
+            self._chosen_index = self.made_of.index(check_name("model", chosen, self.made_of))
         self._points = np.full((len(self.made_of), size), 0.5)
         self._own = PolynomialWeights(len(self.made_of), size)
         self._common = PolynomialWeights(len(self.made_of), 1)
@@ -144,8 +144,8 @@ class Aggregate(Model):
     def _predicted(self, x: object) -> Array:
         self._points = in_unit_cube(self._points_of_models(x))
         self._shares = self._current_shares()
-        if self._chosen is not None:
-            return np.array(self._points[self._chosen])
+        if self._chosen_index is not None:
+            return np.array(self._points[self._chosen_index])
         weights_of_models = self._shares.of_models()
         return np.asarray((weights_of_models * self._points).sum(0))
 
@@ -197,14 +197,14 @@ class Aggregate(Model):
         self._outcome = None
         feedback = RoundFeedback(statistics, outcome)
         for model in self.members.values():
-            if isinstance(model, Model) and _takes_what_is_checked(type(model)):
+            if isinstance(model, Model) and _learns_from_checked_statistics(type(model)):
                 model.learn_checked(statistics, outcome)
             else:
                 model.observe(feedback)
 
 
 @cache
-def _takes_what_is_checked(kind: type[Model]) -> bool:
+def _learns_from_checked_statistics(kind: type[Model]) -> bool:
     """Whether a model is one of ours that learns as the base class says."""
     return is_ours(kind) and kind.observe is Model.observe and kind.update is Model.update
 

@@ -48,8 +48,14 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
     kind = type(model).__name__
     if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
         return OnlineModel(model, size)
-    forecasts_series = _takes(model, "forecast", "y") and _takes(model, "forecast", "h")
-    if forecasts_series or _takes(model, "predict", "fh") or _takes(model, "predict", "h"):
+    forecasts_series = _has_parameter(model, "forecast", "y") and _has_parameter(
+        model, "forecast", "h"
+    )
+    if (
+        forecasts_series
+        or _has_parameter(model, "predict", "fh")
+        or _has_parameter(model, "predict", "h")
+    ):
         if basis is None:
             raise ParameterError(f"{kind} predicts a series of outcomes; give the basis as well")
         return SeriesModel(model, basis)
@@ -61,7 +67,7 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
     raise ParameterError(f"{kind} cannot be a base model; it needs {wanted_methods}")
 
 
-def _takes(model: Any, method: str, parameter: str) -> bool:
+def _has_parameter(model: Any, method: str, parameter: str) -> bool:
     """Whether a model's method has a parameter of this name."""
     try:
         return parameter in inspect.signature(getattr(model, method)).parameters
@@ -313,10 +319,10 @@ class SeriesModel(OutcomeModel):
             past = np.array(values)
             if not fit:
                 answer = model.forward(y=past, h=steps)
-            elif _takes(model, "predict", "fh"):  # as sktime: the horizon lists the steps
+            elif _has_parameter(model, "predict", "fh"):  # as sktime: the horizon lists the steps
                 model.fit(past)
                 answer = model.predict(fh=np.arange(1, steps + 1))
-            elif _takes(model, "predict", "h"):  # as statsforecast: it is their number
+            elif _has_parameter(model, "predict", "h"):  # as statsforecast: it is their number
                 model.fit(past)
                 answer = model.predict(h=steps)
             else:

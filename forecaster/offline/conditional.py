@@ -97,7 +97,7 @@ class Sample:
         return weights, onto(self.points, places, self.outcomes[:, :1], weights[:, None])
 
 
-def support(outcomes: Array, weights: Array) -> Array:
+def support_points(outcomes: Array, weights: Array) -> Array:
     """Return values of one outcome that count, ascending, or all rows (m, d) of several."""
     if outcomes.shape[1] > 1:
         return outcomes
@@ -322,7 +322,7 @@ class ConditionalDistribution:
         outcomes = np.round(rows.outcomes, DIGITS)
         self.listed = protected
         self.rounds = len(outcomes)
-        self.points = support(outcomes, rows.weights)
+        self.points = support_points(outcomes, rows.weights)
         table = _centred_losses(protected.values(self.points))
         truth = _centred_losses(protected.values(outcomes))
         n_functions = table.shape[1]

@@ -246,7 +246,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             if is_held_out.any():
                 self.held_ = rows[is_held_out]
         self.certified_fit_ = self.fitted_
-        certificates = self._certified(listed.singles, "decision_swap", self.kappa)
+        certificates = self._certified(listed.single_losses, "decision_swap", self.kappa)
         self.certified_on_holdout_ = None
         if certificates:
             self.certified_on_holdout_ = max(certificate.total for certificate in certificates)
@@ -394,7 +394,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         if not weights.any():
             raise UserError("sample_weight: all rows have weight 0; give others, or leave it out")
         losses_of_rows = []
-        for loss in fit.listed.singles:
+        for loss in fit.listed.single_losses:
             strategies, _expected = fit.play(loss, inputs)
             losses_of_rows.append((strategies * loss.losses(outcomes)).sum(1))
         return -float(np.average(np.mean(losses_of_rows, axis=0), weights=weights))
@@ -486,11 +486,11 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         check_is_fitted(self)
         check_name("measure", measure, MEASURES)
         finite = self.fitted_.listed.finite(loss)
-        singles = self.fitted_.listed.singles
-        kappa = self.kappa
-        if any(same(finite, listed_loss) for listed_loss in singles):
-            kappa = self.kappa / len(singles)
-        return next(iter(self._certified([finite], measure, kappa)), None)
+        single_losses = self.fitted_.listed.single_losses
+        failure_probability = self.kappa
+        if any(same(finite, listed_loss) for listed_loss in single_losses):
+            failure_probability = self.kappa / len(single_losses)
+        return next(iter(self._certified([finite], measure, failure_probability)), None)
 
     def bound(
         self, loss: AnyLoss, measure: Measure = "decision_swap"

@@ -311,7 +311,7 @@ class OnlineToBatch:
         listed = self.listed
         sampling, choice_of_rounds = errors(
             measure,
-            losses=len(listed.singles),
+            losses=len(listed.single_losses),
             actions=listed.stacks[stack].actions,
             policies=self.policies,
             kappa=self.kappa,
@@ -354,7 +354,7 @@ def sample_size(estimator: Any, protected: Listed, regret: float) -> int:
             online = float(bound.a_priori(weights, policies=policies).max())
             sampling, _choice_of_rounds = errors(
                 "decision_swap",
-                losses=len(protected.singles),
+                losses=len(protected.single_losses),
                 actions=stack.actions,
                 policies=policies,
                 kappa=estimator.kappa,

@@ -158,7 +158,7 @@ class Listed:
             self.forms.append((np.ascontiguousarray(offset), np.ascontiguousarray(weights)))
 
     @property
-    def singles(self) -> list[Loss]:
+    def single_losses(self) -> list[Loss]:
         """All K losses, one by one."""
         return [stack[k] for stack in self.stacks for k in range(len(stack))]
 

@@ -37,7 +37,7 @@ def errors_about(parameter: str, *hints: str) -> Iterator[None]:
         raise UserError("; ".join((f"{parameter}: {error}", *hints))) from error
 
 
-def maker_of(description: Any, registry: register.Registry, *, arguments: int = 0) -> partial[Any]:
+def maker_of(description: Any, registry: register.Registry, *, n_given: int = 0) -> partial[Any]:
     """Return what a name or a table ``{"kind": ...}`` says is to be made, with its parameters.
 
     Parameters
@@ -46,8 +46,8 @@ def maker_of(description: Any, registry: register.Registry, *, arguments: int = 
         The name, or the table.
     registry : Registry
         Where the name is looked for.
-    arguments : int
-        How many arguments the caller itself gives the maker.
+    n_given : int
+        How many arguments, the first ones, the caller itself gives the maker.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def maker_of(description: Any, registry: register.Registry, *, arguments: int = 
     maker = registry[kind]
     signature = inspect.signature(maker).parameters
     accepts_any = any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
-    accepted = [name for name in list(signature)[arguments:] if name != "basis"]
+    accepted = [name for name in list(signature)[n_given:] if name != "basis"]
     for name in parameters:
         if name not in accepted and not accepts_any:
             raise UserError(f"'{kind}' has no parameter '{name}'; {closest(str(name), accepted)}")

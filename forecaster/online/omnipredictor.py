@@ -254,12 +254,16 @@ class OnlineOmnipredictor(Checkpointable):
 
     def _task(self, name: str, unit_loss: Loss) -> Task:
         """Return what a forecast needs to serve a loss: action names, coefficients, policies."""
-        loss = self.losses[name]
+        original_loss = self.losses[name]
         actions = self.actions.get(name)
         if actions is not None and len(actions) != unit_loss.actions:
             raise UserError(f"actions['{name}'] has {len(actions)} names; give {unit_loss.actions}")
-        if actions is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
-            actions = loss.knots[:, 0].tolist()
+        if (
+            actions is None
+            and isinstance(original_loss, Convex1D)
+            and original_loss.kinks.shape[-1] == 1
+        ):
+            actions = original_loss.knots[:, 0].tolist()
         action_names: Sequence[Any] = range(unit_loss.actions) if actions is None else actions
         rules = self.policies.get(name, {})
         policies = [policy_of(policy, rule, action_names) for policy, rule in rules.items()]
@@ -310,7 +314,7 @@ class OnlineOmnipredictor(Checkpointable):
         with errors_about(f"models['{name}']"):
             model = description
             if isinstance(description, str | Mapping):
-                make = maker_of(description, register.forecaster, arguments=1)
+                make = maker_of(description, register.forecaster, n_given=1)
                 if "basis" in inspect.signature(make).parameters:
                     model = make(self.basis.size, basis=self.basis)
                     if not isinstance(model, DistributionModel):

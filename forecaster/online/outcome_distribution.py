@@ -190,7 +190,7 @@ def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
     """
     tilt = _tilt_with_ridge(gaps, prior)
     log_prior = np.log(prior / prior.sum())
-    value = float(np.logaddexp.reduce(log_prior + gaps @ tilt))
+    log_partition = float(np.logaddexp.reduce(log_prior + gaps @ tilt))
     for _ in range(MAX_NEWTON_STEPS):
         weights = weights_at(tilt, gaps, prior)
         mean = weights @ gaps
@@ -198,16 +198,18 @@ def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
             return weights
         centred = gaps - mean
         step = np.linalg.lstsq(centred.T @ (weights[:, None] * centred), -mean, rcond=1e-13)[0]
-        length = 1.0
-        while length > 1e-6:
-            new_value = float(np.logaddexp.reduce(log_prior + gaps @ (tilt + length * step)))
-            if new_value <= value + ROUNDING:
+        step_length = 1.0
+        while step_length > 1e-6:
+            new_log_partition = float(
+                np.logaddexp.reduce(log_prior + gaps @ (tilt + step_length * step))
+            )
+            if new_log_partition <= log_partition + ROUNDING:
                 break
-            length /= 2
+            step_length /= 2
         else:
             return None
-        tilt = tilt + length * step
-        value = new_value
+        tilt = tilt + step_length * step
+        log_partition = new_log_partition
     return None
 
 

@@ -34,7 +34,7 @@ from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.minimax.cube import Simplex, cube
 from regretless.forecaster.minimax.game import Game, HullSolver, Solution
-from regretless.forecaster.minimax.image import Image, WeightedOutcomes, fewest
+from regretless.forecaster.minimax.image import Image, WeightedOutcomes, reduced_support
 from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -120,7 +120,7 @@ def smaller(ensemble: Ensemble) -> WeightedOutcomes:
     kept = np.zeros(0, dtype=np.intp)
     for first in range(0, len(weights), step):
         kept = np.concatenate([kept, np.arange(first, min(first + step, len(weights)))])
-        weights[kept] = fewest(images[kept], weights[kept])
+        weights[kept] = reduced_support(images[kept], weights[kept])
         kept = kept[weights[kept] > 0]
     return WeightedOutcomes.of(outcomes[kept], images[kept], weights[kept])
 

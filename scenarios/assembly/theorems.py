@@ -285,7 +285,9 @@ class Terms:
                 total += end - start  # no more is proved without what is known at its start
             elif start:
                 lengths = list(covering(start, end, events.lengths))
-                total += bound.over_window(weights, lengths, run=events.run, policies=policies)
+                total += bound.over_window(
+                    weights, lengths, run=events.planned_rounds, policies=policies
+                )
             elif end:
                 of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
                 total += end * of_turn.a_priori(weights, policies=policies)

@@ -28,7 +28,7 @@ from regretless.agents.utilities.forms import CARA, CES, Newsvendor
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.offline import Pinball, SquaredError, Threshold, certificate, theta_net
 from regretless.forecaster.offline.certificate import RATES, certify
-from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of, support
+from regretless.forecaster.offline.conditional import MEMBERS, Sample, folds_of, support_points
 from regretless.forecaster.offline.continuous_actions import ActionLoss, radius, snap, theorem_theta
 from regretless.forecaster.offline.online_to_batch import errors
 from regretless.forecaster.offline.tables import Rows
@@ -100,7 +100,7 @@ def test_no_row_is_learned_from_its_own_outcome(name: str) -> None:
     noise = np.random.default_rng(2).random((300, 1))
     rng = np.random.default_rng(1)
     weights = 0.5 + rng.random(300)
-    points = support(noise, weights)
+    points = support_points(noise, weights)
     folds = list(KFold(5, shuffle=True, random_state=0).split(features))
     sample = Sample(features, noise, weights, folds, 7, rng, points, points, noise)
     distribution, expected = MEMBERS[name](sample)

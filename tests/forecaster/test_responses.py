@@ -154,7 +154,7 @@ def test_few_outcomes_have_the_same_mean(size: int, count: int, seed: int) -> No
     if seed % 3 == 1:
         images[:, 0] = images[:, -1]
     weights = rng.dirichlet(np.ones(count))
-    fewer = image.fewest(images, weights)
+    fewer = image.reduced_support(images, weights)
     assert (fewer >= 0).all()
     assert (fewer > 0).sum() <= size + 1
     assert fewer.sum() == pytest.approx(1.0, abs=1e-12)
@@ -179,7 +179,7 @@ def test_the_nearest_ensemble_is_nearest(basis: Basis) -> None:
     points[2::5] = np.round(points[2::5])
     images = basis.transform(points)
     rng = np.random.default_rng(4)
-    candidates = image.candidates(support)
+    candidates = image.extreme_outcomes(support)
     start = image.WeightedOutcomes.of(*candidates, np.ones(len(candidates[1])))
     inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
     for target in (inside, rng.random(basis.size), np.full(basis.size, 0.5)):
