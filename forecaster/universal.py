@@ -53,7 +53,7 @@ from regretless.market.losses import Linear
 from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble, Event
 
-# Where in its finest cell a prediction lies: few losses tie there.
+# Where a prediction lies in its finest cell, as a share of the width: few losses tie there.
 PLACE_IN_CELL = (math.sqrt(5) - 1) / 2
 MAX_ROUNDS = 10_000_000  # whose cells fit into memory
 MIN_ROOT_ROUNDS = 13.0  # runs below its square have finer cells than 1 / T
@@ -114,7 +114,7 @@ class CellEvents(VectorEvents):
         points, mass, statistics = played.distribution
         bias_of_points = mass * (points[:, 0] - statistics[0])
         for sums_of_scale in active:
-            n_cells = len(sums_of_scale.occupancy)
+            n_cells = len(sums_of_scale.occupancy)  # all of one width
             cell_of_point = (points[:, 0] * n_cells).astype(int)
             occupancy = np.bincount(cell_of_point, mass, n_cells).astype(float)
             bias = np.bincount(cell_of_point, bias_of_points, n_cells).astype(float)
@@ -206,13 +206,15 @@ def cells_of_actions(group: ProtectedLosses, scales: int) -> list[tuple[Indices,
     predictions = (np.arange(finest)[:, None] + PLACE_IN_CELL) / finest
     for k in range(len(group.offset)):
         single_loss = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        best_actions = LossTable([single_loss]).best_responses(predictions)[0]
+        best_actions_by_loss = LossTable([single_loss]).best_responses(predictions)
+        best_actions = best_actions_by_loss[0]  # (2^S,), of the only one
         changes = np.flatnonzero(np.diff(best_actions)) + 1
         edges = [0, *changes.tolist(), finest]  # between two of them one action is the best
         cells = []
         actions_of_cells = []
         for first, end in pairwise(edges):
-            for cell in _cells_of_interval(first + finest, end + finest):
+            # in the tree of all cells, the finest ones are the nodes from 2^S on
+            for cell in _cells_of_interval(finest + first, finest + end):
                 cells.append(cell)
                 actions_of_cells.append(best_actions[first])
         cells_and_actions.append((np.array(cells), np.array(actions_of_cells)))

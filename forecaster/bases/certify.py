@@ -80,7 +80,6 @@ def certify(
         boxes_per_side = max(2, round(FIRST_BOXES ** (1 / loss.outcomes)))
         # squared, so that boxes are finer near 0, where losses such as y ** 0.3 are steep
         cells = np.linspace(0, 1, boxes_per_side + 1) ** 2
-    # ``cells`` are the edges of the first boxes along every side
     search = _Search(loss, offset, weights, enclose, slopes)
     low_corners = grid_points(cells[:-1], loss.outcomes)
     high_corners = grid_points(cells[1:], loss.outcomes)
@@ -90,8 +89,8 @@ def certify(
     first_bounds = search.first_order(loss_index, box_index, first_boxes)
     # pairs of a loss and a box
     pairs = search.pairs_with_bounds(loss_index, first_boxes[box_index], first_bounds)
-    greatest_error_met = 0.0  # the greatest error at a midpoint so far
-    settled_bound = 0.0  # the greatest bound of pairs that are good enough
+    greatest_error_met = 0.0  # at the midpoints of the boxes that were split
+    settled_bound = 0.0  # the greatest bound of pairs that are good enough and no longer looked at
     n_children = 2**loss.outcomes  # of a box that is cut
     # a child is bounded twice, and the box's own midpoint is looked at
     evaluations_per_split = loss.actions * (1 + 2 * n_children)
@@ -138,7 +137,10 @@ class _Search:
         self.evaluations = 0  # of (loss, action, box)
 
     def pairs_with_bounds(self, loss_index: Indices, box: Array, bound: Array) -> Pairs:
-        """Put pairs of losses (P,) and boxes (P, 2, d) together with their bounds (P,)."""
+        """Put pairs of losses (P,) and boxes (P, 2, d) together with their bounds (P,).
+
+        Each bound is an upper one, of the error of the pair's loss in its box.
+        """
         fields = [("loss", np.intp), ("box", np.float64, (2, self.outcomes)), ("bound", float)]
         pairs = np.empty(len(loss_index), dtype=fields)
         pairs["loss"] = loss_index

@@ -85,11 +85,17 @@ class ConvexBasis(Basis):
 
     @classmethod
     def serving(cls, losses: Sequence[Loss], *, error: float = 0.02) -> Self:
-        """Take the losses' steepest slope as constant."""
+        """Make a basis that serves these losses, all of one coordinate.
+
+        The constant is their steepest slope.
+        """
         first_loss = of_form(losses, Convex1D)[0]
-        constant = steepest(losses)
-        family = {"outcomes": first_loss.outcomes, "coordinate": first_loss.coordinate}
-        return cls(error=error, constant=constant, **family)
+        return cls(
+            error=error,
+            constant=steepest(losses),
+            outcomes=first_loss.outcomes,
+            coordinate=first_loss.coordinate,
+        )
 
     def convex(self, loss: Loss) -> Convex1D:
         """Return the loss if it belongs to the family; ValueError otherwise."""

@@ -215,7 +215,8 @@ class MonomialBasis(OfMultisets):
         super().__init__(outcomes, power, floor)
         self.degree = degree
         self.homogeneous = homogeneous
-        self._list(range(degree if homogeneous else 1, degree + 1))
+        least_degree = degree if homogeneous else 1
+        self._list(range(least_degree, degree + 1))
         # one monotone function per coordinate, each with the whole of [0, 1] as its range
         self.convex_image = self.size == outcomes and floor == 0
 

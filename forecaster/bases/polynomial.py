@@ -319,10 +319,11 @@ def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
     no integer about another point than 0.
     """
     centre = np.where(loss.weights == 0, 0.0, loss.centre)
-    exponent = loss.exponent[..., None, None]
-    is_outside = (centre < 0) | (centre >= 1)
+    exponent = loss.exponent[..., None, None]  # q, the same for all actions and outcomes
+    is_outside = (centre < 0) | (centre >= 1)  # there y - c does not change its sign
     is_even = exponent % 2 == 0
-    is_polynomial = (centre == 0) | is_even | ((exponent % 1 == 0) & is_outside)
+    is_integer = exponent % 1 == 0
+    is_polynomial = (centre == 0) | is_even | (is_integer & is_outside)
     if not is_polynomial.all():
         fault = "|y - c|^p is a polynomial on [0, 1] only for an even p"
         raise ValueError(f"{fault}, or an integer p and c outside")

@@ -142,15 +142,16 @@ class ReducedBasis(Basis):
         """Return the fitted coefficients, or the best on the sample for a loss not listed."""
         self.check_outcomes(loss)
         stack = loss.as_stack()
-        keys = list(itertools.chain.from_iterable(keys_of(stack)))  # of loss k's action a: k A + a
+        # One key per action of every loss, that of loss k's action a at the position k A + a.
+        keys = list(itertools.chain.from_iterable(keys_of(stack)))
         # Fits are kept: best coefficients are not unique, and a function shall keep its own.
         without_fit = [position for position, key in enumerate(keys) if key not in self._fits]
         if without_fit:
             rows, actions = np.divmod(without_fit, stack.actions)
             distinct_rows, distinct_index = np.unique(rows, return_inverse=True)
             losses_on_sample = stack[distinct_rows].losses(self._sample)  # (M, distinct rows, A)
-            values = losses_on_sample[:, distinct_index, actions].T
-            for index in order_of_neighbours(values):
+            values = losses_on_sample[:, distinct_index, actions].T  # (functions without fit, M)
+            for index in order_of_neighbours(values):  # each fit starts from the one before
                 key = keys[without_fit[index]]
                 if key not in self._fits:  # equal functions are fitted once
                     self._fits[key] = self._fit(np.ascontiguousarray(values[index]))
@@ -435,9 +436,8 @@ class _Search:
             self.sample = np.vstack([self.sample, added_outcomes])
             added_values = self.population.transform(added_outcomes).T
             self.values = np.hstack([self.values, added_values])
-            least_unseen = np.minimum(self.unseen_errors, self.error)
-            self.errors = np.maximum(self.sampled_errors, least_unseen)
-            self.errors[broken] = np.inf
+            self.errors = np.maximum(self.sampled_errors, self.unseen_errors)
+            self.errors[broken] = np.inf  # so that ``_grow`` fits them to the larger sample
             self._grow(self.error)
             n_new_functions = len(self.chosen) - self.weights.shape[1]
             self.weights = np.pad(self.weights, ((0, 0), (0, n_new_functions)))

@@ -363,11 +363,16 @@ class Intervals(Together):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_time", "_ended")
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
-        self.lengths = tuple(2**k for k in range(5, 64) if MIN_INTERVAL <= 2**k < rounds)
+        lengths = []
+        length = MIN_INTERVAL
+        while length < rounds:
+            lengths.append(length)
+            length *= 2
+        self.lengths = tuple(lengths)  # rounds of the intervals of every scale
         self.planned_rounds = rounds
         self._make_events = make
-        self._time = 0
-        self._ended = 0.0
+        self._time = 0  # rounds so far
+        self._ended = 0.0  # what intervals that are over add to ``sum_of_log_variations``
         super().__init__([make(), *map(self._events_of_interval, self.lengths)])
 
     def _events_of_interval(self, length: int) -> EventSet:

@@ -135,7 +135,7 @@ def _assign_to_nearer(
     losses: tuple[Array, Array], representatives: Representatives, distance: Array,
     representative_of: Indices, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Serve a span of losses through representatives where these are nearer (compiled).
+    """Let a span of losses be served by representatives where these are nearer (compiled).
 
     Parameters
     ----------
@@ -153,7 +153,9 @@ def _assign_to_nearer(
     offset, weights = losses
     for k in range(first, last):
         for r in range(representatives.offset.shape[0]):
-            greatest_difference = 0.0
+            # Per action the difference is affine in s(y), so over the box of all s(y) it goes from
+            # the offsets' difference and all that weights can make it fall to that and all rises.
+            greatest_difference = 0.0  # over actions and outcomes
             for a in range(offset.shape[1]):
                 offset_difference = offset[k, a] - representatives.offset[r, a]
                 rise = 0.0

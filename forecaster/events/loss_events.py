@@ -315,9 +315,8 @@ class Gains:
         for comparator, actions in enumerate(suggested.T, start=self.n_constants):
             weight_towards[every_loss, :, actions] += weights[:, :, comparator]
         weight_towards /= self.scale[:, None, None]
-        signed_weights = (
-            weight_towards @ coefficients - weight_towards.sum(2, keepdims=True) * coefficients
-        )
+        weight_away = weight_towards.sum(2, keepdims=True)  # from the action that a loss plays
+        signed_weights = weight_towards @ coefficients - weight_away * coefficients
         return np.asarray(signed_weights.reshape(-1, coefficients.shape[2]))
 
     def exceeds(self, switch_test: SwitchTest, losses: int, *, hint: bool) -> bool:
@@ -678,10 +677,12 @@ class Assignments(GainEvents):
         return np.minimum(by_gains, by_assignments)
 
     def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
-        if not self.charges_drawn or self.rounds_without_draw:
+        if not self.charges_drawn:
+            return None
+        if self.rounds_without_draw > 0:  # what was played in these is not known
             return None
         every_loss = np.arange(len(group.weights))
-        at_entry = np.zeros((1, 1, 1))
+        at_entry = np.zeros((1, 1, 1))  # over all rounds: before the first nothing is regretted
         return self._bound_by_assignments(bound, group, every_loss, at_entry)
 
     def _bound_by_assignments(

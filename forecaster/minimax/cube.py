@@ -77,6 +77,7 @@ class CubeSolver(HullSolver):
         if self.simplex:
             move_into_hull(nearest, self.simplex)
         else:  # as ``move_into_hull``, which a run that plays no game need not compile
+            # other than np.clip this makes -0.0 to 0.0
             nearest = np.where(nearest <= 0.0, 0.0, np.minimum(nearest, 1.0))
         if self.off_ties:
             move_inside(nearest, OFF_CENTRE, self.simplex)
@@ -132,13 +133,16 @@ class CubeSolver(HullSolver):
     def choices(self, game: Game) -> Solution:
         """Return points of a walk, and the corners of the simplex or a lattice in the box."""
         visited, _ = self._explore(game, game.start.points[0], steps_for(game.tolerance))
-        levels = np.linspace(0, 1, int(MAX_LATTICE_POINTS ** (1 / self.size)))
-        lattice = np.eye(self.size) if self.simplex else grid_points(levels, self.size)
-        if not self.simplex and len(levels) == 1:
-            lattice = lattice[:0]
+        n_levels = int(MAX_LATTICE_POINTS ** (1 / self.size))  # per coordinate
+        if self.simplex:
+            lattice = np.eye(self.size)
+        elif n_levels == 1:  # so many coordinates that two levels of each are too many points
+            lattice = np.empty((0, self.size))
+        else:
+            lattice = grid_points(np.linspace(0, 1, n_levels), self.size)
         if self.off_ties:
             for point in lattice:
-                move_inside(point, game.inset, self.simplex)
+                move_inside(point, game.inset, self.simplex)  # in place
         return self._with_ensembles(Solution(np.vstack([visited, lattice])))
 
     def best_within(

@@ -443,14 +443,14 @@ class HullSolver(Checkpointable, ABC):
         further_choices = self.choices(game)
         all_points = np.vstack([solved.points, further_choices.points])
         points, first_index = np.unique(all_points, axis=0, return_index=True)
-        all_ensembles = (*(solved.ensembles or ()), *(further_choices.ensembles or ()))
-        ensembles = None
-        if all_ensembles:
+        ensembles = None  # where the solver knows outcomes, those behind every point
+        if solved.ensembles is not None and further_choices.ensembles is not None:
+            all_ensembles = (*solved.ensembles, *further_choices.ensembles)
             ensembles = tuple(all_ensembles[j] for j in first_index)
         fields = game.fields(points)  # h of each point: against s(y) it costs h . (p - s(y))
         # A program with the solved game's certificate as limit could fail by rounding.
         limit = max(game.tolerance, (solved.certificate or 0.0) + ROUNDING)
-        values = objective(Solution(points, ensembles=ensembles))
+        values = objective(Solution(points, ensembles=ensembles))  # of each point
         mass = self.best_within(values, points, fields, limit=limit)
         if mass is None:
             return solved

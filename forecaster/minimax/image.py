@@ -92,9 +92,12 @@ def reduced_support(images: Array, weights: Array) -> Array:
     if len(images) <= images.shape[1] + 1:
         return weights
     equations = np.column_stack([images, np.ones(len(images))])  # A transposed, (e, n + 1)
-    null_vectors = np.linalg.qr(equations, mode="complete")[0][:, equations.shape[1] :]
+    # Along these vectors (e, e - n - 1) weights can change and keep their sum and the mean.
+    orthogonal = np.linalg.qr(equations, mode="complete")[0]
+    null_vectors = orthogonal[:, equations.shape[1] :]
     remaining = weights.copy()
     while null_vectors.shape[1]:
+        # Go along the first one, towards its larger entries, until the first weight is 0.
         direction = null_vectors[:, 0]
         if direction.max() < -direction.min():
             direction = -direction
@@ -102,7 +105,8 @@ def reduced_support(images: Array, weights: Array) -> Array:
         dropped = int(ratio.argmin())
         remaining = np.maximum(remaining - ratio[dropped] * direction, 0.0)
         remaining[dropped] = 0.0
-        # Turn the vectors so that the first alone moves this outcome, and drop that one.
+        # A Householder reflection: it turns the vectors so that the first alone moves the weight
+        # that is 0, and that vector is dropped.
         normal = null_vectors[dropped].copy()
         normal[0] += np.copysign(np.linalg.norm(normal), normal[0])
         squared_norm = float(normal @ normal)
@@ -110,7 +114,7 @@ def reduced_support(images: Array, weights: Array) -> Array:
         if squared_norm > 0:
             turned = null_vectors - np.outer(null_vectors @ normal, 2 * normal / squared_norm)
         null_vectors = np.ascontiguousarray(turned[:, 1:])
-        null_vectors[dropped] = 0.0
+        null_vectors[dropped] = 0.0  # which it is but for rounding
     return remaining
 
 
@@ -120,7 +124,8 @@ def extreme_outcomes(support: Support) -> tuple[Array, Array]:
     directions = rng.standard_normal((CANDIDATES, support.size))
     vertices = [support.best(direction) for direction in directions]
     images = np.array([vertex.image for vertex in vertices])
-    distinct = np.sort(np.unique(images, axis=0, return_index=True)[1])
+    _distinct_images, first_index = np.unique(images, axis=0, return_index=True)
+    distinct = np.sort(first_index)  # in the order in which they were found
     return np.array([vertices[i].outcome for i in distinct]), images[distinct]
 
 

@@ -122,11 +122,12 @@ class Aggregate(Model):
                 fault = f"models['{name}'] predicts {model.size} numbers"
                 raise ParameterError(f"{fault}, size is {self.size}; make them alike")
         self.members = dict(models)
-        self.made_of = tuple(self.members)
+        self.made_of = tuple(self.members)  # the models' names, in the order of all arrays
         self._chosen_index: int | None = None
         if chosen is not None:
             self._chosen_index = self.made_of.index(check_name("model", chosen, self.made_of))
-        self._points = np.full((len(self.made_of), size), 0.5)
+        self._points = np.full((len(self.made_of), size), 0.5)  # the models' last predictions
+        # Weights of models for each coordinate and for all, and of these two for each coordinate.
         self._own = PolynomialWeights(len(self.made_of), size)
         self._common = PolynomialWeights(len(self.made_of), 1)
         self._choice = PolynomialWeights(2, size)
@@ -184,17 +185,19 @@ class Aggregate(Model):
         self._shares = Shares(opened["own"], opened["common"], opened["choice"])
 
     def _learn(self, statistics: Array) -> None:
+        outcome = self._outcome  # as it was observed, None where only s(y) is known
+        self._outcome = None
         shares = self._shares
-        means = np.empty((2, self.size))
+        means = np.empty((2, self.size))  # of the models, by their own and by common weights
         means[0] = (shares.own * self._points).sum(0)
         means[1] = (shares.common * self._points).sum(0)
         prediction = (shares.choice * means).sum(0)
-        gains = (means - statistics)[:, None] * (means[:, None] - self._points)  # (2, M, n)
+        # (2, M, n): how much every model would have gained on each mean, to first order
+        errors_of_means = (means - statistics)[:, np.newaxis]
+        gains = errors_of_means * (means[:, np.newaxis] - self._points)
         self._own.add(gains[0])
         self._common.add(gains[1].mean(1, keepdims=True))
         self._choice.add((prediction - statistics) * (prediction - means))
-        outcome = self._outcome
-        self._outcome = None
         feedback = RoundFeedback(statistics, outcome)
         for model in self.members.values():
             if isinstance(model, Model) and _learns_from_checked_statistics(type(model)):
@@ -205,7 +208,10 @@ class Aggregate(Model):
 
 @cache
 def _learns_from_checked_statistics(kind: type[Model]) -> bool:
-    """Whether a model is one of ours that learns as the base class says."""
+    """Whether a model is one of ours that learns as the base class says.
+
+    The aggregate has checked s(y) for all of its models, so such a one need not do it again.
+    """
     return is_ours(kind) and kind.observe is Model.observe and kind.update is Model.update
 
 

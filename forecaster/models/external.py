@@ -46,25 +46,25 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
     if isinstance(model, type):
         raise ParameterError(f"model = {model.__name__} is a class; give an object of it")
     kind = type(model).__name__
-    if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
+    if hasattr(model, "learn_one") and hasattr(model, "predict_one"):  # as River
         return OnlineModel(model, size)
-    forecasts_series = _has_parameter(model, "forecast", "y") and _has_parameter(
-        model, "forecast", "h"
-    )
-    if (
-        forecasts_series
-        or _has_parameter(model, "predict", "fh")
-        or _has_parameter(model, "predict", "h")
-    ):
+    if _forecasts_series(model):  # which many of the following do, too, so it is asked first
         if basis is None:
             raise ParameterError(f"{kind} predicts a series of outcomes; give the basis as well")
         return SeriesModel(model, basis)
-    if hasattr(model, "fit") and hasattr(model, "predict"):
+    if hasattr(model, "fit") and hasattr(model, "predict"):  # as scikit-learn
         return BatchModel(model, size)
     if hasattr(model, "predict") and hasattr(model, "update"):
         return as_forecaster(model)
     wanted_methods = "predict and update, fit and predict, forecast, or learn_one and predict_one"
     raise ParameterError(f"{kind} cannot be a base model; it needs {wanted_methods}")
+
+
+def _forecasts_series(model: Any) -> bool:
+    """Whether a model continues a series by itself, as those of sktime and statsforecast do."""
+    if _has_parameter(model, "forecast", "y") and _has_parameter(model, "forecast", "h"):
+        return True
+    return _has_parameter(model, "predict", "fh") or _has_parameter(model, "predict", "h")
 
 
 def _has_parameter(model: Any, method: str, parameter: str) -> bool:

@@ -45,9 +45,12 @@ class Columns(Checkpointable):
     def __init__(self, max_size: int) -> None:
         self.max_size = max_size
         self.size = 0
-        self._moments: dict[str, list[float]] = {}  # count, mean, sum of squared distances
-        self._numbers: dict[str, int] = {}  # the feature of a column
-        self._levels: dict[str, dict[str, int]] = {}  # the features of its levels
+        # By the column's name: of its values the count, mean and sum of squared distances from it,
+        self._moments: dict[str, list[float]] = {}
+        # the feature that is its number,
+        self._numbers: dict[str, int] = {}
+        # and the feature of each level, by the level, while it has few enough to be categories.
+        self._levels: dict[str, dict[str, int]] = {}
 
     def encoded(self, named: Mapping[str, float]) -> Array:
         """Return the features (size,) of a context; what is unknown adds nothing."""

@@ -98,12 +98,16 @@ class Sample:
 
 
 def support_points(outcomes: Array, weights: Array) -> Array:
-    """Return values of one outcome that count, ascending, or all rows (m, d) of several."""
+    """Return values (m, 1) of one outcome that count, ascending, or all rows (m, d) of several.
+
+    Values count if their weight is positive; of more than ``MAX_POINTS`` so many are kept.
+    """
     if outcomes.shape[1] > 1:
         return outcomes
     values = np.unique(outcomes[weights > 0])
-    kept = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(np.intp)
-    return np.asarray(values[np.unique(kept), None])
+    # evenly spread by rank, and of fewer values every one
+    ranks = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(np.intp)
+    return np.asarray(values[np.unique(ranks), np.newaxis])
 
 
 def onto(points: Array, row_numbers: Indices, values: Array, mass: Array) -> Any:

@@ -488,9 +488,11 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         finite = self.fitted_.listed.finite(loss)
         single_losses = self.fitted_.listed.single_losses
         failure_probability = self.kappa
+        # so that with 1 - kappa the certificates of all listed losses hold at once
         if any(same(finite, listed_loss) for listed_loss in single_losses):
             failure_probability = self.kappa / len(single_losses)
-        return next(iter(self._certified([finite], measure, failure_probability)), None)
+        certificates = self._certified([finite], measure, failure_probability)
+        return certificates[0] if certificates else None
 
     def bound(
         self, loss: AnyLoss, measure: Measure = "decision_swap"

@@ -54,16 +54,17 @@ def maker_of(description: Any, registry: register.Registry, *, n_given: int = 0)
     UserError
         If the kind or a parameter has another name.
     """
-    parameters = {"kind": description}
+    parameters: dict[str, Any] = {}
+    kind = str(description)
     if isinstance(description, Mapping):
         parameters = dict(description)
-    kind = str(parameters.get("kind"))
+        kind = str(parameters.pop("kind", None))
     if kind not in registry:
         raise UserError(f"unknown kind {kind!r}; {closest(kind, registry.names())}")
-    parameters.pop("kind")
     maker = registry[kind]
     signature = inspect.signature(maker).parameters
     accepts_any = any(entry.kind is entry.VAR_KEYWORD for entry in signature.values())
+    # The caller gives the first ones, and the basis; a description gives the others.
     accepted = [name for name in list(signature)[n_given:] if name != "basis"]
     for name in parameters:
         if name not in accepted and not accepts_any:

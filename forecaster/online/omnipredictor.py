@@ -253,17 +253,18 @@ class OnlineOmnipredictor(Checkpointable):
         self._is_unchanged = True
 
     def _task(self, name: str, unit_loss: Loss) -> Task:
-        """Return what a forecast needs to serve a loss: action names, coefficients, policies."""
+        """Return what a forecast needs to serve a loss: action names, coefficients, policies.
+
+        ``unit_loss`` is the loss of this name, scaled to [0, 1].
+        """
         original_loss = self.losses[name]
         actions = self.actions.get(name)
         if actions is not None and len(actions) != unit_loss.actions:
             raise UserError(f"actions['{name}'] has {len(actions)} names; give {unit_loss.actions}")
-        if (
-            actions is None
-            and isinstance(original_loss, Convex1D)
-            and original_loss.kinks.shape[-1] == 1
-        ):
-            actions = original_loss.knots[:, 0].tolist()
+        if actions is None and isinstance(original_loss, Convex1D):
+            has_one_kink = original_loss.kinks.shape[-1] == 1
+            if has_one_kink:  # as that of an order or a point forecast, whose name is the knot
+                actions = original_loss.knots[:, 0].tolist()
         action_names: Sequence[Any] = range(unit_loss.actions) if actions is None else actions
         rules = self.policies.get(name, {})
         policies = [policy_of(policy, rule, action_names) for policy, rule in rules.items()]

@@ -38,6 +38,8 @@ RIDGE = 1e-4  # of the program that has a solution always
 GRADIENT_TOLERANCE = 1e-8  # of its gradient
 PRECISION = 1e-11  # of the mean of s, where p is the mean of some distribution
 MAX_NEWTON_STEPS = 50
+MIN_STEP_LENGTH = 1e-6  # of a Newton step, halved until it lowers the log partition
+SINGULAR = 1e-13  # share of the greatest singular value at which a smaller one counts as 0
 SHARE_OF_CORRECTION = 0.1  # of the game's outcomes in the prior, and half as much of the lattice
 ROUNDING = 1e-12  # of sums of probabilities
 
@@ -187,6 +189,10 @@ def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
 
     It is 0 up to ``PRECISION``. None where Newton's steps find no such weights: 0 may lie on the
     border of what means there are.
+
+    Weights proportional to prior exp(gap . tilt) minimise the relative entropy. The mean is the
+    gradient of the logarithm of their sum, a convex function of the tilt, and the covariance of the
+    gaps its Hessian.
     """
     tilt = _tilt_with_ridge(gaps, prior)
     log_prior = np.log(prior / prior.sum())
@@ -197,16 +203,17 @@ def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
         if np.abs(mean).max() <= PRECISION:
             return weights
         centred = gaps - mean
-        step = np.linalg.lstsq(centred.T @ (weights[:, None] * centred), -mean, rcond=1e-13)[0]
+        covariance = centred.T @ (weights[:, np.newaxis] * centred)
+        step = np.linalg.lstsq(covariance, -mean, rcond=SINGULAR)[0]
         step_length = 1.0
-        while step_length > 1e-6:
+        while step_length > MIN_STEP_LENGTH:
             new_log_partition = float(
                 np.logaddexp.reduce(log_prior + gaps @ (tilt + step_length * step))
             )
             if new_log_partition <= log_partition + ROUNDING:
                 break
             step_length /= 2
-        else:
+        else:  # no step lowers it
             return None
         tilt = tilt + step_length * step
         log_partition = new_log_partition
