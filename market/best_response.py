@@ -176,7 +176,8 @@ def expected_and_realised(
     Parameters
     ----------
     offsets : arrays (K, A)
-        Added to the expected losses first, and to the realised ones last.
+        The one of the expected losses, to which weighted outcomes are added, and the one that is
+        added to the realised losses last.
     weights : array (K, A, n)
     point, outcome : array (n,)
         The prediction and the outcome.
@@ -189,7 +190,7 @@ def expected_and_realised(
         len(expected),
         offset,
         constant,
-        weights.swapaxes(1, 2),
+        weights.swapaxes(1, 2),  # (K, n, A), as they lie in memory
         np.ascontiguousarray(point, dtype=np.float64),
         np.ascontiguousarray(outcome, dtype=np.float64),
         expected,

@@ -90,5 +90,6 @@ def cross_calibration(
     suggested_actions = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))
     suggested = np.stack([one_hot(actions, n_actions) for actions in suggested_actions])
     weighted_play = play * row_weights[:, None, None]
+    # summed over rows m: (losses k, actions a, policies c, suggested actions b, outcomes n)
     bias = np.einsum("mka,cmb,mn->kacbn", weighted_play, suggested, differences, optimize=True)
     return np.asarray(np.abs(bias).max(-1) / float(row_weights.sum()))

@@ -167,7 +167,7 @@ class LearnerCohort(Cohort, Checkpointable):
         else:
             played_by_row = decision.actions[self._first_agent_of_row]
         learn_round = self.learner.learn
-        learn_round(
+        learn_round(  # a user's own learner must not write into these arrays
             readonly_unless_ours(learn_round, losses),
             readonly_unless_ours(learn_round, played_by_row),
         )

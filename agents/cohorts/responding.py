@@ -353,9 +353,9 @@ class RespondingCohort(Cohort, Checkpointable):
 
     def _predicted(self, forecast: Forecast) -> Array:
         """Return the losses (K, A) that the rows expect when this forecast is broadcast."""
-        if self.relay is None and self.market_losses is not None:
-            return self._predicted_in_market(forecast, self.market_losses)
-        if self.relay is None:
+        if self.relay is None:  # everybody hears the forecast at once
+            if self.market_losses is not None:
+                return self._predicted_in_market(forecast, self.market_losses)
             return self.delay_groups[0].expected(self.response, forecast)
         predicted = np.empty(self.ledger.count.shape)
         for group in self.delay_groups:
@@ -365,6 +365,7 @@ class RespondingCohort(Cohort, Checkpointable):
             if self.market_losses is not None:
                 if heard_forecast is None:  # no forecast has come this far yet
                     heard_forecast = self.relay.running_mean_forecast()
+                # what every row would expect had it heard this forecast
                 predicted_by_all = self._predicted_in_market(heard_forecast, self.market_losses)
                 predicted[group.rows] = predicted_by_all[group.rows]
             elif heard_forecast is None:

@@ -219,7 +219,7 @@ class ScriptedCohort(Cohort, Checkpointable):
         if self.distance is None:
             self.distance = np.zeros(len(self.loss), np.intp)
         self._idle_strategy = np.zeros(self.loss.actions)  # of who does not take part
-        self.attend(None)
+        self.attend(None)  # everybody takes part, until an attendance is set
 
     @property
     def _streams(self) -> list[np.random.Generator]:

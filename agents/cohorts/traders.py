@@ -93,8 +93,9 @@ class ZeroIntelligence(Trader):
         value_of_units = self.value_of_units(np.full(len(loss), NEUTRAL_FUNDAMENTAL))
         is_constrained = np.reshape(constrained, (-1, 1))
         allowed = np.where(is_constrained, self.cannot_lose(value_of_units), self.sends_orders)
-        has_order = allowed.any(1, keepdims=True)
-        allowed = np.where(has_order, allowed, ~self.sends_orders)
+        may_do_something = allowed.any(1, keepdims=True)
+        # whose orders may all lose sends none
+        allowed = np.where(may_do_something, allowed, ~self.sends_orders)
         if not allowed.any(1).all():
             raise UserError("zero-intelligence: every order of some agent loses; add no order")
         self._fixed_strategy = allowed / allowed.sum(1, keepdims=True)

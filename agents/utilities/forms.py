@@ -231,11 +231,11 @@ def Newsvendor(  # noqa: N802
     # up to the order, and has a slope that is larger by overage + underage from there on.
     slope_below_order = -overage_cost[..., None]  # (..., A or 1)
     cost_at_no_demand = overage_cost[..., None] * order_sizes  # (..., A)
-    slope_change = underage_cost[..., None] + overage_cost[..., None]
-    slope_change_of_order = np.broadcast_to(slope_change, order_sizes.shape)
+    slope_change = underage_cost[..., None] + overage_cost[..., None]  # (..., A or 1)
+    slope_change_per_action = np.broadcast_to(slope_change, order_sizes.shape)
     with _explained(hint="lower underage, overage or orders"):
         return losses.Convex1D(
-            kinks=slope_change_of_order[..., None],  # one kink of each action (..., A, 1)
+            kinks=slope_change_per_action[..., None],  # one kink of each action (..., A, 1)
             knots=order_sizes[..., None],  # where it is
             slope=slope_below_order,
             offset=cost_at_no_demand,

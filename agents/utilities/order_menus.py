@@ -101,9 +101,11 @@ def _single_orders(
     """Return a menu (A, 1, 3): no order, then one order per action at evenly spaced limits."""
     if side not in {"buy", "sell", "both"}:
         raise ValueError(f"side = {side!r}: give 'buy', 'sell' or 'both'")
-    numbers("size", size, POSITIVE)
+    numbers("size", size, POSITIVE)  # ValueError unless it is one
+    # of an order on each side, below 0 for sales
     signed_sizes = {"buy": [size], "sell": [-size], "both": [size, -size]}[side]
-    n_limits, remainder = divmod(actions - 1, len(signed_sizes))
+    n_order_actions = actions - 1  # the first sends no order
+    n_limits, remainder = divmod(n_order_actions, len(signed_sizes))
     if remainder or not n_limits:
         raise ValueError(f"{actions} actions; give one for no order, and equal sides")
     limits = _evenly_spaced(low, high, n_limits)

@@ -197,7 +197,8 @@ def firm_units(outcomes: OutcomeUnits, loss: Any, parameters: Parameters) -> Uni
 
 def trader_units(outcomes: OutcomeUnits, loss: Any, _: Parameters) -> Units:
     """Return orders at a limit for one of several goods; gains in the unit of the price."""
-    units = np.asarray(loss.quantity) * np.asarray(loss.unit_scale)[..., None, None]
+    units_per_quantity = np.asarray(loss.unit_scale)  # (N,), of each agent
+    units = np.asarray(loss.quantity) * units_per_quantity[..., None, None]  # (N, A, goods)
     limits = np.broadcast_to(loss.limit, units.shape)
     good_numbers = np.arange(units.shape[-1], dtype=np.float64)
     goods = np.broadcast_to(good_numbers, units.shape)

@@ -77,8 +77,10 @@ class MinimumOfRatios(Loss):
         greatest_ratios = np.where(is_needed, high * rates, np.inf)
         may_be_scarcest = least_ratios <= greatest_ratios.min(-1, keepdims=True)
         is_itself = np.eye(self.outcomes, dtype=bool)
+        # (..., input, other input): for every input the ratios of all but itself
         ratios_of_others = np.where(is_itself, np.inf, least_ratios[..., None, :])
         is_scarcest = greatest_ratios < ratios_of_others.min(-1)
         steepness = self.amplitude[..., None] * rates
+        # 0 or 1 from below and from above: 1 where it surely is the scarcest, and where it may be
         scarcity = is_scarcest.astype(np.float64), may_be_scarcest.astype(np.float64)
         return product((steepness, steepness), scarcity)

@@ -36,7 +36,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled
 
 MIN_MAPPED_NUMBERS = 1 << 19  # numbers of a table that may be a file
-CACHE_LINE = 8  # numbers
+CACHE_LINE = 8  # numbers of 8 bytes
 STAGGER = 5  # cache lines between the places of two tables in their pages
 _mapping = ContextVar("mapping", default=False)
 
@@ -68,7 +68,9 @@ def staggered_tables(*shapes: tuple[int, ...]) -> Iterator[Array]:
         size = int(np.prod(shape))
         shift = CACHE_LINE * STAGGER * table_index
         table = np.zeros(CACHE_LINE + shift + size)
-        start = -(table.ctypes.data // table.itemsize) % CACHE_LINE + shift
+        address = table.ctypes.data // table.itemsize  # in numbers
+        numbers_to_next_line = -address % CACHE_LINE
+        start = numbers_to_next_line + shift
         yield table[start : start + size].reshape(shape)
 
 

@@ -165,7 +165,7 @@ class NormalForm:
             raise UserError(f"game '{file}': {error}") from error
         except KeyError as error:
             raise UserError(f"game '{file}' has no array 'payoffs'; add it") from error
-        except DAMAGED as error:
+        except DAMAGED as error:  # whatever NumPy or a decoder says of a file that is none
             reason = str(error).splitlines()[0] if str(error) else "it is damaged"
             raise UserError(f"game '{file}' cannot be read: {reason}; write it anew") from error
         try:
