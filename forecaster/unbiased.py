@@ -272,16 +272,16 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         self.solver.remember(solution)
         self.time += 1
         if self.reference is not None:
-            # whether the model's forecast was broadcast as it is: the reference counts such rounds
-            evidence = {"unchanged": solution.unchanged}
+            evidence = {}
             if self.trusting:
-                evidence |= self._evidence_against_reference(active_events, played, statistics)
-            self.reference.learn(statistics, outcome, **evidence)
+                evidence = self._evidence_against_reference(active_events, played, statistics)
+            # The reference counts the rounds in which its forecast was broadcast unchanged.
+            self.reference.learn(statistics, outcome, unchanged=solution.unchanged, **evidence)
         # A stay is the rounds in which an agent takes part. The bound costs time, and a record asks
         # for it only where somebody leaves in this round. The reference has judged the round first:
         # in the round in which it is given up a bias may be above the limit of one that is trusted.
-        for record in self.stays:
-            record.note(self.time, partial(self.known_bound, record.events))
+        for record_of_stays in self.stays:
+            record_of_stays.note(self.time, partial(self.known_bound, record_of_stays.events))
 
     def _play_of_round(
         self, solution: Solution, statistics: Array, drawn_atom: int | None
