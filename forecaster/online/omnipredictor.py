@@ -364,7 +364,7 @@ class OnlineOmnipredictor(Checkpointable):
         number = str(self._brought)
         forecast = self._planned.get(number)
         if outcome is None:
-            self.counts["missing"] += 1
+            self._note_missing()
             if forecast is not None:
                 del self._planned[number]
                 self._drop(forecast)
@@ -393,7 +393,7 @@ class OnlineOmnipredictor(Checkpointable):
         if forecast is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
         if outcome is None:
-            self.counts["missing"] += 1
+            self._note_missing()
             del self._waiting[waiting_key]
             self._drop(forecast)
         else:
@@ -485,7 +485,7 @@ class OnlineOmnipredictor(Checkpointable):
         self._asked = forecast
         self._correction = slot.correction(drawn.index)
         self._is_unchanged = slot.is_unchanged
-        if self._explores("/".join(stream_name)):
+        if self._explores("/".join([*stream_name, str(self.counts["missing"])])):
             forecast["exploring"] = self._exploring_orders(forecast)
         return forecast
 
@@ -577,7 +577,6 @@ class OnlineOmnipredictor(Checkpointable):
             self.counts["clipped"] += 1
         if is_censored.any():
             unit_outcome = self._mean_beyond(forecast, unit_outcome, is_censored)
-        self._note_censoring(is_censored)
         for task_index, (name, task) in enumerate(self.tasks.items()):
             losses = task.loss.losses(unit_outcome)
             expected = task.expected(forecast["statistics"])[None]
@@ -590,6 +589,7 @@ class OnlineOmnipredictor(Checkpointable):
             self._followed[task_index] += losses[actions_of_models]
         self.counts["learned"] += 1
         forecast["outcome"] = unit_outcome
+        self._note_censoring(is_censored)
 
     def _mean_beyond(self, forecast: OpenForecast, unit_outcome: Array, is_censored: Mask) -> Array:
         """Return the mean (d,) of what is forecast of the round beyond a censored outcome.
@@ -597,13 +597,20 @@ class OnlineOmnipredictor(Checkpointable):
         A round that the models have not open is forecast anew, by all that is known now.
         """
         if self._asked is not forecast:
-            self._shared_models.ahead = 0
+            ahead = forecast["number"] - self._shared_models.time
+            self._shared_models.ahead = max(ahead, 0)
             self._shared_models.newer = 0
             self._shared_models.point(self._context_of_models(forecast["context"]))
             self._peek = None
             self._asked = None
         distribution = self._shared_models.distribution()
         return censoring.mean_beyond(unit_outcome, is_censored, distribution)
+
+    def _note_missing(self) -> None:
+        """Count a round without an outcome; the next forecast is of another round."""
+        self.counts["missing"] += 1
+        if self.exploring:  # which is drawn for each round anew, also where nothing was learned
+            self._peek = None
 
     def _note_censoring(self, is_censored: Mask) -> None:
         """Count whether an outcome was censored; warn once where the last ones all were."""
@@ -662,9 +669,9 @@ class OnlineOmnipredictor(Checkpointable):
         ``slots``, ``best_model`` in hindsight and ``regret_to_model``. The sum is missing once more
         than 256 forecasts were open: there is no theorem for those that share a slot.
 
-        ``guarantee`` is "decision-swap", or "none" once an outcome was censored or an order
-        explored: then there are no bounds, and losses are those of the outcomes that were learned
-        in place of censored ones.
+        ``guarantee`` is "decision-swap", or "none" once an outcome was censored, and where orders
+        may explore: then there are no bounds, and losses are those of the outcomes that were
+        learned in place of censored ones.
         """
         rows = []
         rounds = self.counts["learned"]

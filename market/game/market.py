@@ -391,7 +391,8 @@ def at_ends(loss: Loss) -> tuple[Array, Array]:
 
 def checked_outcome(market: Market, fundamental: Array, answer: object) -> Array:
     """Return what a market that was asked to clear answered; UserError if it is no outcome (d,)."""
-    expected = f"return {len(fundamental)} numbers in [0, 1]"
+    numbers = "one number" if len(fundamental) == 1 else f"{len(fundamental)} numbers"
+    expected = f"return {numbers} in [0, 1], as many as [adversary] or [data] has outcomes"
     outcome = answer_as_numbers(market.clear, answer, expected).astype(np.float64)
     if outcome.shape != fundamental.shape or not is_within_unit_cube(outcome):
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {expected}")

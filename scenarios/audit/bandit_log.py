@@ -9,8 +9,8 @@ the cost, where the result is a quantity; -1, where it is a loss. Gains are thus
 data, and larger is better.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from regretless.scenarios.audit.menus import Menu, group_seldom, named_menu, pri
 from regretless.scenarios.audit.tables import ALL, read_names
 from regretless.scenarios.table_files import ROW, numeric, place
 
+MAX_NAMES_OF_DECISION_MAKERS = 50  # a text column with more distinct values names none
 SUM_ROUNDING = 1e-6  # by which logged probabilities of a round may miss 1
 Cost = float | tuple[float, float] | str  # of a unit: known, within a range, or a column
 Probabilities = str | Mapping[str | float, str]  # of the action taken, or a column for each action
@@ -198,7 +199,25 @@ def read_bandit_logs(
             menu=menu,
             given_range=result_range,
         )
+    if not is_named:
+        logs[ALL] = replace(logs[ALL], notes=(*logs[ALL].notes, *_pooling_note(table, columns)))
     return [logs[agent] for agent in dict.fromkeys(who)]
+
+
+def _pooling_note(table: pd.DataFrame, columns: BanditColumns) -> Iterator[str]:
+    """Say that all rounds are taken as one decision maker's where a column may name several."""
+    used = [columns.action, columns.result, columns.cost, columns.propensity, *columns.context]
+    for name in table.columns:
+        is_text = not pd.api.types.is_numeric_dtype(table[name])
+        if name in used or not is_text:
+            continue
+        n_values = table[name].nunique()
+        if 2 <= n_values <= MAX_NAMES_OF_DECISION_MAKERS:
+            yield (
+                f"All rounds are taken as those of one decision maker. If '{name}', which has "
+                f"{n_values} values, says whose a round is, name it as agent."
+            )
+            return
 
 
 def _check_groups(who: Sequence[str], groups: Sequence[str]) -> None:
@@ -238,8 +257,8 @@ def _read_group(
         option = "prices" if columns.is_price else "actions"
         of_whom = f" of '{whose}'" if whose else ""
         reason = f"log: '{names[0]}' is the only action{of_whom}, so that there is no alternative"
-        cure = f"name with {option} all that could have been chosen"
-        raise UserError(f"{reason}; {cure}, or with group whose alternatives are the same")
+        cure = f"give all that could have been chosen as {option}"
+        raise UserError(f"{reason}; {cure}, or name a column of those who share a menu as group")
     chosen = own_menu.group_of[single_chosen]
 
     result_key = "log, --quantity" if columns.is_price else "log, --loss"

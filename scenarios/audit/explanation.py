@@ -192,11 +192,15 @@ def what_would_help(
             )
     if not log.is_range_given:
         if log.prices is not None:
-            most = f"the largest quantity that a round can have: {log.largest:g}, the largest of"
-            sentences.append(f"{most[0].upper()}{most[1:]} the log, was used.")
+            sentences.append(
+                f"The largest quantity that a round can have: {log.largest:g}, the largest of its "
+                "own rounds or of its group's, was used."
+            )
         else:
             ends = f"{log.smallest:g} to {log.largest:g}"
-            sentences.append(f"The range of losses: that of the log, {ends}, was used.")
+            sentences.append(
+                f"The range of losses: that of its own rounds or of its group's, {ends}, was used."
+            )
     if verdict.verdict == UNDECIDED:
         words = _say_rounds(verdict)
         sentences.append(f"More rounds: {words}.")

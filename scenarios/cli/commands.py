@@ -93,13 +93,15 @@ def audit(
     ] = None,
     prices: Annotated[Text, Option(metavar="P,P,...", help="All prices that could be set.")] = None,
     max_quantity: Annotated[
-        float | None, Option(help="The largest quantity of a round; by default of the log.")
+        float | None,
+        Option(help="The largest quantity of a round; by default that of its decision maker."),
     ] = None,
     loss: Annotated[
         Text, Option(metavar="COLUMN", help="In place of these: the loss of the action taken.")
     ] = None,
     loss_range: Annotated[
-        Text, Option(metavar="LOW:HIGH", help="Of the losses; by default of the log.")
+        Text,
+        Option(metavar="LOW:HIGH", help="Of the losses; by default those of its decision maker."),
     ] = None,
     propensity: Annotated[
         Words,

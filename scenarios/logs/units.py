@@ -17,9 +17,8 @@ UNIT_SCALE = (0.0, 1.0)
 REGRETS = (  # columns of agents that are differences of losses, or bounds on them
     *("external_regret", "swap_regret", "omniprediction_regret", "decision_swap_regret"),
     *("contextual_swap_regret", "bound_from_bias", "bound_from_variation", "bound"),
-    *("contextual_swap_bound", "exploitability", "exploitability_exact", "regret_to_models"),
-    "regret_to_models_bound",
-)
+    *("contextual_swap_bound", "regret_to_models", "regret_to_models_bound"),
+)  # exploitability is of a leader with payoffs in [0, 1]; it is in no unit of the agents
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,7 +145,7 @@ register.market("own-function")(lambda *_: object())
 
 def test_an_outcome_outside_the_unit_interval_is_refused() -> None:
     model = short_scenario("oligopoly", "market={kind='own-broken'}").build()
-    with pytest.raises(UserError, match=r"Broken.clear returned .*; return 1 numbers in \[0, 1\]"):
+    with pytest.raises(UserError, match=r"Broken.clear returned .*; return one number in \[0, 1\]"):
         model.run()
 
 
