@@ -219,7 +219,13 @@ def _impulse_table(scenario: Scenario, model: MarketModel) -> pd.DataFrame:
     if impulse is None or impulse.round is None:
         return scenario.impulse_path(model)
     twin = scenario.build(log_every=model.rounds)
-    twin.run(impulse.round - impulse.before)
+    first_round = impulse.round - impulse.before
+    if model.played < first_round:
+        fault = (
+            f"impulse.round = {impulse.round}: 'until' ended the run after {model.played} rounds"
+        )
+        raise UserError(f"{fault}; leave round out for an impulse after its end")
+    twin.run(first_round)
     return scenario.impulse_path(twin)
 
 

@@ -184,9 +184,10 @@ class PriceCompetition(Market):
         return self._winner_takes_all(prices, presence)
 
     def _logit(self, prices: Array, present: Array) -> Array:
-        exponents = (self.quality - prices) / self.differentiation
+        exponents = np.where(present > 0, (self.quality - prices) / self.differentiation, -np.inf)
         outside = -np.inf if self.outside is None else self.outside / self.differentiation
         greatest = np.maximum(exponents.max(-1, keepdims=True), outside)  # against overflow
+        greatest = np.where(np.isfinite(greatest), greatest, 0.0)  # where nobody is there
         attractions = np.exp(exponents - greatest) * present
         total = attractions.sum(-1, keepdims=True) + np.exp(outside - greatest)
         return np.asarray(attractions / np.where(total > 0, total, 1.0))

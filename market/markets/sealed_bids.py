@@ -39,6 +39,7 @@ from regretless.market.losses.orders import Orders
 from regretless.market.markets.expected_auction import ExpectedAuction
 from regretless.market.records import OutcomeDistribution
 
+BID_DECIMALS = 12  # of bids as shares of a value: those that agree in them are equal
 MAX_TABLE_ENTRIES = 2**22  # losses of all bidders at all profiles: 32 MiB
 
 
@@ -77,7 +78,8 @@ class SealedBids(Market):
             if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
                 reason = f"a {loss.form} loss of cohort.{cohort.name} has no bids"
                 raise UserError(f'market: {reason}; use utility = "bidder"')
-            self._bids_of_cohorts.append(loss.limit[..., 0])
+            # Equal bids in decimals, as 0.3 and 3 x 0.1, are a tie.
+            self._bids_of_cohorts.append(np.round(loss.limit[..., 0], BID_DECIMALS))
             greatest_values.append(loss.private_value[:, 0, 0])
         self._greatest_value = np.concatenate(greatest_values)
         max_actions = max(bids.shape[1] for bids in self._bids_of_cohorts)

@@ -306,7 +306,7 @@ def _names_of_columns(name: str, value: object) -> tuple[str, ...]:
     is_list = isinstance(value, Sequence) and all(isinstance(entry, str) for entry in value)
     if not isinstance(value, Sequence) or not is_list:
         raise UserError(f"{name}: {brief(value)} is no list of names; give a list of texts")
-    return tuple(value)
+    return tuple(dict.fromkeys(value))  # a name that is given twice is one column
 
 
 def _check_mappings(parameters: object, scale: object) -> None:

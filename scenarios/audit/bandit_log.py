@@ -23,6 +23,7 @@ from regretless.scenarios.audit.tables import ALL, read_names
 from regretless.scenarios.table_files import ROW, numeric, place
 
 MAX_NAMES_OF_DECISION_MAKERS = 50  # a text column with more distinct values names none
+MIN_LOGGED_PROBABILITY = 1e-12  # whoever takes an action has at least this probability for it
 SUM_ROUNDING = 1e-6  # by which logged probabilities of a round may miss 1
 Cost = float | tuple[float, float] | str  # of a unit: known, within a range, or a column
 Probabilities = str | Mapping[str | float, str]  # of the action taken, or a column for each action
@@ -380,9 +381,10 @@ def _read_propensities(
         of_chosen = of_single[rows, single_chosen]
         logged = np.zeros((len(table), len(menu.names)))
         np.add.at(logged.T, menu.group_of, of_single.T)
-    for row in np.flatnonzero(~(of_chosen > 0))[:1]:
+    for row in np.flatnonzero(~(of_chosen > MIN_LOGGED_PROBABILITY))[:1]:
         name = menu.single_names[single_chosen[row]]
-        found = f"'{name}' was chosen in {place(table, int(row))} with probability 0"
+        chance = f"{of_chosen[row]:g}"
+        found = f"'{name}' was chosen in {place(table, int(row))} with probability {chance}"
         raise UserError(f"log, --propensity: {found}; correct the log")
     if not isinstance(propensity, str):
         return logged, ""

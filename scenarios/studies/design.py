@@ -180,6 +180,11 @@ class StudySpec(Strict):
             repeated_keys = keys & keys_of_earlier_parts
             if repeated_keys:
                 raise ValueError(f"key '{min(repeated_keys)}' is given twice; drop one of them")
+            for key in sorted(keys):
+                for earlier_key in sorted(keys_of_earlier_parts):
+                    if earlier_key.startswith(f"{key}."):
+                        lost = f"key '{earlier_key}' would be lost, since '{key}' is replaced later"
+                        raise ValueError(f"{lost}; put '{key}' first, or the key into its table")
             keys_of_earlier_parts |= keys
             for table in tables:
                 for key, value in table.items():
@@ -450,10 +455,13 @@ def _with_dotted_keys(keys: Setting, prefix: str = "") -> Setting:
     for name, value in keys.items():
         key = f"{prefix}{name}"
         is_part_of_table = isinstance(value, dict) and "." not in name and "kind" not in value
+        keys_of_part = {key: value}
         if is_part_of_table and value:
-            spelled |= _with_dotted_keys(value, f"{key}.")
-        else:
-            spelled[key] = value
+            keys_of_part = _with_dotted_keys(value, f"{key}.")
+        repeated_keys = spelled.keys() & keys_of_part.keys()
+        if repeated_keys:
+            raise ValueError(f"key '{min(repeated_keys)}' is given twice; drop one of them")
+        spelled |= keys_of_part
     return spelled
 
 

@@ -216,3 +216,12 @@ def test_linear_demand_may_not_exceed_one_unit_whoever_is_absent() -> None:
     market = price_market(*sellers, cross=0.3, **keys)
     prices = np.array([1.0, 1.0, 3.0])
     assert market.quantities(prices, np.array([1.0, 0.0, 1.0])).max() <= 1
+
+
+def test_who_is_absent_leaves_room_however_strong_the_absent_seller_is() -> None:
+    weak = seller_cohort("weak", 1, parameters={"quality": 0.5})
+    strong = seller_cohort("strong", 1, parameters={"quality": 2.0})
+    market = price_market(weak, strong, differentiation=0.001)
+    prices = np.array([1.5, 1.5])
+    assert market.quantities(prices, np.array([1.0, 0.0])) == pytest.approx([1.0, 0.0])
+    assert market.quantities(prices, np.array([0.0, 0.0])) == pytest.approx([0.0, 0.0])

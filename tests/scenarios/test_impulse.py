@@ -12,7 +12,7 @@ from small_scenarios import cohort_table, make_scenario
 
 from regretless import MarketModel, UserError
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.config.validation import resolved
+from regretless.scenarios.config.validation import resolved, validated
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.report.run_figures import impulse as impulse_figure
 from regretless.scenarios.report.study_data import StudyData
@@ -159,3 +159,10 @@ def test_a_study_has_a_table_and_a_figure_of_its_impulses(
     figure = impulse_figure_of_study(StudyData(Study(Path("cut"))))
     assert figure is not None
     assert [trace.name for trace in figure.data].count("the scenario as it is") == 2
+
+
+def test_an_impulse_after_the_round_at_which_until_ended_the_run_is_refused(tmp_path: Path) -> None:
+    raw = resolved(sellers_scenario(round=30, before=2, after=2).spec)
+    scenario = Scenario(validated(raw | {"until": {"greedy_unchanged": 5}}))
+    with pytest.raises(UserError, match=r"impulse.round = 30: 'until' ended the run after"):
+        run(scenario, Options(tmp_path / "run"))
