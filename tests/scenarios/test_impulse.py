@@ -163,6 +163,6 @@ def test_a_study_has_a_table_and_a_figure_of_its_impulses(
 
 def test_an_impulse_after_the_round_at_which_until_ended_the_run_is_refused(tmp_path: Path) -> None:
     raw = resolved(sellers_scenario(round=30, before=2, after=2).spec)
-    scenario = Scenario(validated(raw | {"until": {"greedy_unchanged": 5}}))
+    scenario = Scenario(validated(raw | {"until": {"greedy_unchanged": 5}}, origin=Path()))
     with pytest.raises(UserError, match=r"impulse.round = 30: 'until' ended the run after"):
         run(scenario, Options(tmp_path / "run"))
