@@ -16,6 +16,7 @@ takes one at random.
 Shapes: K rows, S strategies, P histories, A actions. A row is an agent: its tables are its own.
 """
 
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -67,6 +68,9 @@ class StrategyTables(RowLearner):
     def __init__(self, *, memory: int = 5, strategies: int = 2) -> None:
         self.memory = check_int("memory", memory, least=0)
         self.strategies = check_int("strategies", strategies, least=1)
+        # The tables (K, S, histories) of some agents of a run that is shared out among workers;
+        # None where the learner draws its own.
+        self._given_tables: Integers | None = None
 
     def begin(self) -> None:
         # By logarithms: the number of histories may have more digits than Python writes.
@@ -87,12 +91,18 @@ class StrategyTables(RowLearner):
             self.strategy = self._mixed_strategies()
 
     def part(self, rows: Indices) -> "StrategyTables":
-        raise UserError("strategy-tables: the tables of all agents are drawn at once; drop workers")
+        # The tables of all agents are drawn at once, by whoever builds the whole run.
+        part = copy(self)
+        part._given_tables = self.tables[rows]  # noqa: SLF001 - its own class
+        return part
 
     def _draw_tables(self, rng: np.random.Generator) -> None:
+        if self._given_tables is not None:
+            self.tables: Integers = self._given_tables
+            return
         n_histories = self.actions**self.memory
         shape = (self.rows, self.strategies, n_histories)
-        self.tables: Integers = rng.integers(self.actions, size=shape)
+        self.tables = rng.integers(self.actions, size=shape)
 
     def step(self, losses: Array, actions: Actions) -> Array:
         best_actions = losses.argmin(1)

@@ -101,6 +101,15 @@ class Loss(ABC):
             full_shape = *stack, *(size_of_axis[axis] for axis in axes)
             object.__setattr__(self, name, np.broadcast_to(copied_array, full_shape))
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed on the way is no part of a loss: copies and digests of a loss that was
+        # used are those of one that was not.
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
+
     @cached_property
     def outcomes(self) -> int:
         """Number of coordinates of an outcome, d."""
