@@ -193,8 +193,8 @@ def audit(
     >>> audit(done, costs).agents[["mean_loss", "external_regret"]].round(3).values.tolist()
     [[0.575, 0.275]]
     >>> log = pd.DataFrame({"price": [1.0, 2.0] * 50, "sold": [1, 0] * 50, "chance": [0.5] * 100})
-    >>> found = audit(log, price="price", quantity="sold", cost=0.0, propensity="chance")
-    >>> found.verdicts["verdict"].tolist()
+    >>> result = audit(log, price="price", quantity="sold", cost=0.0, propensity="chance")
+    >>> result.verdicts["verdict"].tolist()
     ['fails']
     """
     text_options = {
@@ -315,9 +315,11 @@ def _check_mappings(parameters: object, scale: object) -> None:
         if value is not None and not isinstance(value, Mapping):
             raise UserError(f"{name}: {brief(value)} is no mapping; give names with values")
     if isinstance(scale, Mapping):
-        for column, ends in scale.items():
-            if numbers(f"scale.{column}", ends).shape != (2,):
-                raise UserError(f"scale.{column} = {brief(ends)}: give two numbers, worst and best")
+        for column, worst_and_best in scale.items():
+            if numbers(f"scale.{column}", worst_and_best).shape != (2,):
+                raise UserError(
+                    f"scale.{column} = {brief(worst_and_best)}: give two numbers, worst and best"
+                )
 
 
 def _refuse_options(options: Mapping[str, object], of_what: str) -> None:
@@ -325,9 +327,9 @@ def _refuse_options(options: Mapping[str, object], of_what: str) -> None:
     used = [name for name, value in options.items() if value is not None]
     if used:
         verb = "does" if len(used) == 1 else "do"
-        them = "it" if len(used) == 1 else "them"
+        pronoun = "it" if len(used) == 1 else "them"
         reason = f"{', '.join(used)} {verb} not belong to {of_what}"
-        raise UserError(f"{reason}; leave {them} out, or give what the log has")
+        raise UserError(f"{reason}; leave {pronoun} out, or give what the log has")
 
 
 __all__ = ["Audit", "BanditAudit", "audit"]

@@ -226,8 +226,8 @@ def _check_groups(who: Sequence[str], groups: Sequence[str]) -> None:
     group_of: dict[str, str] = {}
     for agent, group in zip(who, groups, strict=True):
         if group_of.setdefault(agent, group) != group:
-            both = f"'{agent}' is in the groups '{group_of[agent]}' and '{group}'"
-            raise UserError(f"log, --group: {both}; give each decision maker one group")
+            fault = f"'{agent}' is in the groups '{group_of[agent]}' and '{group}'"
+            raise UserError(f"log, --group: {fault}; give each decision maker one group")
 
 
 def _read_group(
@@ -266,8 +266,8 @@ def _read_group(
     result = numeric(table, [columns.result], result_key)[:, 0]
     if columns.is_price and result.min() < 0:
         row = int(result.argmin())
-        found = f"column '{columns.result}' holds {result[row]:g} in {place(table, row)}"
-        raise UserError(f"log, --quantity: {found}; a quantity is at least 0")
+        fault = f"column '{columns.result}' holds {result[row]:g} in {place(table, row)}"
+        raise UserError(f"log, --quantity: {fault}; a quantity is at least 0")
     smallest, largest = _result_range(result, given_range, is_price=columns.is_price)
     cost: Array | tuple[float, float] = (0.0, 0.0)
     if set_prices is not None and own_menu.prices is not None:
@@ -307,17 +307,17 @@ def _indices(taken: Sequence[str], names: Sequence[str]) -> Indices:
 
 
 def _result_range(
-    result: Array, given: tuple[float, float] | None, *, is_price: bool
+    result: Array, given_range: tuple[float, float] | None, *, is_price: bool
 ) -> tuple[float, float]:
     """Return the smallest and the largest result of a round, given or from the log."""
-    if given is None:
+    if given_range is None:
         smallest = 0.0 if is_price else float(result.min())
         return smallest, float(result.max())
-    smallest, largest = given
+    smallest, largest = given_range
     if result.min() < smallest or result.max() > largest:
         name = "max_quantity" if is_price else "loss_range"
-        found = f"results run from {result.min():g} to {result.max():g}"
-        raise UserError(f"{name}: {found}, beyond {smallest:g} to {largest:g}; widen it")
+        fault = f"results run from {result.min():g} to {result.max():g}"
+        raise UserError(f"{name}: {fault}, beyond {smallest:g} to {largest:g}; widen it")
     return float(smallest), float(largest)
 
 
@@ -325,10 +325,10 @@ def _read_cost(table: pd.DataFrame, cost: Cost) -> Array | tuple[float, float]:
     """Return the cost of each round (T,), or the ends of its range, which are equal if known."""
     if isinstance(cost, str):
         return numeric(table, [cost], "log, --cost")[:, 0]
-    ends = tuple(cost) if isinstance(cost, tuple | list) else (cost, cost)
+    cost_range = tuple(cost) if isinstance(cost, tuple | list) else (cost, cost)
     cure = "give a number, a range LOW:HIGH with LOW at most HIGH, or a column"
     try:
-        values = numbers("cost", list(ends))
+        values = numbers("cost", list(cost_range))
     except UserError:
         raise UserError(f"cost: {brief(cost)} is no cost; {cure}") from None
     if len(values) != 2 or values[0] > values[1]:
@@ -343,11 +343,11 @@ def check_largest_quantity(value: object) -> tuple[float, float]:
 
 def check_loss_range(value: object) -> tuple[float, float]:
     """Return the range of losses that was given."""
-    ends = numbers("loss_range", value)
-    if ends.shape != (2,) or ends[0] >= ends[1]:
+    loss_range = numbers("loss_range", value)
+    if loss_range.shape != (2,) or loss_range[0] >= loss_range[1]:
         cure = "give two numbers, the smaller first"
         raise UserError(f"loss_range: {brief(value)} is no range; {cure}")
-    return float(ends[0]), float(ends[1])
+    return float(loss_range[0]), float(loss_range[1])
 
 
 def _read_propensities(
@@ -374,18 +374,18 @@ def _read_propensities(
         of_single = numeric(table, columns, "log, --propensity")
         _check_probabilities(of_single, columns)
         for row in np.flatnonzero(np.abs(of_single.sum(1) - 1) > SUM_ROUNDING)[:1]:
-            found = (
+            fault = (
                 f"the probabilities of {place(table, int(row))} sum to {of_single[row].sum():.6g}"
             )
-            raise UserError(f"log, --propensity: {found}; they must sum to 1")
+            raise UserError(f"log, --propensity: {fault}; they must sum to 1")
         of_chosen = of_single[rows, single_chosen]
         logged = np.zeros((len(table), len(menu.names)))
         np.add.at(logged.T, menu.group_of, of_single.T)
     for row in np.flatnonzero(~(of_chosen > MIN_LOGGED_PROBABILITY))[:1]:
         name = menu.single_names[single_chosen[row]]
         chance = f"{of_chosen[row]:g}"
-        found = f"'{name}' was chosen in {place(table, int(row))} with probability {chance}"
-        raise UserError(f"log, --propensity: {found}; correct the log")
+        fault = f"'{name}' was chosen in {place(table, int(row))} with probability {chance}"
+        raise UserError(f"log, --propensity: {fault}; correct the log")
     if not isinstance(propensity, str):
         return logged, ""
     if not menu.is_grouped:
@@ -409,8 +409,12 @@ def _columns_of_actions(
                 price = float(action)
             except ValueError:
                 raise UserError(f"propensity: '{action}' is no price; write a number") from None
-            same = [known for known in names if np.isclose(float(known), price, rtol=1e-9, atol=0)]
-            name = same[0] if same else f"{price:.12g}"
+            equal_names = [
+                menu_name
+                for menu_name in names
+                if np.isclose(float(menu_name), price, rtol=1e-9, atol=0)
+            ]
+            name = equal_names[0] if equal_names else f"{price:.12g}"
         if name not in names:
             raise UserError(f"propensity: no action '{name}'; {closest(name, names)}")
         if not isinstance(column, str):
@@ -425,5 +429,5 @@ def _columns_of_actions(
 def _check_probabilities(values: Array, columns: Sequence[str]) -> None:
     """Check that logged probabilities (T, k) are in [0, 1]; UserError otherwise."""
     for row, column in np.argwhere((values < 0) | (values > 1))[:1]:
-        found = f"column '{columns[column]}' holds {values[row, column]:g}"
-        raise UserError(f"log, --propensity: {found}; a probability is in [0, 1]")
+        fault = f"column '{columns[column]}' holds {values[row, column]:g}"
+        raise UserError(f"log, --propensity: {fault}; a probability is in [0, 1]")

@@ -95,19 +95,19 @@ def predict_results(log: BanditLog, model: str | Regressor = "means") -> Array:
     return predictions
 
 
-def _check_predictions(predicted: Array, rows: int) -> None:
-    if predicted.shape != (rows,) or not np.isfinite(predicted).all():
-        found = f"the model's predictions have the shape {predicted.shape}, or are not finite"
-        raise UserError(f"demand: {found}; return {rows} finite numbers for {rows} rows")
+def _check_predictions(predicted: Array, n_rows: int) -> None:
+    if predicted.shape != (n_rows,) or not np.isfinite(predicted).all():
+        fault = f"the model's predictions have the shape {predicted.shape}, or are not finite"
+        raise UserError(f"demand: {fault}; return {n_rows} finite numbers for {n_rows} rows")
 
 
 def _features(log: BanditLog, actions: Indices, context: Array) -> Array:
     """Return what a model sees of actions (n,) in contexts (n, k): the price or indicators."""
     if log.prices is not None:
-        shown = log.prices[actions][:, None]
+        action_features = log.prices[actions][:, None]
     else:
-        shown = np.eye(len(log.names))[actions][:, 1:]
-    return np.concatenate([shown, context], axis=1)
+        action_features = np.eye(len(log.names))[actions][:, 1:]
+    return np.concatenate([action_features, context], axis=1)
 
 
 def _running_means(log: BanditLog) -> Array:

@@ -70,8 +70,8 @@ def _say_grounds(
     grounds = [f"probabilities of {_action_word(log, plural=True)} that were {propensities.source}"]
     if log.prices is not None:
         if log.has_cost_range and isinstance(log.cost, tuple):
-            ends = f"between {log.cost[0]:g} and {log.cost[1]:g}"
-            grounds.append(f"the cost {ends} that makes the regret least, {verdict.cost:.4g}")
+            cost_range = f"between {log.cost[0]:g} and {log.cost[1]:g}"
+            grounds.append(f"the cost {cost_range} that makes the regret least, {verdict.cost:.4g}")
         elif isinstance(log.cost, tuple):
             grounds.append(f"a cost of {log.cost[0]:g} a unit")
         else:
@@ -89,7 +89,7 @@ def _say_grounds(
 
 
 def _say_meaning(log: BanditLog, propensities: Propensities, verdict: Verdict) -> str:
-    thing = _action_word(log)
+    noun = _action_word(log)
     better = "raised its profit" if log.prices is not None else "lowered its loss"
     limit = f"{verdict.threshold:g} of {_scale_words(log)}, on average"
     error = f"{100 * verdict.error_bound:g} %"
@@ -97,23 +97,23 @@ def _say_meaning(log: BanditLog, propensities: Propensities, verdict: Verdict) -
         error += ", if the estimated probabilities are right"
     if verdict.verdict == PASSES:
         return (
-            f"It means that no rule that replaces each {thing} by another would have {better} by "
+            f"It means that no rule that replaces each {noun} by another would have {better} by "
             f"more than {limit}; whoever has a larger regret passes with a probability of at most "
             f"{error}."
         )
     if verdict.verdict == UNDECIDED:
         return (
-            f"It means that the log does not tell whether a rule that replaces each {thing} by "
+            f"It means that the log does not tell whether a rule that replaces each {noun} by "
             f"another would have {better} by more than {limit}; {_say_rounds(verdict)}."
         )
     if verdict.is_decided_by_untried:
         return (
-            f"It means that the log leaves room for a rule that replaces each {thing} by another "
+            f"It means that the log leaves room for a rule that replaces each {noun} by another "
             f"and would have {better} by more than {limit}: this rests on what was hardly tried, "
             "and more probability of trying it could refute it."
         )
     return (
-        f"It means that a rule that replaces each {thing} by another would have {better} by more "
+        f"It means that a rule that replaces each {noun} by another would have {better} by more "
         f"than {limit}; whoever has a regret of at most that fails with a probability of at most "
         f"{error}."
     )
@@ -197,13 +197,14 @@ def what_would_help(
                 "own rounds or of its group's, was used."
             )
         else:
-            ends = f"{log.smallest:g} to {log.largest:g}"
+            loss_range = f"{log.smallest:g} to {log.largest:g}"
             sentences.append(
-                f"The range of losses: that of its own rounds or of its group's, {ends}, was used."
+                f"The range of losses: that of its own rounds or of its group's, {loss_range}, "
+                "was used."
             )
     if verdict.verdict == UNDECIDED:
-        words = _say_rounds(verdict)
-        sentences.append(f"More rounds: {words}.")
+        rounds_needed = _say_rounds(verdict)
+        sentences.append(f"More rounds: {rounds_needed}.")
     return sentences
 
 

@@ -124,46 +124,64 @@ def audit_full_logs(
     --------
     >>> done = pd.DataFrame({"round": range(4), "action": ["leave", "take", "leave", "leave"]})
     >>> costs = pd.DataFrame({"round": range(4), "leave": [1, 0, 0, 1], "take": [0.3] * 4})
-    >>> found = audit_full_logs(done, costs)
-    >>> found.agents[["mean_loss", "external_regret"]].round(3).values.tolist()
+    >>> result = audit_full_logs(done, costs)
+    >>> result.agents[["mean_loss", "external_regret"]].round(3).values.tolist()
     [[0.575, 0.275]]
     """
-    done, what = read_table(decisions, "decisions"), read_table(outcomes, "outcomes")
-    taken = read_names(done, action, "decisions, --action")
-    when = read_names(done, round, "decisions, --round")
+    decision_table, outcome_table = (
+        read_table(decisions, "decisions"),
+        read_table(outcomes, "outcomes"),
+    )
+    actions_taken = read_names(decision_table, action, "decisions, --action")
+    decision_rounds = read_names(decision_table, round, "decisions, --round")
     if utility is not None:
-        names = tuple(actions or _menu(taken, parameters or {}, scale or {}))
-        table = _valued(what, names, utility, dict(parameters or {}), dict(scale or {}))
+        names = tuple(actions or _list_actions(actions_taken, parameters or {}, scale or {}))
+        losses = _losses_of_utility(
+            outcome_table, names, utility, dict(parameters or {}), dict(scale or {})
+        )
     elif parameters or scale:
         raise UserError("parameters and scale are a utility's; give utility, or drop them")
     else:
-        names = tuple(actions or (str(column) for column in what if str(column) != round))
-        for name in () if actions else taken:
+        names = tuple(actions or (str(column) for column in outcome_table if str(column) != round))
+        for name in () if actions else actions_taken:
             if name not in names:
                 cure = f"{closest(name, names)}; or give utility"
                 raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
-        table = numeric(what, list(names), "outcomes")
-    at = _places(when, read_names(what, round, "outcomes"), "rounds of the outcomes")
-    moves = [taken, *(read_names(done, name, "policies") for name in policies)]
-    chosen, *advice = (_places(words, names, "actions") for words in moves)
-    named = agent in done or agent != "agent"  # a name that was given has to be there
-    who = read_names(done, agent, "decisions, --agent") if named else (ALL,) * len(done)
-    both = pd.DataFrame({"round": when, "who": who})
-    for again, name in both[both.duplicated()].to_numpy()[:1]:
+        losses = numeric(outcome_table, list(names), "outcomes")
+    outcome_rows = _find_indices(
+        decision_rounds, read_names(outcome_table, round, "outcomes"), "rounds of the outcomes"
+    )
+    names_of_moves = [
+        actions_taken,
+        *(read_names(decision_table, name, "policies") for name in policies),
+    ]
+    chosen, *advice = (_find_indices(move_names, names, "actions") for move_names in names_of_moves)
+    has_agents = (
+        agent in decision_table or agent != "agent"
+    )  # a name that was given has to be there
+    decision_makers = (
+        read_names(decision_table, agent, "decisions, --agent")
+        if has_agents
+        else (ALL,) * len(decision_table)
+    )
+    keys = pd.DataFrame({"round": decision_rounds, "who": decision_makers})
+    for round_name, name in keys[keys.duplicated()].to_numpy()[:1]:
         cure = "name with agent the column that says who decided, or keep one row"
-        raise UserError(f"decisions: round '{again}' is there twice for '{name}'; {cure}")
-    order = np.argsort(at, kind="stable")
-    suggested = np.array(advice, dtype=np.intp).reshape(len(advice), len(done))
+        raise UserError(f"decisions: round '{round_name}' is there twice for '{name}'; {cure}")
+    order = np.argsort(outcome_rows, kind="stable")
+    suggested = np.array(advice, dtype=np.intp).reshape(len(advice), len(decision_table))
     agents, swaps = [], []
-    for name in dict.fromkeys(who):
-        rows = order[np.asarray(who)[order] == name]
-        found = _measured(table[at[rows]], chosen[rows], suggested[:, rows], names)
-        agents.append({"agent": name} | found[0])
-        swaps.append(pd.DataFrame({"agent": name} | found[1]))
+    for name in dict.fromkeys(decision_makers):
+        rows = order[np.asarray(decision_makers)[order] == name]
+        measured = _measure_decision_maker(
+            losses[outcome_rows[rows]], chosen[rows], suggested[:, rows], names
+        )
+        agents.append({"agent": name} | measured[0])
+        swaps.append(pd.DataFrame({"agent": name} | measured[1]))
     return Audit(pd.DataFrame(agents), pd.concat(swaps, ignore_index=True))
 
 
-def _ordered(taken: Sequence[str]) -> list[str]:
+def _sort_actions(taken: Sequence[str]) -> list[str]:
     """Return the actions that were taken, by size where all are numbers."""
     try:
         return sorted(dict.fromkeys(taken), key=float)
@@ -171,7 +189,7 @@ def _ordered(taken: Sequence[str]) -> list[str]:
         return sorted(set(taken))
 
 
-def _menu(
+def _list_actions(
     taken: Sequence[str],
     parameters: Mapping[str, Any],
     scale: Mapping[str, tuple[float, float]],
@@ -183,7 +201,7 @@ def _menu(
     orders = np.ravel(np.asarray(parameters.get("orders", ()), dtype=object))
     numeric_orders = [order for order in orders if isinstance(order, int | float)]
     if not numeric_orders or len(numeric_orders) < len(orders) or not scale:
-        return _ordered(taken)
+        return _sort_actions(taken)
     low, high = next(iter(scale.values()))
     spelled = {}
     for name in taken:
@@ -197,8 +215,8 @@ def _menu(
     return names
 
 
-def _valued(
-    what: pd.DataFrame,
+def _losses_of_utility(
+    outcome_table: pd.DataFrame,
     actions: tuple[str, ...],
     utility: str,
     parameters: dict[str, Any],
@@ -212,9 +230,9 @@ def _valued(
         cure = "give scale = {COLUMN: (worst, best)} (in a terminal --scale COLUMN=WORST:BEST)"
         raise UserError(f"utility '{utility}' needs the scale of the outcomes; {cure}")
     for column, (worst, best) in scale.items():
-        _check_scale(numeric(what, [column], "outcomes"), column, worst, best)
-    maker, unit = register.utility[utility], 1.0
-    if "orders" in inspect.signature(maker).parameters and "orders" not in parameters:
+        _check_scale(numeric(outcome_table, [column], "outcomes"), column, worst, best)
+    make_loss, unit = register.utility[utility], 1.0
+    if "orders" in inspect.signature(make_loss).parameters and "orders" not in parameters:
         first_column, (low, high) = next(iter(scale.items()))
         try:
             quantities = np.array([float(name) for name in actions])
@@ -228,10 +246,10 @@ def _valued(
         parameters["orders"] = [(quantities - low) / (high - low)]
         unit = abs(high - low)
     population = Population(stream(0, "audit"), 1, len(actions), len(scale))
-    loss = construct(f"utility '{utility}'", maker, population, **parameters)
+    loss = construct(f"utility '{utility}'", make_loss, population, **parameters)
     parts = []
     for column, (worst, best) in scale.items():
-        outcomes = numeric(what, [column], "outcomes")
+        outcomes = numeric(outcome_table, [column], "outcomes")
         parts.append((outcomes - worst) / (best - worst))
     losses = loss.losses(np.concatenate(parts, axis=1))[:, 0]
     return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
@@ -242,113 +260,134 @@ def _check_scale(outcomes: Array, column: str, worst: float, best: float) -> Non
     where = f"scale.{column} = {worst}, {best}"
     if worst == best:
         raise UserError(f"{where}: give two different numbers")
-    least, greatest = outcomes.min(), outcomes.max()
-    if min(worst, best) <= least and greatest <= max(worst, best):
+    smallest, largest = outcomes.min(), outcomes.max()
+    if min(worst, best) <= smallest and largest <= max(worst, best):
         return
-    if least < 0 <= min(worst, best):
+    if smallest < 0 <= min(worst, best):
         cure = "correct the table, or widen the scale"
-        raise UserError(f"{where}: '{column}' falls to {least:g}, below 0; {cure}")
-    raise UserError(f"{where}: '{column}' runs from {least:g} to {greatest:g}; widen it")
+        raise UserError(f"{where}: '{column}' falls to {smallest:g}, below 0; {cure}")
+    raise UserError(f"{where}: '{column}' runs from {smallest:g} to {largest:g}; widen it")
 
 
-def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:
+def _find_indices(names: Sequence[str], known_names: Sequence[str], kind: str) -> Indices:
     """Return where each name stands among those that are known."""
-    where = pd.Index(known)
-    for twice in where[where.duplicated()][:1]:
-        raise UserError(f"{what}: '{twice}' is there twice; keep one row of it")
-    places = where.get_indexer(pd.Index(names))
-    for row in np.flatnonzero(places < 0)[:1]:
-        cure = closest(names[row], known)
-        raise UserError(f"decisions: '{names[row]}' is none of the {what}; {cure}")
-    return places
+    known_index = pd.Index(known_names)
+    for twice in known_index[known_index.duplicated()][:1]:
+        raise UserError(f"{kind}: '{twice}' is there twice; keep one row of it")
+    indices = known_index.get_indexer(pd.Index(names))
+    for row in np.flatnonzero(indices < 0)[:1]:
+        cure = closest(names[row], known_names)
+        raise UserError(f"decisions: '{names[row]}' is none of the {kind}; {cure}")
+    return indices
 
 
-def _measured(
-    table: Array, chosen: Indices, suggested: Indices, actions: Sequence[str]
+def _measure_decision_maker(
+    losses: Array, chosen: Indices, suggested: Indices, actions: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is measured of a decision maker, and the columns of its swaps."""
-    rounds, (least, span) = np.arange(len(table)), (float(table.min()), float(np.ptp(table)) or 1.0)
-    unit, lost = (table - least) / span, table[rounds, chosen]
-    row: dict[str, Any] = {"rounds": len(table), "mean_loss": float(lost.mean())}
-    row["external_regret"] = span * external_regret(unit, chosen)
-    row["swap_regret"] = span * swap_regret(unit, chosen)
+    rounds, (smallest, span) = (
+        np.arange(len(losses)),
+        (float(losses.min()), float(np.ptp(losses)) or 1.0),
+    )
+    unit_losses, realised_losses = (losses - smallest) / span, losses[rounds, chosen]
+    row: dict[str, Any] = {"rounds": len(losses), "mean_loss": float(realised_losses.mean())}
+    row["external_regret"] = span * external_regret(unit_losses, chosen)
+    row["swap_regret"] = span * swap_regret(unit_losses, chosen)
     if len(suggested):
-        fixed = np.arange(table.shape[1])[:, None].repeat(len(table), axis=1)
+        fixed = np.arange(losses.shape[1])[:, None].repeat(len(losses), axis=1)
         suggested = np.concatenate([fixed, suggested])
-        row["decision_swap_regret"] = span * decision_swap_regret(unit, chosen, suggested)
-        row["contextual_swap_regret"] = span * contextual_swap_regret(unit, chosen, suggested)
-    outcomes, where = np.unique(unit, axis=0, return_inverse=True)
-    joint = np.zeros((len(outcomes), unit.shape[1]))
-    np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))
-    row["exploitability"] = exploitability(joint, outcomes)
-    for measure, best in (("external", _best_action), ("swap", _best_swaps)):
-        gained = _gained(table, chosen, best)
-        found = mean_differences(gained[:, None])
-        own = {"gain": found.mean, "low": found.low, "high": found.high}
-        constant = (
-            np.ptp(gained) <= RELATIVE_ROUNDING * span
-        )  # all rounds say the same: one observation
-        own["effective"] = (
-            np.minimum(found.effective_rounds, 1.0) if constant else found.effective_rounds
+        row["decision_swap_regret"] = span * decision_swap_regret(unit_losses, chosen, suggested)
+        row["contextual_swap_regret"] = span * contextual_swap_regret(
+            unit_losses, chosen, suggested
         )
-        row |= {f"{measure}_{what}": float(value[0]) for what, value in own.items()}
-    better, taken = _best_swaps(table, chosen), np.unique(chosen)
+    outcomes, outcome_index = np.unique(unit_losses, axis=0, return_inverse=True)
+    joint = np.zeros((len(outcomes), unit_losses.shape[1]))
+    np.add.at(joint, (outcome_index.ravel(), chosen), 1 / len(unit_losses))
+    row["exploitability"] = exploitability(joint, outcomes)
+    for measure, find_replacement in (("external", _best_action), ("swap", _best_swaps)):
+        gains = _gains_of_halves(losses, chosen, find_replacement)
+        difference = mean_differences(gains[:, None])
+        columns = {"gain": difference.mean, "low": difference.low, "high": difference.high}
+        is_constant = (
+            np.ptp(gains) <= RELATIVE_ROUNDING * span
+        )  # all rounds say the same: one observation
+        columns["effective"] = (
+            np.minimum(difference.effective_rounds, 1.0)
+            if is_constant
+            else difference.effective_rounds
+        )
+        row |= {f"{measure}_{suffix}": float(value[0]) for suffix, value in columns.items()}
+    best_replacement, taken = _best_swaps(losses, chosen), np.unique(chosen)
     swaps = {
         "action": [actions[a] for a in taken],
         "count": np.bincount(chosen, minlength=len(actions))[taken],
-        "best_replacement": [actions[b] for b in better[taken]],
+        "best_replacement": [actions[b] for b in best_replacement[taken]],
     }
-    saved = np.bincount(chosen, lost - table[rounds, better[chosen]], len(actions))
-    return row, swaps | {"contribution": saved[taken] / len(table)}
+    saved = np.bincount(
+        chosen, realised_losses - losses[rounds, best_replacement[chosen]], len(actions)
+    )
+    return row, swaps | {"contribution": saved[taken] / len(losses)}
 
 
-def _gained(table: Array, chosen: Indices, best: Callable[[Array, Indices], Indices]) -> Array:
+def _gains_of_halves(
+    losses: Array, chosen: Indices, find_replacement: Callable[[Array, Indices], Indices]
+) -> Array:
     """Return what each round would have saved with the other half's best replacement (T,)."""
-    rounds = np.arange(len(table))
-    first = rounds < len(table) // 2
-    saved = np.empty(len(table))
-    for half in (first, ~first):
-        learned = best(table[~half], chosen[~half])[chosen[half]]
-        saved[half] = (table[rounds[half], chosen[half]] - table[rounds[half], learned]).ravel()
-    return saved
+    rounds = np.arange(len(losses))
+    is_first_half = rounds < len(losses) // 2
+    gains = np.empty(len(losses))
+    for is_tested in (is_first_half, ~is_first_half):
+        replacement = find_replacement(losses[~is_tested], chosen[~is_tested])[chosen[is_tested]]
+        gains[is_tested] = (
+            losses[rounds[is_tested], chosen[is_tested]] - losses[rounds[is_tested], replacement]
+        ).ravel()
+    return gains
 
 
-def _best_action(table: Array, _: Indices) -> Indices:
-    return np.full(table.shape[1], table.sum(0).argmin(), dtype=np.intp)
+def _best_action(losses: Array, _: Indices) -> Indices:
+    return np.full(losses.shape[1], losses.sum(0).argmin(), dtype=np.intp)
 
 
-def _best_swaps(table: Array, chosen: Indices) -> Indices:
+def _best_swaps(losses: Array, chosen: Indices) -> Indices:
     """Return the best replacement of each action (A,); of one that was not taken, itself."""
-    sums = np.zeros((table.shape[1], table.shape[1]))
-    np.add.at(sums, chosen, table)
-    own = np.arange(len(sums), dtype=np.intp)
-    return np.where(sums.min(1) < sums[own, own], sums.argmin(1), own)
+    loss_of_swap = np.zeros((losses.shape[1], losses.shape[1]))
+    np.add.at(loss_of_swap, chosen, losses)
+    action_indices = np.arange(len(loss_of_swap), dtype=np.intp)
+    return np.where(
+        loss_of_swap.min(1) < loss_of_swap[action_indices, action_indices],
+        loss_of_swap.argmin(1),
+        action_indices,
+    )
 
 
-def print_audit(found: Audit) -> None:
+def print_audit(audit: Audit) -> None:
     """Print what each decision maker lost, and what something else would have saved."""
-    screen, lost, saved = console(), [], []
-    for row in found.agents.to_dict("records"):
+    screen, loss_cells, regret_cells = console(), [], []
+    for row in audit.agents.to_dict("records"):
         numbers = [f"{row['mean_loss']:.4g}", f"{row['exploitability']:.4f}"]
-        lost.append([row["agent"], f"{row['rounds']:,}", *numbers])
-        for key, what in MEASURES.items():
-            regret, gain, low, high = (row[f"{key}_{n}"] for n in ("regret", "gain", "low", "high"))
-            short = " (too short)" * (row[f"{key}_effective"] < MIN_EFFECTIVE_ROUNDS)
-            ends = f"{low:+.4g} to {high:+.4g}{short}" if low <= high else "too few rounds"
-            saved.append([row["agent"], what, f"{regret:.4g}", f"{gain:+.4g}", ends])
+        loss_cells.append([row["agent"], f"{row['rounds']:,}", *numbers])
+        for key, alternative in MEASURES.items():
+            regret, gain, low, high = (
+                row[f"{key}_{suffix}"] for suffix in ("regret", "gain", "low", "high")
+            )
+            warning = " (too short)" * (row[f"{key}_effective"] < MIN_EFFECTIVE_ROUNDS)
+            interval = f"{low:+.4g} to {high:+.4g}{warning}" if low <= high else "too few rounds"
+            regret_cells.append(
+                [row["agent"], alternative, f"{regret:.4g}", f"{gain:+.4g}", interval]
+            )
         if (regret := row.get("decision_swap_regret")) is not None:
-            saved.append([row["agent"], WITH_POLICIES, f"{regret:.4g}", "", ""])
+            regret_cells.append([row["agent"], WITH_POLICIES, f"{regret:.4g}", "", ""])
     headers = ["decision maker", "rounds", "mean loss", "exploitability"]
-    print_plainly(screen, laid_out(headers, lost, width=screen.width))
+    print_plainly(screen, laid_out(headers, loss_cells, width=screen.width))
     screen.print()
     headers = ["decision maker", "alternative", "regret", "gain", "95 % interval"]
-    print_plainly(screen, laid_out(headers, saved, width=screen.width, words=(0, 1)))
+    print_plainly(screen, laid_out(headers, regret_cells, width=screen.width, words=(0, 1)))
     print_plainly(screen, NOTE)
 
 
-def write_audit(found: Audit, out: Path) -> None:
+def write_audit(audit: Audit, out: Path) -> None:
     """Write both tables into a new directory, as CSV."""
     out.mkdir(parents=True)
-    for name, table in (("agents", found.agents), ("swaps", found.swaps)):
+    for name, table in (("agents", audit.agents), ("swaps", audit.swaps)):
         with replacing(out / f"{name}.csv") as file:
             table.to_csv(file, index=False, lineterminator="\n")

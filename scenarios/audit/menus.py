@@ -58,11 +58,11 @@ def join_rounded(values: Array) -> tuple[Array, Indices]:
 
     Numbers that differ by ``PRICE_ROUNDING`` at most are one, spelled as the shortest of them.
 
-    >>> numbers, place = join_rounded(np.array([0.3, 0.1 + 0.2, 1.0]))
-    >>> numbers.tolist(), place.tolist()
+    >>> numbers, number_index = join_rounded(np.array([0.3, 0.1 + 0.2, 1.0]))
+    >>> numbers.tolist(), number_index.tolist()
     ([0.3, 1.0], [0, 0, 1])
     """
-    distinct, place = np.unique(values, return_inverse=True)
+    distinct, distinct_index = np.unique(values, return_inverse=True)
     is_new = np.ones(len(distinct), dtype=bool)
     is_new[1:] = np.diff(distinct) > PRICE_ROUNDING * np.abs(distinct[1:])
     number_of = np.cumsum(is_new) - 1
@@ -70,7 +70,7 @@ def join_rounded(values: Array) -> tuple[Array, Indices]:
     for index, value in zip(number_of.tolist(), distinct.tolist(), strict=True):
         if index not in shortest or len(repr(value)) < len(repr(shortest[index])):
             shortest[index] = value
-    return np.array(list(shortest.values())), np.asarray(number_of[place.ravel()])
+    return np.array(list(shortest.values())), np.asarray(number_of[distinct_index.ravel()])
 
 
 def largest_menu(rounds: int) -> int:
@@ -102,9 +102,9 @@ def price_menu(set_prices: Array, listed: Sequence[str | float] | None) -> tuple
         n_spellings = len(np.unique(set_prices))
     else:
         values = _listed_prices(listed)
-        prices, place = join_rounded(np.concatenate([values, set_prices]))
-        chosen = place[len(values) :]
-        is_listed = np.isin(chosen, place[: len(values)])
+        prices, price_index = join_rounded(np.concatenate([values, set_prices]))
+        chosen = price_index[len(values) :]
+        is_listed = np.isin(chosen, price_index[: len(values)])
         for price in set_prices[~is_listed][:1]:
             raise UserError(f"log, --price: {price:g} is none of the prices; add it to them")
         n_spellings = len(np.unique(np.concatenate([values, set_prices])))
@@ -113,8 +113,8 @@ def price_menu(set_prices: Array, listed: Sequence[str | float] | None) -> tuple
 
     notes = []
     if n_spellings > len(prices):
-        found = f"{n_spellings} different numbers are {len(prices)} prices"
-        notes.append(f"{found}: they differ by rounding (at most {PRICE_ROUNDING:g} of a price).")
+        joined = f"{n_spellings} different numbers are {len(prices)} prices"
+        notes.append(f"{joined}: they differ by rounding (at most {PRICE_ROUNDING:g} of a price).")
     group_of = np.arange(len(prices))
     single_names = tuple(f"{price:.12g}" for price in prices)
     names: Sequence[str] = single_names
@@ -185,14 +185,14 @@ def named_menu(
         values = np.array([])
     note = ""
     if len(values) and np.isfinite(values).all():
-        numbers, place = join_rounded(values)
+        numbers, number_index = join_rounded(values)
         shortest: dict[int, str] = {}
-        for spelling, index in zip(spellings, place.tolist(), strict=True):
+        for spelling, index in zip(spellings, number_index.tolist(), strict=True):
             if index not in shortest or len(spelling) < len(shortest[index]):
                 shortest[index] = spelling
         name_of = {
             spelling: shortest[index]
-            for spelling, index in zip(spellings, place.tolist(), strict=True)
+            for spelling, index in zip(spellings, number_index.tolist(), strict=True)
         }
         if len(numbers) < len(spellings):
             note = f"{len(spellings)} different numbers are {len(numbers)} actions: they differ by "
@@ -207,17 +207,17 @@ def group_seldom(names: Sequence[str], chosen: Indices, note: str) -> Menu:
     if len(names) <= largest_menu(len(chosen)):
         return Menu(tuple(names), None, tuple(names), np.arange(len(names)), note)
     counts = np.bincount(chosen, minlength=len(names))
-    kept = np.sort(np.argsort(-counts, kind="stable")[: n_groups - 1])
+    most_taken = np.sort(np.argsort(-counts, kind="stable")[: n_groups - 1])
     group_of = np.full(len(names), n_groups - 1)
-    group_of[kept] = np.arange(n_groups - 1)
+    group_of[most_taken] = np.arange(n_groups - 1)
     grouped_name = OTHER
     while grouped_name in names:
         grouped_name += "'"
-    n_joined = len(names) - len(kept)
+    n_joined = len(names) - len(most_taken)
     grouped = (
         f"{len(names)} actions are more than an audit of {len(chosen):,} rounds can compare: the "
         f"{n_joined} that were taken least often are one, '{grouped_name}', within which the "
         "decision maker mixes as it did."
     )
-    menu_names = (*[names[index] for index in kept], grouped_name)
+    menu_names = (*[names[index] for index in most_taken], grouped_name)
     return Menu(menu_names, None, tuple(names), group_of, f"{note} {grouped}".strip())

@@ -94,14 +94,14 @@ def find_propensities(log: BanditLog, classifier: Classifier | None = None) -> P
 
     # The probability of the action taken is known: the others share the rest as estimated.
     of_chosen = log.logged[rounds, log.chosen]
-    others = estimated.copy()
-    others[rounds, log.chosen] = 0.0
-    totals = others.sum(1)
+    of_others = estimated.copy()
+    of_others[rounds, log.chosen] = 0.0
+    totals = of_others.sum(1)
     n_others = len(log.names) - 1
-    equal_shares = np.full_like(others, 1.0 / n_others)
+    equal_shares = np.full_like(of_others, 1.0 / n_others)
     equal_shares[rounds, log.chosen] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.where(totals[:, None] > 0, others / totals[:, None], equal_shares)
+        shares = np.where(totals[:, None] > 0, of_others / totals[:, None], equal_shares)
     probability = shares * (1.0 - of_chosen)[:, None]
     probability[rounds, log.chosen] = of_chosen
     return Propensities(probability, PARTLY_LOGGED, is_logged=False, note=note)

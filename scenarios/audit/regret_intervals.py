@@ -84,8 +84,8 @@ class RegretEstimate:
     @property
     def standard_error(self) -> float:
         """Standard error of the mean gain of the best replacement."""
-        places = _places(self.mean_gain)
-        return float(np.sqrt(max(self.covariance[np.ix_(places, places)].sum(), 0.0)))
+        flat_indices = _flat_indices_of_best(self.mean_gain)
+        return float(np.sqrt(max(self.covariance[np.ix_(flat_indices, flat_indices)].sum(), 0.0)))
 
     def quantile(self, error: float) -> float:
         """Return by how many standard errors one mean errs upwards with this probability at most.
@@ -131,8 +131,8 @@ class RegretEstimate:
                 other_actions = replacement[others]
                 other_rows = np.flatnonzero(others)
                 mean_of_others = self.mean_gain[other_rows, other_actions].sum()
-                places = other_rows * n_actions + other_actions
-                variance_of_others = self.covariance[np.ix_(places, places)].sum()
+                flat_indices = other_rows * n_actions + other_actions
+                variance_of_others = self.covariance[np.ix_(flat_indices, flat_indices)].sum()
                 with_others = covariance[row][:, other_rows, other_actions].sum(1)
                 own_variance = np.diag(covariance[row, :, row, :])
                 variances = own_variance + 2 * with_others + variance_of_others
@@ -177,14 +177,14 @@ class RegretEstimate:
         """
         deficit, standard_error = self._deficits()
         may_be_best = deficit <= MAX_GAP * standard_error
-        places = np.flatnonzero(may_be_best.ravel())
-        values, vectors = np.linalg.eigh(self.covariance[np.ix_(places, places)])
+        flat_indices = np.flatnonzero(may_be_best.ravel())
+        values, vectors = np.linalg.eigh(self.covariance[np.ix_(flat_indices, flat_indices)])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         rng = stream(0, "audit", "errors")
-        errors = rng.standard_normal((N_DRAWS, len(places))) @ root.T
+        errors = rng.standard_normal((N_DRAWS, len(flat_indices))) @ root.T
         scale = self._widening * np.sqrt(self.freedom / rng.chisquare(self.freedom, N_DRAWS))
         draws = np.full((N_DRAWS, may_be_best.size), -np.inf)
-        draws[:, places] = errors * scale[:, None]
+        draws[:, flat_indices] = errors * scale[:, None]
         return draws.reshape(N_DRAWS, *may_be_best.shape)
 
     def _deficits(self) -> tuple[Array, Array]:
@@ -195,8 +195,8 @@ class RegretEstimate:
         n_rows, n_actions = self.mean_gain.shape
         standard_error = np.zeros((n_rows, n_actions))
         for row, best in enumerate(self.replacement):
-            places = row * n_actions + np.arange(n_actions)
-            covariance = self.covariance[np.ix_(places, places)]
+            flat_indices = row * n_actions + np.arange(n_actions)
+            covariance = self.covariance[np.ix_(flat_indices, flat_indices)]
             variance = np.diag(covariance) + covariance[best, best] - 2 * covariance[best]
             standard_error[row] = np.sqrt(np.maximum(variance, 0.0))
         return self.mean_gain.max(1, keepdims=True) - self.mean_gain, standard_error
@@ -267,7 +267,9 @@ def estimate_swap_regret(
     mean_gain = _only_considered(mean_gain.reshape(n_actions, n_actions), considered)
     replacement = mean_gain.argmax(1)
     if rows:
-        series = sum(own[:, replacement[action]] for action, own in enumerate(rows))
+        series = sum(
+            rows_of_action[:, replacement[action]] for action, rows_of_action in enumerate(rows)
+        )
     else:
         series = _series_of(gains, replacement)
     return RegretEstimate(
@@ -315,7 +317,7 @@ def estimate_external_regret(gains: PairGains, *, kind: str, considered: Mask) -
     )
 
 
-def _places(mean_gain: Array) -> Indices:
+def _flat_indices_of_best(mean_gain: Array) -> Indices:
     """Return where the best replacement of each action stands in a row of all gains (K,)."""
     n_rows, n_actions = mean_gain.shape
     return np.asarray(np.arange(n_rows) * n_actions + mean_gain.argmax(1))

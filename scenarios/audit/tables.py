@@ -36,10 +36,10 @@ def read_table(table: Table, where: str) -> pd.DataFrame:
         kind = type(table).__name__
         cure = "give a path, or a table of pandas, Polars or Arrow (of a LazyFrame, collect it)"
         raise UserError(f"{where}: {kind} is no table; {cure}")
-    given = expanded(table)
-    path = given if given.is_file() else DATA / given
+    given_path = expanded(table)
+    path = given_path if given_path.is_file() else DATA / given_path
     if not path.is_file():
-        raise UserError(f"{where}: no file '{given}'; give the path of a CSV or Parquet file")
+        raise UserError(f"{where}: no file '{given_path}'; give the path of a CSV or Parquet file")
     return read_frame(path, f"{where} {path.name}")
 
 

@@ -82,13 +82,15 @@ def greatest_compatible_results(
     """
     n_actions = probability.shape[1]
     is_tried = probability >= min_propensity
-    own = np.arange(n_actions)
+    action_indices = np.arange(n_actions)
     if log.prices is None:
-        action = np.where(is_tried, own, NO_STAND_IN)
+        action = np.where(is_tried, action_indices, NO_STAND_IN)
         return StandIns(action, result=np.full(probability.shape, log.smallest))
 
-    tried_at_or_below = np.maximum.accumulate(np.where(is_tried, own, NO_STAND_IN), axis=1)
-    tried_reversed = np.where(is_tried, own, n_actions)[:, ::-1]
+    tried_at_or_below = np.maximum.accumulate(
+        np.where(is_tried, action_indices, NO_STAND_IN), axis=1
+    )
+    tried_reversed = np.where(is_tried, action_indices, n_actions)[:, ::-1]
     tried_at_or_above = np.minimum.accumulate(tried_reversed, axis=1)[:, ::-1]
     tried_at_or_above = np.where(tried_at_or_above == n_actions, NO_STAND_IN, tried_at_or_above)
     earns = np.broadcast_to(margins >= 0, probability.shape)
