@@ -70,9 +70,9 @@ def predict_results(log: BanditLog, model: str | Regressor = "means") -> Array:
     if isinstance(model, str):
         if model == "means":
             return predictions
-        regressor: Any = (
-            _LinearResults() if model == "linear" else _LogitResults(log.smallest, log.largest)
-        )
+        regressor: Any = _LinearResults()
+        if model == "logit":
+            regressor = _LogitResults(log.smallest, log.largest)
     else:
         regressor = model
 

@@ -203,8 +203,7 @@ def what_would_help(
                 "was used."
             )
     if verdict.verdict == UNDECIDED:
-        rounds_needed = _say_rounds(verdict)
-        sentences.append(f"More rounds: {rounds_needed}.")
+        sentences.append(f"More rounds: {_say_rounds(verdict)}.")
     return sentences
 
 

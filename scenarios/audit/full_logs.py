@@ -128,10 +128,8 @@ def audit_full_logs(
     >>> result.agents[["mean_loss", "external_regret"]].round(3).values.tolist()
     [[0.575, 0.275]]
     """
-    decision_table, outcome_table = (
-        read_table(decisions, "decisions"),
-        read_table(outcomes, "outcomes"),
-    )
+    decision_table = read_table(decisions, "decisions")
+    outcome_table = read_table(outcomes, "outcomes")
     actions_taken = read_names(decision_table, action, "decisions, --action")
     decision_rounds = read_names(decision_table, round, "decisions, --round")
     if utility is not None:
@@ -148,36 +146,31 @@ def audit_full_logs(
                 cure = f"{closest(name, names)}; or give utility"
                 raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
         losses = numeric(outcome_table, list(names), "outcomes")
-    outcome_rows = _find_indices(
-        decision_rounds, read_names(outcome_table, round, "outcomes"), "rounds of the outcomes"
-    )
-    names_of_moves = [
-        actions_taken,
-        *(read_names(decision_table, name, "policies") for name in policies),
-    ]
-    chosen, *advice = (_find_indices(move_names, names, "actions") for move_names in names_of_moves)
-    has_agents = (
-        agent in decision_table or agent != "agent"
-    )  # a name that was given has to be there
-    decision_makers = (
-        read_names(decision_table, agent, "decisions, --agent")
-        if has_agents
-        else (ALL,) * len(decision_table)
-    )
+    outcome_rounds = read_names(outcome_table, round, "outcomes")
+    outcome_rows = _find_indices(decision_rounds, outcome_rounds, "rounds of the outcomes")
+    actions_of_policies = [read_names(decision_table, policy, "policies") for policy in policies]
+    chosen = _find_indices(actions_taken, names, "actions")
+    suggested = np.empty((len(policies), len(decision_table)), dtype=np.intp)
+    for policy_index, policy_actions in enumerate(actions_of_policies):
+        suggested[policy_index] = _find_indices(policy_actions, names, "actions")
+    if agent in decision_table or agent != "agent":  # a name that was given has to be there
+        decision_makers = read_names(decision_table, agent, "decisions, --agent")
+    else:
+        decision_makers = (ALL,) * len(decision_table)
     keys = pd.DataFrame({"round": decision_rounds, "who": decision_makers})
     for round_name, name in keys[keys.duplicated()].to_numpy()[:1]:
         cure = "name with agent the column that says who decided, or keep one row"
         raise UserError(f"decisions: round '{round_name}' is there twice for '{name}'; {cure}")
     order = np.argsort(outcome_rows, kind="stable")
-    suggested = np.array(advice, dtype=np.intp).reshape(len(advice), len(decision_table))
-    agents, swaps = [], []
+    agents = []
+    swaps = []
     for name in dict.fromkeys(decision_makers):
         rows = order[np.asarray(decision_makers)[order] == name]
-        measured = _measure_decision_maker(
+        measures, swap_columns = _measure_decision_maker(
             losses[outcome_rows[rows]], chosen[rows], suggested[:, rows], names
         )
-        agents.append({"agent": name} | measured[0])
-        swaps.append(pd.DataFrame({"agent": name} | measured[1]))
+        agents.append({"agent": name} | measures)
+        swaps.append(pd.DataFrame({"agent": name} | swap_columns))
     return Audit(pd.DataFrame(agents), pd.concat(swaps, ignore_index=True))
 
 
@@ -231,7 +224,8 @@ def _losses_of_utility(
         raise UserError(f"utility '{utility}' needs the scale of the outcomes; {cure}")
     for column, (worst, best) in scale.items():
         _check_scale(numeric(outcome_table, [column], "outcomes"), column, worst, best)
-    make_loss, unit = register.utility[utility], 1.0
+    make_loss = register.utility[utility]
+    unit = 1.0
     if "orders" in inspect.signature(make_loss).parameters and "orders" not in parameters:
         first_column, (low, high) = next(iter(scale.items()))
         try:
@@ -260,7 +254,8 @@ def _check_scale(outcomes: Array, column: str, worst: float, best: float) -> Non
     where = f"scale.{column} = {worst}, {best}"
     if worst == best:
         raise UserError(f"{where}: give two different numbers")
-    smallest, largest = outcomes.min(), outcomes.max()
+    smallest = outcomes.min()
+    largest = outcomes.max()
     if min(worst, best) <= smallest and largest <= max(worst, best):
         return
     if smallest < 0 <= min(worst, best):
@@ -285,11 +280,10 @@ def _measure_decision_maker(
     losses: Array, chosen: Indices, suggested: Indices, actions: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is measured of a decision maker, and the columns of its swaps."""
-    rounds, (smallest, span) = (
-        np.arange(len(losses)),
-        (float(losses.min()), float(np.ptp(losses)) or 1.0),
-    )
-    unit_losses, realised_losses = (losses - smallest) / span, losses[rounds, chosen]
+    rounds = np.arange(len(losses))
+    span = float(np.ptp(losses)) or 1.0
+    unit_losses = (losses - float(losses.min())) / span
+    realised_losses = losses[rounds, chosen]
     row: dict[str, Any] = {"rounds": len(losses), "mean_loss": float(realised_losses.mean())}
     row["external_regret"] = span * external_regret(unit_losses, chosen)
     row["swap_regret"] = span * swap_regret(unit_losses, chosen)
@@ -307,76 +301,91 @@ def _measure_decision_maker(
     for measure, find_replacement in (("external", _best_action), ("swap", _best_swaps)):
         gains = _gains_of_halves(losses, chosen, find_replacement)
         difference = mean_differences(gains[:, None])
-        columns = {"gain": difference.mean, "low": difference.low, "high": difference.high}
-        is_constant = (
-            np.ptp(gains) <= RELATIVE_ROUNDING * span
-        )  # all rounds say the same: one observation
-        columns["effective"] = (
-            np.minimum(difference.effective_rounds, 1.0)
-            if is_constant
-            else difference.effective_rounds
-        )
-        row |= {f"{measure}_{suffix}": float(value[0]) for suffix, value in columns.items()}
-    best_replacement, taken = _best_swaps(losses, chosen), np.unique(chosen)
+        effective_rounds = float(difference.effective_rounds[0])
+        if np.ptp(gains) <= RELATIVE_ROUNDING * span:  # all rounds say the same: one observation
+            effective_rounds = min(effective_rounds, 1.0)
+        row[f"{measure}_gain"] = float(difference.mean[0])
+        row[f"{measure}_low"] = float(difference.low[0])
+        row[f"{measure}_high"] = float(difference.high[0])
+        row[f"{measure}_effective"] = effective_rounds
+    best_replacement = _best_swaps(losses, chosen)
+    saved_losses = realised_losses - losses[rounds, best_replacement[chosen]]
+    saved_by_action = np.bincount(chosen, saved_losses, len(actions))
+    taken = np.unique(chosen)
     swaps = {
-        "action": [actions[a] for a in taken],
+        "action": [actions[action] for action in taken],
         "count": np.bincount(chosen, minlength=len(actions))[taken],
-        "best_replacement": [actions[b] for b in best_replacement[taken]],
+        "best_replacement": [actions[action] for action in best_replacement[taken]],
+        "contribution": saved_by_action[taken] / len(losses),
     }
-    saved = np.bincount(
-        chosen, realised_losses - losses[rounds, best_replacement[chosen]], len(actions)
-    )
-    return row, swaps | {"contribution": saved[taken] / len(losses)}
+    return row, swaps
 
 
 def _gains_of_halves(
     losses: Array, chosen: Indices, find_replacement: Callable[[Array, Indices], Indices]
 ) -> Array:
-    """Return what each round would have saved with the other half's best replacement (T,)."""
+    """Return what each round would have saved with the other half's best replacement (T,).
+
+    Parameters
+    ----------
+    losses : ndarray
+        Loss of each action in each round (T, A).
+    chosen : ndarray
+        Index of the action of each round (T,).
+    find_replacement : callable
+        Of losses and actions of some rounds: the best replacement of each action (A,).
+    """
     rounds = np.arange(len(losses))
     is_first_half = rounds < len(losses) // 2
     gains = np.empty(len(losses))
     for is_tested in (is_first_half, ~is_first_half):
-        replacement = find_replacement(losses[~is_tested], chosen[~is_tested])[chosen[is_tested]]
-        gains[is_tested] = (
-            losses[rounds[is_tested], chosen[is_tested]] - losses[rounds[is_tested], replacement]
-        ).ravel()
+        replacement_of = find_replacement(losses[~is_tested], chosen[~is_tested])
+        tested_rounds = rounds[is_tested]
+        tested_actions = chosen[is_tested]
+        realised_losses = losses[tested_rounds, tested_actions]
+        gains[is_tested] = realised_losses - losses[tested_rounds, replacement_of[tested_actions]]
     return gains
 
 
 def _best_action(losses: Array, _: Indices) -> Indices:
+    """Return the action with the least loss (T, A) in sum, as the replacement of each (A,)."""
     return np.full(losses.shape[1], losses.sum(0).argmin(), dtype=np.intp)
 
 
 def _best_swaps(losses: Array, chosen: Indices) -> Indices:
-    """Return the best replacement of each action (A,); of one that was not taken, itself."""
+    """Return the best replacement of each action (A,); of one that was not taken, itself.
+
+    Of losses (T, A) and the actions taken (T,).
+    """
+    # loss_of_swap[a, b]: the loss of b in sum over the rounds in which a was taken
     loss_of_swap = np.zeros((losses.shape[1], losses.shape[1]))
     np.add.at(loss_of_swap, chosen, losses)
-    action_indices = np.arange(len(loss_of_swap), dtype=np.intp)
-    return np.where(
-        loss_of_swap.min(1) < loss_of_swap[action_indices, action_indices],
-        loss_of_swap.argmin(1),
-        action_indices,
-    )
+    is_better = loss_of_swap.min(1) < loss_of_swap.diagonal()
+    return np.where(is_better, loss_of_swap.argmin(1), np.arange(len(loss_of_swap), dtype=np.intp))
 
 
 def print_audit(audit: Audit) -> None:
     """Print what each decision maker lost, and what something else would have saved."""
-    screen, loss_cells, regret_cells = console(), [], []
+    screen = console()
+    loss_cells = []
+    regret_cells = []
     for row in audit.agents.to_dict("records"):
         numbers = [f"{row['mean_loss']:.4g}", f"{row['exploitability']:.4f}"]
         loss_cells.append([row["agent"], f"{row['rounds']:,}", *numbers])
         for key, alternative in MEASURES.items():
-            regret, gain, low, high = (
-                row[f"{key}_{suffix}"] for suffix in ("regret", "gain", "low", "high")
-            )
-            warning = " (too short)" * (row[f"{key}_effective"] < MIN_EFFECTIVE_ROUNDS)
-            interval = f"{low:+.4g} to {high:+.4g}{warning}" if low <= high else "too few rounds"
-            regret_cells.append(
-                [row["agent"], alternative, f"{regret:.4g}", f"{gain:+.4g}", interval]
-            )
-        if (regret := row.get("decision_swap_regret")) is not None:
-            regret_cells.append([row["agent"], WITH_POLICIES, f"{regret:.4g}", "", ""])
+            low = row[f"{key}_low"]
+            high = row[f"{key}_high"]
+            interval = f"{low:+.4g} to {high:+.4g}"
+            if not low <= high:  # NaN: there are no limits
+                interval = "too few rounds"
+            elif row[f"{key}_effective"] < MIN_EFFECTIVE_ROUNDS:
+                interval += " (too short)"
+            regret = f"{row[f'{key}_regret']:.4g}"
+            gain = f"{row[f'{key}_gain']:+.4g}"
+            regret_cells.append([row["agent"], alternative, regret, gain, interval])
+        if "decision_swap_regret" in row:
+            regret = f"{row['decision_swap_regret']:.4g}"
+            regret_cells.append([row["agent"], WITH_POLICIES, regret, "", ""])
     headers = ["decision maker", "rounds", "mean loss", "exploitability"]
     print_plainly(screen, laid_out(headers, loss_cells, width=screen.width))
     screen.print()

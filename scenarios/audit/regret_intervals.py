@@ -40,6 +40,7 @@ GAP_SHARE = 0.1  # of an error, that is spent on limits of the gaps
 MAX_GAP = 12.0  # standard errors, beyond which a replacement cannot be the best
 TUNED_ROUNDS = 1_000.0  # at which a time-uniform limit is closest
 N_BISECTIONS = 25  # in search of the error at which a limit is a threshold
+MAX_QUANTILE = 60.0  # standard errors, at which the search for that error begins
 MAX_SWEEPS = 20  # over the actions, in search of the replacement with the greatest upper limit
 CHUNK_ENTRIES = 4_000_000  # gains that are in memory at a time
 
@@ -219,7 +220,8 @@ class RegretEstimate:
         """
         if self.regret > threshold:
             return 1.0
-        low, high = 0.0, 60.0
+        low = 0.0
+        high = MAX_QUANTILE
         for _ in range(N_BISECTIONS):
             middle = (low + high) / 2
             if self._greatest_limit(middle) <= threshold:
@@ -234,7 +236,8 @@ class RegretEstimate:
         It is one of the numbers k / ``N_DRAWS``, and at most 1/2.
         """
         draws = self._draw_errors()
-        low, high = 0, N_DRAWS // 2
+        low = 0
+        high = N_DRAWS // 2
         while high - low > 1:
             middle = (low + high) // 2
             if self._lower_limit(middle / N_DRAWS, draws) > threshold:
@@ -267,16 +270,16 @@ def estimate_swap_regret(
     mean_gain = _only_considered(mean_gain.reshape(n_actions, n_actions), considered)
     replacement = mean_gain.argmax(1)
     if rows:
-        series = sum(
-            rows_of_action[:, replacement[action]] for action, rows_of_action in enumerate(rows)
-        )
+        series = np.zeros(len(rows[0]))
+        for action, rows_of_action in enumerate(rows):
+            series += rows_of_action[:, replacement[action]]
     else:
         series = _series_of(gains, replacement)
     return RegretEstimate(
         mean_gain=mean_gain,
         covariance=covariance,
-        series=np.asarray(series),
-        freedom=len(np.asarray(series)) - 1,
+        series=series,
+        freedom=len(series) - 1,
         kind=kind,
         rounds=gains.rounds,
     )
