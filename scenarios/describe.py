@@ -1,12 +1,14 @@
 """``regretless describe``: print what a table holds, and write a starter scenario that plays it."""
 
+import math
 from pathlib import Path
 
 import numpy as np
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.starter import starter
+from regretless.scenarios.config.tables import MAX_NAME_CHARACTERS
+from regretless.scenarios.starter import OrderCosts, starter
 from regretless.scenarios.table_description import Column, described
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
@@ -16,8 +18,20 @@ MIN_ROUNDED = 1e4  # size of a number that is printed without decimals
 MAX_ROUNDED = 1e15
 
 
-def describe(data: Path, out: Path | None) -> None:
-    """Print what is in a table, and write a starter scenario if a file is given."""
+def describe(
+    data: Path,
+    out: Path | None,
+    *,
+    costs: OrderCosts | None = None,
+    outcome: str | None = None,
+) -> None:
+    """Print what is in a table, and write a starter scenario if a file is given.
+
+    ``costs`` and ``outcome`` are those of the starter.
+    """
+    if out is None and (costs is not None or outcome is not None):
+        option = "--underage and --overage are" if costs is not None else "--outcome is"
+        raise UserError(f"{option} for a scenario; add --out my-{data.name.split('.')[0]}.toml")
     if out is not None and (out.suffix != ".toml" or out.exists()):
         reason = "is there already" if out.exists() else "is no .toml file"
         stem = data.name.split(".")[0]
@@ -25,7 +39,9 @@ def describe(data: Path, out: Path | None) -> None:
     if out is not None and not out.parent.is_dir():
         raise UserError(f"--out {out}: there is no folder '{out.parent}'; make it, or give another")
     table = described(data)
-    text = starter(table, out.parent) if out is not None else ""
+    text = ""
+    if out is not None:
+        text = starter(table, out.parent, costs=costs, outcome=outcome)
     screen = console()
     screen.print(f"{data.name}: {table.n_rows:,} rows, {len(table.columns)} columns\n")
     for note in table.notes:
@@ -43,6 +59,36 @@ def describe(data: Path, out: Path | None) -> None:
     with replacing(out) as draft:
         draft.write_text(text, encoding="utf-8")
     screen.print(f"\nWritten: {out}. Next: regretless run {out}")
+
+
+def read_costs(
+    underage: float | None, overage: float | None, currency: str | None
+) -> OrderCosts | None:
+    """Return the costs that the command line gives, None where it gives none.
+
+    UserError if one is missing, is no cost, or if the currency is no name.
+    """
+    costs = {"--underage": underage, "--overage": overage}
+    given = {option: cost for option, cost in costs.items() if cost is not None}
+    for option, cost in given.items():
+        if not 0 <= cost < math.inf:
+            raise UserError(f"{option} {cost:g}: no cost; give a number of at least 0")
+    if underage is not None and overage is not None:
+        if underage == overage == 0:
+            raise UserError("--underage 0 --overage 0: orders cost nothing; give one above 0")
+        if currency is not None and not _is_label(currency):
+            raise UserError(f"--currency {currency!r}: no name; give one, as EUR")
+        return OrderCosts(underage=underage, overage=overage, currency=currency)
+    for option, cost in given.items():
+        other = next(name for name in costs if name not in given)
+        raise UserError(f"{option} {cost:g} is one of two costs; add {other}")
+    if currency is not None:
+        raise UserError(f"--currency {currency} is of two costs; add --underage and --overage")
+    return None
+
+
+def _is_label(text: str) -> bool:
+    return 0 < len(text.strip()) <= len(text) <= MAX_NAME_CHARACTERS and text.isprintable()
 
 
 def _cells_of(column: Column) -> list[str]:

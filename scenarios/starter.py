@@ -1,7 +1,8 @@
 """A scenario file for a table that was described, which plays as it stands.
 
 The starter forecasts up to three outcomes, scaled by the range of 98 % of their values, for two
-cohorts with different wants; the first context column cuts a policy to compare with.
+cohorts with different wants; the first context column cuts a policy to compare with. Where the
+costs of an order are known, it forecasts one outcome for one agent, a newsvendor with these costs.
 """
 
 import json
@@ -10,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,13 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.files import DATA
 from regretless.scenarios.table_description import (
+    BELOW,
+    BEYOND,
+    INFINITE,
+    SAME,
     Column,
     Description,
     codes_of,
@@ -33,17 +39,57 @@ MAX_OUTCOMES = 3
 MAX_CONTEXT = 6
 MAX_REASONS = 4  # in a message
 INNER = (0.01, 0.99)
+UNUSABLE = (SAME, INFINITE, BEYOND, BELOW)  # notes on columns of numbers that have no scale
+ORDER_STEPS = range(20, 41)  # between the ends of the scale, where the costs of an order are known
 
 
-def starter(table: Description, home: Path) -> str:
+@dataclass(frozen=True, kw_only=True)
+class OrderCosts:
+    """What a unit too few and a unit too many of an order cost, in ``currency`` where it is named.
+
+    Not both costs are 0.
+    """
+
+    underage: float
+    overage: float
+    currency: str | None = None
+
+
+def starter(
+    table: Description, home: Path, *, costs: OrderCosts | None = None, outcome: str | None = None
+) -> str:
     """Write a scenario file for a table that was described.
 
-    ``home``: the folder in which the file will lie. UserError if no column can be an outcome.
+    Parameters
+    ----------
+    table : Description
+    home : Path
+        The folder in which the file will lie.
+    costs : OrderCosts, optional
+        The costs of one newsvendor, who orders the outcome; without them two cohorts of twenty.
+    outcome : str, optional
+        The column that is forecast; without it the table's proposals are, with costs the first.
+
+    Returns
+    -------
+    str
+        TOML.
+
+    Raises
+    ------
+    UserError
+        If no column can be an outcome, or the one that was named cannot.
     """
-    outcomes = _outcomes(table)
+    if outcome is None:
+        proposed = table.named("outcome")
+        outcomes = proposed[: 1 if costs is not None else MAX_OUTCOMES]
+    else:
+        outcomes = [_outcome_named(table, outcome)]
     if not outcomes:
         raise _no_outcome(table)
-    context = _context(table)
+    context = [column for column in table.named("context") if column not in outcomes]
+    further_context = context[MAX_CONTEXT:]
+    context = context[:MAX_CONTEXT]
     is_whole = _whole_rows(table, [*outcomes, *context])
     missing = ""
     if not is_whole.all():
@@ -54,15 +100,46 @@ def starter(table: Description, home: Path) -> str:
         "rounds": int(is_whole.sum()) if missing == "drop" else len(is_whole),
         "file": _path_from(home, table.file),
         "outcomes": outcomes,
+        "further_outcomes": [one for one in table.named("outcome") if one not in outcomes],
         "context": context,
-        "keys": _keys_of_form(table),
+        "further_context": further_context,
+        "keys": _keys_of_form(table, outcomes, context),
         "missing": missing,
+        "costs": costs,
+        "has_rule": bool(context) and costs is None,
     }
-    if context:
+    if costs is not None:
+        values["orders"] = _number_of_orders(table.numbers(outcomes[0]))
+    if values["has_rule"]:
         values |= _rule_on(table.numbers(context[0]))
     pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
     pages.filters |= {"key": spelled, "ends": _ends, "code": codes_of, "toml": _toml_value}
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
+
+
+def _outcome_named(table: Description, name: str) -> Column:
+    """Return the column of numbers that a user named as the outcome; UserError if it is none."""
+    columns = {column.name: column for column in table.columns}
+    if name not in columns:
+        raise UserError(f"--outcome {name}: no such column; {closest(name, columns)}")
+    column = columns[name]
+    if column.kind not in {"numbers", "whole numbers"} or column.note in UNUSABLE:
+        reason = column.note if column.note in UNUSABLE else f"{column.kind}, no numbers"
+        raise UserError(f"--outcome {name}: {reason}; give a column of numbers that differ")
+    return column
+
+
+def _number_of_orders(values: Array) -> int:
+    """Return how many orders lie in equal steps between the ends of a scale.
+
+    The step is the one that is written with the fewest digits, and of these the smallest.
+    """
+    low, high, _ = _ends(values)
+
+    def digits(steps: int) -> int:
+        return len(f"{(high - low) / steps:.10g}")
+
+    return min(reversed(ORDER_STEPS), key=digits) + 1
 
 
 def _no_outcome(table: Description) -> UserError:
@@ -124,7 +201,9 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _keys_of_form(table: Description) -> dict[str, Any]:
+def _keys_of_form(
+    table: Description, outcomes: list[Column], context: list[Column]
+) -> dict[str, Any]:
     """Return keys of [data] that say how the file is written and which of its rows are rounds."""
     form = table.form
     is_tsv = "tsv" in ending_of(table.file)
@@ -133,7 +212,7 @@ def _keys_of_form(table: Description) -> dict[str, Any]:
         keys["separator"] = form.separator
     if form.columns:
         keys["columns"] = list(form.columns)
-    used = [column.name for column in (*_outcomes(table), *_context(table))]
+    used = [column.name for column in (*outcomes, *context)]
     for name, marks in {"decimal": form.decimal, "thousands": form.thousands}.items():
         used_marks = marks
         if isinstance(marks, Mapping):
@@ -142,7 +221,7 @@ def _keys_of_form(table: Description) -> dict[str, Any]:
             keys[name] = used_marks
     if form.missing_values:
         keys["missing_values"] = [_whole_if_so(value) for value in form.missing_values]
-    units = {column.name: column.unit for column in _outcomes(table) if column.unit}
+    units = {column.name: column.unit for column in outcomes if column.unit}
     if units:
         keys["units"] = units
     if not table.is_sorted and table.named("index"):
@@ -151,14 +230,6 @@ def _keys_of_form(table: Description) -> dict[str, Any]:
         keys["series"] = table.series_column
         keys["series_value"] = table.series[0]
     return keys
-
-
-def _outcomes(table: Description) -> list[Column]:
-    return table.named("outcome")[:MAX_OUTCOMES]
-
-
-def _context(table: Description) -> list[Column]:
-    return table.named("context")[:MAX_CONTEXT]
 
 
 def _whole_if_so(value: str | float) -> str | float:

@@ -463,11 +463,24 @@ def describe(
     out: Annotated[
         File, Option(parser=path_of, metavar="FILE.toml", help="Write a starter scenario there.")
     ] = None,
+    underage: Annotated[
+        float | None, Option(metavar="COST", help="What a unit too few costs, in that scenario.")
+    ] = None,
+    overage: Annotated[
+        float | None, Option(metavar="COST", help="What a unit too many costs, in that scenario.")
+    ] = None,
+    currency: Annotated[
+        str | None, Option(metavar="NAME", help="The currency of both costs, as EUR.")
+    ] = None,
+    outcome: Annotated[
+        str | None, Option(metavar="COLUMN", help="The column that the scenario forecasts.")
+    ] = None,
 ) -> None:
     """Inspect the columns of a table. With --out, write a scenario."""
-    from regretless.scenarios.describe import describe
+    from regretless.scenarios.describe import describe, read_costs
 
-    describe(data, out)
+    costs = read_costs(underage, overage, currency)
+    describe(data, out, costs=costs, outcome=outcome)
 
 
 @app.command()

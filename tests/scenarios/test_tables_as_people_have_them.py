@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_results import RefusalOf, RunCommand
 from small_scenarios import cohort_table, play_to_end, read_scenario
 
 from regretless.market.core.errors import UserError
@@ -56,6 +57,44 @@ def play_starter(table: Description, folder: Path) -> Any:
     scenario = load(str(folder / "own.toml"), rounds=20)
     play_to_end(scenario)
     return scenario.spec.data
+
+
+def test_the_starter_of_two_costs_has_one_newsvendor(
+    tmp_path: Path, run_command: RunCommand
+) -> None:
+    rows = [f"{day},{value},{value % 7}" for day, value in zip(DAYS, WAVE, strict=True)]
+    table = write(tmp_path, "\n".join(["day,sold,returned", *rows]))
+    scenario = tmp_path / "shop.toml"
+    costs = ["--underage", "4", "--overage", "1", "--currency", "EUR"]
+    run_command("describe", str(table), "--out", str(scenario), *costs, "--outcome", "returned")
+    spec = load(str(scenario)).spec
+    (stockist,) = spec.cohort
+    assert spec.data is not None
+    assert spec.data.outcomes == ["returned"]
+    assert spec.data.context == []
+    assert stockist.utility == "newsvendor"
+    assert stockist.parameters == {"underage": 4.0, "overage": 1.0}
+    assert stockist.currency == "EUR"
+    assert play_to_end(load(str(scenario), rounds=20)).played == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "cure"),
+    [
+        (["--underage", "4"], "add --overage"),
+        (["--underage", "0", "--overage", "0"], "give one above 0"),
+        (["--underage", "-4", "--overage", "1"], "give a number of at least 0"),
+        (["--currency", "EUR"], "add --underage and --overage"),
+        (["--outcome", "day"], "give a column of numbers that differ"),
+    ],
+)
+def test_costs_and_outcomes_that_cannot_be_meant_are_refused(
+    options: list[str], cure: str, tmp_path: Path, refusal_of: RefusalOf
+) -> None:
+    table = write(tmp_path, "\n".join(["day,sold", *map("{},{}".format, DAYS, WAVE)]))
+    scenario = tmp_path / "shop.toml"
+    assert cure in refusal_of("describe", str(table), "--out", str(scenario), *options)
+    assert not scenario.exists()
 
 
 # Text that is a number.
