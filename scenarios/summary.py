@@ -346,5 +346,6 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
             yield (
                 f"{cohort.name}: the basis approximates losses within {greatest_error:.2g} "
                 f"{units}, more than the worst decision swap regret of {worst_regret:.2g}; "
-                "a basis with a smaller error may lower the losses"
+                "a basis with a smaller error may lower the losses, as "
+                f'cohort.{cohort.name}.basis = {{ kind = "reduced", error = {error / 5:.1g} }}'
             )

@@ -39,7 +39,7 @@ STEP = re.compile(
     r"^```(\w*)[^\n]*\n(.*?)^```$|^ {4}((?:regretless|make) [^\n]*)$", re.MULTILINE | re.DOTALL
 )
 FILE_NAME = re.compile(r"# (\S+\.(?:py|toml))\n")
-TEMPLATE = re.compile(r"\b[A-Z]{3,}\b|^regretless dashboard")
+TEMPLATE = re.compile(r"\b(?!EUR\b)[A-Z]{3,}\b|^regretless dashboard")
 NOT_RUN = {"pseudocode", "mermaid"}
 ROUNDS = 20
 
