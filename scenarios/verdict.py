@@ -106,7 +106,8 @@ def describe_intervals(verdict: pd.DataFrame) -> Iterator[str]:
     else:
         several_cohorts = len(set(with_interval["cohort"])) > 1
         each = "each cohort and alternative" if several_cohorts else "each alternative"
-        subject = f"{n_narrow} of the {len(with_interval)} intervals, one for {each}, are"
+        verb = "is" if n_narrow == 1 else "are"
+        subject = f"{n_narrow} of the {len(with_interval)} intervals, one for {each}, {verb}"
     yield f"{subject} too narrow: effective sample below {MIN_EFFECTIVE_ROUNDS} rounds"
 
 

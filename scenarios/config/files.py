@@ -63,8 +63,29 @@ def read(path: Path) -> dict[str, Any]:
         return _parse_toml(text, where=str(path))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
+    except tomllib.TOMLDecodeError as error:
+        cure = _cure_of_toml(text, str(error))
+        raise UserError(f"{path} is not valid TOML: {error}; {cure}") from error
+
+
+UNQUOTED = re.compile(r"\s*(?P<key>[\w.-]+)\s*=\s*(?P<text>[^\W\d][^\"'#]*?)\s*(#.*)?")
+
+
+def _cure_of_toml(text: str, fault: str) -> str:
+    """Say what would cure a fault of TOML, which names its line: quotes, if a text has none.
+
+    >>> _cure_of_toml("name = shop", "Invalid value (at line 1, column 8)")
+    'text stands in quotes: name = "shop"'
+    """
+    at = re.search(r"Invalid value \(at line (\d+)", fault)
+    line = UNQUOTED.fullmatch(text.splitlines()[int(at[1]) - 1]) if at else None
+    if line is None or len(line["text"]) > MAX_VALUE_CHARACTERS:
+        return "mend that line"
+    if line["text"].lower() in {"true", "false"}:
+        return f"write {line['key']} = {line['text'].lower()}"
+    return f'text stands in quotes: {line["key"]} = "{line["text"]}"'
 
 
 def _parse_toml(text: str, *, where: str) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
+        _check_market_is_known(raw)  # without it utilities and outcomes seem to be missing
         fault = _most_telling(error.errors())
         key, known_keys = _locate(fault["loc"], raw)
         raise UserError(fault_line(fault, key, known_keys, "scenario")) from error
@@ -70,6 +71,17 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     if isinstance(spec.network, EdgeListSpec):
         spec.network.file = _find_file("network", spec.network.file, origin)
     return spec
+
+
+def _check_market_is_known(raw: dict[str, Any]) -> None:
+    """Raise UserError if a parsed scenario names a market that nobody registered."""
+    table = raw.get("market")
+    kind = table.get("kind") if isinstance(table, dict) else None
+    if isinstance(kind, str) and kind not in register.market:
+        reason = f"unknown; {closest(kind, register.market.names())}"
+        raise UserError(
+            f"market.kind = {format_value(kind)}: {reason}; a name of your own needs --import MODULE"
+        )
 
 
 def _most_telling(faults: Sequence[Any]) -> Any:

@@ -70,3 +70,9 @@ def test_sellers_need_no_adversary_and_no_utility() -> None:
     model = Scenario(spec).build()
     model.run()
     assert model.agents_frame()["mean_loss"].notna().all()
+
+
+def test_a_market_that_nobody_registered_is_named_rather_than_what_it_would_fill_in() -> None:
+    fault = r"market\.kind = 'bridge': unknown; .* needs --import MODULE"
+    with pytest.raises(UserError, match=fault):
+        validated(scenario_table(market={"kind": "bridge"}), origin=Path())
