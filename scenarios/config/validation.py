@@ -78,10 +78,8 @@ def _check_market_is_known(raw: dict[str, Any]) -> None:
     table = raw.get("market")
     kind = table.get("kind") if isinstance(table, dict) else None
     if isinstance(kind, str) and kind not in register.market:
-        reason = f"unknown; {closest(kind, register.market.names())}"
-        raise UserError(
-            f"market.kind = {format_value(kind)}: {reason}; a name of your own needs --import MODULE"
-        )
+        hint = f"{closest(kind, register.market.names())}; a name of your own needs --import MODULE"
+        raise UserError(f"market.kind = {format_value(kind)}: unknown; {hint}")
 
 
 def _most_telling(faults: Sequence[Any]) -> Any:
