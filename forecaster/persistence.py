@@ -53,7 +53,7 @@ class Copy:
 
 def dumps(model: Any, readable: tuple[str, ...] = READABLE) -> bytes:
     """Return a model as bytes; UserError where a part of it is code."""
-    skops = _skops()
+    skops = _import_skops()
     try:
         data: bytes = skops.dumps(model)
     except NOT_WRITABLE as error:
@@ -70,7 +70,7 @@ def dumps(model: Any, readable: tuple[str, ...] = READABLE) -> bytes:
 
 def loads(data: bytes, readable: tuple[str, ...] = READABLE) -> Any:
     """Return the model of bytes; one of ``DAMAGED`` if there is none that may be read."""
-    skops = _skops()
+    skops = _import_skops()
     refuse_expanding(BytesIO(data), len(data))
     untrusted_types = skops.get_untrusted_types(data=data)
     code = [name for name in untrusted_types if not name.startswith(readable)]
@@ -99,7 +99,7 @@ def load(kind: type[Any], path: Path) -> Any:
     """Read a model; UserError if there is none of this kind in the file."""
     if not path.is_file():
         raise UserError(f"model '{path}' does not exist; check the path")
-    _skops()
+    _import_skops()
     try:
         model = loads(path.read_bytes())
     except DAMAGED as error:
@@ -141,7 +141,7 @@ def _check_trees(part: Any, visited: set[int]) -> None:
         _check_trees(item, visited)
 
 
-def _skops() -> Any:
+def _import_skops() -> Any:
     try:
         from skops import io  # noqa: PLC0415 - an optional extra
     except ImportError as error:

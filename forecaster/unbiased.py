@@ -295,7 +295,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         expected = played_of(rows, solution.points, solution.mass, statistics, trusted=trusted)
         if len(solution.mass) == 1:
             return expected._replace(as_drawn=expected)
-        if self.events.charges_drawn and drawn_atom is not None:
+        if self.events.charges_broadcast_predictions and drawn_atom is not None:
             drawn_point = solution.points[[drawn_atom]]
             broadcast = played_of(rows, drawn_point, np.ones(1), statistics, trusted=trusted)
             return expected._replace(as_drawn=broadcast)

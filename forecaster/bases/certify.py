@@ -54,8 +54,8 @@ def certify(
     loss: Loss,
     offset: Array,
     weights: Array,
-    enclose: RangeOverBoxes,
-    slopes: RangeOverBoxes,
+    ranges_of_functions: RangeOverBoxes,
+    ranges_of_slopes: RangeOverBoxes,
     *,
     cells: Array | None = None,
     target: float = 0.0,
@@ -66,9 +66,9 @@ def certify(
     """Bound the error of linear forms over all outcomes, from above and from below.
 
     They are r_0 (..., A) and r_1..r_n (..., A, n) of one loss or a stack of K, along one axis. From
-    boxes ``low, high`` (T, d) ``enclose`` returns the least and greatest values (T, n) of the
-    functions there, at points the values themselves, and ``slopes`` those of their partial
-    derivatives (T, d, n), at kinks of both sides.
+    boxes ``low, high`` (T, d) ``ranges_of_functions`` returns the least and greatest values (T, n)
+    of the functions there, at points the values themselves, and ``ranges_of_slopes`` those of their
+    partial derivatives (T, d, n), at kinks of both sides.
 
     ``cells`` are edges of the first boxes along each side, ascending from 0 to 1, best where losses
     or functions have kinks; by default 512 boxes, finer towards 0, where losses such as y ** 0.3
@@ -80,7 +80,7 @@ def certify(
         boxes_per_side = max(2, round(FIRST_BOXES ** (1 / loss.outcomes)))
         # squared, so that boxes are finer near 0, where losses such as y ** 0.3 are steep
         cells = np.linspace(0, 1, boxes_per_side + 1) ** 2
-    search = _Search(loss, offset, weights, enclose, slopes)
+    search = _Search(loss, offset, weights, ranges_of_functions, ranges_of_slopes)
     low_corners = grid_points(cells[:-1], loss.outcomes)
     high_corners = grid_points(cells[1:], loss.outcomes)
     first_boxes = np.stack([low_corners, high_corners], axis=1)  # (boxes, 2, d)
@@ -122,8 +122,8 @@ class _Search:
         loss: Loss,
         offset: Array,
         weights: Array,
-        enclose: RangeOverBoxes,
-        slopes: RangeOverBoxes,
+        ranges_of_functions: RangeOverBoxes,
+        ranges_of_slopes: RangeOverBoxes,
     ) -> None:
         stack = loss.as_stack()
         self.losses = [stack[k] for k in range(len(stack))]
@@ -132,8 +132,8 @@ class _Search:
         self.offset = offset.reshape(-1, loss.actions)  # (K, A)
         self.weights = weights.reshape(len(stack), loss.actions, -1)  # (K, A, n)
         # ranges of the basis's functions over boxes, and of their partial derivatives
-        self.enclose = enclose
-        self.slopes = slopes
+        self.ranges_of_functions = ranges_of_functions
+        self.ranges_of_slopes = ranges_of_slopes
         self.evaluations = 0  # of (loss, action, box)
 
     def pairs_with_bounds(self, loss_index: Indices, box: Array, bound: Array) -> Pairs:
@@ -189,7 +189,7 @@ class _Search:
         """Bound the greatest error of any action of losses (P,), ascending, each in its box."""
         low = boxes[:, 0]
         high = boxes[:, 1]
-        middle, radius = _middle_and_radius(self.enclose(low, high))  # (boxes, n)
+        middle, radius = _middle_and_radius(self.ranges_of_functions(low, high))  # (boxes, n)
         bound = np.empty(len(loss_index))
         for k, pairs_of_loss in self._pairs_by_loss(loss_index):
             box = box_index[pairs_of_loss]
@@ -207,8 +207,8 @@ class _Search:
         high = boxes[:, 1]
         midpoint = (low + high) / 2
         half_side = (high - low) / 2
-        middle, radius = _middle_and_radius(self.slopes(low, high))  # (boxes, d, n)
-        values = self.enclose(midpoint, midpoint)[0]
+        middle, radius = _middle_and_radius(self.ranges_of_slopes(low, high))  # (boxes, d, n)
+        values = self.ranges_of_functions(midpoint, midpoint)[0]
         bound = np.empty(len(loss_index))
         for k, pairs_of_loss in self._pairs_by_loss(loss_index):
             box = box_index[pairs_of_loss]

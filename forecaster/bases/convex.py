@@ -110,12 +110,12 @@ class ConvexBasis(Basis):
 
     def inverse(self, points: Array) -> Array:
         """Read y_j from the first function; the losses do not depend on the rest, set to 1/2."""
-        return self._along(np.clip(points[..., 0], 0.0, 1.0))
+        return self._outcomes_at_levels(np.clip(points[..., 0], 0.0, 1.0))
 
     def support(self) -> Support:
-        return ListedSupport(self, self._along(self.knots))
+        return ListedSupport(self, self._outcomes_at_levels(self.knots))
 
-    def _along(self, levels: Array) -> Array:
+    def _outcomes_at_levels(self, levels: Array) -> Array:
         """Outcomes (..., d) with these levels of the coordinate; the rest is 1/2."""
         outcomes = np.full((*levels.shape, self.outcomes), 0.5)
         outcomes[..., self.coordinate] = levels
@@ -171,13 +171,13 @@ class ReLUBasis(ConvexBasis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Interpolate the loss at the knots and lower it by half of its greatest excess."""
         convex_loss = self.convex(loss)
-        values = np.moveaxis(convex_loss.losses(self._along(self.knots)), 0, -1)
+        values = np.moveaxis(convex_loss.losses(self._outcomes_at_levels(self.knots)), 0, -1)
         slopes = np.diff(values, axis=-1) / self._lengths
         # I(y) = const + middle y + sum_i masses_i |y - t_i| over the inner knots t_i; the rise of
         # the slope at a knot is twice its mass. Rounding may make a rise negative.
         masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2
-        middle = (slopes[..., :1] + slopes[..., -1:]) / 2
-        weights = np.concatenate([middle, masses * self._greatest_distances], axis=-1)
+        mean_of_end_slopes = (slopes[..., :1] + slopes[..., -1:]) / 2
+        weights = np.concatenate([mean_of_end_slopes, masses * self._greatest_distances], axis=-1)
         constant = values[..., 0] - (masses * self._inner_knots).sum(
             -1
         )  # at y = 0 |y - t_i| is t_i
@@ -223,9 +223,9 @@ class ConvexRankBasis(ConvexBasis):
         self.error = unit / 2
         # The first slope, sigma, weighs ReLU_0, and its rises, Delta_i, weigh the others. The most
         # comes of a first slope of -L / m: then the rises may add up to 2 L / m.
-        weights_of_first = self.cover.greatest_sum_of_weights(relus[[0]])
-        weights_of_others = self.cover.greatest_sum_of_weights(relus)
-        self.lipschitz = unit * (weights_of_first + 2 * weights_of_others)
+        weights_of_first_relu = self.cover.greatest_sum_of_weights(relus[[0]])
+        weights_of_any_relu = self.cover.greatest_sum_of_weights(relus)
+        self.lipschitz = unit * (weights_of_first_relu + 2 * weights_of_any_relu)
 
     def transform(self, y: ArrayLike) -> Array:
         lattice_points = rounded(self.cells * self._level(y), 0, self.cells)
@@ -234,7 +234,7 @@ class ConvexRankBasis(ConvexBasis):
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""
-        values = np.moveaxis(self.convex(loss).losses(self._along(self.knots)), 0, -1)
+        values = np.moveaxis(self.convex(loss).losses(self._outcomes_at_levels(self.knots)), 0, -1)
         slopes = np.diff(values, append=values[..., -1:])  # per cell; 0 beyond the last knot
         # weights of the ReLUs (..., A, m + 1): the first slope, sigma, then its changes, Delta_i
         relus = np.concatenate([slopes[..., :1], np.diff(slopes)], -1)

@@ -63,7 +63,7 @@ class ExactLossesBasis(CellBasis):
                     new_rows_and_actions.append((row, action))
             rows, actions = np.array(new_rows_and_actions, dtype=np.intp).reshape(-1, 2).T
             if len(rows):
-                self._parts.append(_only_actions(stack[rows], actions))
+                self._parts.append(_with_one_action_each(stack[rows], actions))
             ranges.append(np.stack([low[rows, actions], high[rows, actions]]))
         self.low, high = np.concatenate(ranges, axis=1)
         self.scale = high - self.low
@@ -172,7 +172,7 @@ class ExactLossesBasis(CellBasis):
         return errors, errors
 
 
-def _only_actions(loss: Loss, actions: Indices) -> tuple[Loss, Indices]:
+def _with_one_action_each(loss: Loss, actions: Indices) -> tuple[Loss, Indices]:
     """Return losses (K,) without all actions but one each, and the indices of these.
 
     What a function of the basis costs is then no more than that function.

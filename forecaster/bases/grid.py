@@ -49,7 +49,7 @@ ROUNDING_SHARE = 1e-9  # by which rounding may have moved a Lipschitz constant o
 BUDGET = 10_000_000  # evaluations that a certificate of ramps may take
 TOLERANCE = 0.1
 MAX_RAMPS = 2000
-MAX_NUMBERS = 1 << 22  # in one table of losses at outcomes
+MAX_NUMBERS_IN_TABLE = 1 << 22  # in one table of losses at outcomes
 
 
 class LipschitzGridBasis(Basis):
@@ -270,7 +270,7 @@ class RampBasis(Basis):
         # the least and greatest height of the form above the loss, for each action
         midpoints = (self.knots[1:] + self.knots[:-1]) / 2
         outcomes = grid_points(np.sort(np.concatenate([self.knots, midpoints])), self.outcomes)
-        rows = max(1, MAX_NUMBERS // max(offset.size, self.size))  # outcomes of a batch
+        rows = max(1, MAX_NUMBERS_IN_TABLE // max(offset.size, self.size))  # outcomes of a batch
         least = np.zeros(offset.shape)
         greatest = np.zeros(offset.shape)
         for first in range(0, len(outcomes), rows):

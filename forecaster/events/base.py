@@ -113,7 +113,9 @@ class EventSet(Checkpointable, ABC):
     counts_regret: bool = False  # whether gains are regrets while a reference is trusted
     lengths: tuple[int, ...] = ()  # of the intervals over which it bounds regret
     planned_rounds: int = 0  # the rounds of the run, which set the intervals' shares
-    charges_drawn: bool = False  # whether it charges what was broadcast, beside expectations
+    charges_broadcast_predictions: bool = (
+        False  # whether it charges what was broadcast, beside expectations
+    )
     cell_rows: int = 0  # rows of the game's table for dyadic cells, after those of the losses
     prior: float = 1.0  # of each expert, beside 1 for those of other sets
 
@@ -210,7 +212,7 @@ class EventSet(Checkpointable, ABC):
     def from_variation(self, bound: RegretBound, group: ProtectedLosses) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
         every_loss = np.arange(len(group.weights))
-        return self.over_stay(bound, group, every_loss, at_entry=np.zeros((1, 1, 1)))
+        return self.over_stay(bound, group, every_loss, regret_at_entry=np.zeros((1, 1, 1)))
 
     @abstractmethod
     def gained(self, group: ProtectedLosses, losses: Indices) -> Array:
@@ -240,14 +242,14 @@ class EventSet(Checkpointable, ABC):
         return self.gained(group, losses) - self.margins(group, losses)
 
     def over_stay(
-        self, bound: RegretBound, group: ProtectedLosses, losses: Indices, at_entry: Array
+        self, bound: RegretBound, group: ProtectedLosses, losses: Indices, regret_at_entry: Array
     ) -> Array:
         """Bound the sum of expected decision swap regret of k stays that end now (k,).
 
-        ``at_entry`` (k, A, C) is what ``regretted`` returned when each stay began.
+        ``regret_at_entry`` (k, A, C) is what ``regretted`` returned when each stay began.
         """
         regret_at_most = self.most_gained(bound, group, losses) - self.margins(group, losses)
-        return np.asarray((regret_at_most - at_entry).max(2).sum(1) + ROUNDING)
+        return np.asarray((regret_at_most - regret_at_entry).max(2).sum(1) + ROUNDING)
 
     def to_models(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
         """Bound the sum of expected regret of a group's losses to each model so far (K, M).

@@ -53,14 +53,14 @@ def uniform_regret(
     and ln of the number of its losses.
     """
     gamma = paper_gamma(size, rounds)
-    values_of_coefficient = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
-    losses = values_of_coefficient ** ((size + 1) * actions)
-    experts = 2 * size * losses * actions * (1 + actions * policies)
-    bound = CoordinateBound(AdaptiveWeights(), BoundInputs(experts, rounds, certificate_sum))
+    n_values_of_coefficient = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
+    n_losses = n_values_of_coefficient ** ((size + 1) * actions)
+    n_experts = 2 * size * n_losses * actions * (1 + actions * policies)
+    bound = CoordinateBound(AdaptiveWeights(), BoundInputs(n_experts, rounds, certificate_sum))
     widest_coefficients = np.zeros((1, actions, 1))  # lambda, and twice as much for D
     widest_coefficients[0, :2, 0] = np.array([1, -1])[:actions] * (reach + size * gamma / 2)
     expected = bound.a_priori(widest_coefficients, policies=policies)
-    return float(expected[0]) + (size + 1) * gamma, math.log(losses)
+    return float(expected[0]) + (size + 1) * gamma, math.log(n_losses)
 
 
 def distance(offset: Array, weights: Array) -> Array:

@@ -600,7 +600,7 @@ class Assignments(GainEvents):
         self.risk = risk  # that bounds of what was broadcast fail; None where they are expectations
         # Whether a round's gains are those of the prediction that was drawn from the mixture, and
         # in how many rounds it is not known which one was.
-        self.charges_drawn = risk is not None
+        self.charges_broadcast_predictions = risk is not None
         self.rounds_without_draw = 0
         # All assignments of all losses have r times the weight that all gains have. ln(r (N / K) /
         # J) is the logarithm of the prior of one loss's assignments at one rate.
@@ -630,7 +630,7 @@ class Assignments(GainEvents):
         gains = self.gains_of_round(active, played)
         self._add_gains(gains, played)
         charged = played
-        if self.charges_drawn:
+        if self.charges_broadcast_predictions:
             self.rounds_without_draw += played.as_drawn is None
             charged = played.as_drawn or played
         if charged.bias is not played.bias:  # what was drawn is not the whole mixture
@@ -665,34 +665,37 @@ class Assignments(GainEvents):
         return replace(beside, is_proved=of_gains.is_proved and is_proved)
 
     def over_stay(
-        self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
+        self, bound: Any, group: ProtectedLosses, losses: Indices, regret_at_entry: Array
     ) -> Array:
         """Bound it by the gains, and by the assignments where they are charged in expectation."""
-        by_gains = super().over_stay(bound, group, losses, at_entry)
-        if self.charges_drawn:
+        by_gains = super().over_stay(bound, group, losses, regret_at_entry)
+        if self.charges_broadcast_predictions:
             return by_gains
-        by_assignments = self._bound_by_assignments(bound, group, losses, at_entry)
+        by_assignments = self._regret_bound_of_assignments(bound, group, losses, regret_at_entry)
         if by_assignments is None:
             return by_gains
         return np.minimum(by_gains, by_assignments)
 
     def realised(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
-        if not self.charges_drawn:
+        if not self.charges_broadcast_predictions:
             return None
         if self.rounds_without_draw > 0:  # what was played in these is not known
             return None
         every_loss = np.arange(len(group.weights))
-        at_entry = np.zeros((1, 1, 1))  # over all rounds: before the first nothing is regretted
-        return self._bound_by_assignments(bound, group, every_loss, at_entry)
+        regret_at_entry = np.zeros(
+            (1, 1, 1)
+        )  # over all rounds: before the first nothing is regretted
+        return self._regret_bound_of_assignments(bound, group, every_loss, regret_at_entry)
 
-    def _bound_by_assignments(
-        self, bound: Any, group: ProtectedLosses, losses: Indices, at_entry: Array
+    def _regret_bound_of_assignments(
+        self, bound: Any, group: ProtectedLosses, losses: Indices, regret_at_entry: Array
     ) -> Array | None:
         """Bound the regret of k of a group's losses (k,) since each stay began; None without one.
 
         An assignment phi gained G_0 before the games and since then, whichever the rate eta, at
         most (L + psi U) / eta. Its regret is that less its margins M and less what it regretted
-        ``at_entry`` (k, A, C): a sum over actions a, at most that of the greatest summand of each.
+        before, ``regret_at_entry`` (k, A, C): a sum over actions a, at most that of the greatest
+        summand of each.
         """
         group_index = self.rows.group_index(group)
         member = self.members[group_index]
@@ -703,7 +706,7 @@ class Assignments(GainEvents):
         _gain, squares, gain_before_games, margin = of_losses
         scale = member.scale[losses]
         scale_of_gains = scale[:, None, None]
-        known = scale_of_gains * (gain_before_games - margin) - at_entry
+        known = scale_of_gains * (gain_before_games - margin) - regret_at_entry
         regrets = []
         for rate, cost in zip(ASSIGNMENT_RATES, ASSIGNMENT_COSTS, strict=True):
             of_squares = scale_of_gains * (cost / rate) * squares

@@ -88,10 +88,10 @@ class StayRecord(Checkpointable):
 
     def _bound_now(self, agents: Indices, bound: RegretBound) -> Array:
         """Bound the regret of the stays of some agents, as if they left now."""
-        at_entry = np.zeros((1, 1, 1))
+        regret_at_entry = np.zeros((1, 1, 1))
         if len(self.regret_at_entry):
-            at_entry = self.regret_at_entry[agents]
-        return self.events.over_stay(bound, self.group, self.losses[agents], at_entry)
+            regret_at_entry = self.regret_at_entry[agents]
+        return self.events.over_stay(bound, self.group, self.losses[agents], regret_at_entry)
 
 
 class WindowRecord(Checkpointable):

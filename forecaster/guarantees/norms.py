@@ -20,11 +20,11 @@ def gain_range(coefficients: Array, within: float | None) -> Array:
 
 def spread(coefficients: Array, *, order: int = 1) -> Array:
     """Compute D (K,): the greatest norm of the gap between two actions' coefficients."""
-    widest_from_action = []
+    greatest_gap_from_each_action = []
     for action in range(coefficients.shape[1]):
         gaps = np.linalg.norm(coefficients - coefficients[:, [action]], ord=order, axis=2)
-        widest_from_action.append(gaps.max(1))
-    return np.asarray(np.max(widest_from_action, axis=0))
+        greatest_gap_from_each_action.append(gaps.max(1))
+    return np.asarray(np.max(greatest_gap_from_each_action, axis=0))
 
 
 def centred_norm(coefficients: Array, *, order: int = 1) -> Array:

@@ -17,7 +17,7 @@ from regretless.forecaster.minimax.game import (
     undominated,
     walked,
 )
-from regretless.forecaster.minimax.program import best_mixture, cheapest
+from regretless.forecaster.minimax.program import best_mixture, mixture_of_least_value
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
@@ -149,7 +149,7 @@ class CubeSolver(HullSolver):
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
         payments = payments_of(points, fields)
-        return cheapest(values, payments, fields, limit=limit, box=not self.simplex)
+        return mixture_of_least_value(values, payments, fields, limit=limit, box=not self.simplex)
 
     def remember(self, solution: Solution) -> None:
         """Start the next walk at the mean of this mixture, and have n + 1 of its points at hand."""

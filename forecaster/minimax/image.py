@@ -41,7 +41,7 @@ from regretless.forecaster.minimax.game import (
     Solution,
     undominated,
 )
-from regretless.forecaster.minimax.program import best_mixture, cheapest
+from regretless.forecaster.minimax.program import best_mixture, mixture_of_least_value
 from regretless.forecaster.minimax.support import values
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
@@ -144,10 +144,10 @@ def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -
     outcomes = start.outcomes
     images = start.images
     # Nonnegative least squares for sum_e w_e (s(y_e) - target) = 0 and sum_e w_e = 1.
-    zeros_and_one = np.append(np.zeros(len(target)), 1.0)
+    right_hand_side = np.append(np.zeros(len(target)), 1.0)
     for _ in range(MAX_OUTCOMES_ADDED):
         equations = np.vstack([(images - target).T, np.ones(len(images))])
-        weights = scipy.optimize.nnls(equations, zeros_and_one, maxiter=MAX_NNLS_STEPS)[0]
+        weights = scipy.optimize.nnls(equations, right_hand_side, maxiter=MAX_NNLS_STEPS)[0]
         weights /= weights.sum()
         gap = target - weights @ images
         vertex = support.best(gap)
@@ -322,7 +322,9 @@ class Image(HullSolver):
         images = self._images  # of the outcomes against which the program holds the limit
         limit_of_program = limit
         for _ in range(MAX_PROGRAMS):
-            mass = cheapest(values, payments, fields @ images.T, limit=limit_of_program, box=False)
+            mass = mixture_of_least_value(
+                values, payments, fields @ images.T, limit=limit_of_program, box=False
+            )
             if mass is None:
                 return None
             mass /= mass.sum()

@@ -233,14 +233,14 @@ def _initial_dictionary(
             dictionary[i, k] = (fields[j, i] - fields[best_point, i]) * scale
         dictionary[objective_row, k] = (payments[j] - payments[best_point]) * scale
     if simplex:
-        lowest = _replace_lowest(dictionary, n_coordinates)
+        lowest = _enter_free_variable(dictionary, n_coordinates)
         basic[lowest] = n_points + n_coordinates
         nonbasic[n_points - 1] = n_points + lowest
     return dictionary, basic, nonbasic
 
 
 @compiled()
-def _replace_lowest(dictionary: Array, n_coordinates: int) -> int:
+def _enter_free_variable(dictionary: Array, n_coordinates: int) -> int:
     """Put u = r - g into the row of the least g_i, and r_i = u + g_i into the others; that row.
 
     ``dictionary`` (n + 2, columns + 1) is changed in place; its last column but one is that of the
@@ -317,7 +317,7 @@ def best_mixture(payments: Array, fields: Array, *, simplex: bool) -> tuple[Arra
     return mass, mean
 
 
-def cheapest(
+def mixture_of_least_value(
     values: Array, payments: Array, gains: Array, *, limit: float, box: bool
 ) -> Array | None:
     """Return the masses (m,) of least mean value with a worst case within a limit; or None.
@@ -326,21 +326,21 @@ def cheapest(
     where nature chooses every one of the r numbers by itself; against r listed choices of nature
     what each takes off a payment.
     """
-    n_points, n_choices = gains.shape
-    slacks_of_choices = np.eye(n_choices) if box else np.ones((n_choices, 1))
-    n_slacks = slacks_of_choices.shape[1]
+    n_points, n_choices_of_nature = gains.shape
+    slack_coefficients = np.eye(n_choices_of_nature) if box else np.ones((n_choices_of_nature, 1))
+    n_slacks = slack_coefficients.shape[1]
     no_slacks = np.zeros(n_slacks)
     least_slacks = no_slacks if box else np.full(n_slacks, -np.inf)
     # Columns are the masses w and the slacks s. Rows are the worst case, at most the limit; the sum
     # of the masses, which is 1; and s_i + sum_j w_j h_ji, at least 0, for every choice of nature.
     worst_case_row = np.append(payments, np.ones(n_slacks))
     mass_row = np.append(np.ones(n_points), no_slacks)
-    rows_of_choices = np.hstack([gains.T, slacks_of_choices])
+    rows_of_nature = np.hstack([gains.T, slack_coefficients])
     program = Program(
         np.append(values, no_slacks),
-        np.vstack([worst_case_row, mass_row, rows_of_choices]),
-        row_lower=np.append([-np.inf, 1.0], np.zeros(n_choices)),
-        row_upper=np.append([limit, 1.0], np.full(n_choices, np.inf)),
+        np.vstack([worst_case_row, mass_row, rows_of_nature]),
+        row_lower=np.append([-np.inf, 1.0], np.zeros(n_choices_of_nature)),
+        row_upper=np.append([limit, 1.0], np.full(n_choices_of_nature, np.inf)),
         lower=np.append(np.zeros(n_points), least_slacks),
     )
     try:

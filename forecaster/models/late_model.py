@@ -12,13 +12,13 @@ from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
 
 
 class LateModel(Wrapping):
-    """A model that is told every outcome D = ``rounds`` rounds late, as it was then."""
+    """A model that is told every outcome D = ``delay`` rounds late, as it was then."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_waiting",)
 
-    def __init__(self, model: Forecaster, rounds: int) -> None:
+    def __init__(self, model: Forecaster, delay: int) -> None:
         super().__init__(model)
-        self.rounds = rounds  # the delay D
+        self.delay = delay  # D, in rounds
         self._waiting = list[dict[str, Any]]()
         self._context: Any = None
 
@@ -55,7 +55,7 @@ class LateModel(Wrapping):
         if outcome is not None:
             outcome = np.array(outcome, dtype=np.float64)
         context = self._context
-        if self.rounds:
+        if self.delay:
             if isinstance(context, Context):  # as a checkpoint can hold it
                 context = {"names": list(context.names), "values": np.array(context.values)}
             waiting_round = {
@@ -66,7 +66,7 @@ class LateModel(Wrapping):
                 "beside": evidence,
             }
             self._waiting.append(waiting_round)
-            if len(self._waiting) <= self.rounds:
+            if len(self._waiting) <= self.delay:
                 return None
             oldest = self._waiting.pop(0)
             self.inner.ahead = 0  # the outcomes of all rounds before it are known

@@ -55,27 +55,31 @@ class DistributionPool(Aggregate):
         self.basis = basis
         self._models = tuple(models.values())
         self._lattice = lattice(basis.outcomes)
-        self._lattice_images = basis.transform(self._lattice)
-        self._distributions: list[Ensemble] = []  # of the open round, a model's each
-        self._images: list[Array] = []  # s of their outcomes
+        self._images_of_lattice = basis.transform(self._lattice)
+        self._distributions_of_models: list[Ensemble] = []  # of the open round, a model's each
+        self._images_of_models: list[Array] = []  # s of their outcomes
         # D of the open round: outcomes, weights, images; None before it is asked for
         self._mixture: tuple[Array, Array, Array] | None = None
 
     def _points_of_models(self, x: object) -> Array:
         self._tell_lead_to_models()
         self._mixture = None
-        self._distributions = []
+        self._distributions_of_models = []
         for name, model in zip(self.made_of, self._models, strict=True):
             try:
-                self._distributions.append(model.distribution(x))
+                self._distributions_of_models.append(model.distribution(x))
             except UserError as error:
                 raise UserError(f"models['{name}']: {error}") from error
-        all_outcomes = np.concatenate([forecast.outcomes for forecast in self._distributions])
+        all_outcomes = np.concatenate(
+            [forecast.outcomes for forecast in self._distributions_of_models]
+        )
         all_images = self.basis.transform(all_outcomes)
-        sizes = [len(forecast.weights) for forecast in self._distributions]
-        self._images = np.split(all_images, np.cumsum(sizes)[:-1])
+        sizes = [len(forecast.weights) for forecast in self._distributions_of_models]
+        self._images_of_models = np.split(all_images, np.cumsum(sizes)[:-1])
         points = np.empty((len(self._models), self.size))
-        for k, (forecast, images) in enumerate(zip(self._distributions, self._images, strict=True)):
+        for k, (forecast, images) in enumerate(
+            zip(self._distributions_of_models, self._images_of_models, strict=True)
+        ):
             points[k] = forecast.weights @ images
         return points
 
@@ -95,7 +99,7 @@ class DistributionPool(Aggregate):
         share = self._share_of_lattice
         if not share:
             return mean_of_models
-        return np.asarray((1 - share) * mean_of_models + share * self._lattice_images.mean(0))
+        return np.asarray((1 - share) * mean_of_models + share * self._images_of_lattice.mean(0))
 
     def distribution(self) -> Ensemble:
         """Return D of the open round: outcomes of the unit cube (m, d), and their weights (m,).
@@ -119,7 +123,7 @@ class DistributionPool(Aggregate):
         images = []
         shares_of_models = self._shares.common[:, 0]
         for share_of_model, forecast, images_of_model in zip(
-            shares_of_models, self._distributions, self._images, strict=True
+            shares_of_models, self._distributions_of_models, self._images_of_models, strict=True
         ):
             if share_of_model > 0 and share < 1:
                 outcomes.append(forecast.outcomes)
@@ -128,5 +132,5 @@ class DistributionPool(Aggregate):
         if share > 0:
             outcomes.append(self._lattice)
             weights.append(np.full(len(self._lattice), share / len(self._lattice)))
-            images.append(self._lattice_images)
+            images.append(self._images_of_lattice)
         return np.concatenate(outcomes), np.concatenate(weights), np.concatenate(images)

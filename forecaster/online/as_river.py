@@ -5,9 +5,9 @@ from typing import Any
 
 from river import base
 
-from regretless.forecaster.online.inputs import targets
+from regretless.forecaster.online.inputs import losses_of_targets
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
-from regretless.forecaster.online.validation import checked_ends
+from regretless.forecaster.online.validation import checked_interval
 from regretless.market.losses import Loss
 
 
@@ -32,8 +32,8 @@ class OmnipredictorRegressor(base.Regressor):
         self.losses = losses
         self.models = models
         self.seed = seed
-        interval = checked_ends("low, high", (low, high))
-        protected_losses = targets(*interval) if losses is None else losses
+        interval = checked_interval("low, high", (low, high))
+        protected_losses = losses_of_targets(*interval) if losses is None else losses
         self.omnipredictor = OnlineOmnipredictor(
             protected_losses, scale={"y": interval}, models=models, seed=seed
         )

@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from regretless.forecaster.online.inputs import targets
+from regretless.forecaster.online.inputs import losses_of_targets
 from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
-from regretless.forecaster.online.validation import checked_ends
+from regretless.forecaster.online.validation import checked_interval
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_int, refused_in_one_line
 from regretless.market.losses import Loss
@@ -73,10 +73,10 @@ class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[mis
         if interval is None:
             margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
             interval = float(y.min()) - margin, float(y.max()) + margin
-        low, high = checked_ends("scale", interval)
+        low, high = checked_interval("scale", interval)
         seed = 0 if self.random_state is None else self.random_state
         return OnlineOmnipredictor(
-            targets(low, high) if self.losses is None else self.losses,
+            losses_of_targets(low, high) if self.losses is None else self.losses,
             scale={"y": (low, high)},
             models=self.models,
             seed=check_int("random_state", seed, least=0),

@@ -195,7 +195,7 @@ def policy_of(name: str, rule: Any, actions: Sequence[Any]) -> Policy:
     return index_of_suggestion
 
 
-def targets(low: float, high: float) -> dict[str, Loss]:
+def losses_of_targets(low: float, high: float) -> dict[str, Loss]:
     """Return the squared distance of an outcome to evenly spaced points, one action each."""
     points = np.linspace(low, high, N_TARGETS)[:, None]
     return {"distance": SeparablePower(np.ones((N_TARGETS, 1)), np.array(2.0), centre=points)}

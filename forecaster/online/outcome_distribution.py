@@ -79,7 +79,7 @@ class OnlineForecast:
 
     def __repr__(self) -> str:
         means = self.weights @ self.outcomes
-        lows, highs = self._at([0.05, 0.95])
+        lows, highs = self._quantiles([0.05, 0.95])
         parts = []
         for name, mean, low, high in zip(self.names, means, lows, highs, strict=True):
             parts.append(f"{name} {mean:.4g} ({low:.4g} to {high:.4g})")
@@ -132,7 +132,7 @@ class OnlineForecast:
 
     def quantile(self, q: float) -> Any:
         """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
-        return self._by_name(self._at(check_probability("q", q)))
+        return self._by_name(self._quantiles(check_probability("q", q)))
 
     @property
     def explores(self) -> bool:
@@ -150,7 +150,7 @@ class OnlineForecast:
         task = self._task(name)
         return task.in_units(float(task.expected(self.statistics).min()))
 
-    def _at(self, q: Any) -> Array:
+    def _quantiles(self, q: Any) -> Array:
         """Return quantiles of every outcome (d,), or (levels, d) of several levels.
 
         The q-quantile is the least outcome up to which the probability is at least q.

@@ -63,10 +63,12 @@ def checked_scale(scale: Any, losses: Mapping[str, Loss]) -> dict[str, tuple[flo
         hint = "give (low, high) by the name of each outcome, such as {'demand': (0, 260)}"
         raise UserError(f"scale = {brief(scale)}: {hint}")
     by_name = checked_table("scale", scale, "(low, high)")
-    return {name: checked_ends(f"scale['{name}']", interval) for name, interval in by_name.items()}
+    return {
+        name: checked_interval(f"scale['{name}']", interval) for name, interval in by_name.items()
+    }
 
 
-def checked_ends(name: str, interval: Any) -> tuple[float, float]:
+def checked_interval(name: str, interval: Any) -> tuple[float, float]:
     """Return two finite numbers, the first below the second."""
     try:
         pair = numbers(name, interval)

@@ -135,8 +135,8 @@ def test_no_assignment_may_regret_more_than_its_potential_allows_less_its_margin
     forecaster = played_forecaster(group, events)
     bound: Any = forecaster.known_bound()
     every_loss = np.arange(4)
-    at_entry = np.zeros((1, 1, 1))
-    regret_bound = events._bound_by_assignments(bound, group, every_loss, at_entry)
+    regret_at_entry = np.zeros((1, 1, 1))
+    regret_bound = events._regret_bound_of_assignments(bound, group, every_loss, regret_at_entry)
     assert regret_bound is not None
     (member,) = events.members
     ((_gain, squares, gain_before_games, margin),) = events._assignment_sums
