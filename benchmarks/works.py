@@ -30,7 +30,7 @@ from benchmarks import crowds, order_books, small_games
 from benchmarks.duels import Array, Duel, peer
 from regretless.agents.learners import BlumMansour
 from regretless.forecaster.events.decision_events import VectorEvents
-from regretless.forecaster.events.loss_table import ProtectedLosses, played_of
+from regretless.forecaster.events.loss_table import ProtectedLosses, played_of, response_scratch
 from regretless.forecaster.minimax.game import STEPS, field_at
 from regretless.forecaster.weights import Moment
 from regretless.market.core.compiled import over_rows
@@ -172,7 +172,8 @@ class ForecasterRound:
         active = self.events.active(None)
         rows = self.events.rows
         table = self.events.table_of(active, Moment(1, self.events.experts))
-        fields = np.array([field_at(rows, table, point) for point in self.points])
+        scratch = response_scratch(rows.arrays)
+        fields = np.array([field_at(rows, table, point, scratch) for point in self.points])
         played = played_of(rows, self.points[:5], self.mass, self.truth)
         self.events.charge(active, played)
         return fields

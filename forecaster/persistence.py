@@ -99,7 +99,7 @@ def load(kind: type[Any], path: Path) -> Any:
     """Read a model; UserError if there is none of this kind in the file."""
     if not path.is_file():
         raise UserError(f"model '{path}' does not exist; check the path")
-    _import_skops()
+    _import_skops()  # a UserError where it is missing is not one of a damaged file
     try:
         model = loads(path.read_bytes())
     except DAMAGED as error:
@@ -119,26 +119,42 @@ def _check_trees(part: Any, visited: set[int]) -> None:
         return
     visited.add(id(part))
     if hasattr(part, "children_left"):  # a tree of scikit-learn, which need not be there
-        left_children = part.children_left
-        right_children = part.children_right
-        nodes = np.arange(part.node_count)
-        is_leaf = left_children < 0
-        inner_nodes = nodes[~is_leaf]
-        leads_down = True
-        for children in (left_children[~is_leaf], right_children[~is_leaf]):
-            leads_down &= bool(((children > inner_nodes) & (children < len(nodes))).all())
-        feature_exists = (part.feature[~is_leaf] >= 0) & (part.feature[~is_leaf] < part.n_features)
-        if not (leads_down and feature_exists.all() and (right_children[is_leaf] < 0).all()):
-            raise ValueError("these numbers are no tree")
+        _check_tree(part)
     if sparse.issparse(part):
         part.check_format()
-    # Parts of a part: entries of an array of objects, attributes of an object, values of a mapping,
-    # or items of a list, tuple or set. All else has none.
-    holds_objects = isinstance(part, np.ndarray) and part.dtype.hasobject
-    contents = part.ravel().tolist() if holds_objects else getattr(part, "__dict__", part)
-    contents = list(contents.values()) if isinstance(contents, dict) else contents
-    for item in contents if isinstance(contents, list | tuple | set) else ():
-        _check_trees(item, visited)
+    for smaller_part in _parts_of(part):
+        _check_trees(smaller_part, visited)
+
+
+def _check_tree(tree: Any) -> None:
+    """Raise ValueError for a tree of scikit-learn whose indices lead elsewhere."""
+    left_children = tree.children_left
+    right_children = tree.children_right
+    nodes = np.arange(tree.node_count)
+    is_leaf = left_children < 0
+    inner_nodes = nodes[~is_leaf]
+    leads_down = True
+    for children in (left_children[~is_leaf], right_children[~is_leaf]):
+        leads_down &= bool(((children > inner_nodes) & (children < len(nodes))).all())
+    feature_exists = (tree.feature[~is_leaf] >= 0) & (tree.feature[~is_leaf] < tree.n_features)
+    if not (leads_down and feature_exists.all() and (right_children[is_leaf] < 0).all()):
+        raise ValueError("these numbers are no tree")
+
+
+def _parts_of(whole: Any) -> list[Any]:
+    """List the entries, attributes, values or items that something is made of, if it has any.
+
+    Those are the entries of an array of objects, the attributes of an object, the values of a
+    mapping, and the items of a list, tuple or set.
+    """
+    if isinstance(whole, np.ndarray) and whole.dtype.hasobject:
+        return list(whole.ravel().tolist())
+    contents = getattr(whole, "__dict__", whole)
+    if isinstance(contents, dict):
+        return list(contents.values())
+    if isinstance(contents, list | tuple | set):
+        return list(contents)
+    return []
 
 
 def _import_skops() -> Any:

@@ -55,6 +55,9 @@ from regretless.market.records import Ensemble, Event
 
 # Where a prediction lies in its finest cell, as a share of the width: few losses tie there.
 PLACE_IN_CELL = (math.sqrt(5) - 1) / 2
+# Nodes of the tree of cells, in which node i has the children 2 i and 2 i + 1.
+ROOT = 1  # all predictions, which is no cell
+NODE_OF_FIRST_CELL = 2
 MAX_ROUNDS = 10_000_000  # whose cells fit into memory
 MIN_ROOT_ROUNDS = 13.0  # runs below its square have finer cells than 1 / T
 
@@ -238,13 +241,14 @@ def _cells_of_interval(left: int, right: int) -> Iterator[int]:
     and go up a scale at a time; what is yielded are numbers of cells, nodes less 2.
     """
     while left < right:
-        if left == 1:  # all predictions: the two cells of the first scale
+        if left == ROOT:  # all predictions: the two cells of the first scale
             yield from (0, 1)
             return
         if left & 1:  # a right child: its parent begins outside of the interval
-            yield left - 2
+            yield left - NODE_OF_FIRST_CELL
         if right & 1:  # the node before it is a left child, whose parent ends outside
-            yield (right - 1) - 2
+            node_before = right - 1
+            yield node_before - NODE_OF_FIRST_CELL
         left = (left + 1) >> 1
         right = right >> 1
 

@@ -178,9 +178,8 @@ class ReLUBasis(ConvexBasis):
         masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2
         mean_of_end_slopes = (slopes[..., :1] + slopes[..., -1:]) / 2
         weights = np.concatenate([mean_of_end_slopes, masses * self._greatest_distances], axis=-1)
-        constant = values[..., 0] - (masses * self._inner_knots).sum(
-            -1
-        )  # at y = 0 |y - t_i| is t_i
+        distances_at_zero = (masses * self._inner_knots).sum(-1)  # at y = 0 |y - t_i| is t_i
+        constant = values[..., 0] - distances_at_zero
         offset = constant - self._excess(convex_loss) / 2
         return self.contiguous(offset, weights)
 
@@ -212,19 +211,19 @@ class ConvexRankBasis(ConvexBasis):
         super().__init__(error, **family)
         if error / self.constant < 0.5 / MAX_CELLS:
             raise ValueError(f"an error of {error} needs more than {MAX_CELLS} cells")
-        # L is the constant and m the cells; round() keeps a whole number that rounding has lifted
-        self.cells = math.ceil(round(0.5 / (error / self.constant), 9))  # error = L / (2 m)
+        # L is the constant and m the cells; a whole number that rounding has lifted stays itself
+        self.cells = _ceiling(0.5 / (error / self.constant))  # error = L / (2 m)
         self.knots = np.arange(self.cells + 1) / self.cells
-        spacing = math.ceil(round(math.cbrt(self.cells), 9))  # s = m^(1/3), of the coarse ReLUs
+        spacing = _ceiling(math.cbrt(self.cells))  # s = m^(1/3), of the coarse ReLUs
         self.cover = MReLUCover(dimension=1, bottom=0, top=self.cells, stride=spacing)
-        relus = sparse.eye_array(self.cells + 1, format="csr")  # each ReLU alone
+        each_relu_alone = sparse.eye_array(self.cells + 1, format="csr")
         unit = self.constant / self.cells  # L / m
         self.size = self.cover.size
         self.error = unit / 2
         # The first slope, sigma, weighs ReLU_0, and its rises, Delta_i, weigh the others. The most
         # comes of a first slope of -L / m: then the rises may add up to 2 L / m.
-        weights_of_first_relu = self.cover.greatest_sum_of_weights(relus[[0]])
-        weights_of_any_relu = self.cover.greatest_sum_of_weights(relus)
+        weights_of_first_relu = self.cover.greatest_sum_of_weights(each_relu_alone[[0]])
+        weights_of_any_relu = self.cover.greatest_sum_of_weights(each_relu_alone)
         self.lipschitz = unit * (weights_of_first_relu + 2 * weights_of_any_relu)
 
     def transform(self, y: ArrayLike) -> Array:
@@ -235,12 +234,20 @@ class ConvexRankBasis(ConvexBasis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""
         values = np.moveaxis(self.convex(loss).losses(self._outcomes_at_levels(self.knots)), 0, -1)
-        slopes = np.diff(values, append=values[..., -1:])  # per cell; 0 beyond the last knot
-        # weights of the ReLUs (..., A, m + 1): the first slope, sigma, then its changes, Delta_i
-        relus = np.concatenate([slopes[..., :1], np.diff(slopes)], -1)
-        relus[..., -1] = 0.0  # that of the last threshold is 0 on the lattice
-        weights = np.asarray(relus.reshape(-1, self.cells + 1) @ self.cover.coefficients)
-        return self.contiguous(values[..., 0] + relus @ self.cover.constant, weights)
+        slopes = np.diff(values)  # per cell
+        first_slope = slopes[..., :1]  # sigma
+        rises_of_slope = np.diff(slopes)  # Delta_i
+        weight_of_last = np.zeros_like(first_slope)  # whose ReLU is 0 on the lattice
+        weights_of_relus = np.concatenate([first_slope, rises_of_slope, weight_of_last], -1)
+        relus_as_rows = weights_of_relus.reshape(-1, self.cells + 1)
+        weights = np.asarray(relus_as_rows @ self.cover.coefficients)
+        offset = values[..., 0] + weights_of_relus @ self.cover.constant
+        return self.contiguous(offset, weights)
+
+
+def _ceiling(number: float) -> int:
+    """Round a number up, but not one that is whole up to rounding."""
+    return math.ceil(round(number, 9))
 
 
 class OptimisedConvexBasis(ConvexBasis):

@@ -50,22 +50,28 @@ class ExactLossesBasis(CellBasis):
         self.outcomes = losses[0].outcomes
         self._parts: list[tuple[Loss, Indices]] = []
         self.index_of_key: dict[Key, int] = {}
-        ranges = []
+        lows = []
+        highs = []
         for loss in losses:
             stack = loss.as_stack()
-            new_rows_and_actions = []
+            rows = []
+            actions = []
             low, high = stack.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
             keys = keys_of(stack)
             for row, action in np.argwhere(high > low):
                 key = keys[row][action]
                 if key not in self.index_of_key:
                     self.index_of_key[key] = len(self.index_of_key)
-                    new_rows_and_actions.append((row, action))
-            rows, actions = np.array(new_rows_and_actions, dtype=np.intp).reshape(-1, 2).T
-            if len(rows):
-                self._parts.append(_with_one_action_each(stack[rows], actions))
-            ranges.append(np.stack([low[rows, actions], high[rows, actions]]))
-        self.low, high = np.concatenate(ranges, axis=1)
+                    rows.append(row)
+                    actions.append(action)
+            new_rows = np.array(rows, dtype=np.intp)
+            new_actions = np.array(actions, dtype=np.intp)
+            if rows:
+                self._parts.append(_with_one_action_each(stack[new_rows], new_actions))
+            lows.append(low[new_rows, new_actions])
+            highs.append(high[new_rows, new_actions])
+        self.low = np.concatenate(lows)
+        high = np.concatenate(highs)
         self.scale = high - self.low
         self.size = len(high)
         if not self.size:
@@ -167,9 +173,10 @@ class ExactLossesBasis(CellBasis):
         """Bound what interpolation misses on boxes, by the ranges of functions and slopes."""
         lowest, highest = self.enclosure(low, high)
         least_slope, greatest_slope = self.slopes(low, high)
-        error_by_slope = ((greatest_slope - least_slope) * (high - low)[..., None]).sum(1) / 4
-        errors = np.minimum(highest - lowest, error_by_slope)
-        return errors, errors
+        sides = (high - low)[..., None]
+        error_by_slope = ((greatest_slope - least_slope) * sides).sum(1) / 4  # as at the top
+        error_above_and_below = np.minimum(highest - lowest, error_by_slope)
+        return error_above_and_below, error_above_and_below
 
 
 def _with_one_action_each(loss: Loss, actions: Indices) -> tuple[Loss, Indices]:

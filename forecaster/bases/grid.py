@@ -131,6 +131,18 @@ class RampFit(NamedTuple):
     error: float  # the greatest at the knots and at the middles between them
 
 
+def _mixed_differences(values: Array, axes: int) -> Array:
+    """Take the differences of values on a grid along each of the first axes.
+
+    The values before the first are 0, which keeps the first value as a difference: it is the weight
+    of the constant factor.
+    """
+    differences = values
+    for axis in range(axes):
+        differences = np.diff(differences, axis=axis, prepend=0.0)
+    return differences
+
+
 class RampBasis(Basis):
     """Products of ramps, for a given population of losses of any form.
 
@@ -260,21 +272,20 @@ class RampBasis(Basis):
     def _fit(self, loss: Loss) -> "RampFit":
         """Interpolate a loss at the knots and centre the form between its excesses."""
         values = loss.losses(grid_points(self.knots, self.outcomes))  # ((m + 1)^d, ..., A)
-        differences = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
-        for axis in range(self.outcomes):
-            # the 0 in front keeps the value at the first knot, the weight of the constant factor
-            differences = np.diff(differences, axis=axis, prepend=0.0)
-        mixed_differences = np.moveaxis(differences.reshape(values.shape), 0, -1)
-        offset = mixed_differences[..., 0]  # of the constant product
-        weights = np.ascontiguousarray(mixed_differences[..., 1:])
+        values_on_grid = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
+        differences = _mixed_differences(values_on_grid, axes=self.outcomes)
+        # the weight of every product (..., A, n + 1), the constant one first
+        weights_of_products = np.moveaxis(differences.reshape(values.shape), 0, -1)
+        offset = weights_of_products[..., 0]
+        weights = np.ascontiguousarray(weights_of_products[..., 1:])
         # the least and greatest height of the form above the loss, for each action
         midpoints = (self.knots[1:] + self.knots[:-1]) / 2
         outcomes = grid_points(np.sort(np.concatenate([self.knots, midpoints])), self.outcomes)
-        rows = max(1, MAX_NUMBERS_IN_TABLE // max(offset.size, self.size))  # outcomes of a batch
+        outcomes_per_batch = max(1, MAX_NUMBERS_IN_TABLE // max(offset.size, self.size))
         least = np.zeros(offset.shape)
         greatest = np.zeros(offset.shape)
-        for first in range(0, len(outcomes), rows):
-            batch = outcomes[first : first + rows]
+        for first in range(0, len(outcomes), outcomes_per_batch):
+            batch = outcomes[first : first + outcomes_per_batch]
             linear_form = np.moveaxis(weights @ self.transform(batch).T, -1, 0) + offset
             excess = linear_form - loss.losses(batch)
             least = np.minimum(least, excess.min(0))

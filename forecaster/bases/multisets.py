@@ -255,7 +255,7 @@ class ChebyshevExponentialBasis(OfMultisets):
         self.degree, self.error = self._choose(error)
         self._list(range(1, self.degree + 1))
         self._signed = (self.counts % 2 == 1).any(-1) & (self._low < self._origin < self._high)
-        self.lipschitz = self._lambda()
+        self.lipschitz = self._greatest_weight_sum()
         if self.lipschitz * ROUNDING > self.error:
             fault = (
                 f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding"
@@ -299,20 +299,24 @@ class ChebyshevExponentialBasis(OfMultisets):
         self.convex_image = degree == 1
         return degree, float(errors[degree + 1])
 
-    def _lambda(self) -> float:
+    def _greatest_weight_sum(self) -> float:
         """Return the bound on sum |r_i| at the degree."""
         # by size s: the share of ordered tuples whose multiset has even counts alone
         is_even = (self.counts % 2 == 0).all(-1)
-        shares = np.bincount(self._sizes, self._multinomials * is_even, self.degree + 1)
-        shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
+        even_tuples = np.bincount(self._sizes, self._multinomials * is_even, self.degree + 1)
+        all_tuples = float(self.outcomes) ** np.arange(self.degree + 1)
+        share_of_even = even_tuples / all_tuples
         # |p_s| / (2 sinh H), (GRID, k + 1): the scaled series has the e^-H of the amplitude
         series = np.abs(self._scaled(self._widths)) / -np.expm1(-2 * self._widths)[:, None]
+        # An even monomial counts once; any other, written as 2 (1 + t^c) / 2 - 1, twice.
+        weights_of_orders = series * (2 - share_of_even)
         # by half-width H, 0 first; order 0 is the offset's, no weight
-        totals = np.append(1.0, (series * (2 - shares))[:, 1:].sum(-1))  # 1: the limit at 0
+        totals = np.append(1.0, weights_of_orders[:, 1:].sum(-1))  # 1: the limit at 0
         peak = int(totals.argmax())
         # What a peak inside the range can rise above the grid; most are at its upper end.
-        missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
-        return float(totals[peak] + missed)
+        is_inside = 0 < peak < GRID
+        rise_between_points = np.ptp(totals[peak - 1 : peak + 2]) if is_inside else 0.0
+        return float(totals[peak] + rise_between_points)
 
     def _exponential(self, weights: Array) -> tuple[Array, Array]:
         """Return v (..., A, d) and p (..., A, k + 1) with e^S = sum_s p_s (v . t)^s, nearly."""
@@ -359,7 +363,7 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
         self.convex_image = degree == 1 and nearest == 0
         return degree, remainder
 
-    def _lambda(self) -> float:
+    def _greatest_weight_sum(self) -> float:
         orders = np.arange(1, self.degree + 1)
         return float((self._greatest_sum**orders / factorial(orders)).sum())
 

@@ -57,8 +57,11 @@ def uniform_regret(
     n_losses = n_values_of_coefficient ** ((size + 1) * actions)
     n_experts = 2 * size * n_losses * actions * (1 + actions * policies)
     bound = CoordinateBound(AdaptiveWeights(), BoundInputs(n_experts, rounds, certificate_sum))
+    largest_coefficient = reach + size * gamma / 2
     widest_coefficients = np.zeros((1, actions, 1))  # lambda, and twice as much for D
-    widest_coefficients[0, :2, 0] = np.array([1, -1])[:actions] * (reach + size * gamma / 2)
+    widest_coefficients[0, 0, 0] = largest_coefficient
+    if actions > 1:
+        widest_coefficients[0, 1, 0] = -largest_coefficient
     expected = bound.a_priori(widest_coefficients, policies=policies)
     return float(expected[0]) + (size + 1) * gamma, math.log(n_losses)
 

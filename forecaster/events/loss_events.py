@@ -324,10 +324,11 @@ class Gains:
 
         ``losses`` counts the losses that share a kind of test, as the switch test counts.
         """
+        n_assignments = 0
+        if self.fixed:
+            n_assignments = losses * self.fixed ** self.shape[1]
         tests = _kinds_of_test(
-            switch_test,
-            assignments=losses * self.fixed ** self.shape[1] if self.fixed else 0,
-            regrets_to_models=losses * self.models,
+            switch_test, assignments=n_assignments, regrets_to_models=losses * self.models
         )
         # No single regret, and no sum of regrets over actions, is above the greatest sum.
         if not hint and _greatest_sum(self.gain) <= tests.harmless:
@@ -335,23 +336,27 @@ class Gains:
         regret = np.where(np.isfinite(self.gain), self.gain, 0.0)
         if switch_test.rejects(regret, self.squares, hint=hint):
             return True
-        common = regret.sum(1)  # to the same comparator whatever is played
-        common_squares = self.played_squares.sum(1)
+        regret_over_actions = regret.sum(1)  # to the same comparator whatever is played
+        squares_over_actions = self.played_squares.sum(1)
         if hint:
-            return switch_test.rejects(common, common_squares, hint=True)
+            return switch_test.rejects(regret_over_actions, squares_over_actions, hint=True)
         rejected = False
         if tests.of_assignments is not None:
-            best = regret[:, :, : self.fixed].argmax(2)[:, :, None]
-            gain = np.take_along_axis(regret, best, 2)[:, :, 0]
-            squares = np.take_along_axis(self.played_squares, best, 2)[:, :, 0]
-            total = np.maximum(gain, 0.0).sum(1)
-            total_squares = np.where(gain > 0, squares, 0.0).sum(1)
-            rejected = tests.of_assignments.rejects(total, total_squares)
+            rejected = self._rejected_by_best_assignment(tests.of_assignments, regret)
         if tests.of_models is not None:
-            models = slice(self.fixed, None)
-            to_models = common[:, models]
-            rejected |= tests.of_models.rejects(to_models, common_squares[:, models])
+            regret_to_models = regret_over_actions[:, self.fixed :]
+            squares_to_models = squares_over_actions[:, self.fixed :]
+            rejected |= tests.of_models.rejects(regret_to_models, squares_to_models)
         return rejected
+
+    def _rejected_by_best_assignment(self, switch_test: SwitchTest, regret: Array) -> bool:
+        """Whether regrets (K, A, C), each to the best comparator of its action, add up to more."""
+        best_comparator = regret[:, :, : self.fixed].argmax(2)[:, :, None]
+        greatest_regret = np.take_along_axis(regret, best_comparator, 2)[:, :, 0]
+        squares = np.take_along_axis(self.played_squares, best_comparator, 2)[:, :, 0]
+        total = np.maximum(greatest_regret, 0.0).sum(1)
+        total_squares = np.where(greatest_regret > 0, squares, 0.0).sum(1)
+        return switch_test.rejects(total, total_squares)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -102,12 +102,15 @@ def write_field(
 
 
 @compiled()
-def sort_descending(values: Array) -> None:
-    """Sort numbers (n,) in place, the greatest first: insertion sort over shrinking gaps.
+def sorted_descending(numbers: Array) -> Array:
+    """Return a copy of numbers (n,), the greatest first: insertion sort over shrinking gaps.
 
     NumPy's sort gives the same numbers. Numba takes 4 seconds of a processor to
     compile it, and a quarter of a second for this (Shell 1959, "A high-speed sorting procedure").
     """
+    values = np.empty(numbers.shape[0])
+    for i in range(numbers.shape[0]):
+        values[i] = numbers[i]
     gap = values.shape[0] // 2
     while gap > 0:
         for i in range(gap, values.shape[0]):
@@ -118,6 +121,7 @@ def sort_descending(values: Array) -> None:
                 j -= gap
             values[j] = value
         gap //= 2
+    return values
 
 
 @compiled()
@@ -127,18 +131,27 @@ def move_into_hull(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a com
     Plain loops: expressions of whole arrays bring the formatting of errors about their shapes,
     which takes longer to compile than everything else here.
     """
+    if simplex:
+        _move_into_simplex(point)
+    else:
+        _move_into_box(point)
+
+
+@compiled()
+def _move_into_box(point: Array) -> None:
+    """Clip a point (n,) to [0, 1] in place."""
+    for i in range(point.shape[0]):
+        if point[i] <= 0.0:  # -0 becomes 0
+            point[i] = 0.0
+        elif point[i] > 1.0:
+            point[i] = 1.0
+
+
+@compiled()
+def _move_into_simplex(point: Array) -> None:
+    """Move a point (n,) in place to the nearest one of the simplex."""
     size = point.shape[0]
-    if not simplex:
-        for i in range(size):
-            if point[i] <= 0.0:  # -0 becomes 0
-                point[i] = 0.0
-            elif point[i] > 1.0:
-                point[i] = 1.0
-        return
-    descending = np.empty(size)
-    for i in range(size):
-        descending[i] = point[i]
-    sort_descending(descending)
+    descending = sorted_descending(point)
     # The nearest point is max(point - shift, 0), with the shift at which its sum is 1: of the
     # i + 1 greatest entries that stay positive each gives up an equal part of what is too much.
     total = 0.0
@@ -252,14 +265,12 @@ def undominated(points: Array, fields: Array) -> Integers:
 
 
 def field_at(
-    rows: LossTable, signed_weights: Array, point: Array, scratch: ResponseScratch | None = None
+    rows: LossTable, signed_weights: Array, point: Array, scratch: ResponseScratch
 ) -> Array:
     """Compute h(point) (n,) of a game H (R, n); ``scratch`` is overwritten."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ signed_weights)
     field = np.empty(signed_weights.shape[1])
-    if scratch is None:
-        scratch = response_scratch(rows.arrays)
     write_field(rows.arrays, signed_weights, point, scratch, field)
     return field
 
@@ -277,8 +288,8 @@ def walked(
     points = np.empty((len(steps), signed_weights.shape[1]))
     fields = np.empty_like(points)
     points[0] = origin
+    scratch = response_scratch(rows.arrays)
     if not rows.custom:
-        scratch = response_scratch(rows.arrays)
         _write_walk(points, fields, rows.arrays, signed_weights, steps, inset, simplex, scratch)
         return points, fields
     point = origin
@@ -286,7 +297,7 @@ def walked(
         points[t] = point
         if inset > 0.0:
             move_inside(points[t], inset, simplex)
-        fields[t] = field_at(rows, signed_weights, points[t])
+        fields[t] = field_at(rows, signed_weights, points[t], scratch)
         point = np.empty_like(points[t])
         _write_next_point(point, points[t], fields[t], step, simplex)
     return points, fields

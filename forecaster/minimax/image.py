@@ -193,7 +193,8 @@ class Image(HullSolver):
         # An inner point, towards which predictions move off ties. Its weights, 1/4 to 3/4 by the
         # fractional parts of multiples of the golden ratio, are all unlike, so that no symmetry of
         # the outcomes makes losses tie there as well.
-        unequal_weights = 0.25 + 0.5 * (np.arange(1, len(even_weights) + 1) * GOLDEN % 1)
+        fractional_parts = np.arange(1, len(even_weights) + 1) * GOLDEN % 1
+        unequal_weights = 0.25 + 0.5 * fractional_parts
         self._unequal_weights = unequal_weights / unequal_weights.sum()
         self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unequal_weights)
 

@@ -123,18 +123,22 @@ def _leaving_row(
     while True:
         row = -1
         step = np.inf
+        speed_of_row = 0.0
         for r in range(values.shape[0]):
             speed_to_zero = -moves[r] * sign[r]
             if kinds[r] == FREE or passed[r] or speed_to_zero <= EPSILON:
                 continue
             step_to_zero = max(values[r] * sign[r], 0.0) / speed_to_zero
-            ties = step_to_zero <= step + EPSILON
-            if step_to_zero < step - EPSILON or (ties and speed_to_zero > abs(moves[row])):
+            is_earlier = step_to_zero < step - EPSILON
+            is_no_later = step_to_zero <= step + EPSILON
+            if is_earlier or (is_no_later and speed_to_zero > speed_of_row):
                 row = r
+                speed_of_row = speed_to_zero
                 step = min(step, step_to_zero)
         if row < 0 or kinds[row] == NONNEGATIVE:
             return row
-        slope += abs(moves[row])
+        # Past its zero the objective falls slower, by as much as the variable moves.
+        slope += speed_of_row
         if slope >= 0.0:
             return row
         passed[row] = 1.0
@@ -199,21 +203,11 @@ def _initial_dictionary(
     and u, and the mass of that point.
     """
     n_points, n_coordinates = fields.shape
-    best_point = 0
-    least_worst_case = np.inf
-    largest = 0.0
-    for j in range(n_points):
-        worst = -np.inf if simplex else 0.0
-        for i in range(n_coordinates):
-            largest = max(largest, abs(fields[j, i]))
-            if simplex:
-                worst = max(worst, -fields[j, i])
-            else:
-                worst += max(-fields[j, i], 0.0)
-        if payments[j] + worst < least_worst_case:
-            best_point = j
-            least_worst_case = payments[j] + worst
-    scale = 1.0 / largest if largest > 0.0 else 1.0
+    first_gain = n_points  # the variables are numbered as at the top of the file
+    free_variable = n_points + n_coordinates
+    best_point = _best_point(payments, fields, simplex)
+    largest_entry = _largest_entry(fields)
+    scale = 1.0 / largest_entry if largest_entry > 0.0 else 1.0
     columns = n_points if simplex else n_points - 1  # a spare one for the simplex
     mass_row = n_coordinates
     objective_row = n_coordinates + 1
@@ -221,7 +215,7 @@ def _initial_dictionary(
     nonbasic = np.empty(columns, np.int64)
     basic = np.empty(n_coordinates + 1, np.int64)
     for i in range(n_coordinates):
-        basic[i] = n_points + i
+        basic[i] = first_gain + i
         dictionary[i, columns] = fields[best_point, i] * scale
     basic[mass_row] = best_point
     dictionary[mass_row, columns] = 1.0
@@ -234,9 +228,37 @@ def _initial_dictionary(
         dictionary[objective_row, k] = (payments[j] - payments[best_point]) * scale
     if simplex:
         lowest = _enter_free_variable(dictionary, n_coordinates)
-        basic[lowest] = n_points + n_coordinates
-        nonbasic[n_points - 1] = n_points + lowest
+        basic[lowest] = free_variable
+        nonbasic[n_points - 1] = first_gain + lowest
     return dictionary, basic, nonbasic
+
+
+@compiled()
+def _best_point(payments: Array, fields: Array, simplex: bool) -> int:  # noqa: FBT001
+    """Return the point whose worst case is least when it is played alone; arguments as above."""
+    best_point = 0
+    least_worst_case = np.inf
+    for j in range(fields.shape[0]):
+        worst = -np.inf if simplex else 0.0
+        for i in range(fields.shape[1]):
+            if simplex:
+                worst = max(worst, -fields[j, i])
+            else:
+                worst += max(-fields[j, i], 0.0)
+        if payments[j] + worst < least_worst_case:
+            best_point = j
+            least_worst_case = payments[j] + worst
+    return best_point
+
+
+@compiled()
+def _largest_entry(fields: Array) -> float:
+    """Return the largest absolute entry of fields (m, n)."""
+    largest = 0.0
+    for j in range(fields.shape[0]):
+        for i in range(fields.shape[1]):
+            largest = max(largest, abs(fields[j, i]))
+    return largest
 
 
 @compiled()
@@ -336,12 +358,13 @@ def mixture_of_least_value(
     worst_case_row = np.append(payments, np.ones(n_slacks))
     mass_row = np.append(np.ones(n_points), no_slacks)
     rows_of_nature = np.hstack([gains.T, slack_coefficients])
+    objective = np.append(values, no_slacks)
+    rows = np.vstack([worst_case_row, mass_row, rows_of_nature])
+    row_lower = np.append([-np.inf, 1.0], np.zeros(n_choices_of_nature))
+    row_upper = np.append([limit, 1.0], np.full(n_choices_of_nature, np.inf))
+    least_variables = np.append(np.zeros(n_points), least_slacks)
     program = Program(
-        np.append(values, no_slacks),
-        np.vstack([worst_case_row, mass_row, rows_of_nature]),
-        row_lower=np.append([-np.inf, 1.0], np.zeros(n_choices_of_nature)),
-        row_upper=np.append([limit, 1.0], np.full(n_choices_of_nature, np.inf)),
-        lower=np.append(np.zeros(n_points), least_slacks),
+        objective, rows, row_lower=row_lower, row_upper=row_upper, lower=least_variables
     )
     try:
         return np.maximum(solve(program).x[:n_points], 0.0)

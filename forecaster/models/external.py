@@ -34,6 +34,7 @@ from regretless.market.game.protocols import Forecaster, as_forecaster
 from regretless.market.losses.basis import Basis, checked_basis
 
 WINDOW = 2000  # rounds that a model is fitted to
+FIRST_FIT = 2  # the rounds after which a model is fitted for the first time
 GROWTH = 1.2  # it is refitted when the rounds seen have grown by this factor
 SHORT = 100  # a series that may be too short for its model
 
@@ -158,8 +159,9 @@ class BatchModel(_Wrapped):
     silent_rounds = 2
 
     def __init__(self, model: Any, size: int) -> None:
-        n_copies = 1 if size == 1 or _predicts_several_numbers(model) else size
-        super().__init__(size, *[model] * n_copies)
+        one_copy_for_all = size == 1 or _predicts_several_numbers(model)
+        copies = [model] if one_copy_for_all else [model] * size
+        super().__init__(size, *copies)
         self._feature_names: list[str] = []  # F of them, in the order in which they first came
         # The last m rounds, at most ``WINDOW``: features (m, F), 0 where a round lacks one; whether
         # it had them (m, F), 1 or 0; and the vectors s(y) that came true (m, n).
@@ -169,7 +171,7 @@ class BatchModel(_Wrapped):
         # At the last fit: the mean of each feature that was known then, which stands for a missing
         # one, (features of the fit,).
         self._fitted_means = np.zeros(0)
-        self._next_fit = 2  # the number of rounds after which the model is fitted again
+        self._next_fit = FIRST_FIT  # the number of rounds after which the model is fitted again
         self._is_fitted = False  # whether the last fit succeeded
 
     def _answer(self) -> Array:
@@ -271,7 +273,7 @@ class SeriesModel(OutcomeModel):
         self._past_outcomes = np.zeros((0, basis.outcomes))  # (m, d), of the last rounds
         self._fitted_outcomes = np.zeros((0, basis.outcomes))  # (m, d), those of the last fit
         self._forecasts_ahead = np.zeros((0, basis.outcomes))  # (rounds to come, d)
-        self._next_fit = 2  # the number of rounds after which the models are fitted again
+        self._next_fit = FIRST_FIT  # the number of rounds after which the models are fitted again
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)

@@ -56,10 +56,8 @@ class LateModel(Wrapping):
             outcome = np.array(outcome, dtype=np.float64)
         context = self._context
         if self.delay:
-            if isinstance(context, Context):  # as a checkpoint can hold it
-                context = {"names": list(context.names), "values": np.array(context.values)}
-            waiting_round = {
-                "context": context,
+            waiting_round = {  # with the keys that checkpoints have
+                "context": _as_saved(context),
                 "opened": self.inner.opened(),
                 "outcome": outcome,
                 "truth": statistics.copy(),
@@ -70,12 +68,24 @@ class LateModel(Wrapping):
                 return None
             oldest = self._waiting.pop(0)
             self.inner.ahead = 0  # the outcomes of all rounds before it are known
-            context = oldest["context"]
+            context = _as_given(oldest["context"])
             outcome = oldest["outcome"]
             statistics = oldest["truth"]
-            if isinstance(context, dict) and context.keys() == {"names", "values"}:
-                context = Context(tuple(context["names"]), np.asarray(context["values"]))
             self.inner.reopen(context, oldest["opened"])
             evidence = oldest["beside"]
         self.inner.observe(RoundFeedback(statistics, outcome))
         return evidence
+
+
+def _as_saved(context: Any) -> Any:
+    """Return a context as a checkpoint can hold it: a ``Context`` as a dictionary."""
+    if isinstance(context, Context):
+        return {"names": list(context.names), "values": np.array(context.values)}
+    return context
+
+
+def _as_given(saved_context: Any) -> Any:
+    """Undo ``_as_saved``."""
+    if isinstance(saved_context, dict) and saved_context.keys() == {"names", "values"}:
+        return Context(tuple(saved_context["names"]), np.asarray(saved_context["values"]))
+    return saved_context

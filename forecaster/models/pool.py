@@ -19,6 +19,7 @@ Before any outcome is known, D is an even lattice of all outcomes; the models ta
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,14 @@ from regretless.market.records import Ensemble
 
 ROUNDS_TO_TAKE_OVER = 8
 MIN_WEIGHT = 1e-6  # of a model: one that has less is left out of D
+
+
+class WeightedImages(NamedTuple):
+    """A distribution of outcomes with their images."""
+
+    outcomes: Array  # (m, d), of the unit cube
+    weights: Array  # (m,)
+    images: Array  # (m, n), s of the outcomes
 
 
 class DistributionPool(Aggregate):
@@ -58,8 +67,7 @@ class DistributionPool(Aggregate):
         self._images_of_lattice = basis.transform(self._lattice)
         self._distributions_of_models: list[Ensemble] = []  # of the open round, a model's each
         self._images_of_models: list[Array] = []  # s of their outcomes
-        # D of the open round: outcomes, weights, images; None before it is asked for
-        self._mixture: tuple[Array, Array, Array] | None = None
+        self._mixture: WeightedImages | None = None  # D of the open round, once it is asked for
 
     def _points_of_models(self, x: object) -> Array:
         self._tell_lead_to_models()
@@ -106,16 +114,16 @@ class DistributionPool(Aggregate):
 
         The prediction that was asked for last is the mean of s over it.
         """
-        outcomes, weights, _ = self.weighted_images()
-        return Ensemble(outcomes, weights)
+        mixture = self.weighted_images()
+        return Ensemble(mixture.outcomes, mixture.weights)
 
-    def weighted_images(self) -> tuple[Array, Array, Array]:
-        """Return the outcomes (m, d) of D, their weights (m,) and their images s (m, n)."""
+    def weighted_images(self) -> WeightedImages:
+        """Return D of the open round with the images of its outcomes."""
         if self._mixture is None:
             self._mixture = self._mixed()
         return self._mixture
 
-    def _mixed(self) -> tuple[Array, Array, Array]:
+    def _mixed(self) -> WeightedImages:
         """Mix the models' distributions."""
         share = self._share_of_lattice
         outcomes = []
@@ -133,4 +141,6 @@ class DistributionPool(Aggregate):
             outcomes.append(self._lattice)
             weights.append(np.full(len(self._lattice), share / len(self._lattice)))
             images.append(self._images_of_lattice)
-        return np.concatenate(outcomes), np.concatenate(weights), np.concatenate(images)
+        return WeightedImages(
+            np.concatenate(outcomes), np.concatenate(weights), np.concatenate(images)
+        )

@@ -32,10 +32,10 @@ class OmnipredictorRegressor(base.Regressor):
         self.losses = losses
         self.models = models
         self.seed = seed
-        interval = checked_interval("low, high", (low, high))
-        protected_losses = losses_of_targets(*interval) if losses is None else losses
+        scale = checked_interval("low, high", (low, high))
+        protected_losses = losses_of_targets(*scale) if losses is None else losses
         self.omnipredictor = OnlineOmnipredictor(
-            protected_losses, scale={"y": interval}, models=models, seed=seed
+            protected_losses, scale={"y": scale}, models=models, seed=seed
         )
 
     @classmethod

@@ -19,7 +19,7 @@ from regretless.forecaster.minimax.game import (
     HullSolver,
     Solution,
     move_into_hull,
-    sort_descending,
+    sorted_descending,
     steps_for,
     walked,
 )
@@ -386,8 +386,7 @@ def test_agents_who_draw_for_themselves_are_left_out_of_an_objective_which_a_lin
 def test_sorting_in_compiled_code_is_that_of_numpy(size: int) -> None:
     values = np.random.default_rng(size).normal(size=size).round(1)  # with ties
     expected = np.sort(values)[::-1]
-    sort_descending(values)
-    assert values.tolist() == expected.tolist()
+    assert sorted_descending(values).tolist() == expected.tolist()
 
 
 def test_projection_is_onto_the_box_or_the_simplex() -> None:
