@@ -433,7 +433,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
         A row per announced outcome, once agents respond to it and the market has come to rest:
         ``risk`` is the mean squared error, and a row ``is_stable`` or ``is_optimum`` in the sense
-        of Perdomo, Zrnic, Mendler-Dünner and Hardt (2020). UserError where it cannot be computed,
+        of Perdomo, Zrnic, Mendler-Dünner and Hardt (2020). It counts the ``variance_of_draws``, by
+        which the actions that n agents draw move outcomes; where the market does not say it that
+        is empty, and the risk is that of a continuum. UserError where it cannot be computed,
         with the reason (``market.solutions.announcements``).
         """
         return announcement_risk(self.game, grid)

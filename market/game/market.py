@@ -214,6 +214,14 @@ class Market(Checkpointable, ABC):
         """
         raise UserError(f"market {type(self).__name__} has no outcomes of shares of agents")
 
+    def variance_of_draws(self, strategies: Sequence[Array]) -> Array | None:
+        """Return by how much agents' own draws make each outcome vary (d,), at rest.
+
+        A continuum has no such variance. ``strategies`` are as in ``losses_of_flows``; None if the
+        market does not say.
+        """
+        return None
+
     def losses_of_flows(self, strategies: Sequence[Array]) -> Sequence[Array]:
         """Return what actions lose at the outcome of a continuum of agents, at rest.
 

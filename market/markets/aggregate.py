@@ -37,6 +37,7 @@ from regretless.market.records import OutcomeDistribution
 
 FEEDBACKS = ("lagged", "same-round")
 MAX_LOSSES_AT_ONCE = 2_000_000  # numbers in memory, of several profiles
+SLOPE_STEP = 1e-4  # of a level, to either side, by which slopes of outcomes are measured
 CLIPPING_TOLERANCE = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 
 
@@ -246,6 +247,39 @@ class Settling(Market):
         fundamentals = self.fundamentals_that_matter(level[np.newaxis])
         outcomes = np.clip(self.rest(fundamentals.points, level), 0.0, 1.0)
         return OutcomeDistribution(outcomes, fundamentals.weights)
+
+    def variance_of_draws(self, strategies: Sequence[Array]) -> Array:
+        """Return by how much agents' own draws make each outcome vary (d,), at rest.
+
+        Each agent draws its action by its row's shares (K, A), independently of the others and of
+        earlier rounds. With C the covariance of the round's load, that of the level is
+        adjustment / (2 - adjustment) C, as the level averages loads; outcomes answer it by their
+        slope at rest. This is exact where an outcome is linear in the level and [0, 1] cuts none.
+        """
+        load_covariance = self._load_covariance(strategies)
+        level_covariance = self.adjustment / (2 - self.adjustment) * load_covariance
+        level = np.atleast_1d(self._level_of_flows(strategies))
+        steps = SLOPE_STEP * np.eye(len(level))
+        middle = np.full(self.goods, 0.5)
+        change = self.rest(middle, level + steps) - self.rest(middle, level - steps)  # (c, d)
+        slopes = change / (2 * SLOPE_STEP)
+        return np.asarray(np.einsum("cd,ce,ed->d", slopes, level_covariance, slopes))
+
+    def _load_covariance(self, strategies: Sequence[Array]) -> Array:
+        """Return the covariance (c, c) of a round's load, if each agent draws for itself."""
+        total: Array | float = 0.0
+        for cohort_index, (cohort, shares) in enumerate(zip(self.cohorts, strategies, strict=True)):
+            if self.loads_of_actions:
+                loads = self.loads_of_actions[cohort_index]  # (K, A, c)
+            else:
+                one_action = np.eye(self._actions)[:, 1:]
+                loads = np.broadcast_to(one_action, (len(shares), *one_action.shape))
+            mean_loads = np.einsum("ka,kac->kc", shares, loads)
+            from_mean = loads - mean_loads[:, np.newaxis]
+            total = total + np.einsum(
+                "k,ka,kac,kad->cd", cohort.counts, shares, from_mean, from_mean
+            )
+        return np.asarray(total) / self.agents**2 if self.level_is_mean else np.asarray(total)
 
     def _level_of_flows(self, strategies: Sequence[Array]) -> Array:
         """Return the level (c,) at which shares (K, A) of each cohort's rows rest."""

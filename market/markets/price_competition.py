@@ -24,10 +24,12 @@ Landmarks
 ``nash_price`` and ``monopoly_price`` are found on the continuum of prices, for demand that is
 smooth: where each seller's price is best against the others', and where joint profit is greatest.
 The *profit gain* of Calvano et al. (2020) is (mean profit - profit at the former) / (profit at the
-latter - profit at the former), with the mean over sellers and rounds.
+latter - profit at the former). The mean is over sellers, of each seller's average over the rounds
+in which it was there; a seller that never was does not count.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -35,7 +37,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions, Market, check_key
 from regretless.market.game.profiles import (
@@ -53,6 +55,19 @@ ROUNDS_TO_EQUILIBRIUM = 1000  # of best responses, at most
 PRICE_TOLERANCE = 1e-10  # within which prices are at rest
 NO_MONOPOLY = "without an outside good everybody buys at any price: no monopoly price"
 TIE = 1e-12  # of the greatest number, by which two sellers' offers may differ and be equally good
+
+
+@dataclass(frozen=True)
+class SellerMeans:
+    """Averages of each of M sellers over the rounds in which it was there; 0 if it never was.
+
+    ``was_there`` says which sellers were there at all.
+    """
+
+    was_there: Mask
+    price: Array
+    quantity: Array
+    profit: Array
 
 
 @register.market("price-competition")
@@ -409,25 +424,41 @@ class PriceCompetition(Market):
         )
         return np.asarray(self.sums + of_profiles)
 
-    def described(self) -> dict[str, Any]:
+    def _seller_means(self) -> SellerMeans:
+        """Return every seller's averages over the rounds in which it was there."""
         rounds, prices, quantities, profits = self._totals()
         divisor = np.maximum(rounds, 1)
-        mean_profits = profits / divisor
+        return SellerMeans(
+            was_there=rounds > 0,
+            price=prices / divisor,
+            quantity=quantities / divisor,
+            profit=profits / divisor,
+        )
+
+    def described(self) -> dict[str, Any]:
+        means = self._seller_means()
+        gain = None
+        if means.was_there.any():
+            gain = self.profit_gain(float(means.profit[means.was_there].mean()))
         return {
-            "price": (prices / divisor).tolist(),
-            "quantity": (quantities / divisor).tolist(),
-            "profit": mean_profits.tolist(),
-            "profit_gain": self.profit_gain(float(mean_profits.mean())),
+            "price": means.price.tolist(),
+            "quantity": means.quantity.tolist(),
+            "profit": means.profit.tolist(),
+            "profit_gain": gain,
         }
 
     def summary(self) -> str:
-        rounds, prices, _, profits = self._totals()
-        divisor = max(float(rounds.sum()), 1.0)
-        text = (
-            f"Market: mean price {prices.sum() / divisor:.4g}, mean profit "
-            f"{profits.sum() / divisor:.4g} per seller and round"
-        )
-        gain = self.profit_gain(profits.sum() / divisor)
+        means = self._seller_means()
+        gain = None
+        text = "Market: no seller was there yet"
+        if means.was_there.any():
+            mean_price = float(means.price[means.was_there].mean())
+            mean_profit = float(means.profit[means.was_there].mean())
+            gain = self.profit_gain(mean_profit)
+            text = (
+                f"Market: mean price {mean_price:.4g}, mean profit "
+                f"{mean_profit:.4g} per seller and round"
+            )
         if gain is not None:
             text += f", {100 * gain:.0f} % of the way from Nash to monopoly profit"
         elif self.demand == "logit" and self.outside is None:

@@ -18,6 +18,11 @@ Performative prediction, arXiv:2002.06673, definitions 2.1 and 2.3)
 Minima are over the grid. As risk(p, q) = |E y - q|^2 + the variance of y, the q that is best where
 p was announced is the one nearest to the mean outcome. A stable point need not exist, and need not
 be the optimum.
+
+Outcomes at rest are those of a continuum of agents, moved by the fundamental alone. Agents who draw
+their actions add a variance of their own, about a (1 - a) / n of the share a of n agents who take
+an action. A market that says it (``Market.variance_of_draws``) has it added to the risk; it does not
+depend on q, so that no stable point moves, but the optimum may.
 """
 
 from collections.abc import Sequence
@@ -48,8 +53,11 @@ def announcement_risk(game: Game, grid: ArrayLike) -> pd.DataFrame:
     -------
     DataFrame
         ``p_0..`` what is announced, ``y_0..`` the mean outcome, ``risk``, ``best`` the row of the
-        announcement with the least risk where this one was made, ``mean_loss`` of the agents, and
-        whether it ``is_stable`` and ``is_optimum``.
+        announcement with the least risk where this one was made, ``mean_loss`` of the agents,
+        ``variance_of_draws``, the part of the risk that is due to agents' own draws, and whether it
+        ``is_stable`` and ``is_optimum``. Where the market does not say how draws move outcomes,
+        ``variance_of_draws`` is empty and the risk is that of a continuum. So is ``mean_loss``
+        always, which makes no difference where losses are linear in an outcome that rests.
 
     Raises
     ------
@@ -62,11 +70,15 @@ def announcement_risk(game: Game, grid: ArrayLike) -> pd.DataFrame:
     mean_outcomes = np.empty_like(announcements)
     risks_if_announced = np.empty((len(announcements), len(announcements)))
     mean_losses = np.empty(len(announcements))
+    variances_of_draws = np.empty(len(announcements))
     for index, announcement in enumerate(announcements):
         strategies = _strategies(game, announcement)
         outcomes = _outcomes(game, strategies)
         squared_errors = ((outcomes.points[:, None] - announcements) ** 2).sum(2)
+        variances_of_draws[index] = _variance_of_draws(game, strategies)
         risks_if_announced[index] = outcomes.weights @ squared_errors
+        if not np.isnan(variances_of_draws[index]):
+            risks_if_announced[index] += variances_of_draws[index]
         mean_outcomes[index] = outcomes.weights @ outcomes.points
         mean_losses[index] = _mean_loss(game, strategies, outcomes)
     risk = np.diagonal(risks_if_announced)
@@ -80,6 +92,7 @@ def announcement_risk(game: Game, grid: ArrayLike) -> pd.DataFrame:
             "risk": risk,
             "best": risks_if_announced.argmin(1),
             "mean_loss": mean_losses,
+            "variance_of_draws": variances_of_draws,
             "is_stable": risk <= risks_if_announced.min(1) + TIE,
             "is_optimum": risk <= risk.min() + TIE,
         }
@@ -143,6 +156,14 @@ def _outcomes(game: Game, strategies: Sequence[Array]) -> OutcomeDistribution:
     distribution = game.adversary.fixed_distribution()
     assert distribution is not None  # noqa: S101 - it was checked
     return distribution
+
+
+def _variance_of_draws(game: Game, strategies: Sequence[Array]) -> float:
+    """Return what agents' own draws add to the risk; NaN if the market does not say."""
+    if game.market is None:  # outcomes do not answer agents
+        return 0.0
+    variances = game.market.variance_of_draws(strategies)
+    return np.nan if variances is None else float(variances.sum())
 
 
 def _mean_loss(game: Game, strategies: Sequence[Array], outcomes: OutcomeDistribution) -> float:

@@ -18,10 +18,13 @@ from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.study_data import COLUMNS_BESIDE_KEYS, StudyData, setting_names
 from regretless.scenarios.report.study_sentences import NEGLIGIBLE
 from regretless.scenarios.studies.analysis.measures import (
+    DISTANCES,
+    INDEX,
     MEASURES,
 )
 
-AXIS_NAMES = {  # measures of the effects, with their units
+AXIS_NAMES = {  # measures of the effects, with their units, in the order of the menu
+    INDEX: "index: 0 at the worst Nash equilibrium, 1 at the optimum",
     "gain": "gain in utility per round, own units",
     "loss_gain": "gain in average loss per round, in [0, 1]",
     "decision_swap_regret_worst": "decision swap regret per round, worst",
@@ -30,6 +33,8 @@ AXIS_NAMES = {  # measures of the effects, with their units
     "welfare_mean": "welfare: mean utility per round, own units",
     "welfare_gini": "Gini of welfare",
     "exploitability_worst": "exploitability, worst",
+    DISTANCES[0]: "distance of play from correlated equilibria, total variation",
+    DISTANCES[1]: "distance of play from coarse correlated equilibria, total variation",
 }
 MAX_PANELS = 12  # of interactions
 MAX_LEGEND = 16  # settings that a legend can hold
@@ -141,7 +146,9 @@ def sensitivity(data: StudyData) -> go.Figure | None:
 def draw_marks(
     table: pd.DataFrame, *, panel: str = "key", slot: str = "value", label: str = "cohort"
 ) -> go.Figure | None:
-    """Draw a panel per key; a menu chooses the measure, one's own first. None without any.
+    """Draw a panel per key; a menu chooses the measure. None without any.
+
+    One's own measures come first, then the index between Nash and optimum where it was measured.
 
     What no setting changes, by construction or by chance, comes last in the menu.
     """

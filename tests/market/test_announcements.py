@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 from small_scenarios import cohort_table, make_scenario
 
 from regretless import UserError, load
+from regretless.market.core.randomness import stream
 
 GRID = np.linspace(0.005, 0.995, 100)
 
@@ -38,9 +39,43 @@ def test_the_stable_point_of_smooth_responses_is_where_the_announcement_comes_tr
     stable = brentq(lambda announced: attendance(announced) - announced, 0.0, 1.0)
     table = model.announcement_risk(np.append(GRID, stable))
     assert table["is_stable"].iloc[-1]
-    assert table["is_optimum"].iloc[-1]
-    assert table["risk"].iloc[-1] == pytest.approx(0.0, abs=1e-12)
+    variance = attendance(stable) * (1 - attendance(stable)) / 100  # of 100 guests who draw
+    assert table["risk"].iloc[-1] == pytest.approx(variance)
     assert table["y_0"].iloc[30] == pytest.approx(attendance(GRID[30]))
+
+
+@pytest.mark.parametrize(("guests", "adjustment"), [(1, 1.0), (20, 0.4)])
+def test_the_risk_counts_that_few_agents_draw_their_actions(guests: int, adjustment: float) -> None:
+    """Against the mean squared error of a constant forecast in 1,000 rounds."""
+    changes = {
+        "market.adjustment": adjustment,
+        "forecaster": {"kind": "constant"},
+        "cohort.guests.count": guests,
+        "cohort.guests.response": "quantal",
+        "cohort.guests.eta": 1.0,
+    }
+    model = load("el-farol", rounds=1000, **changes).build(seed=1)
+    model.run()
+    rounds = model.rounds_frame()
+    announced = 0.5  # by the constant forecaster
+    (row,) = model.announcement_risk([announced]).to_dict("records")
+    share = row["y_0"]
+    expected = share * (1 - share) / guests * adjustment / (2 - adjustment)
+    assert row["variance_of_draws"] == pytest.approx(expected)
+    squared_errors = (rounds["y_0"].iloc[100:] - announced) ** 2
+    assert row["risk"] == pytest.approx(squared_errors.mean(), rel=0.2)
+
+
+def test_the_variance_of_draws_of_flows_on_three_roads_is_that_of_simulated_loads() -> None:
+    market = load("braess", rounds=5, **{"cohort.drivers.count": 6}).build().game.market
+    shares = np.array([0.2, 0.3, 0.5])
+    strategies = [np.tile(shares, (len(cohort.loss), 1)) for cohort in market.cohorts]
+    profiles = stream(3, "profiles").choice(3, size=(20_000, 6), p=shares)
+    outcomes = market.rest(np.full(market.goods, 0.5), market.level_of_profiles(profiles))
+    averaged = market.adjustment / (2 - market.adjustment)
+    assert market.variance_of_draws(strategies) == pytest.approx(
+        averaged * outcomes.var(axis=0), rel=0.05, abs=1e-12
+    )
 
 
 def test_an_outcome_that_does_not_answer_is_best_announced_by_its_mean() -> None:

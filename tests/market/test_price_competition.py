@@ -9,6 +9,7 @@ from small_scenarios import TomlTable, make_scenario
 from regretless import UserError
 from regretless.market.game.profiles import all_profiles, profile_strides
 from regretless.market.markets.price_competition import PriceCompetition
+from regretless.market.records import Decision
 
 SELLER: TomlTable = {"cost": 1.0, "quality": 2.0, "lowest": 1.4, "highest": 2.0}
 
@@ -225,3 +226,28 @@ def test_who_is_absent_leaves_room_however_strong_the_absent_seller_is() -> None
     prices = np.array([1.5, 1.5])
     assert market.quantities(prices, np.array([1.0, 0.0])) == pytest.approx([1.0, 0.0])
     assert market.quantities(prices, np.array([0.0, 0.0])) == pytest.approx([0.0, 0.0])
+
+
+def test_the_profit_gain_is_of_the_mean_over_sellers_however_long_each_was_there() -> None:
+    """The second seller, who earns another profit, is there in one round of three."""
+    cheap = seller_cohort("cheap", 1)
+    dear = seller_cohort("dear", 1, parameters={"cost": 1.2})
+    market = price_market(cheap, dear, outside=0.0)
+    together = [Decision(strategy=None, actions=np.array([1])) for _ in range(2)]
+    alone = [together[0], None]
+    for decisions in (together, alone, alone):
+        market.clear(np.zeros(1), decisions)
+    described = market.described()
+    gain = market.profit_gain(np.mean(described["profit"]))
+    assert gain is not None
+    assert described["profit_gain"] == pytest.approx(gain)
+    assert f"{100 * gain:.0f} % of the way" in market.summary()
+    assert f"mean profit {np.mean(described['profit']):.4g} " in market.summary()
+
+
+def test_a_seller_who_never_was_there_does_not_lower_the_profit_gain() -> None:
+    market = price_market(seller_cohort("here", 1), seller_cohort("nowhere", 1), outside=0.0)
+    assert market.described()["profit_gain"] is None
+    market.clear(np.zeros(1), [Decision(strategy=None, actions=np.array([1])), None])
+    profit, _ = market.described()["profit"]
+    assert market.described()["profit_gain"] == market.profit_gain(profit)

@@ -54,6 +54,13 @@ grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
 set = { impulse = { cohort = "farmers", actions = [0], round = 1, before = 1, after = 1 } }
 branch = { changes = { stubborn = { "agent.1" = 0 } } }
 """
+STUDY_WITH_SOLUTIONS = """\
+scenario = "pigou"
+seeds = 1
+rounds = 4
+grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
+set = { "cohort.drivers.count" = 4, solutions = ["nash", "ce", "cce", "optimum"] }
+"""
 OWN = ("cohort.farmers.response=owner-of-a-column", 'measures=["rounds-so-far"]')
 
 
@@ -84,6 +91,8 @@ def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
         run(read_scenario(name, setting), Options(tmp_path / name))
     run(read_scenario(NATURE_SCENARIO, *OWN), Options(tmp_path / "own"))
     conduct(write_study(tmp_path, STUDY), StudyOptions(tmp_path / "study", jobs=1))
+    with_solutions = write_study(tmp_path, STUDY_WITH_SOLUTIONS, name="with-solutions")
+    conduct(with_solutions, StudyOptions(tmp_path / "with-solutions", jobs=1))
     found: dict[str, set[str]] = {}
     for file in tmp_path.rglob("*.parquet"):
         columns = {general(column) for column in pd.read_parquet(file, partitioning=None)}

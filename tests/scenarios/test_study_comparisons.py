@@ -561,6 +561,19 @@ def test_a_measure_that_no_setting_changes_is_not_the_first_figure() -> None:
     assert [button.label for button in buttons][-1] == "y_0_mean"
 
 
+def test_the_first_figure_is_the_index_where_it_was_measured() -> None:
+    """Distances from equilibria do not come before it, and a measure of one's own does."""
+    names = ["mean_loss", "distance_ce", "index_nash_optimum"]
+    rows = [contrast(name, "farmers", 0.2, 0.1) for name in names]
+    figure = study_figures.draw_marks(pd.DataFrame(rows))
+    assert figure is not None
+    assert [trace.meta for trace in figure.data if trace.visible] == ["index_nash_optimum"]
+    rows.append(contrast("profit", "farmers", 0.2, 0.1))
+    with_own = study_figures.draw_marks(pd.DataFrame(rows))
+    assert with_own is not None
+    assert [trace.meta for trace in with_own.data if trace.visible] == ["profit"]
+
+
 def test_changes_of_one_size_are_all_named() -> None:
     """As those of the two players of a game whose payoffs sum to 0."""
     table = pd.DataFrame(
