@@ -21,8 +21,8 @@ be the optimum.
 
 Outcomes at rest are those of a continuum of agents, moved by the fundamental alone. Agents who draw
 their actions add a variance of their own, about a (1 - a) / n of the share a of n agents who take
-an action. A market that says it (``Market.variance_of_draws``) has it added to the risk; it does not
-depend on q, so that no stable point moves, but the optimum may.
+an action. A market that says it (``Market.variance_of_draws``) has it added to the risk; it does
+not depend on q, so that no stable point moves, but the optimum may.
 """
 
 from collections.abc import Sequence
