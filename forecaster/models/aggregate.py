@@ -184,6 +184,12 @@ class Aggregate(Model):
         self._points = opened["points"]
         self._shares = Shares(opened["own"], opened["common"], opened["choice"])
 
+    def skip_round(self, x: object = None) -> None:
+        self._tell_lead_to_models()
+        for model in self.members.values():
+            if isinstance(model, Model):
+                model.skip_round(x)
+
     def _learn(self, statistics: Array) -> None:
         outcome = self._outcome  # as it was observed, None where only s(y) is known
         self._outcome = None

@@ -11,6 +11,10 @@ knows. What ``opened`` returns is kept until the outcome comes; ``reopen`` goes 
 so that ``update`` learns how the outcome followed from what was known when it was forecast.
 Outcomes may come in any order: one that is learned after ``newer`` outcomes of later rounds does
 not pass for the newest one.
+
+**Outcomes that are missing.** ``skip_round`` lets a round pass of which nothing is learned. A model
+that looks back by a number of rounds puts its forecast in the place of the outcome, so that the
+rounds before it are as far back as they were.
 """
 
 from collections.abc import Mapping
@@ -73,6 +77,12 @@ class Model(Checkpointable, Forecaster):
             self._outcome = outcome
         self._learn(statistics)
         self.time += 1
+
+    def skip_round(self, x: object = None) -> None:
+        """Let the round after the last known one pass, whose outcome is missing.
+
+        Nothing is learned of it. A model overrides this if it looks back by a number of rounds.
+        """
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.size} numbers, round {self.time}>"

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.models.base import MAX_NUMBERS, Model, features
+from regretless.forecaster.models.base import MAX_NUMBERS, Model, features, in_unit_cube
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
 from regretless.forecaster.persistence import Copy
 from regretless.market.core.arrays import Array
@@ -289,8 +289,17 @@ class SeriesModel(OutcomeModel):
             point = self._forecasts_ahead[min(self.ahead, len(self._forecasts_ahead) - 1)]
         return Spread(np.where(np.isfinite(point), point, last_outcome)[:, None])
 
+    def skip_round(self, x: object = None) -> None:
+        if self.time:
+            self._continue_series(in_unit_cube(self._forecast_of_outcome(x).values[:, 0]))
+            self.time += 1
+
     def _learn_outcome(self, outcome: Array) -> None:
         super()._learn_outcome(outcome)
+        self._continue_series(outcome)
+
+    def _continue_series(self, outcome: Array) -> None:
+        """Add the outcome (d,) of a round to the series, and forecast the rounds that follow it."""
         position = max(len(self._past_outcomes) - self.newer, 0)  # in the order of the rounds
         self._past_outcomes = np.insert(self._past_outcomes, position, outcome, axis=0)[-WINDOW:]
         self._forecasts_ahead = self._forecasts_ahead[1:]

@@ -131,7 +131,8 @@ class LeastSquares(Model):
 
     Where outcomes come late it forecasts directly: the lags are those of the last outcomes that are
     known when it is asked, and it learns the outcome from these. The season keeps its phase: it is
-    the latest known one that lies whole seasons back.
+    the latest known one that lies whole seasons back. In the place of an outcome that is missing
+    stands the forecast of it.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_columns", "_past", "_gram", "_cross")
@@ -244,6 +245,18 @@ class LeastSquares(Model):
             cross = cross * self.forgetting
         self._gram = gram + column * row
         self._cross = cross + column * (statistics - 0.5)
+        self._add_to_past(observed)
+
+    def skip_round(self, x: object = None) -> None:
+        self.skip_round_as(self.point(x))
+
+    def skip_round_as(self, stand_in: Array) -> None:
+        """Let a round pass with a forecast (d,) in the place of its outcome, which is missing."""
+        if self.time:  # before, there is no past in which the round could be missed
+            self._add_to_past(stand_in)
+
+    def _add_to_past(self, observed: Array) -> None:
+        """Put an outcome (d,) among the last ones, behind the ``newer`` latest."""
         position = self.newer  # the newest first
         if position < len(self._past):
             self._past[position + 1 :] = self._past[position:-1]

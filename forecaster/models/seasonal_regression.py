@@ -37,6 +37,7 @@ FIRST_SEARCH = 48  # rounds before seasons are looked for
 GROWTH = 1.25
 MIN_AUTOCORRELATION = 0.2
 DEVIATIONS = 4.0
+MISSING = -1.0  # the statistics, in [0, 1] elsewhere, of a round whose outcome is missing
 NEARLY = 0.9  # of the greatest autocorrelation
 MAX_SHARE = 0.5  # of the remembered rounds that a season may last
 
@@ -107,7 +108,8 @@ class SeasonalRegression(Model):
         self._regression = self._new_regression()
         # The last rounds, the newest last: statistics (m, n), outcomes (m, d) that they are of, or
         # again the statistics where it observes none, and contexts (m, f) by the names of their
-        # features, 0 where a round did not have one.
+        # features, 0 where a round did not have one. Where the outcome is missing the statistics
+        # are ``MISSING``, and the outcome is the forecast of it.
         self._statistics = np.zeros((0, size))
         self._outcomes = np.zeros((0, 0))
         self._contexts = np.zeros((0, 0))
@@ -152,6 +154,14 @@ class SeasonalRegression(Model):
             self._next_search = int(GROWTH * (self.time + 1)) + 1
             self._search()
 
+    def skip_round(self, x: object = None) -> None:
+        if not self.time:
+            return
+        stand_in = self.point(x)
+        self._regression.newer = self.newer
+        self._regression.skip_round_as(stand_in)
+        self._remember(np.full(self.size, MISSING), stand_in, {})
+
     def _remember(self, statistics: Array, outcome: Array, context: Mapping[str, float]) -> None:
         """Remember a round, before the ``newer`` latest ones."""
         if not self.time:
@@ -190,13 +200,16 @@ class SeasonalRegression(Model):
                 self._regression.open_round(self._context_of(round_index))
                 opened.append(self._regression.opened())
             learned_round = round_index - lead  # later outcomes were not known to the open round
-            if learned_round >= 0:
-                context = self._context_of(learned_round)
-                self._regression.reopen(context, opened[learned_round])
-                feedback = RoundFeedback(
-                    self._statistics[learned_round], self._outcomes[learned_round]
-                )
-                self._regression.observe(feedback)
+            if learned_round < 0:
+                continue
+            statistics = self._statistics[learned_round]
+            outcome = self._outcomes[learned_round]
+            if statistics[0] == MISSING:
+                self._regression.skip_round_as(outcome)
+                continue
+            context = self._context_of(learned_round)
+            self._regression.reopen(context, opened[learned_round])
+            self._regression.observe(RoundFeedback(statistics, outcome))
 
     def _context_of(self, round_index: int) -> dict[str, float]:
         """Return the features that a remembered round had."""

@@ -108,6 +108,9 @@ class SeasonalNaive(Model):
             return str((self.time + self.ahead) % self.period)
         return self._integers.combination(self._open)
 
+    def skip_round(self, x: object = None) -> None:
+        self.time += 1  # with a period the next round is of the next season
+
     def _learn(self, statistics: Array) -> None:
         self._integers.learn(self._open)
         season = self._season()

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import check, features, in_unit_cube
+from regretless.forecaster.models.base import Model, check, features, in_unit_cube
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import (
     MARKS_TO_TAKE_OVER,
@@ -136,6 +136,12 @@ class WithErrors(DistributionModel):
         self.model.ahead = self.ahead
         self.model.newer = self.newer
         self.model.reopen(x, opened["model"])
+
+    def skip_round(self, x: object = None) -> None:
+        if isinstance(self.model, Model):
+            self.model.ahead = self.ahead
+            self.model.newer = self.newer
+            self.model.skip_round(x)
 
     def _learn_outcome(self, outcome: Array) -> None:
         if self._forecast is not None:

@@ -364,10 +364,12 @@ class OnlineOmnipredictor(Checkpointable):
         number = str(self._brought)
         forecast = self._planned.get(number)
         if outcome is None:
-            self._note_missing()
+            self._teach_known_outcomes()
+            rounds_before = self._shared_models.time + len(self._waiting)
             if forecast is not None:
                 del self._planned[number]
-                self._drop(forecast)
+                rounds_before = forecast["number"]
+            self._skip_round(context, rounds_before)
         else:
             if forecast is None:
                 forecast = self._forecast(context, lead=len(self._untaught))
@@ -393,9 +395,8 @@ class OnlineOmnipredictor(Checkpointable):
         if forecast is None:
             raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
         if outcome is None:
-            self._note_missing()
             del self._waiting[waiting_key]
-            self._drop(forecast)
+            self._skip_round(forecast["context"], forecast["number"])
         else:
             self._charge(forecast, outcome, is_censored)
             self.counts["late"] += 1
@@ -426,13 +427,13 @@ class OnlineOmnipredictor(Checkpointable):
     def _forecast_for_key(self, key: str, context: dict[str, float], lead: int) -> OpenForecast:
         """Make a forecast that waits until its outcome comes late."""
         if key in self._waiting:
-            self._drop(self._waiting.pop(key))
+            self._drop(self._waiting.pop(key)["number"])
         forecast = self._forecast(context, lead)
         self._waiting[key] = forecast
         self._peek = None  # its slot is taken
         while len(self._waiting) > MAX_WAITING:
             oldest_key = next(iter(self._waiting))
-            self._drop(self._waiting.pop(oldest_key))
+            self._drop(self._waiting.pop(oldest_key)["number"])
             self.counts["forgotten"] += 1
         return forecast
 
@@ -444,7 +445,7 @@ class OnlineOmnipredictor(Checkpointable):
         if planned is not None:
             if planned is self._asked and planned["context"] == context:
                 return planned
-            self._drop(self._planned.pop(number))
+            self._drop(self._planned.pop(number)["number"])
         forecast = self._forecast(context, lead)
         self._planned[number] = forecast
         self._peek = None  # its slot is taken
@@ -532,10 +533,10 @@ class OnlineOmnipredictor(Checkpointable):
         )
         self._slots.append(slot)
 
-    def _drop(self, forecast: OpenForecast) -> None:
-        """Go on as if a forecast, which is open no more, had never been asked for."""
+    def _drop(self, number: int) -> None:
+        """Go on as if the forecast of this number, open no more, had never been asked for."""
         for later in self._open_forecasts:
-            if later["number"] > forecast["number"]:
+            if later["number"] > number:
                 later["number"] -= 1
         self._peek = None
         self._asked = None
@@ -606,11 +607,19 @@ class OnlineOmnipredictor(Checkpointable):
         distribution = self._shared_models.distribution()
         return censoring.mean_beyond(unit_outcome, is_censored, distribution)
 
-    def _note_missing(self) -> None:
-        """Count a round without an outcome; the next forecast is of another round."""
+    def _skip_round(self, context: Mapping[str, float], number: int) -> None:
+        """Count a round without an outcome, which is open no more, and go on with the next.
+
+        ``number`` is that of its forecast. Models that look back by a number of rounds put their
+        forecast in its place, unless earlier rounds are open still: their outcomes, when they come,
+        would pass for older ones than the last that is known, which they are not.
+        """
         self.counts["missing"] += 1
-        if self.exploring:  # which is drawn for each round anew, also where nothing was learned
-            self._peek = None
+        if all(other["number"] > number for other in self._open_forecasts):
+            self._shared_models.ahead = 0
+            self._shared_models.newer = 0
+            self._shared_models.skip_round(self._context_of_models(context))
+        self._drop(number)
 
     def _note_censoring(self, is_censored: Mask) -> None:
         """Count whether an outcome was censored; warn once where the last ones all were."""

@@ -378,3 +378,45 @@ def test_the_bound_counts_rounds_that_are_charged_and_not_taught_yet() -> None:
         server.learn_one({}, outcome)
         row = server.regrets().iloc[0]
         assert row["bound_from_variation"] >= row["swap_regret"]
+
+
+LOOK_BACK = [
+    {"kind": "seasonal-naive", "period": 4},
+    {"kind": "least-squares", "season": 4, "lags": 0},
+    "seasonal-regression",
+]
+
+
+@pytest.mark.parametrize("model", LOOK_BACK)
+@pytest.mark.parametrize("steps_ahead", [1, 3])
+def test_a_missing_round_leaves_the_season_where_it_is(model: object, steps_ahead: int) -> None:
+    """Demand of 10, 90, 30, 70 in turn is forecast as if no outcome had been missing."""
+    complete = make_followed_server(model, steps_ahead=steps_ahead)
+    with_gaps = make_followed_server(model, steps_ahead=steps_ahead)
+    for t in range(120):
+        demand = [10.0, 90.0, 30.0, 70.0][t % 4]
+        forecast_of_gaps = with_gaps.predict_one()
+        if t > 81:
+            assert forecast_of_gaps.mean == pytest.approx(complete.predict_one().mean, abs=3.0)
+        complete.learn_one(None, demand)
+        with_gaps.learn_one(None, None if t in {81, 95, 98} else demand)
+    assert with_gaps.counts["missing"] == 3
+    assert with_gaps.regrets()["rounds"].item() == 117
+
+
+def test_gaps_are_saved(tmp_path: Path) -> None:
+    def learn(server: OnlineOmnipredictor, first: int, last: int) -> None:
+        for t in range(first, last):
+            demand = 50.0 + 30.0 * np.sin(t / 2)
+            server.learn_one(None, None if t in {30, 39, 41} else demand)
+
+    uninterrupted = make_server(models="panel")
+    learn(uninterrupted, 0, 60)
+    uninterrupted.save(tmp_path / "uninterrupted")
+
+    server = make_server(models="panel")
+    for first in (0, 20, 40):  # the seasonal regression learns all rounds anew after the last one
+        learn(server, first, first + 20)
+        server.save(tmp_path / "server")
+        server = OnlineOmnipredictor.load(tmp_path / "server")
+    assert (tmp_path / "server").read_bytes() == (tmp_path / "uninterrupted").read_bytes()

@@ -103,3 +103,26 @@ def test_an_outcome_that_comes_after_newer_ones_has_its_place() -> None:
     model.newer = 1
     model.update(np.array([0.2]))
     assert model.state()["outcomes"].ravel().tolist() == [0.1, 0.2, 0.3]
+
+
+def test_a_missing_round_keeps_its_place_and_is_not_learned() -> None:
+    """The regression that is learned anew is the one that knew the season, with the same gaps."""
+    rounds = np.arange(FIRST_SEARCH)
+    noise = 0.02 * stream(0, "noise").normal(size=FIRST_SEARCH)
+    values = 0.5 + 0.3 * np.sin(2 * np.pi * rounds / DAY) + noise
+    finds = SeasonalRegression(1, lags=2, forgetting=1.0, ridge=0.01)
+    knows = LeastSquares(1, lags=2, forgetting=1.0, season=[DAY], ridge=0.01)
+    for t in range(FIRST_SEARCH + 3):
+        finds.point()
+        knows.point()
+        if t in {9, 25, 40}:
+            gram = knows.state()["gram"]
+            finds.skip_round()
+            knows.skip_round_as(finds.state()["outcomes"][-1])
+            assert (knows.state()["gram"] == gram).all()
+        else:
+            value = values[[t % FIRST_SEARCH]]
+            finds.update(value)
+            knows.update(value)
+    assert finds.seasons == [DAY]
+    assert finds.point() == pytest.approx(knows.point(), abs=1e-9)
