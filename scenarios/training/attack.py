@@ -283,7 +283,7 @@ def _joint_distributions(model: MarketModel, plans: Array) -> Array:
     n_outcomes, n_rows, n_actions = losses_at_support.shape
     joints = np.zeros((n_plans, n_rows, n_actions, n_outcomes))
     plan_indices = np.arange(n_plans)
-    learner = copy.deepcopy(cohort.learner)
+    learner = copy.deepcopy(cohort.learner.part(np.tile(np.arange(n_rows), n_plans)))
     learner.start(n_plans * n_rows, n_actions, horizon=model.rounds)
     last_actions = np.zeros(n_plans, dtype=np.intp)  # what most agents of a run played last
     outcome_draws = model.game.outcome_stream.random(model.rounds)

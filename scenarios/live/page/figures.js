@@ -37,11 +37,11 @@ function showFigures(state, names) {
 
 function drawChart(box, chart) {
   chart.layout.uirevision = market.builds;  // a zoom stays until there is another market
-  if (small) chart.layout.dragmode = false;
+  if (isSmallScreen) chart.layout.dragmode = false;
   box.style.height = `${chart.layout.height}px`;
   const isFirstTime = !box.data;
-  const themedChart = themed(chart);
-  Plotly.react(box, themedChart.data, themedChart.layout, config);
+  const themedChart = inCurrentTheme(chart);
+  Plotly.react(box, themedChart.data, themedChart.layout, PLOTLY_OPTIONS);
   if (isFirstTime) box.on("plotly_click", chooseClickedAgent);
 }
 
@@ -71,4 +71,4 @@ const screenObserver = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "100px" });
 figurePlaces.forEach((place) => screenObserver.observe(place));
-night.addEventListener("change", () => { drawnVersions = {}; });  // in the other colours
+darkTheme.addEventListener("change", () => { drawnVersions = {}; });  // in the other colours
