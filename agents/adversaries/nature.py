@@ -123,8 +123,13 @@ class Nature(Checkpointable, Pure):
         mean = self.mean_at(history.rounds)
         if self.concentration == 0:
             return mean
+        alpha, beta = self._beta_parameters(mean)
+        return self.rng.beta(alpha, beta)
+
+    def _beta_parameters(self, mean: Array) -> tuple[Array, Array]:
+        """Return alpha and beta (d,) of the beta distribution about a mean (d,)."""
         inner_mean = np.minimum(np.maximum(mean, MEAN_MARGIN), 1 - MEAN_MARGIN)
-        return self.rng.beta(self.concentration * inner_mean, self.concentration * (1 - inner_mean))
+        return self.concentration * inner_mean, self.concentration * (1 - inner_mean)
 
 
 @register.adversary("constant")
@@ -165,9 +170,18 @@ class IID(Nature):
             hint = f"give one number, or one for each of the {self.outcomes} outcomes"
             raise ValueError(f"mean = {brief(self.mean)}: {hint}")
         self.mean = np.broadcast_to(mean, (self.outcomes,))
+        self._first_mean = self.mean
+        self._first_concentration = self.concentration
+        self._first_parameters = super()._beta_parameters(self.mean)
 
     def mean_at(self, time: int) -> Array:
         return np.asarray(self.mean)
+
+    def _beta_parameters(self, mean: Array) -> tuple[Array, Array]:
+        # The same in every round, unless a script has set another mean or concentration.
+        if mean is self._first_mean and self.concentration == self._first_concentration:
+            return self._first_parameters
+        return super()._beta_parameters(mean)
 
     def fixed_distribution(self) -> OutcomeDistribution:
         """Return strata of equal probability, each at its mean, joined by chance over coordinates.

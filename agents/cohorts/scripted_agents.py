@@ -218,7 +218,8 @@ class ScriptedCohort(Cohort, Checkpointable):
         self.row_of = np.arange(len(self.loss))
         if self.distance is None:
             self.distance = np.zeros(len(self.loss), np.intp)
-        self._idle_strategy = np.zeros(self.loss.actions)  # of who does not take part
+        self._everybody = read_only(np.ones(len(self.loss), dtype=np.bool_))
+        self._first_for_all = read_only(np.zeros(len(self.loss), dtype=np.intp))
         self.attend(None)  # everybody takes part, until an attendance is set
 
     @property
@@ -260,34 +261,32 @@ class ScriptedCohort(Cohort, Checkpointable):
 
     def _note_presence(self, present_rows: Mask | None) -> None:
         if present_rows is None:
-            present_rows = np.ones(len(self.loss), dtype=np.bool_)
+            present_rows = self._everybody
         self._is_present = present_rows
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask each agent that takes part; UserError at an answer that is no action or strategy."""
         forecasts = self._forecasts_heard(forecast)
-        actions = []
-        strategies = []
+        n_agents = len(self.agents)
+        actions = np.zeros(n_agents, dtype=np.intp)
+        strategies = np.zeros((n_agents, self.loss.actions))  # zeros of who does not take part
         for row, agent in enumerate(self.agents):
             if self._is_present[row]:
-                action, strategy = self._ask_agent(agent, forecasts[row], context.of(row))
-            else:
-                action = 0
-                strategy = self._idle_strategy
-            actions.append(action)
-            strategies.append(strategy)
-        return Decision(np.array(strategies), np.array(actions, dtype=np.intp))
+                actions[row] = self._ask_agent(
+                    agent, forecasts[row], context.of(row), strategy=strategies[row]
+                )
+        return Decision(strategies, actions)
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         losses = read_only(losses)
-        for row in np.flatnonzero(self._is_present):
-            self.agents[row].learn(losses[row], outcome)
+        for row, agent in enumerate(self.agents):
+            if self._is_present[row]:
+                agent.learn(losses[row], outcome)
 
     def _forecasts_heard(self, forecast: Forecast) -> HeardForecasts:
         """Return what the agents hear when this forecast is broadcast."""
         if self.relay is None:
-            first_for_all = read_only(np.zeros(len(self.loss), dtype=np.intp))
-            return HeardForecasts((forecast,), first_for_all)
+            return HeardForecasts((forecast,), self._first_for_all)
         distances, index_of_agent = np.unique(self.distance, return_inverse=True)
         forecasts = []
         for distance in distances:
@@ -299,20 +298,30 @@ class ScriptedCohort(Cohort, Checkpointable):
             forecasts.append(heard_forecast)
         return HeardForecasts(tuple(forecasts), read_only(index_of_agent))
 
-    def _ask_agent(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
-        """Return the action that an agent plays, and its mixed strategy (A,)."""
-        n_actions = self.loss.actions
+    def _ask_agent(
+        self, agent: Any, forecast: Forecast, context: Context, *, strategy: Array
+    ) -> int:
+        """Return the action that an agent plays, and write its mixed strategy.
+
+        ``strategy`` (A,) holds zeros and is changed in place.
+        """
+        n_actions = len(strategy)
+        raw_answer = agent.act(forecast, context)
+        if isinstance(raw_answer, int | np.integer) and 0 <= raw_answer < n_actions:
+            action = int(raw_answer)
+            strategy[action] = 1.0
+            return action
         expected = (
             f"return an action from 0 to {n_actions - 1} or {n_actions} probabilities that sum to 1"
         )
-        raw_answer = agent.act(forecast, context)
         answer = answer_as_numbers(agent.act, raw_answer, expected)
         if answer.ndim == 0:
             is_whole = np.isfinite(answer) and answer == int(answer)
             if not is_whole or not 0 <= answer < n_actions:
                 raise UserError(f"{name_of(agent.act)} chose action {answer}; {expected}")
             action = int(answer)
-            return action, one_hot(np.array([action]), n_actions)[0]
+            strategy[action] = 1.0
+            return action
         is_strategy = (
             answer.shape == (n_actions,)
             and (answer >= 0).all()
@@ -320,7 +329,8 @@ class ScriptedCohort(Cohort, Checkpointable):
         )
         if not is_strategy:
             raise UserError(f"{name_of(agent.act)} returned {brief(raw_answer)}; {expected}")
-        return draw_index(answer, agent.rng), answer.astype(np.float64)
+        strategy[:] = answer
+        return draw_index(answer, agent.rng)
 
 
 class CrowdCohort(ScriptedCohort):

@@ -457,8 +457,8 @@ def _checked_losses(market: Market, cohort: Cohort, decision: Decision, answer: 
         raise UserError(f"{name_of(market.losses)} returned an array {losses.shape}; {expected}")
     if decision.present is not None:
         losses[~decision.present] = 0.0
-    is_valid = (losses >= 0) & (losses <= 1)
-    if not is_valid.all():
+    if not is_within_unit_cube(losses):
+        is_valid = (losses >= 0) & (losses <= 1)
         first_invalid = losses[~is_valid][0]
         raise UserError(f"{name_of(market.losses)} returned {first_invalid}; {expected}")
     return losses

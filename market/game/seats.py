@@ -106,7 +106,7 @@ def actions_of_agents(cohorts: Sequence[Cohort], decisions: Sequence[Decision | 
             actions_by_cohort.append(np.full(len(cohort.row_of), -1))
         else:
             actions_by_cohort.append(decision.actions)
-    return np.concatenate(actions_by_cohort).astype(np.intp)
+    return np.concatenate(actions_by_cohort).astype(np.intp, copy=False)
 
 
 def is_taking_part(decision: Decision, cohort: Cohort) -> Mask:

@@ -28,6 +28,12 @@ class PlayCounts:
         self.left_out = 0  # rounds in which somebody was absent
         self.first_round = 0  # from which on play is counted
         self._counts: list[dict[tuple[int, ...], int]] = [{} for _ in range(1 + len(self.spans))]
+        ends_of_types = np.cumsum(game.size_of_type)
+        starts_of_types = ends_of_types - game.size_of_type
+        self._n_entries = int(ends_of_types[-1])  # of a key
+        self._first_entry = starts_of_types[game.type_of]  # of each agent's type in a key (N,)
+        cohorts = () if game.market is None else game.market.cohorts
+        self._has_multiplicity = any(cohort.multiplicity is not None for cohort in cohorts)
 
     def add(self, round_index: int, decisions: Decisions) -> None:
         """Count the configuration that was played in a round."""
@@ -55,13 +61,28 @@ class PlayCounts:
 
     def _key_of_profile(self, profile: Indices) -> tuple[int, ...]:
         """Return how many agents of each type take each action at a profile (N,)."""
-        counts = []
-        for agents, size in zip(self.game.members, self.game.size_of_type, strict=True):
-            counts.append(np.bincount(profile[agents], minlength=size))
-        return tuple(np.concatenate(counts).tolist())
+        entries = self._first_entry + profile
+        return tuple(np.bincount(entries, minlength=self._n_entries).tolist())
 
     def _key(self, decisions: Decisions) -> tuple[int, ...] | None:
-        """Return how many agents of each type took each action, one after another."""
+        """Return how many agents of each type took each action, one after another.
+
+        None if somebody was absent.
+        """
+        if self._has_multiplicity:
+            return self._key_with_multiplicity(decisions)
+        actions_of_cohorts = []
+        for decision in decisions:
+            if decision is None:
+                return None
+            actions_of_cohorts.append(decision.actions)
+        profile = np.concatenate(actions_of_cohorts)
+        if profile.min() < 0:
+            return None
+        return self._key_of_profile(profile)
+
+    def _key_with_multiplicity(self, decisions: Decisions) -> tuple[int, ...] | None:
+        """Return the same as ``_key`` where entries of cohorts may stand for several agents."""
         market = self.game.market
         assert market is not None  # noqa: S101 - who plays has a market
         counts = [np.zeros(size, dtype=np.int64) for size in self.game.size_of_type]
