@@ -13,7 +13,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.markets.expected_auction import ExpectedAuction
 from regretless.market.model import MarketModel
-from regretless.market.records import Decision
+from regretless.market.records import AdversaryView, Decision, History
 
 
 def all_profiles(model: MarketModel, n_actions: int) -> Indices:
@@ -122,6 +122,21 @@ def test_the_strata_of_chance_have_its_mean_and_variance(concentration: float, m
     variance = distribution.weights @ (distribution.points - average) ** 2
     assert average == pytest.approx(mean)
     assert variance == pytest.approx(mean * (1 - mean) / (concentration + 1), rel=0.01)
+
+
+def test_chance_follows_a_mean_and_a_concentration_that_a_script_sets() -> None:
+    changed = IID(2, stream(0, "test"), mean=0.5, concentration=2.0)
+    made_so = IID(2, stream(0, "test"), mean=0.9, concentration=50.0)
+    changed.mean = made_so.mean
+    changed.concentration = made_so.concentration
+    history = History(2)
+    nothing_announced = AdversaryView(None)
+    outcome = changed.outcome(history, nothing_announced)
+    assert (outcome == made_so.outcome(history, nothing_announced)).all()
+    changed.concentration = 2.0
+    made_so.concentration = 2.0
+    outcome = changed.outcome(history, nothing_announced)
+    assert (outcome == made_so.outcome(history, nothing_announced)).all()
 
 
 @pytest.mark.parametrize("kind", ["first-price", "second-price"])
