@@ -515,7 +515,8 @@ def _cure(text: str, cells: "pd.Series[Any]", column: str, form: Form) -> str:
         return codes if form.keyed else "write 1 and 0"
     if DATE.fullmatch(text):
         index = f"index = {json.dumps(column, ensure_ascii=False)}"
-        return f"a date is no number; give it as {index}" if form.keyed else "leave it out"
+        cure = f"give it as {index}" if form.keyed else "name another column, or leave it out"
+        return f"a date is no number; {cure}"
     if without_sign(text)[1]:
         sign = without_sign(text)[1]
         return f"{finite}: give all values of the column in '{sign}', or none"

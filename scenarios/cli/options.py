@@ -188,7 +188,10 @@ HINTS_BY_ERROR = {
     errno.ENAMETOOLONG: "shorten it",
     errno.ENOENT: "leave its folder alone",
 }
-PARSER_WORDS = "a valid integer, unable to parse string as an integer"
+PARSER_WORDS = {
+    "a valid integer, unable to parse string as an integer": "a whole number, such as 100",
+    "a valid number, unable to parse string as a number": "a number, such as 0.5",
+}
 OWN_CODE_CONDITION = ", if what is your own has state() and restore(state)"
 
 
@@ -247,5 +250,6 @@ def end_misused(error: Any) -> NoReturn:
     command = getattr(getattr(error, "ctx", None), "info_name", None)
     help_command = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
     message = error.format_message().rstrip(".").replace("Input should be", "must be")
-    message = message.replace(PARSER_WORDS, "a whole number, such as 100")
+    for parser_words, words in PARSER_WORDS.items():
+        message = message.replace(parser_words, words)
     fail(f"{message}; see {help_command} --help", 2)
