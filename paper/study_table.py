@@ -385,7 +385,7 @@ class StudyTable:
             raise UserError(f"{failed} of {len(design)} runs failed, see {failures}; start again")
         keys: list[Row] = study.parameters().to_dict("records")  # type: ignore[assignment]
         rows: list[Row] = []
-        for run_index, home in study.homes().items():
+        for run_index, home in study.folders().items():
             run = Run(keys[run_index], home)
             key = {**run.key, "rounds": run.manifest["rounds"]}
             rows += [{**key, **row} for row in self.rows(run)]

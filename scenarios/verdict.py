@@ -196,10 +196,10 @@ def compare_alternative(row: Row, rows: pd.DataFrame) -> str:
 
     ``rows`` are those of its cohort.
     """
-    name, _, model = name_alternative(row, rows).partition(": ")
+    name, _, detail = name_alternative(row, rows).partition(": ")
     subject = f"{name[0].upper()}{name[1:]} in hindsight"
-    if model:
-        subject += f" ({model})"
+    if detail:
+        subject += f" ({detail})"
     return f"{subject}: {row['mean_loss']:.4f}, {describe_difference(row)}."
 
 

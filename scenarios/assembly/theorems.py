@@ -210,11 +210,11 @@ class Terms:
         else:
             weights_of_rows = weights[self.served.lines]
             expected = over_stays(self._bounds, weights_of_rows, attendance, policies=policies)
-        expected = expected + self._drawn() / self._rounds
+        expected = expected + self._regret_from_draws() / self._rounds
         if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, self._bounds)):
             drawn = self._summed(lambda bound: bound.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
-        bounds = np.asarray(expected + self._beside() + self.cohort.gap())
+        bounds = np.asarray(expected + self._regret_from_basis() + self.cohort.gap())
         return bounds if self.covered is None else np.where(self.covered, bounds, np.nan)
 
     def from_variation(self) -> Array:
@@ -228,21 +228,23 @@ class Terms:
             per_group = [player.from_variation(group, others) for group in self.groups]
             total += np.concatenate(per_group)
         total = total[lines]
-        total = total + self._drawn()
+        total = total + self._regret_from_draws()
         if self._acts_on_broadcast:
             realised = [player.realised(self.groups[0]) for player in self._players]
             realised_regrets = [regret for regret in realised if regret is not None]
             if len(realised_regrets) == len(realised):
                 total = np.minimum(total, np.sum(realised_regrets, axis=0)[lines])
-        return np.asarray(np.minimum(self.bound(), total / self._rounds + self._beside()))
+        return np.asarray(
+            np.minimum(self.bound(), total / self._rounds + self._regret_from_basis())
+        )
 
     def _over_followed_stays(self) -> Array:
         """Bound the same of who comes and goes, by what is known of both ends of each stay."""
         total = np.zeros(len(self.cohort.loss))
         for followed in self.stays:
             total[followed.rows] += followed.player.over_stays(followed.record)
-        total = total + self._drawn()
-        from_gains = total / self._rounds + self._beside()
+        total = total + self._regret_from_draws()
+        from_gains = total / self._rounds + self._regret_from_basis()
         # Who enters later has no bound beforehand where gains are scalar.
         return np.asarray(np.fmin(self.bound(), from_gains))
 
@@ -291,12 +293,12 @@ class Terms:
             elif end:
                 of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
                 total += end * of_turn.a_priori(weights, policies=policies)
-        drawn = self._drawn(self._at_most(rounds), times=(first + 1) * (first + 2))
+        drawn = self._regret_from_draws(self._at_most(rounds), times=(first + 1) * (first + 2))
         expected = np.asarray(total[self.served.lines]) + rounds * self.cohort.gap()
         known = None if self.windows is None else self.windows.bound((first, last))
         if known is not None:  # a response's gap is among its margins
             expected = np.fmin(expected, known[self.served.lines])
-        return np.asarray((expected + drawn) / rounds + self._beside())
+        return np.asarray((expected + drawn) / rounds + self._regret_from_basis())
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
@@ -309,7 +311,9 @@ class Terms:
             comparators=actions,
             promises=self.promises * len(self.cohort.policies),
         )
-        return np.asarray(expected + drawn / self._rounds + self._beside() + self.cohort.gap())
+        return np.asarray(
+            expected + drawn / self._rounds + self._regret_from_basis() + self.cohort.gap()
+        )
 
     def to_models(self) -> Array:
         """Bound each row's realised regret per round to every model (K,).
@@ -330,7 +334,7 @@ class Terms:
             comparators=1,
             promises=self.promises,
         )
-        return np.asarray(expected + drawn / self._rounds + self._beside())
+        return np.asarray(expected + drawn / self._rounds + self._regret_from_basis())
 
     def _summed(self, regret: Callable[[RegretBound], Array | None]) -> Array:
         """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
@@ -347,7 +351,7 @@ class Terms:
         """Whether a bound holds for the predictions that were broadcast, not in expectation."""
         return bound.inputs.risk < 1 and not bound.inputs.trusted
 
-    def _drawn(self, most: float | Array = np.inf, times: int = 1) -> Array:
+    def _regret_from_draws(self, most: float | Array = np.inf, times: int = 1) -> Array:
         """Bound what draws add to swap regret; ``times``: as many first rounds there may be."""
         actions = self.cohort.loss.actions
         policies = len(self.cohort.policies)
@@ -378,7 +382,7 @@ class Terms:
         step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
         return np.asarray(rounds * step)
 
-    def _beside(self) -> Array:
+    def _regret_from_basis(self) -> Array:
         """Return what errors of the basis add to regret per round (K,).
 
         The gap of a response to the best one is not in it: it is a negative margin, where margins

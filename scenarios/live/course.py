@@ -100,9 +100,9 @@ class CourseRecorder:
     def record_round(self) -> None:
         """Take note of the round that has just been played."""
         model = self.model
-        for place, decision in model.last.items():
-            counts = self._action_counts[place]
-            taken = taken_actions(model.game.cohorts[place], *decision)
+        for cohort_index, decision in model.last.items():
+            counts = self._action_counts[cohort_index]
+            taken = taken_actions(model.game.cohorts[cohort_index], *decision)
             counts += taken.per_action(len(counts))
         if model.played % self.rounds_per_point == 0 or model.is_finished:
             self.points.append(self._make_point())
@@ -115,10 +115,10 @@ class CourseRecorder:
         round_index = self.model.played - 1
         curve_rows: list[TableRow] = []
         paths = []
-        for place, cohort in enumerate(self.model.game.cohorts):
-            losses = self.model.measured(place, "mean_loss")
-            decision_swap = self.model.measured(place, "decision_swap")
-            swap = self.model.measured(place, "swap")
+        for cohort_index, cohort in enumerate(self.model.game.cohorts):
+            losses = self.model.measured(cohort_index, "mean_loss")
+            decision_swap = self.model.measured(cohort_index, "decision_swap")
+            swap = self.model.measured(cohort_index, "swap")
             regrets = np.where(np.isnan(decision_swap), swap, decision_swap)
             n_with_decision_swap = int((~np.isnan(decision_swap))[cohort.row_of].sum())
             mean, worst, n_measured = _mean_and_worst(regrets[cohort.row_of], cohort)
@@ -192,8 +192,8 @@ class CourseRecorder:
         cohorts = self.model.game.cohorts
         counts_before = [np.zeros(cohort.loss.actions) for cohort in cohorts]
         for point in self.points:
-            for place, cohort in enumerate(cohorts):
-                new_counts = point.action_counts[place] - counts_before[place]
+            for cohort_index, cohort in enumerate(cohorts):
+                new_counts = point.action_counts[cohort_index] - counts_before[cohort_index]
                 for action, count in enumerate(new_counts):
                     rows.append((cohort.name, point.round_index, action, count))
             counts_before = point.action_counts

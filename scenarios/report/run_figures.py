@@ -275,10 +275,10 @@ def windows(run: Run) -> go.Figure | None:
         return None
     cohorts = steps.index.unique("cohort")
     curves = []
-    for place, cohort in enumerate(cohorts):
+    for cohort_index, cohort in enumerate(cohorts):
         steps_of_cohort = steps.loc[cohort].reset_index()
         drawn_steps = steps_of_cohort.iloc[thinned(steps_of_cohort.index.to_numpy())]
-        width = theme.nested_width(place, len(cohorts))
+        width = theme.nested_width(cohort_index, len(cohorts))
         curves.append(_stairs(run, cohort, drawn_steps, "mean", width=1.25 * width))
         curves.append(_stairs(run, cohort, drawn_steps, "max", width=0.5 * width))
     chart = theme.draw_panels(
@@ -333,13 +333,13 @@ def exploitability(run: Run) -> go.Figure | None:
 def _histograms(run: Run, values: pd.Series[float], axis_name: str) -> go.Figure | None:
     """Draw a histogram per cohort, headed by how many agents it shows and the worst of them."""
     rows = run.agents[["cohort"]].assign(value=values, count=run.agents.get(COUNT_COLUMN, 1))
-    rows_of = {
+    rows_by_cohort = {
         cohort: cohort_rows
         for cohort, cohort_rows in rows.groupby("cohort", sort=False)
         if cohort_rows["value"].notna().any()
     }
     agents_differ = any(
-        len(cohort_rows["value"].dropna().unique()) > 1 for cohort_rows in rows_of.values()
+        len(cohort_rows["value"].dropna().unique()) > 1 for cohort_rows in rows_by_cohort.values()
     )
     if not agents_differ or not (values > 0).any():  # which the table tells in full
         return None
@@ -348,9 +348,9 @@ def _histograms(run: Run, values: pd.Series[float], axis_name: str) -> go.Figure
     if high <= low:
         high = low + TOLERANCE
     edges = np.linspace(low, high, HISTOGRAM_BINS + 1)
-    titles = [_histogram_title(cohort, rows_of[cohort]) for cohort in rows_of]
+    titles = [_histogram_title(cohort, rows_by_cohort[cohort]) for cohort in rows_by_cohort]
     chart = theme.make_panels(titles, pixels_per_panel=96, shared_xaxes="all")
-    for panel, (cohort, cohort_rows) in enumerate(rows_of.items(), start=1):
+    for panel, (cohort, cohort_rows) in enumerate(rows_by_cohort.items(), start=1):
         measured = cohort_rows.dropna()
         counts, _ = np.histogram(measured["value"], edges, weights=measured["count"])
         bars = go.Bar(x=(edges[1:] + edges[:-1]) / 2, y=counts, hovertemplate=BIN_HOVER)
@@ -359,7 +359,7 @@ def _histograms(run: Run, values: pd.Series[float], axis_name: str) -> go.Figure
         chart.add_trace(bars, row=panel, col=1)
         tick_step = 1 if counts.max() < 5 else None
         chart.update_yaxes(title_text="agents", dtick=tick_step, row=panel)
-    chart.update_xaxes(title_text=axis_name, row=len(rows_of))
+    chart.update_xaxes(title_text=axis_name, row=len(rows_by_cohort))
     return chart.update_layout(bargap=0, showlegend=False, margin_t=44)
 
 
@@ -448,7 +448,9 @@ def actions(run: Run) -> go.Figure | None:
     if not run.has_rounds("actions"):
         return None
     panels: dict[Any, list[go.Scatter]] = {}
-    for place, (cohort, rows) in enumerate(run.table("actions").groupby("cohort", sort=False)):
+    for panel_index, (cohort, rows) in enumerate(
+        run.table("actions").groupby("cohort", sort=False)
+    ):
         counts = rows.pivot_table(index="round", columns="which", values="value", fill_value=0)
         shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
         panels[cohort] = []
@@ -456,7 +458,7 @@ def actions(run: Run) -> go.Figure | None:
             colour = theme.PALETTE[action % len(theme.PALETTE)]
             name = theme.shorten(run.action_name(cohort, action))
             area = theme.line(shares.index, shares[action], name, width=0.5, color=colour)
-            area.update(stackgroup=str(place), hovertemplate="round %{x}: %{y:.0%}")
+            area.update(stackgroup=str(panel_index), hovertemplate="round %{x}: %{y:.0%}")
             panels[cohort].append(area)
     chart = theme.draw_panels(panels, pixels_per_panel=200, y="share of decisions")
     return chart.update_yaxes(range=[0, 1], tickformat=".0%")

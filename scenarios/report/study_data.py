@@ -99,7 +99,7 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
 
     ``settings`` names each run's setting, by run. None where the logs are too large.
     """
-    folders = study.homes()
+    folders = study.folders()
     n_bytes = 0
     for folder in folders.values():
         log = folder / "regret_log.parquet"

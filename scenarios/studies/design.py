@@ -31,14 +31,14 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.config.validation import fault_line, validated
 from regretless.scenarios.studies.analysis.contrasts import check_margin, controls_of
-from regretless.scenarios.studies.analysis.measures import COHORTS, EFFECTS, OF_MARKET, VALUE
+from regretless.scenarios.studies.analysis.measures import COHORT_COLUMNS, EFFECTS, OF_MARKET, VALUE
 from regretless.scenarios.studies.sampling import SampleSpec, check_targets
 
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
 # Columns of a study's tables and of what is merged with them: no key or label may have their names.
 TABLE_COLUMNS = {
-    *COHORTS,
+    *COHORT_COLUMNS,
     *EFFECTS,
     *VALUE,
     *AGENT_COLUMNS,

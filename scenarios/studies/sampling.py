@@ -43,8 +43,8 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Count, Name, Strict
 from regretless.scenarios.studies.analysis.measures import (
     MEASURES,
-    laid_out,
     own_measures,
+    typed_table,
     with_everybody,
 )
 
@@ -196,12 +196,12 @@ def sensitivity_table(
 ) -> pd.DataFrame:
     """Return the indices of every key and measure: the columns ``SENSITIVITY``.
 
-    ``cohorts`` has the columns ``COHORTS`` and measures of one's own, ``parameters`` ``run``,
-    ``seed`` and the keys. Measures that do not vary are left out, and where a run of a ``sobol``
+    ``cohorts`` has the columns ``COHORT_COLUMNS`` and measures of one's own, ``parameters`` has
+    ``run``, ``seed`` and the keys. Measures that do not vary are left out, and where a run of a ``sobol``
     design is missing, everything is.
     """
     if cohorts.empty:
-        return laid_out([], SENSITIVITY)
+        return typed_table([], SENSITIVITY)
     table = measured(cohorts)
     varying = table.loc[:, table.max() - table.min() > MAX_ROUNDING]
     rows: list[list[Any]] = []
@@ -209,7 +209,7 @@ def sensitivity_table(
         rows += _rank_correlations(varying, parameters, sample)
     elif len(table) == len(parameters):
         rows += _sobol_indices(varying, sample)
-    return laid_out(rows, SENSITIVITY)
+    return typed_table(rows, SENSITIVITY)
 
 
 def _rank_correlations(
@@ -271,7 +271,7 @@ def calibration_table(
     if some run has no number of a target.
     """
     if cohorts.empty:
-        return laid_out([], CALIBRATION)
+        return typed_table([], CALIBRATION)
     table = measured(cohorts)
     observed = np.array(list(sample.targets.values()))
     everybody_last = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
@@ -293,7 +293,7 @@ def calibration_table(
     for key, span in sample.keys.items():
         estimate = _estimate(span, keys[key].to_numpy(), weights, scaled_distances)
         rows.append([key, n_counted, *estimate, float(span.low), float(span.high)])
-    return laid_out(rows, CALIBRATION)
+    return typed_table(rows, CALIBRATION)
 
 
 def _median_deviations(moments: Array) -> Array:

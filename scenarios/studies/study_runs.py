@@ -21,10 +21,10 @@ from regretless.scenarios.studies.analysis.measures import (
     Range,
     cohorts_of,
     interval,
-    laid_out,
     of_solutions,
     own_of,
     replicates,
+    typed_table,
     with_everybody,
     with_market,
 )
@@ -59,12 +59,14 @@ class StudyRuns:
 
     def runs(self) -> list[int]:
         """Return the runs that are complete, in order."""
-        return list(self.homes())
+        return list(self.folders())
 
-    def homes(self) -> dict[int, Path]:
+    def folders(self) -> dict[int, Path]:
         """Return the folder of each complete run, in order."""
-        homes = {int(home.name.partition("=")[2]): home for home in self.path.glob("runs/run=*")}
-        return dict(sorted(homes.items()))
+        folders = {
+            int(folder.name.partition("=")[2]): folder for folder in self.path.glob("runs/run=*")
+        }
+        return dict(sorted(folders.items()))
 
     def parameters(self) -> pd.DataFrame:
         """Return one row per run: ``run``, ``seed`` and the keys that vary."""
@@ -89,7 +91,7 @@ class StudyRuns:
 
     def tables_by_run(self, name: str) -> Iterator[tuple[int, pd.DataFrame]]:
         """Yield each complete run that kept a table, with that table."""
-        for run, home in self.homes().items():
+        for run, home in self.folders().items():
             if (home / f"{name}.parquet").exists():
                 yield run, run_table(home, name)
 
@@ -107,7 +109,7 @@ class StudyRuns:
     def cohort_rows(self) -> pd.DataFrame:
         """A row per run and cohort (``COHORT_TYPES``), with the user's own measures."""
         parts = []
-        for run, home in self.homes().items():
+        for run, home in self.folders().items():
             agents = run_table(home, "agents")
             cohorts = cohorts_of(agents, run)
             if (home / "measures.parquet").exists():
@@ -119,7 +121,7 @@ class StudyRuns:
                 cohorts = cohorts.assign(**of_solutions(run_table(home, "solutions")))
             parts.append(cohorts)
         if not parts:
-            return laid_out([], COHORT_TYPES)
+            return typed_table([], COHORT_TYPES)
         return pd.concat(parts, ignore_index=True)
 
     @cached_property

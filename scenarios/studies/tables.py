@@ -101,10 +101,10 @@ def _calibration(runs: StudyRuns) -> pd.DataFrame:
 
 
 def _windows(runs: StudyRuns) -> pd.DataFrame:
-    homes = runs.homes()
-    parts = [measures.laid_out([], measures.WINDOW_LOSSES_TYPES)]
+    folders = runs.folders()
+    parts = [measures.typed_table([], measures.WINDOW_LOSSES_TYPES)]
     for run, windows in runs.tables_by_run("windows"):
-        agents = run_table(homes[run], "agents")
+        agents = run_table(folders[run], "agents")
         cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
         rows = with_counts(windows.assign(cohort=cohort), agents)
         losses = measures.losses_of(rows, measures.WINDOW).reset_index()
@@ -118,7 +118,7 @@ def _impulse(runs: StudyRuns) -> pd.DataFrame:
     columns = {"run": "int64", "action": "float64", "action_without": "float64"}
     columns |= {"loss": "float64", "loss_without": "float64"}
     columns |= {"offset": "int64", "cohort": "str", "agent": "int64"}
-    parts = [measures.laid_out([], columns)]
+    parts = [measures.typed_table([], columns)]
     for run, impulse in runs.tables_by_run("impulse"):
         parts.append(impulse.assign(run=run))
     together = pd.concat(parts[1:] if len(parts) > 1 else parts, ignore_index=True)

@@ -266,11 +266,11 @@ class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         return self._chosen_actions[name]
 
     def _observe(self) -> dict[str, Observation]:
-        drawn = self._run.drawn
+        round_in_hand = self._run.drawn
         observations = []
-        if drawn is not None:
+        if round_in_hand is not None:
             for cohort in self._run.model.game.cohorts:
-                forecast = drawn.forecasts[cohort.block]
+                forecast = round_in_hand.forecasts[cohort.block]
                 observations.append(self._run.observation(forecast.statistics))
         return {name: observations[seat.cohort_index] for name, seat in self._seats.items()}
 

@@ -46,7 +46,7 @@ def runs_of(grid: dict[str, list[Any]], seeds: int = SEEDS) -> pd.DataFrame:
 def table_of_cohorts(parameters: pd.DataFrame, **columns: Any) -> pd.DataFrame:
     """Return a table of cohorts, a row for each run, with these measures."""
     rows = pd.DataFrame({"run": parameters["run"], "cohort": "a", "agents": 1} | columns)
-    return rows.reindex(columns=measures.COHORTS)
+    return rows.reindex(columns=measures.COHORT_COLUMNS)
 
 
 def test_the_value_of_a_forecast_by_hand() -> None:
@@ -104,7 +104,7 @@ def test_what_a_measure_of_ones_own_says_of_the_round_holds_for_all() -> None:
 
 def test_everybody_is_every_agent() -> None:
     rows = {"run": 0, "cohort": ["a", "b"], "mean_loss": [0.4, 0.8], "agents": [1, 3]}
-    pooled = measures.with_everybody(pd.DataFrame(rows).reindex(columns=measures.COHORTS))
+    pooled = measures.with_everybody(pd.DataFrame(rows).reindex(columns=measures.COHORT_COLUMNS))
     row = pooled.set_index("cohort").loc[contrasts.EVERYBODY]
     assert row["mean_loss"] == pytest.approx(0.7)
     assert row["agents"] == 4

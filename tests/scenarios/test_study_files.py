@@ -51,7 +51,7 @@ def test_a_table_without_rows_has_the_types_of_one_with_rows(
     study_of_different_tables: Study,
 ) -> None:
     types: list[dict[str, Any]] = []
-    for home in study_of_different_tables.homes().values():
+    for home in study_of_different_tables.folders().values():
         table = pd.read_parquet(Path(home) / "biases.parquet", partitioning=None)
         types.append({name: str(dtype) for name, dtype in table.dtypes.items()})
     shared = types[0].keys() & types[1].keys()

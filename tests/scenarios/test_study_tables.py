@@ -15,7 +15,7 @@ from small_scenarios import NATURE_SCENARIO, write_study
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import Study, load_study
-from regretless.scenarios.studies.analysis.measures import laid_out
+from regretless.scenarios.studies.analysis.measures import typed_table
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.directory import StudyDirectory
 from regretless.scenarios.studies.tables import STUDY_TABLES
@@ -82,7 +82,7 @@ def test_a_column_of_text_without_rows_is_text_whatever_pandas_calls_it(tmp_path
     directory = StudyDirectory(tmp_path / "out", write_study(tmp_path, SIZES, NATURE_SCENARIO))
     directory.path.mkdir()
     directory.start(is_known=False)
-    directory.write("value", laid_out([], {"cohort": "object", "mean": "float64"}))
+    directory.write("value", typed_table([], {"cohort": "object", "mean": "float64"}))
     assert pa.types.is_string(pq.read_schema(tmp_path / "out/value.parquet").field("cohort").type)
 
 

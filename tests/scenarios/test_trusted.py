@@ -197,7 +197,7 @@ def runs_of_a_study(first_corrections: list[float]) -> pd.DataFrame:
     rows = {"run": range(len(first_corrections)), "cohort": "a", "agents": 1, "mean_loss": 0.5}
     table = pd.DataFrame(rows | {"first_correction": first_corrections})
     trusted = table["first_correction"].isna().astype(float)
-    return table.assign(trusted=trusted).reindex(columns=measures.COHORTS)
+    return table.assign(trusted=trusted).reindex(columns=measures.COHORT_COLUMNS)
 
 
 def test_a_study_averages_the_first_correction_and_does_not_test_it() -> None:

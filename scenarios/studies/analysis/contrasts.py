@@ -43,10 +43,10 @@ from regretless.scenarios.studies.analysis.measures import (
     Range,
     interval,
     keys_of,
-    laid_out,
     own_measures,
     replicates,
     text_of,
+    typed_table,
 )
 
 GAINS = ("gain", "loss_gain")  # of branches
@@ -279,7 +279,7 @@ def gains_table(
     means = runs.groupby([*AGENTS, "seed"], sort=False)["gain"].mean()
     groups = means.groupby(AGENTS, sort=False)
     rows = [[*labels, len(values), *ends(values.to_numpy(), None)] for labels, values in groups]
-    return laid_out(rows, GAINS_OF_AGENTS)
+    return typed_table(rows, GAINS_OF_AGENTS)
 
 
 class Step(NamedTuple):

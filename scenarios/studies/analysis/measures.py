@@ -10,7 +10,7 @@ What is **described** has means in ``effects`` and is not tested: the round of t
 which a run has only if its forecast was corrected, and the share of agents of whom
 ``bound_from_variation`` is the regret itself.
 
-In tables of ``cohorts`` are the columns ``COHORTS`` and measures of one's own, in those of
+In tables of ``cohorts`` are the columns ``COHORT_COLUMNS`` and measures of one's own, in those of
 ``parameters`` ``run``, ``seed`` and the keys.
 
 Intervals are Student's over seeds as independent repetitions (Law, *Simulation Modeling and
@@ -54,7 +54,7 @@ COHORT_TYPES = {"run": "int64", "cohort": "str", "agents": "int64"} | dict.fromk
     [*LOSSES, "exploitability_worst", *WELFARE, "welfare_mean_difference", *NORMALISED, *DESCRIBED],
     "float64",
 )
-COHORTS = list(COHORT_TYPES)
+COHORT_COLUMNS = list(COHORT_TYPES)
 DISTANCES = ("distance_ce", "distance_cce")  # of play, from the table ``solutions``
 INDEX = "index_nash_optimum"  # where play is on the way from the worst Nash to the optimum
 UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
@@ -94,10 +94,10 @@ def keys_of(parameters: pd.DataFrame, *, beside: Sequence[str] = ("run", "seed")
 
 def own_measures(cohorts: pd.DataFrame) -> list[str]:
     """Name the measures of one's own in a table of cohorts."""
-    return [str(name) for name in cohorts if name not in COHORTS]
+    return [str(name) for name in cohorts if name not in COHORT_COLUMNS]
 
 
-def laid_out(rows: Sequence[Any], types: Mapping[str, Any]) -> pd.DataFrame:
+def typed_table(rows: Sequence[Any], types: Mapping[str, Any]) -> pd.DataFrame:
     """Return rows as a table with typed columns."""
     return pd.DataFrame(rows, columns=list(types)).astype(dict(types))
 
@@ -110,7 +110,10 @@ def text_of(value: Any) -> str:
 
 
 def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
-    """Sum up a run's agents table, one row per cohort with ``COHORTS``; NaN if not measured."""
+    """Sum up a run's agents table, one row per cohort with the columns ``COHORT_COLUMNS``.
+
+    NaN where nothing was measured.
+    """
     groups = agents.groupby("cohort", sort=False)
     sizes = groups[COUNT_COLUMN].sum() if COUNT_COLUMN in agents else groups.size()
     table = losses_of(agents, ["cohort"]).assign(agents=sizes)
@@ -119,7 +122,9 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     table["first_correction"] = groups["first_correction"].min().astype("float64")
     table["trusted"] = _share_of_trusted(agents)
     welfare = cohort_welfare(agents)
-    return table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORTS]
+    return (
+        table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORT_COLUMNS]
+    )
 
 
 def _share_of_trusted(agents: pd.DataFrame) -> "pd.Series[float]":
@@ -137,12 +142,14 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
 
     What a measure says of the whole round holds for every cohort.
     """
-    homes = agents.set_index("agent")["cohort"]
-    cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
+    cohort_of_agent = agents.set_index("agent")["cohort"]
+    cohort = measures["cohort"].where(
+        measures["cohort"] != "", measures["agent"].map(cohort_of_agent)
+    )
     with_cohort = with_counts(measures.assign(cohort=cohort), agents)
     means = means_of(with_cohort, ["cohort", "measure"], ["value"]).reset_index()
     table = means.pivot_table(index="cohort", columns="measure", values="value")
-    table = table.reindex(pd.Index(homes.unique(), name="cohort"))
+    table = table.reindex(pd.Index(cohort_of_agent.unique(), name="cohort"))
     for name, value in (
         with_cohort[with_cohort["cohort"].isna()].groupby("measure")["value"].mean().items()
     ):
@@ -279,7 +286,7 @@ def value_table(
             for baseline in wide.columns.drop(OURS) if OURS in wide else ():
                 pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
                 rows.append([*labels, baseline, len(pairs), *ends(pairs, None)])
-    return laid_out(rows, types | VALUE)
+    return typed_table(rows, types | VALUE)
 
 
 def effects_table(
@@ -318,7 +325,7 @@ def effects_table(
                         sample = means.loc[is_whole[measure], measure].to_numpy()
                         interval_of_mean = ends(sample, within.get(measure))
                         rows.append([*texts, cohort, measure, len(sample), *interval_of_mean])
-    return laid_out(rows, dict.fromkeys(word_columns, "str") | EFFECTS)
+    return typed_table(rows, dict.fromkeys(word_columns, "str") | EFFECTS)
 
 
 def windows_table(
@@ -339,7 +346,7 @@ def windows_table(
                 interval_of_mean = ends(sample, WITHIN.get(measure))
                 rows.append([*labels, measure, len(sample), *interval_of_mean])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
-    return laid_out(rows, types | WINDOW_TYPES)
+    return typed_table(rows, types | WINDOW_TYPES)
 
 
 def impulse_table(
@@ -363,7 +370,7 @@ def impulse_table(
             if len(sample):
                 rows.append([*place, measure, len(sample), *ends(sample, None)])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
-    return laid_out(rows, types | IMPULSE_TYPES)
+    return typed_table(rows, types | IMPULSE_TYPES)
 
 
 def with_market(cohorts: pd.DataFrame, rounds: Iterable[tuple[int, pd.DataFrame]]) -> pd.DataFrame:

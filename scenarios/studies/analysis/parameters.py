@@ -33,8 +33,8 @@ from regretless.scenarios.studies.analysis.measures import (
     REGRETS,
     cohorts_of,
     keys_of,
-    laid_out,
     text_of,
+    typed_table,
 )
 
 PREFIX = "param_"  # of a column of agents that holds a parameter
@@ -121,7 +121,7 @@ def parted(agents: pd.DataFrame) -> pd.DataFrame:
         rows = pd.concat(rows_of_runs)
         tables += [rows[rows["cohort"] == label] for label in labels.unique()]
     if not tables:
-        return laid_out([], COHORT_TYPES)
+        return typed_table([], COHORT_TYPES)
     return pd.concat(tables, ignore_index=True)
 
 
@@ -173,7 +173,7 @@ def regression_table(
             if len(complete):
                 terms = _terms(complete, regressors, controls or {})
                 rows += [[cohort, measure, *row] for row in _fitted(complete, measure, terms)]
-    return laid_out(rows, REGRESSION)
+    return typed_table(rows, REGRESSION)
 
 
 def _terms(
