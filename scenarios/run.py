@@ -248,15 +248,15 @@ def interrupts_between_rounds() -> Iterator[threading.Event]:
     A round that has not ended ``ROUND_GRACE_SECONDS`` after Ctrl-C, as of an agent that loops for
     ever, is ended by RoundInterrupted. Compiled code that never returns cannot be ended so.
     """
-    noted = threading.Event()
-    overdue = threading.Event()
+    noted = threading.Event()  # Ctrl-C was pressed: the round in hand is the last one
+    overdue = threading.Event()  # and that round has had its time
     main_thread = threading.main_thread()
     if threading.current_thread() is not main_thread:
         yield noted
         return
 
     def end_the_round() -> None:
-        overdue.set()
+        overdue.set()  # so that the interrupt below raises in ``note_interrupt``
         if hasattr(signal, "pthread_kill") and main_thread.ident is not None:
             signal.pthread_kill(main_thread.ident, signal.SIGINT)  # also ends a sleep
         else:

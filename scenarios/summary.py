@@ -126,6 +126,7 @@ def short_tables(
 ) -> Iterator[RenderableType]:
     """Yield what is said of the cohorts: of one in full, of several a row each."""
     rows_of_cohort: dict[str, pd.DataFrame] = {}
+    # The verdict ends with the rows of all agents together, as a cohort ``EVERYBODY``.
     for name, rows in wording.without_everybody(verdict).groupby("cohort", sort=False):
         rows_of_cohort[str(name)] = rows
     if len(rows_of_cohort) == 1:

@@ -589,7 +589,11 @@ def spelled(key: str) -> str:
 
 
 def place(frame: pd.DataFrame, row: int) -> str:
-    """Say where a row of a frame stands in its file; ``row`` counts the frame's rows from 0."""
+    """Say where a row of a frame stands in its file; ``row`` counts the frame's rows from 0.
+
+    A frame that was read has the number of each data row, from 1, as its index, and of a CSV the
+    line beside it. Any other frame is taken to have all rows.
+    """
     if frame.index.names == [ROW, LINE]:
         number, line = frame.index[row]
         return f"data row {number} (line {line})"

@@ -196,7 +196,7 @@ def compare_alternative(row: Row, rows: pd.DataFrame) -> str:
 
     ``rows`` are those of its cohort.
     """
-    name, _, detail = name_alternative(row, rows).partition(": ")
+    name, _, detail = name_alternative(row, rows).partition(": ")  # the detail names a model
     subject = f"{name[0].upper()}{name[1:]} in hindsight"
     if detail:
         subject += f" ({detail})"
@@ -251,7 +251,7 @@ def _sentences_on_extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame
     """
     yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
     best_rows = [best_of_each_kind(rows)[0] for rows in cohorts]
-    losses = [rows["mean_loss"].iloc[0] for rows in cohorts]
+    losses = [rows["mean_loss"].iloc[0] for rows in cohorts]  # a cohort's first row: as it played
     gaps = [row["mean_loss"] - loss for row, loss in zip(best_rows, losses, strict=True)]
     extremes = {"Largest": int(np.argmax(gaps)), "Smallest": int(np.argmin(gaps))}
     for word, index in extremes.items():

@@ -107,15 +107,20 @@ class Changes:
 
 
 def sort_changes(changes: Mapping[str, Any]) -> Changes:
-    """Sort changes by whom they concern; UserError for one that no branch can make."""
+    """Sort changes by whom they concern; UserError for one that no branch can make.
+
+    Where several keys change one player, it begins anew if one of them demands so.
+    """
     keys: dict[str, Any] = {}
     agents: dict[int, Any] = {}
     concerned: dict[str, bool] = {}
     for key, value in changes.items():
         head, *path = key.split(".")
-        if head == "agent" and len(path) == 1 and path[0].isdecimal() and int(path[0]):
-            agents[int(path[0])] = value
-            continue
+        if head == "agent" and len(path) == 1 and path[0].isdecimal():
+            number = int(path[0])
+            if number > 0:  # agents are numbered from 1
+                agents[number] = value
+                continue
         if head == "cohort" and len(path) > 1 and path[1] in ANSWER_KEYS:
             name = f"cohort {path[0]}"
         elif head in HEADS:

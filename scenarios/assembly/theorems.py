@@ -221,7 +221,8 @@ class Terms:
         """Bound the same by the variations of the biases and the margins so far, too."""
         if not self.served.attendance.throughout:
             return self._over_followed_stays()
-        lines = self.served.lines
+        lines = self.served.lines  # where each row's loss stands among those of all groups
+        # Regret in sum over the rounds: of each protected loss, and then of each row (K,).
         total = np.zeros(sum(len(group.weights) for group in self.groups))
         for player in self._players:
             others = self._others(player)

@@ -169,7 +169,7 @@ class Conductor(Player):
             return
         model = self.model
         model.game = self._shared_game
-        is_resumable = not self._shared_game.forgetful()
+        is_resumable = not self._shared_game.forgetful()  # all players offer their state
         self._progress = progress or (lambda _: None)
         full_chunks: list[Frames] = []
         model.stream_logs_to(full_chunks.append)
@@ -193,7 +193,7 @@ class Conductor(Player):
                 self._play_round()
                 if full_chunks:
                     ask_for_rows(self._state() if is_resumable else None)
-                elif len(self.record) - self._n_lines_due >= 2 * BLOCK_ROUNDS:
+                elif len(self.record) - self._n_lines_due >= 2 * BLOCK_ROUNDS:  # two lines a round
                     self._ask(Share.nothing)
             model.journal.flush()
             if full_chunks:

@@ -103,7 +103,7 @@ class Session:
             model = scenario.build()
             model.tracker = None  # exploitability takes a program per agent every time it is read
             adversaries = _possible_adversaries(scenario, model.game.adversary.outcomes)
-            keys = numeric_keys(scenario.spec, source.raw)
+            keys = numeric_keys(scenario.spec, source.raw)  # that a viewer may set
             recorder = CourseRecorder(model)
             # everything could be made: from here on nothing fails
             self.source = source
@@ -238,6 +238,8 @@ class Session:
         """Return a new forecaster of each block, by the block's name."""
         spec = self.scenario.spec
         if name != spec.forecaster.kind:
+            # Of the scenario's forecaster only the kind fits another one. Its paths are absolute by
+            # now: there is no folder from which they count.
             spec = validated(resolved(spec) | {"forecaster": {"kind": name}}, origin=Path())
         blocks = Scenario(spec).build().game.blocks
         return {block.name: block.forecaster for block in blocks}

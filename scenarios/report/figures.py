@@ -143,6 +143,7 @@ class Run:
         table = self.table(name)
         if table.empty:
             return False
+        # Where the round is no column, it is the last level of the index.
         rounds = table["round"] if "round" in table else table.index.get_level_values(-1)
         return len(np.unique(rounds)) > 1
 

@@ -82,6 +82,7 @@ def _alternative_dots(rows: pd.DataFrame, names: Sequence[str]) -> go.Scatter:
             f"{row['better_off']} of {row['agents']} agents better off with it"
         )
     differences = rows["difference"].to_numpy(dtype=np.float64)
+    # Intervals are symmetric; where there is none, no whiskers are drawn.
     half_widths = np.nan_to_num(rows["high"].to_numpy(np.float64) - differences)
     return theme.dots(
         differences,
@@ -451,6 +452,7 @@ def actions(run: Run) -> go.Figure | None:
     for panel_index, (cohort, rows) in enumerate(
         run.table("actions").groupby("cohort", sort=False)
     ):
+        # In this table ``which`` is the index of the action that ``value`` counts.
         counts = rows.pivot_table(index="round", columns="which", values="value", fill_value=0)
         shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
         panels[cohort] = []

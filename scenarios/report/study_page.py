@@ -293,6 +293,7 @@ def _parts_on_tests(table: pd.DataFrame, row_keys: Sequence[str]) -> list[Part]:
     if not has_equivalence:
         headers = headers[:-1]
         rows = [row[:-1] for row in rows]
+    # The macro's arguments: heads, rows, how many columns are texts, whether readers can sort it.
     return _with_note(ABOUT_TESTS, ("table", headers, rows, len(text_columns), True), len(listed))
 
 

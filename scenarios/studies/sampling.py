@@ -197,8 +197,8 @@ def sensitivity_table(
     """Return the indices of every key and measure: the columns ``SENSITIVITY``.
 
     ``cohorts`` has the columns ``COHORT_COLUMNS`` and measures of one's own, ``parameters`` has
-    ``run``, ``seed`` and the keys. Measures that do not vary are left out, and where a run of a ``sobol``
-    design is missing, everything is.
+    ``run``, ``seed`` and the keys. Measures that do not vary are left out, and where a run of a
+    ``sobol`` design is missing, everything is.
     """
     if cohorts.empty:
         return typed_table([], SENSITIVITY)

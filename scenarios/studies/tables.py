@@ -101,7 +101,9 @@ def _calibration(runs: StudyRuns) -> pd.DataFrame:
 
 
 def _windows(runs: StudyRuns) -> pd.DataFrame:
+    """Return the losses of each cohort in declared windows, over the seeds."""
     folders = runs.folders()
+    # The first part has no rows: it gives the columns their types where no run has windows.
     parts = [measures.typed_table([], measures.WINDOW_LOSSES_TYPES)]
     for run, windows in runs.tables_by_run("windows"):
         agents = run_table(folders[run], "agents")

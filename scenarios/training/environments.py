@@ -268,7 +268,7 @@ class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
     def _observe(self) -> dict[str, Observation]:
         round_in_hand = self._run.drawn
         observations = []
-        if round_in_hand is not None:
+        if round_in_hand is not None:  # it never is: this run pauses after the draw
             for cohort in self._run.model.game.cohorts:
                 forecast = round_in_hand.forecasts[cohort.block]
                 observations.append(self._run.observation(forecast.statistics))

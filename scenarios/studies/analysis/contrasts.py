@@ -278,7 +278,10 @@ def gains_table(
     runs = branches.merge(parameters[["run", "seed"]], on="run")
     means = runs.groupby([*AGENTS, "seed"], sort=False)["gain"].mean()
     groups = means.groupby(AGENTS, sort=False)
-    rows = [[*labels, len(values), *ends(values.to_numpy(), None)] for labels, values in groups]
+    rows = []
+    for labels, gains_by_seed in groups:
+        mean_low_high = ends(gains_by_seed.to_numpy(), None)  # without limits: a gain has no range
+        rows.append([*labels, len(gains_by_seed), *mean_low_high])
     return typed_table(rows, GAINS_OF_AGENTS)
 
 
@@ -320,9 +323,13 @@ def _differences(
 def _steps(key: str, runs: pd.DataFrame, controls: Mapping[str, Any]) -> list[Step]:
     """Return the steps of a key from its control, by default its first value, to each other."""
     values = list(runs[key].drop_duplicates())
-    control = next(iter(values), None)
+    if not values:
+        return []
+    control = values[0]
     if key in controls:
-        control = next((value for value in values if alike(controls[key], value)), control)
+        equal_values = [value for value in values if alike(controls[key], value)]
+        if equal_values:
+            control = equal_values[0]
     return [Step(key, value, control) for value in values if value != control]
 
 

@@ -119,6 +119,7 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     table = losses_of(agents, ["cohort"]).assign(agents=sizes)
     table["exploitability_worst"] = groups["exploitability"].max()
     table[NORMALISED] = means_of(agents, ["cohort"], NORMALISED)
+    # The round of a cohort's first correction of a trusted reference; a float, NaN without one.
     table["first_correction"] = groups["first_correction"].min().astype("float64")
     table["trusted"] = _share_of_trusted(agents)
     welfare = cohort_welfare(agents)
