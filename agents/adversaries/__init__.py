@@ -17,6 +17,7 @@ from regretless.agents.adversaries.fixed_plans import (
 )
 from regretless.agents.adversaries.leader import JointPayoff, Leader, LinearPayoff, ZeroSum
 from regretless.agents.adversaries.learned import Planned, Trained
+from regretless.agents.adversaries.moved_rows import MovedRows
 from regretless.agents.adversaries.nature import (
     IID,
     AntiForecast,
@@ -43,6 +44,7 @@ __all__ = [
     "Leader",
     "LinearPayoff",
     "LookAhead",
+    "MovedRows",
     "Myopic",
     "Payoff",
     "Planned",

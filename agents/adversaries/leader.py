@@ -184,6 +184,11 @@ class Leader(Checkpointable, Adversary):
         except ValueError as error:
             raise UserError(f"the adversary's payoff: {error}") from error
 
+    def choose_among(self, support: Array) -> None:
+        """Take another list of outcomes (m, d), as long as the first, with what each pays."""
+        self.support = support
+        self._payoff_tables = self._pay_at(support)
+
     def _pay_at(self, outcomes: Array) -> list[Array]:
         """Return what outcomes (m, d) pay (m, K, A), against each of the followers."""
         return [self.payoff.values(follower.loss, outcomes) for follower in self.followers]

@@ -22,7 +22,7 @@ from scipy.special import betainc, betaincinv
 from regretless.agents.adversaries.leader import Pure, support_of
 from regretless.agents.parameters import check_int, check_range, numbers, require
 from regretless.market import register
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import brief
 from regretless.market.core.randomness import stream
@@ -84,6 +84,21 @@ class Replay(Checkpointable, Pure):
     def fixed_distribution(self) -> OutcomeDistribution:
         n_rows = len(self._outcome_table)
         return OutcomeDistribution(self._outcome_table, np.full(n_rows, 1 / n_rows))
+
+    @property
+    def table(self) -> Array:
+        """The rows (T, d), as they stand."""
+        return self._outcome_table
+
+    def rows_of(self, rounds: Integers | int) -> Array:
+        """Return the rows (..., d) of rounds (...), counted from 0."""
+        return np.asarray(self._outcome_table[np.asarray(rounds) % len(self._outcome_table)])
+
+    def mean_of_first(self, rounds: int) -> Array:
+        """Return the mean (d,) of the rows of so many rounds, at least one, from the first on."""
+        n_repeats, n_more = divmod(rounds, len(self._outcome_table))
+        total = n_repeats * self._outcome_table.sum(0) + self._outcome_table[:n_more].sum(0)
+        return np.asarray(total / rounds)
 
     def _row_of_round(self, history: History) -> int:
         return history.rounds % len(self._outcome_table)

@@ -37,7 +37,7 @@ HEADS = ("adversary", "market", "forecaster")
 # What of a cohort may change: how it answers.
 ANSWER_KEYS = ("response", "eta", "settings", "advice")
 KEYS_OF_NEW_PLAYERS = ("kind", "response", "advice")  # who has another one begins anew
-SHARED_KEYS = ("outcomes", "outcome_names")  # of adversaries of all kinds
+SHARED_KEYS = ("outcomes", "outcome_names", "moves")  # of adversaries of all kinds
 
 
 def branch_model(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regretless.agents.adversaries import Confined, Replay
+from regretless.agents.adversaries import Confined, MovedRows, Replay
 from regretless.agents.adversaries.leader import LinearPayoff
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -28,8 +28,9 @@ from regretless.market.game.network import Network, edge_list, networked, scale_
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.scenarios.assembly.construct import construct, with_length
-from regretless.scenarios.assembly.data import Table
+from regretless.scenarios.assembly.data import UNIT_SCALE, Table
 from regretless.scenarios.assembly.resolved import ResolvedScenario
+from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.world import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
 from regretless.scenarios.table_files import Form, header_is_data, numeric, place, read_frame
 
@@ -54,7 +55,11 @@ class MixedActions(Box):
 def make_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
     """Make the adversary of a scenario; UserError if a parameter of it does not fit."""
     if scenario.table is not None:
-        chosen: Adversary = _replayed(scenario, scenario.table, seed)
+        rows = _replayed(scenario, scenario.table, seed)
+        chosen: Adversary = rows
+        if scenario.spec.adversary is not None:
+            mover = _registered_adversary(scenario, seed)
+            chosen = MovedRows(rows, mover, _budgets(scenario.spec))
     else:
         chosen = _registered_adversary(scenario, seed)
     game = scenario.game
@@ -91,10 +96,29 @@ def _replayed(scenario: ResolvedScenario, table: Table, seed: int) -> Replay:
     )
 
 
+def _budgets(spec: ScenarioSpec) -> Array:
+    """Return by how much the adversary may move each outcome of data (d,), in their scale."""
+    data = spec.data
+    adversary = spec.adversary
+    assert data is not None  # noqa: S101 - rows are moved
+    assert adversary is not None  # noqa: S101 - somebody moves them
+    moves = adversary.moves
+    assert moves is not None  # noqa: S101 - else [data] and [adversary] exclude each other
+    budgets = np.empty(len(data.outcomes))
+    for i, name in enumerate(data.outcomes):
+        budget = moves.get(name, 0.0) if isinstance(moves, dict) else moves
+        low, high = data.scale.get(name, UNIT_SCALE)
+        budgets[i] = budget / abs(high - low)
+    return budgets
+
+
 def _registered_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
     """Make the adversary that a scenario names, with the payoff of its game if it takes one."""
     spec = scenario.spec.adversary
     assert spec is not None  # noqa: S101 - the file has data or an adversary
+    n_outcomes = spec.outcomes
+    if scenario.spec.data is not None:
+        n_outcomes = len(scenario.spec.data.outcomes)
     maker = register.adversary[spec.kind]
     where = f"adversary '{spec.kind}'"
     parameters = spec.parameters
@@ -102,7 +126,7 @@ def _registered_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
     if scenario.game is not None and not has_own_payoff and takes(maker, "weights"):
         parameters["weights"] = scenario.game.leader_payoff.T.tolist()
     parameters = with_length(maker, parameters, scenario.rounds)
-    made = construct(where, maker, spec.outcomes, stream(seed, "adversary"), **parameters)
+    made = construct(where, maker, n_outcomes, stream(seed, "adversary"), **parameters)
     if not isinstance(made, Adversary):
         raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
     return made

@@ -210,13 +210,17 @@ class ScenarioSpec(Strict):
     def _check_tables_together(self) -> "ScenarioSpec":
         if self.data is None and self.adversary is None:
             raise ValueError("nothing chooses the outcomes; add a table [data] or [adversary]")
-        if self.data is not None and self.adversary is not None:
-            raise ValueError("both [data] and [adversary] choose the outcomes; drop one of them")
-        if self.game is not None and (self.adversary is None or self.space is not None):
+        if self.game is not None and (
+            self.adversary is None or self.data is not None or self.space is not None
+        ):
             raise ValueError("[game] needs an [adversary], who leads it; drop [data] and [space]")
         if self.market is not None and (self.game is not None or self.space is not None):
             raise ValueError(f"{reasons.MOVED}; drop one of them")
-        if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
+        if self.adversary is not None and self.data is not None:
+            self._check_moves(self.adversary, self.data)
+        elif self.adversary is not None and self.adversary.moves is not None:
+            raise ValueError("adversary.moves: there are no rows to move; add [data], or drop it")
+        elif self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
         self.forecaster.settle(self.data.forecasts if self.data else None)
         if self.windows is not None:
@@ -227,6 +231,24 @@ class ScenarioSpec(Strict):
             if number > 1:
                 raise ValueError(f"two cohorts are called '{name}'; give each a name of its own")
         return self
+
+    def _check_moves(self, adversary: AdversarySpec, data: DataSpec) -> None:
+        """Raise ValueError unless an adversary can move the outcomes of data."""
+        if adversary.moves is None:
+            reason = "both [data] and [adversary] choose the outcomes; drop one of them"
+            raise ValueError(f"{reason}, or add adversary.moves, how far it may move each outcome")
+        if isinstance(adversary.moves, dict):
+            for name in adversary.moves:
+                if name not in data.outcomes:
+                    raise ValueError(f"adversary.moves: '{name}'; {closest(name, data.outcomes)}")
+        named = adversary.outcome_names or data.outcomes
+        if adversary.outcomes not in {None, len(data.outcomes)} or named != data.outcomes:
+            raise ValueError("adversary.outcomes: the outcomes are those of [data]; drop it")
+        for key in ("scale", "units"):
+            if getattr(adversary, key):
+                raise ValueError(f"adversary.{key} is that of [data]; write data.{key}")
+        if self.space is not None:
+            raise ValueError("adversary.moves: outcomes stay near their rows; drop [space]")
 
     def _check_impulse(self, impulse: ImpulseSpec) -> None:
         """Raise ValueError unless there are the agent, the actions and the round of an impulse."""

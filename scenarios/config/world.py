@@ -25,8 +25,11 @@ class SpaceSpec(Strict):
         return vertices
 
 
+Budget = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class AdversarySpec(Counted, Open):
-    """Who chooses the outcomes, where no data is replayed."""
+    """Who chooses the outcomes, or with [data] moves them."""
 
     kind: Name
     """A registered name; keys beside these are the adversary's own."""
@@ -38,6 +41,8 @@ class AdversarySpec(Counted, Open):
     """For named outcomes what 0 and 1 stand for, such as prices in euros."""
     units: dict[str, Label] = Field(default_factory=dict)
     """For named outcomes their unit, as in units = { price = "EUR" }."""
+    moves: Budget | dict[str, Budget] | None = None
+    """With [data]: by how much it may move each outcome, in the unit of the data."""
 
     COUNTS: ClassVar = "outcomes"
 

@@ -322,7 +322,8 @@ def _possible_forecasters(spec: ScenarioSpec) -> list[str]:
 def _make_adversary(scenario: Scenario, name: str, n_outcomes: int) -> Adversary:
     """Make an adversary by name, with the scenario's settings if it is the scenario's own."""
     adversary_spec = scenario.spec.adversary
-    if adversary_spec is None or adversary_spec.kind != name:
-        adversary_spec = AdversarySpec(kind=name, outcomes=n_outcomes)
+    if adversary_spec is not None and adversary_spec.kind == name:
+        return make_adversary(scenario.resolved, scenario.spec.seed)
+    adversary_spec = AdversarySpec(kind=name, outcomes=n_outcomes)
     spec = scenario.spec.model_copy(update={"data": None, "adversary": adversary_spec})
     return make_adversary(replace(scenario.resolved, spec=spec, table=None), spec.seed)

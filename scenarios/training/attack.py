@@ -168,7 +168,7 @@ def _plan_table(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     leader: Any = model.game.adversary
     payoff = leader.payoff
     support = leader.support
-    if scenario.spec.adversary is None:
+    if scenario.spec.adversary is None or scenario.spec.data is not None:
         hint = "give a scenario with an [adversary], such as bait"
         raise UserError(f"train: outcomes are replayed from data; {hint}")
     if payoff is None or support is None:

@@ -1,0 +1,267 @@
+"""An adversary on top of data: it moves the rows of a table within a budget.
+
+A scenario makes ``MovedRows`` where ``[data]`` stands beside an ``[adversary]`` with ``moves``. In
+every round the table has a row x in [0, 1]^d, and the adversary, who knows it, may move each
+coordinate j by at most its budget m_j. A move is a point z of the cube, 1/2 for none:
+
+    y = clip(x + m (2 z - 1)),    the outcome, within [0, 1]^d
+
+**An adversary without a list of outcomes** plays moves as if they were outcomes. The past that it
+is shown are the moves that were played, and the labels of the forecast those to which a move would
+have to lead: (label - x + m) / 2 m, clipped. One that sees losses is told, by ``meet``, what
+followers lose after a move, on average over the rows.
+
+**A leader** (``agents.adversaries.leader``) chooses from a list. Its list is one of moves, and in
+every round what they make of the row takes its place, so that it works with outcomes themselves:
+with the history and the labels as they are, and with payoffs of the outcomes that are possible in
+this round. What it commits to beside its list is clipped into the budget. When it meets its
+followers, before any row is known, what moves pay and cost is averaged over the rows; a committer
+(``StackelbergCommitter``) commits to the mixture of moves that is best on this average.
+
+A payoff is paid at the outcome y. There is no list of outcomes for all rounds: the value of a
+commitment, which ``leader_surplus`` is measured from, is over the outcomes that occurred.
+
+Shapes: d coordinates of an outcome, m outcomes of a list, K rows and A actions of a cohort.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.adversaries.leader import Leader
+from regretless.agents.adversaries.nature import Replay
+from regretless.agents.adversaries.wrappers import Coalition
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.errors import UserError
+from regretless.market.game.adversary_view import sight_of
+from regretless.market.game.protocols import Adversary, Follower, Payoff
+from regretless.market.losses import LipschitzLoss, Loss
+from regretless.market.records import (
+    AdversaryView,
+    Context,
+    History,
+    Observation,
+    OutcomeDistribution,
+)
+
+MAX_AVERAGED_ROWS = 256  # of the table, evenly spaced, in averages of what moves pay and cost
+
+
+@dataclass(frozen=True, eq=False)
+class Budget:
+    """By how much each coordinate may be moved: ``moves`` (d,), in the scale of outcomes."""
+
+    moves: Array
+
+    def outcomes_of(self, moves: Array, row: Array) -> Array:
+        """Return the outcomes (..., d) that moves in the cube (..., d) make of a row (..., d)."""
+        return np.clip(row + self.moves * (2 * moves - 1), 0.0, 1.0)
+
+    def moves_to(self, outcomes: Array, row: Array) -> Array:
+        """Return the moves (..., d) that come nearest to outcomes; 1/2 where there is no budget."""
+        has_budget = self.moves > 0
+        width = np.where(has_budget, 2 * self.moves, 1.0)
+        moves = np.clip((outcomes - row) / width + 0.5, 0.0, 1.0)
+        return np.where(has_budget, moves, 0.5)
+
+    def confined(self, outcomes: Array, row: Array) -> Array:
+        """Return the nearest outcomes (..., d) that a move can make of a row."""
+        lowest = self.outcomes_of(np.zeros_like(row), row)
+        highest = self.outcomes_of(np.ones_like(row), row)
+        return np.clip(outcomes, lowest, highest)
+
+
+class HistoryOfMoves(History):
+    """The past as moves: those that come nearest to the outcomes of each round."""
+
+    def __init__(self, full_history: History, rows: Replay, budget: Budget) -> None:
+        self._full_history = full_history
+        self._rows = rows
+        self._budget = budget
+        self.rounds = full_history.rounds
+
+    @property
+    def mean(self) -> Array:
+        """The move from the mean row to the mean outcome (d,); one half before the first round."""
+        if not self.rounds:
+            return self._full_history.mean
+        return self._budget.moves_to(self._full_history.mean, self._rows.mean_of_first(self.rounds))
+
+    def last(self, count: int = 1) -> Array:
+        outcomes = self._full_history.last(count)
+        rounds = np.arange(self.rounds - len(outcomes), self.rounds)
+        return self._budget.moves_to(outcomes, self._rows.rows_of(rounds))
+
+
+class AveragedPayoff(Payoff):
+    """What moves pay on average over rows of a table."""
+
+    def __init__(self, payoff: Payoff, rows: Array, budget: Budget) -> None:
+        self.payoff = payoff
+        self._rows = rows
+        self._budget = budget
+        self.of_losses = payoff.of_losses  # type: ignore[misc]
+        self.loss_of_outcomes: dict[int, Loss] = {}  # by the identity of an averaged loss
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        """Return the mean payoff (m, K, A) of moves (m, d) against an averaged loss."""
+        original = self.loss_of_outcomes[id(loss)]
+        return _mean_over_rows(
+            lambda points: self.payoff.values(original, points), outcomes, self._rows, self._budget
+        )
+
+
+class MovedRows(Checkpointable, Adversary):
+    """Plays the rows of a table, each moved by another adversary within a budget.
+
+    Parameters
+    ----------
+    rows : Replay
+        The table, whose contexts everybody sees.
+    mover : Adversary
+        Who moves the rows.
+    moves : (d,)
+        The budget of each coordinate, at least 0, in the scale of outcomes.
+
+    UserError if the mover is a coalition with members that see losses.
+    """
+
+    REMEMBERED = ("mover",)
+
+    def __init__(self, rows: Replay, mover: Adversary, moves: Array) -> None:
+        self.rows = rows
+        self.mover = mover
+        self.outcomes = rows.outcomes
+        self.sees = sight_of(mover)
+        self.payoff = mover.payoff
+        self._budget = Budget(np.asarray(moves, dtype=np.float64))
+        self._listed_moves: Array | None = None  # of a leader
+        if isinstance(mover, Leader):
+            self._listed_moves = np.asarray(mover.support)
+        if isinstance(mover, Coalition) and "losses" in self.sees:
+            raise UserError(
+                "adversary.moves: members of a coalition that see losses cannot move data; "
+                "choose members that do not, or one adversary for all coordinates"
+            )
+
+    @property
+    def minds_market(self) -> bool:  # type: ignore[override]
+        """Whether it plans with what a market makes of outcomes, as a leader may."""
+        return self._listed_moves is not None and self.mover.minds_market
+
+    @property
+    def observes_play(self) -> bool:
+        return self.mover.observes_play
+
+    def fixed_distribution(self) -> OutcomeDistribution | None:
+        """Return the distribution of the rows where nothing can be moved."""
+        return None if self._budget.moves.any() else self.rows.fixed_distribution()
+
+    def context(self, history: History) -> Context:
+        return self.rows.context(history)
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Introduce followers by what they lose on average over the rows."""
+        table = self.rows.table
+        n_averaged = min(len(table), MAX_AVERAGED_ROWS)
+        chosen_rows = np.linspace(0, len(table) - 1, n_averaged).round().astype(np.intp)
+        rows = table[chosen_rows]
+        averaged_followers = [self._averaged(follower, rows) for follower in followers]
+        mover = self.mover
+        if not isinstance(mover, Leader):
+            mover.meet(tuple(averaged_followers))
+            return
+        payoff = mover.payoff
+        averaged_payoff = AveragedPayoff(payoff, rows, self._budget)
+        for averaged, follower in zip(averaged_followers, followers, strict=True):
+            averaged_payoff.loss_of_outcomes[id(averaged.loss)] = follower.loss
+        mover.payoff = averaged_payoff
+        try:
+            mover.meet(tuple(averaged_followers))
+        finally:
+            mover.payoff = payoff
+        mover.followers = tuple(followers)
+
+    def _averaged(self, follower: Follower, rows: Array) -> Follower:
+        """Return a follower whose losses are functions of moves, averaged over rows (T, d)."""
+        loss = follower.loss
+        low, high = loss.range()
+        # A move of 1 moves an outcome by twice the budget.
+        steepest = np.minimum(loss.lipschitz(), np.finfo(np.float64).max / 2)
+        averaged_loss = LipschitzLoss(
+            lambda moves: _mean_over_rows(loss.losses, moves, rows, self._budget),
+            constant=steepest * min(1.0, 2 * float(self._budget.moves.max())),
+            shape=loss.offset.shape,
+            dimension=self.outcomes,
+            low=low,
+            high=high,
+        )
+        return replace(follower, loss=averaged_loss)
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        if self._listed_moves is None:
+            row = self.rows.rows_of(observation.number)
+            move = self._budget.moves_to(observation.outcome, row)
+            observation = replace(observation, outcome=move)
+        self.mover.learn(payoff, observation)
+
+    def commit(
+        self, context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
+        row = self.rows.rows_of(history.rounds)
+        mover = self.mover
+        if isinstance(mover, Leader):
+            assert self._listed_moves is not None  # noqa: S101 - a leader has a list
+            mover.choose_among(self._budget.outcomes_of(self._listed_moves, row))
+            committed = mover.commit(context, history, announced)
+            outcomes = self._budget.confined(committed.points, row)
+        else:
+            history_of_moves = HistoryOfMoves(history, self.rows, self._budget)
+            view = self._view_of_moves(announced, row)
+            committed = mover.commit(context, history_of_moves, view)
+            outcomes = self._budget.outcomes_of(committed.points, row)
+        return OutcomeDistribution(outcomes, committed.weights)
+
+    def _view_of_moves(self, announced: AdversaryView, row: Array) -> AdversaryView:
+        """Return what a mover without a list declares that it sees, with labels as moves."""
+        sees = self.sees
+        # Each entry is a function, so that nothing is worked out that the mover does not read.
+        declared: dict[str, Callable[[], Any]] = {}
+        if "play" in sees:
+            declared["play"] = lambda: announced.play
+            declared["rollout"] = lambda: self._make_rollout(announced, row)
+        if "draw" in sees:
+            declared["drawn"] = lambda: announced.drawn
+            declared["induced"] = lambda: announced.induced
+        if "mixture" not in sees:
+            return AdversaryView(None, **declared)
+        blocks = []
+        for block in announced.blocks:
+            labels = block.labels
+            if labels is not None:
+                labels = self._budget.moves_to(labels, row)
+            blocks.append(replace(block, labels=labels))
+        return AdversaryView(tuple(blocks), **declared)
+
+    def _make_rollout(self, announced: AdversaryView, row: Array) -> Callable[..., Any]:
+        """Return the announced rollout as a function of a move of this round's row."""
+        rollout_of_outcomes = announced.rollout
+
+        def rollout(move: Array, rounds: int, *, seed: int) -> Any:
+            outcome = self._budget.outcomes_of(np.asarray(move), row)
+            return rollout_of_outcomes(outcome, rounds, seed=seed)
+
+        return rollout
+
+
+def _mean_over_rows(
+    function: Callable[[Array], Array], moves: Array, rows: Array, budget: Budget
+) -> Array:
+    """Return the mean over rows (T, d) of a function of the outcomes that moves (m, d) make."""
+    total = np.zeros(())
+    for row in rows:
+        total = total + function(budget.outcomes_of(moves, row))
+    return np.asarray(total / len(rows))
