@@ -16,6 +16,7 @@ from regretless.scenarios.assembly.scenario import Scenario
 
 ROUNDS = 40
 N_ROWS = 25  # the table is replayed in a loop
+PLAIN: TomlTable = {"models": []}  # the forecaster alone, which is quicker
 COHORT = cohort_table("traders", 4, 3, utility="ces", parameters={"rho": 0.5})
 MOVERS: list[TomlTable] = [
     {"kind": "anti-forecast"},
@@ -53,7 +54,7 @@ def moved_prices(folder: Path, adversary: TomlTable | None, **keys: object) -> S
         "outcomes": ["bread", "milk"],
         "scale": {"bread": [6.0, 1.0], "milk": [0.0, 1.0]},
     }
-    settings: TomlTable = {"rounds": ROUNDS, "adversary": adversary} | keys
+    settings: TomlTable = {"rounds": ROUNDS, "adversary": adversary, "forecaster": PLAIN} | keys
     return make_scenario(COHORT, origin=folder, data=data, **settings)
 
 
@@ -100,17 +101,14 @@ def test_an_outcome_that_no_budget_names_stays_its_row(prices: Path) -> None:
 
 
 def test_a_myopic_mover_chooses_the_worst_of_the_rows_moves(prices: Path) -> None:
-    model = moved_prices(prices, {"kind": "myopic", "grid": 2, "moves": 0.05}).build()
-    model.run()
     rows = outcomes_of(play(moved_prices(prices, None)))
+    model = moved_prices(prices, {"kind": "myopic", "grid": 2, "moves": 0.05}).build()
     # By definition: the followers' mean loss at the four corners of each row's budget, at the play
     # that was announced.
     loss = model.game.cohorts[0].loss
-    row_of = model.game.cohorts[0].row_of
-    counts = np.bincount(row_of, minlength=len(loss))
-    replayed = moved_prices(prices, {"kind": "myopic", "grid": 2, "moves": 0.05}).build()
-    chosen = []
-    adversary = replayed.game.adversary
+    counts = np.bincount(model.game.cohorts[0].row_of, minlength=len(loss))
+    shortfalls = []
+    adversary = model.game.adversary
     inner_commit = adversary.commit
 
     def commit_and_compare(context: object, history: object, announced: AdversaryView) -> object:
@@ -122,29 +120,34 @@ def test_a_myopic_mover_chooses_the_worst_of_the_rows_moves(prices: Path) -> Non
         strategy = announced.play[0]
         assert strategy is not None
         mean_losses = np.einsum("mka,ka,k->m", loss.losses(corners), strategy, counts)
-        chosen.append(mean_losses.max() - mean_losses[(corners == committed.points[0]).all(1)][0])
+        shortfalls.append(
+            mean_losses.max() - mean_losses[(corners == committed.points[0]).all(1)][0]
+        )
         return committed
 
     adversary.commit = commit_and_compare  # type: ignore[method-assign, assignment]
-    replayed.run()
-    assert len(chosen) == ROUNDS
-    assert max(chosen) <= 1e-9
+    model.run()
+    assert len(shortfalls) == ROUNDS
+    assert max(shortfalls) <= 1e-9
 
 
-def test_followers_earn_less_the_larger_the_budget_of_an_opponent_is(prices: Path) -> None:
+@pytest.mark.parametrize(("kind", "budget"), [("anti-forecast", 0.5), ("myopic", 0.2)])
+def test_followers_lose_more_where_an_opponent_moves_the_rows(
+    prices: Path, kind: str, budget: float
+) -> None:
     traders = cohort_table("traders", 4, 3, utility="newsvendor")
     losses = []
-    for budget in (0.0, 0.2, 0.5):
-        data = {"file": "prices.csv", "outcomes": ["milk"]}
+    for moves in (0.0, budget):
         scenario = make_scenario(
             traders,
             origin=prices,
-            data=data,
+            data={"file": "prices.csv", "outcomes": ["milk"]},
             rounds=200,
-            adversary={"kind": "anti-forecast", "moves": {"milk": budget}},
+            forecaster=PLAIN,
+            adversary={"kind": kind, "moves": moves},
         )
         losses.append(play(scenario).agents_frame()["mean_loss"].mean())
-    assert losses[0] < losses[1] < losses[2]
+    assert losses[0] + 0.01 < losses[1]
 
 
 def test_labels_and_the_past_are_shown_as_moves_of_their_rows(prices: Path) -> None:
@@ -177,7 +180,7 @@ def test_labels_and_the_past_are_shown_as_moves_of_their_rows(prices: Path) -> N
     np.testing.assert_allclose(seen["label"], [1.0, 1.0], atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["iid", "exp3", "regret-maximiser", "look-ahead"])
+@pytest.mark.parametrize("kind", ["iid", "exp3", "regret-maximiser"])
 def test_a_run_with_moved_rows_resumes(prices: Path, kind: str, tmp_path: Path) -> None:
     scenario = moved_prices(prices, {"kind": kind, "moves": 0.3})
     check_resumes(scenario.build, 17, tmp_path)
