@@ -383,9 +383,7 @@ def _connect(dask: Any, address: str) -> Any:
     """Return a client of a cluster elsewhere that has a worker."""
     if not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", address):
         raise UserError(f"--scheduler {address} is no address; write e.g. tcp://127.0.0.1:8786")
-    for logger in ("distributed", "distributed.client"):
-        # of a scheduler that is gone we say one line ourselves
-        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    _silence_dask()
     try:
         client = dask.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -399,6 +397,16 @@ def _connect(dask: Any, address: str) -> Any:
             f"--scheduler {address} has no workers; run dask worker {address}"
         ) from error
     return client
+
+
+def _silence_dask() -> None:
+    """Keep Dask from logging on standard error: of what is gone one line is said here.
+
+    The levels stay after the cluster is closed. Dask puts back its own as soon as a cluster of this
+    machine closes, and a connection that ends later would still print its traceback.
+    """
+    for logger in ("distributed", "distributed.client"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
 
 
 def _send_modules(client: Any, imports: tuple[str, ...]) -> None:
@@ -423,6 +431,7 @@ def _start_local_cluster(dask: Any, n_workers: int) -> Any:
         ),
         "distributed.nanny.environ": {ONE_THREAD_IN_WORKERS: 1},
     }
+    _silence_dask()
     os.environ.setdefault(SAFE_PATH, "1")  # for the helper processes that Python itself starts
     try:
         with importlib.import_module("dask.config").set(settings):
