@@ -55,10 +55,10 @@ OPTIONS = {  # that a table may take, with what the help says
 }
 
 
-def measure(name: str, out: Path, *, jobs: int | None, sizes: dict[str, int | None]) -> None:
+def measure(name: str, out: Path, *, jobs: int | None, chosen: dict[str, Any]) -> None:
     """Measure a table, print it and write it into ``out / name``.
 
-    ``sizes`` are the values of ``OPTIONS``, None for the table's own.
+    ``chosen`` are the values of ``OPTIONS`` and of ``rivals``, None for the table's own.
 
     UserError for an unknown name, an option that the table has not, a folder that cannot be
     written.
@@ -70,7 +70,7 @@ def measure(name: str, out: Path, *, jobs: int | None, sizes: dict[str, int | No
     module = importlib.import_module(f"paper.{TABLES[name]}")
     table: Table | StudyTable = module.TABLES[name]
     options: dict[str, Any] = dict(table.options)
-    for option, value in sizes.items():
+    for option, value in chosen.items():
         if value is None:
             continue
         if option not in options:
@@ -95,6 +95,14 @@ def _print_lines(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
+def _names(text: str) -> tuple[str, ...]:
+    """Read names with commas between them."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ArgumentTypeError(f"{text!r}: give names with commas between them")
+    return names
+
+
 def _count(text: str) -> int:
     """Read a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
@@ -117,14 +125,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="a folder for both")
     for option, description in OPTIONS.items():
         parser.add_argument(f"--{option}", type=_count, metavar="N", help=description)
+    parser.add_argument("--rivals", type=_names, metavar="NAME,NAME", help="that are measured")
     parser.add_argument("--jobs", type=_count, metavar="N", help="processes")
     arguments = parser.parse_args(words)
     if arguments.name is None:
         _print_lines(*sorted(TABLES))
         return
-    sizes = {option: getattr(arguments, option) for option in OPTIONS}
+    chosen = {option: getattr(arguments, option) for option in (*OPTIONS, "rivals")}
     try:
-        measure(arguments.name, arguments.out, jobs=arguments.jobs, sizes=sizes)
+        measure(arguments.name, arguments.out, jobs=arguments.jobs, chosen=chosen)
     except UserError as error:
         parser.error(str(error))
 

@@ -16,7 +16,7 @@ of the scale, ``our_`` columns are ours. ``milliseconds`` are of a counted round
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 
 from paper.harness import Row, Table
-from paper.public_series import PUBLIC_SERIES, PublicSeries
-from paper.rivals import LEVELS, RIVALS, Task
+from paper.public_series import MAX_ROUNDS, PUBLIC_SERIES, PublicSeries
+from paper.rivals import LEVELS, RIVALS, USUAL_RIVALS, Task, check_rivals
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
 from regretless.market.core.arrays import Array, Indices
@@ -132,16 +132,22 @@ def resampled_rounds(n_rounds: int, seed: int) -> Indices:
     return rounds.reshape(N_RESAMPLES, -1)[:, :n_rounds]
 
 
-def compare(instance: tuple[str, int], seed: int) -> Iterator[Row]:
-    """Play a series so many steps ahead; yield a row for each rival and critical ratio."""
+def compare(
+    instance: tuple[str, int], seed: int, rounds: int, rivals: Sequence[str]
+) -> Iterator[Row]:
+    """Play the first rounds of a series; yield a row for each rival and critical ratio.
+
+    ``instance`` is the name of the series, and how many steps ahead it is forecast.
+    """
+    check_rivals(rivals)
     name, steps = instance
-    series, highest = scaled(PUBLIC_SERIES[name]())
+    series, highest = scaled(PUBLIC_SERIES[name]().first_rounds(rounds))
     first = len(series.outcomes) // 3
     outcomes = series.outcomes[first:]
     ours = serve(series, highest, steps=steps, first=first, seed=seed)
     resamples = resampled_rounds(len(outcomes), seed)
     our_means = ours.costs[:, resamples].mean(2)  # (R, B)
-    for rival in RIVALS:
+    for rival in rivals:
         played = follow(rival, series, highest, steps=steps, first=first)
         logs = np.log(played.costs[:, resamples].mean(2) / our_means)
         common: Row = {
@@ -240,7 +246,9 @@ TABLES = {
         rows=compare,
         by=("series", "steps", "rival", "critical_ratio"),
         instances=lambda: list(product(PUBLIC_SERIES, STEPS)),
+        rounds=MAX_ROUNDS,
         seeds=1,
+        rivals=USUAL_RIVALS,
         layout=text,
         attachments=attachments,
     )

@@ -45,6 +45,9 @@ class Table:
         Written beside the rows.
     first : int or None
         Number of the first game that is played, for a table of many; None for other tables.
+    rivals : sequence of str or None
+        Names of the rivals that are measured by default, for a table that has some; None for other
+        tables.
     """
 
     rows: Callable[..., Iterable[Row]]
@@ -57,11 +60,17 @@ class Table:
     layout: Callable[[pd.DataFrame], str] | None = None
     attachments: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame | Figure]] = lambda _: {}
     first: int | None = None
+    rivals: Sequence[str] | None = None
 
     @property
-    def options(self) -> dict[str, int]:
-        """How much it plays by default: the options of the command that it takes, with values."""
-        defaults = {"rounds": self.rounds, "seeds": self.seeds, "first": self.first}
+    def options(self) -> dict[str, Any]:
+        """What it plays by default: the options of the command that it takes, with values."""
+        defaults = {
+            "rounds": self.rounds,
+            "seeds": self.seeds,
+            "first": self.first,
+            "rivals": self.rivals,
+        }
         return {name: value for name, value in defaults.items() if value is not None}
 
     def cells(self, seeds: int | None = None) -> int:
@@ -74,12 +83,13 @@ class Table:
         rounds: int | None = None,
         seeds: int = 1,
         first: int | None = None,
+        rivals: Sequence[str] | None = None,
         jobs: int | None = None,
         progress: Callable[[int], Any] | None = None,
     ) -> pd.DataFrame:
         """Measure every instance with every seed: a row for each line and seed."""
         cells = list(product(self.instances(), range(seeds)))
-        measure_cell = _CellMeasurement(self, rounds, first)
+        measure_cell = _CellMeasurement(self, rounds, first, rivals)
         rows_of_cells = collect(measure_cell, cells, jobs=jobs, progress=progress)
         return pd.DataFrame([row for rows in rows_of_cells for row in rows])
 
@@ -107,6 +117,7 @@ class _CellMeasurement:
     table: Table
     rounds: int | None
     first: int | None = None
+    rivals: Sequence[str] | None = None
 
     def __call__(self, cell: tuple[Any, int]) -> list[Row]:
         instance, seed = cell
@@ -117,4 +128,6 @@ class _CellMeasurement:
             options["rounds"] = self.rounds
         if self.first is not None:
             options["first"] = self.first
+        if self.rivals is not None:
+            options["rivals"] = self.rivals
         return list(self.table.rows(instance, **options))

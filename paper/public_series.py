@@ -31,6 +31,10 @@ class PublicSeries:
     contexts: Sequence[dict[str, float]]
     periods: Sequence[int]  # that a user of the series knows, in rounds; the shortest first
 
+    def first_rounds(self, rounds: int) -> PublicSeries:
+        """Return the first rounds alone."""
+        return PublicSeries(self.outcomes[:rounds], self.contexts[:rounds], self.periods)
+
 
 def series_of(outcomes: Any, context: pd.DataFrame, periods: Sequence[int]) -> PublicSeries:
     """Return the first rounds of a series, with a context of whole numbers."""

@@ -3,14 +3,16 @@
 Every rival forecasts the quantiles ``LEVELS`` of outcome t from the outcomes up to t - h, h being
 the steps ahead, and the context of t. Regressions have twelve lags, the outcomes that lie whole
 periods back (a day, a week, a year, as the user of a series knows them), and a column for each
-value of a context. They are fitted again every ``REFIT`` rounds to all rounds so far.
+value of a context. They are fitted again every ``REFIT`` rounds to all rounds so far of which every
+lag is known. The lag of a long period enters once there are ``ROWS_PER_FEATURE`` such rounds for
+each feature. Boosting takes features that are missing, and all rounds.
 
     autoregression          least squares, with the quantiles of its residuals
     quantile regression     ``statsmodels``, reweighted least squares, a fit per level
     boosted quantiles       ``scikit-learn``, histogram gradient boosting, a fit per level
     conformal tracker       the autoregression, and a quantile tracker of its errors per level
     last period             the quantiles of the outcomes of the last week (day, year)
-    AutoETS, AutoARIMA      ``statsforecast``, with normal intervals, where it is installed
+    AutoETS, AutoARIMA      ``statsforecast``, with normal intervals, if they are asked for
 
 The tracker is the first part of conformal PID control (Angelopoulos, Candès and Tibshirani 2023,
 arXiv:2307.16895): b_l moves by eta (l - 1[y <= forecast + b_l]), with eta a tenth of the largest of
@@ -20,7 +22,7 @@ the last errors.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -31,6 +33,7 @@ import numpy as np
 
 from paper.public_series import PublicSeries
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError, closest
 
 LEVELS = np.array([0.025, 0.05, 0.1, 1 / 3, 0.5, 2 / 3, 0.9, 0.95, 0.975])
 N_LAGS = 12
@@ -42,6 +45,16 @@ MAX_SEASON = 24  # rounds of a season that models of ``statsforecast`` have
 ROUNDS_FITTED = 500  # that these are fitted to, because they take long
 TINY_RIDGE = 1e-6
 MAX_VALUES = 12  # of a context that a quantile regression has: with more it takes minutes
+ROWS_PER_FEATURE = 5  # rounds per feature without which a regression leaves a long lag out
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one fit learns from, and the features of the rounds that it forecasts."""
+
+    features: Array  # (m, p), none missing
+    outcomes: Array  # (m,)
+    forecast_features: Array  # (k, p), none missing
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ class Task:
 
     @cached_property
     def design(self) -> Array:
-        """Return all features (T, p) of each round."""
+        """Return all features (T, p) of each round, NaN where a lag lies before the first round."""
         return self._features(most_values=len(self.values))
 
     @cached_property
@@ -68,24 +81,43 @@ class Task:
         return self._features(most_values=MAX_VALUES)
 
     def _features(self, most_values: int) -> Array:
-        """Return features (T, p); a lag that is not there is the first outcome."""
+        """Return features (T, p): contexts first, lags by their length, those of periods last."""
         n_rounds = len(self.values)
-        lags = [self.steps + k for k in range(N_LAGS)]
-        lags += [period * -(-self.steps // period) for period in self.series.periods]
         columns = [np.ones(n_rounds)]
-        for lag in lags:
-            positions = np.maximum(np.arange(n_rounds) - lag, 0)
-            columns.append(self.values[positions])
         for name in self.series.contexts[0]:
             column = np.array([context[name] for context in self.series.contexts])
             values = np.unique(column)
             if len(values) <= most_values:
                 columns += [(column == value).astype(float) for value in values[1:]]
+        lags = [self.steps + k for k in range(N_LAGS)]
+        lags += [period * -(-self.steps // period) for period in self.series.periods]
+        for lag in lags:
+            lagged = np.full(n_rounds, np.nan)
+            lagged[lag:] = self.values[:-lag]
+            columns.append(lagged)
         return np.column_stack(columns)
 
     def known_rounds(self, round_index: int) -> Indices:
-        """Return the rounds whose outcomes are known when this one is forecast, lags included."""
-        return np.arange(N_LAGS + self.steps, round_index - self.steps + 1)
+        """Return the rounds with known outcomes, and twelve lags, when this one is forecast."""
+        return np.arange(N_LAGS + self.steps - 1, round_index - self.steps + 1)
+
+    def fit(self, design: Array, start: int, end: int) -> Fit:
+        """Return what a regression learns from to forecast rounds ``start`` to ``end``.
+
+        As many lags of periods are features, the shortest ones first, as leave it
+        ``ROWS_PER_FEATURE`` rounds for each feature.
+        """
+        known = self.known_rounds(start)
+        n_features = design.shape[1]
+        n_without_periods = n_features - len(self.series.periods)
+        while True:
+            features = design[:, :n_features]
+            complete = known[np.isfinite(features[known]).all(1)]
+            has_enough = len(complete) >= ROWS_PER_FEATURE * n_features
+            if has_enough or n_features == n_without_periods:
+                break
+            n_features -= 1
+        return Fit(features[complete], self.values[complete], features[start:end])
 
     def fits(self, speed: str) -> list[tuple[int, int]]:
         """Return the spans of rounds that one fit forecasts, from ``first`` on."""
@@ -105,10 +137,10 @@ def autoregression(task: Task) -> Array:
     """Return quantiles (T, L): the forecast of least squares and the quantiles of its residuals."""
     quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
     for start, end in task.fits("fast"):
-        known = task.known_rounds(start)
-        coefficients = least_squares(task.design[known], task.values[known])
-        residuals = task.values[known] - task.design[known] @ coefficients
-        forecasts = task.design[start:end] @ coefficients
+        fit = task.fit(task.design, start, end)
+        coefficients = least_squares(fit.features, fit.outcomes)
+        residuals = fit.outcomes - fit.features @ coefficients
+        forecasts = fit.forecast_features @ coefficients
         quantiles[start:end] = forecasts[:, None] + np.quantile(residuals, LEVELS)
     return quantiles
 
@@ -118,11 +150,11 @@ def conformal_tracker(task: Task) -> Array:
     quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
     forecasts = np.full(len(task.values), np.nan)
     for start, end in task.fits("fast"):
-        known = task.known_rounds(start)
-        coefficients = least_squares(task.design[known], task.values[known])
-        forecasts[start:end] = task.design[start:end] @ coefficients
+        fit = task.fit(task.design, start, end)
+        coefficients = least_squares(fit.features, fit.outcomes)
+        forecasts[start:end] = fit.forecast_features @ coefficients
         if start == task.first:
-            errors = task.values[known] - task.design[known] @ coefficients
+            errors = fit.outcomes - fit.features @ coefficients
             tracked = np.quantile(errors, LEVELS)
             recent = list(np.abs(errors[-TRACKED_ERRORS:]))
         for t in range(start, end):
@@ -141,14 +173,14 @@ def quantile_regression(task: Task) -> Array:
     regression: Any = import_module("statsmodels.regression.quantile_regression").QuantReg
     quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
     for start, end in task.fits("slow"):
-        known = task.known_rounds(start)
-        scale = max(float(np.abs(task.values[known]).max()), 1e-12)
-        model = regression(task.values[known] / scale, task.small_design[known])
+        fit = task.fit(task.small_design, start, end)
+        scale = max(float(np.abs(fit.outcomes).max()), 1e-12)
+        model = regression(fit.outcomes / scale, fit.features)
         for j, level in enumerate(LEVELS):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of iterations that are spent
-                fit = model.fit(q=level, max_iter=ITERATIONS)
-            quantiles[start:end, j] = scale * (task.small_design[start:end] @ fit.params)
+                coefficients = model.fit(q=level, max_iter=ITERATIONS).params
+            quantiles[start:end, j] = scale * (fit.forecast_features @ coefficients)
     return np.sort(quantiles, axis=1)
 
 
@@ -158,12 +190,14 @@ def boosted_quantiles(task: Task) -> Array:
     quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
     for start, end in task.fits("slow"):
         known = task.known_rounds(start)
+        was_seen = np.isfinite(task.design[known]).any(0)
+        features = task.design[:, was_seen]
         for j, level in enumerate(LEVELS):
             model = boosting(
                 loss="quantile", quantile=level, max_iter=N_TREES, max_leaf_nodes=15, random_state=0
             )
-            model.fit(task.design[known], task.values[known])
-            quantiles[start:end, j] = model.predict(task.design[start:end])
+            model.fit(features[known], task.values[known])
+            quantiles[start:end, j] = model.predict(features[start:end])
     return np.sort(quantiles, axis=1)
 
 
@@ -208,8 +242,8 @@ def of_statsforecast(task: Task, kind: str) -> Array:
 def _of_answer(answer: dict[str, Any], column: str, side: str, percent: float) -> float:
     """Return the last step of a column, however its level is written."""
     if column in answer:
-        return float(answer[column][-1])
-    return float(answer[f"{side}-{percent}"][-1])
+        return float(np.asarray(answer[column])[-1])
+    return float(np.asarray(answer[f"{side}-{percent}"])[-1])
 
 
 Rival = Callable[[Task], Array]
@@ -219,7 +253,18 @@ RIVALS: dict[str, Rival] = {
     "boosted quantiles": boosted_quantiles,
     "conformal tracker": conformal_tracker,
     "last period": last_period,
+    "AutoETS": lambda task: of_statsforecast(task, "AutoETS"),
+    "AutoARIMA": lambda task: of_statsforecast(task, "AutoARIMA"),
 }
-if find_spec("statsforecast") is not None:
-    RIVALS["AutoETS"] = lambda task: of_statsforecast(task, "AutoETS")
-    RIVALS["AutoARIMA"] = lambda task: of_statsforecast(task, "AutoARIMA")
+OF_STATSFORECAST = ("AutoETS", "AutoARIMA")
+USUAL_RIVALS = tuple(name for name in RIVALS if name not in OF_STATSFORECAST)
+
+
+def check_rivals(names: Sequence[str]) -> None:
+    """Raise UserError for a rival that is unknown, or whose package is not installed."""
+    for name in names:
+        if name not in RIVALS:
+            raise UserError(f"--rivals: no rival '{name}'; {closest(name, RIVALS)}")
+        if name in OF_STATSFORECAST and find_spec("statsforecast") is None:
+            hint = "install it with pandas below 3 in an environment of its own"
+            raise UserError(f"--rivals: {name} needs the package statsforecast; {hint}")

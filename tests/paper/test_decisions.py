@@ -6,6 +6,7 @@ import pytest
 
 from paper import decisions, rivals
 from paper.public_series import PublicSeries
+from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 
 STEPS = 3
@@ -34,6 +35,36 @@ def test_a_rival_forecasts_from_outcomes_that_are_known(
     first_changed = 200 + STEPS
     np.testing.assert_array_equal(before[FIRST:first_changed], after[FIRST:first_changed])
     assert np.abs(before[first_changed] - after[first_changed]).max() > 0
+
+
+def test_a_regression_learns_from_rounds_with_all_of_their_lags(
+    weekly_series: PublicSeries,
+) -> None:
+    """Its last feature is the outcome a whole number of weeks ago that is known, 14 days here."""
+    task = rivals.Task(weekly_series, steps=8, first=FIRST)
+    fit = task.fit(task.design, FIRST, FIRST + 5)
+    first_known = 19  # twelve lags, from 8 to 19 days
+    known = weekly_series.outcomes[first_known : FIRST - 7]
+    np.testing.assert_array_equal(fit.outcomes, known)
+    fortnight_ago = weekly_series.outcomes[first_known - 14 : FIRST - 7 - 14]
+    np.testing.assert_array_equal(fit.features[:, -1], fortnight_ago)
+    assert np.isfinite(fit.forecast_features).all()
+
+
+def test_a_long_lag_enters_once_there_are_rounds_that_have_it(weekly_series: PublicSeries) -> None:
+    yearly = PublicSeries(weekly_series.outcomes, weekly_series.contexts, (7, 100))
+    task = rivals.Task(yearly, steps=1, first=FIRST)
+    n_features = task.design.shape[1]
+    enough = 100 + rivals.ROWS_PER_FEATURE * n_features
+    before = task.fit(task.design, enough - 1, enough)
+    assert before.features.shape == (enough - 1 - 12, n_features - 1)
+    after = task.fit(task.design, enough, enough + 1)
+    assert after.features.shape == (enough - 100, n_features)
+
+
+def test_a_rival_that_cannot_be_asked_is_refused_in_one_line() -> None:
+    with pytest.raises(UserError, match="--rivals: no rival 'autoregresion'.*autoregression"):
+        rivals.check_rivals(["autoregresion"])
 
 
 def test_an_autoregression_covers_what_it_describes(weekly_series: PublicSeries) -> None:
