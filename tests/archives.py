@@ -33,9 +33,9 @@ def with_right_digest(members: dict[str, bytes], *, file_format: int = archive.F
 
 def flipped_byte(content: bytes, rng: np.random.Generator) -> bytes:
     """Change one byte to another value."""
-    place = int(rng.integers(len(content)))
-    changed = content[place] ^ int(rng.integers(1, 256))
-    return content[:place] + bytes([changed]) + content[place + 1 :]
+    position = int(rng.integers(len(content)))
+    changed = content[position] ^ int(rng.integers(1, 256))
+    return content[:position] + bytes([changed]) + content[position + 1 :]
 
 
 def truncated(content: bytes, rng: np.random.Generator) -> bytes:

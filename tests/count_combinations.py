@@ -46,12 +46,12 @@ def main() -> int:
     is_complete = True
     singles = [(name,) for name in FEATURES]
     for names in [*singles, *combinations(FEATURES, 2)]:
-        result, why = outcome_of(names)
+        result, reason = outcome_of(names)
         counts[result] += 1
         if result in (REFUSED, FAILS):
-            is_listed = len(names) == 2 and any(reason in why for reason in reasons(names))
+            is_listed = len(names) == 2 and any(listed in reason for listed in reasons(names))
             is_complete = is_complete and is_listed
-            sys.stdout.write(f"{result}: {' and '.join(names)}: {why}\n")
+            sys.stdout.write(f"{result}: {' and '.join(names)}: {reason}\n")
             sys.stdout.flush()
     total = f"{len(FEATURES)} features, {counts.total()} of them and of pairs"
     sys.stdout.write(f"{total}: {dict(counts)}\n")

@@ -288,7 +288,7 @@ class KernelCallers:
         files: set[str] = set()
         lines: set[tuple[str, int]] = set()
         waiting = [(file, kernel)]
-        found = {(file, kernel)}
+        reached_kernels = {(file, kernel)}
         while waiting:
             for caller_file, function in self._functions_naming(*waiting.pop()):
                 caller = (caller_file, function.name)
@@ -296,8 +296,8 @@ class KernelCallers:
                     first = function.body[1 if ast.get_docstring(function) else 0 :]
                     if first:
                         lines.add((caller_file, first[0].lineno))
-                elif caller not in found:
-                    found.add(caller)
+                elif caller not in reached_kernels:
+                    reached_kernels.add(caller)
                     waiting.append(caller)
                     files.add(caller_file)
         return files, lines
@@ -370,10 +370,10 @@ def run_trial(folder: Path, tests: list[str]) -> None:
         "NUMBA_CACHE_DIR": str(folder / "kernels"),
         "FAULTS": str(folder),
     }
-    words = [*PYTEST, "-m", QUICK, *tests]
+    command = [*PYTEST, "-m", QUICK, *tests]
     with (folder / "pytest.txt").open("w", encoding="utf-8") as output:
         subprocess.run(
-            words, cwd=folder / "tree", env=variables, stdout=output, stderr=output, check=False
+            command, cwd=folder / "tree", env=variables, stdout=output, stderr=output, check=False
         )
 
 

@@ -73,8 +73,8 @@ def command(line: str) -> str:
     A line that ends in ``# refused`` must end with status 2 and one line on standard error, which
     is returned; any other with status 0 and nothing there.
     """
-    words, _, remark = line.partition("#")
-    sys.argv = shlex.split(words)
+    arguments, _, remark = line.partition("#")
+    sys.argv = shlex.split(arguments)
     printed = io.StringIO()
     complaint = io.StringIO()
     status = 0
@@ -95,9 +95,9 @@ def run_line(line: str) -> str:
         return ""
     if not TEMPLATE.search(line):
         return command(line)
-    words = shlex.split(line.partition("#")[0])
-    help_text = command(f"regretless {words[1]} --help")
-    options = [word for word in words[2:] if word.startswith("--")]
+    arguments = shlex.split(line.partition("#")[0])
+    help_text = command(f"regretless {arguments[1]} --help")
+    options = [argument for argument in arguments[2:] if argument.startswith("--")]
     assert [option for option in options if option not in help_text] == [], line
     return ""
 
@@ -137,11 +137,11 @@ def run_step(step: Step) -> str:
 
 def save_files(pieces: list[Step]) -> None:
     """Save the pieces that are files; each must be named by another piece."""
-    others = " ".join(piece.text for piece in pieces if piece.file is None)
+    text_of_commands = " ".join(piece.text for piece in pieces if piece.file is None)
     for piece in pieces:
         if piece.file is not None:
             Path(piece.file).write_text(piece.text, encoding="utf-8")
-            assert piece.file.removesuffix(".py") in others, f"{piece.file} is never used"
+            assert piece.file.removesuffix(".py") in text_of_commands, f"{piece.file} is never used"
 
 
 def stripped_lines(text: str) -> list[str]:

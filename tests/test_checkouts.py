@@ -15,10 +15,12 @@ pytestmark = pytest.mark.slow
 WHICH = "import regretless.market as m; print(m.__file__)"
 
 
-def python(folder: Path, *words: str, **variables: str) -> str:
+def python(folder: Path, *arguments: str, **variables: str) -> str:
     """Run Python in a checkout, whose package comes first; return what it prints."""
-    place = {"cwd": folder, "env": os.environ | variables, "capture_output": True}
-    done = subprocess.run([sys.executable, *words], text=True, check=False, **place)
+    subprocess_options = {"cwd": folder, "env": os.environ | variables, "capture_output": True}
+    done = subprocess.run(
+        [sys.executable, *arguments], text=True, check=False, **subprocess_options
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -26,8 +28,8 @@ def python(folder: Path, *words: str, **variables: str) -> str:
 def play_and_check(folder: Path, **variables: str) -> None:
     """Run a small scenario in a checkout, and see that it wrote its manifest."""
     (folder / "nature.toml").write_text(NATURE_SCENARIO, encoding="utf-8")
-    words = ["-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet"]
-    python(folder, *words, **variables)
+    arguments = ["-m", "regretless", "run", "nature.toml", "--out", "logs", "--quiet"]
+    python(folder, *arguments, **variables)
     assert (folder / "logs" / "manifest.json").is_file()
 
 
@@ -52,8 +54,8 @@ def test_a_clone_without_symbolic_links_lists_runs_and_packs_the_rooms(tmp_path:
     play_and_check(plain)
     pytest.importorskip("setuptools")
     (plain / "pyproject.toml").unlink()
-    words = ["-W", "ignore", "setup.py", "--quiet", "build", "--build-base", "packed"]
-    subprocess.run([sys.executable, *words], cwd=plain, check=True, capture_output=True)
+    arguments = ["-W", "ignore", "setup.py", "--quiet", "build", "--build-base", "packed"]
+    subprocess.run([sys.executable, *arguments], cwd=plain, check=True, capture_output=True)
     packed = plain / "packed/lib"
     rooms = [file for room in PACKAGES for file in PROJECT_FOLDER.glob(f"{room}/**/*.py")]
     assert {str(file.relative_to(packed)) for file in packed.glob("**/*.py")} == {

@@ -113,8 +113,8 @@ class Bank(Market):
         super().__init__(cohorts, rng)
         self.accounts = Accounts(cohorts, cash=2.0)
 
-    def affordable(self, place: int) -> Any:
-        cash = self.accounts.cash[self.accounts.places[self.cohorts[place].name]]
+    def affordable(self, cohort_index: int) -> Any:
+        cash = self.accounts.cash[self.accounts.places[self.cohorts[cohort_index].name]]
         return np.stack([cash >= 1.0, cash >= 0.0, cash >= 0.0], axis=1)
 
     def clear(self, fundamental: Any, decisions: Any) -> Any:
@@ -260,16 +260,16 @@ def value_at(config: dict[str, Any], key: str) -> Any:
 
 def check_kept(keys: dict[str, Any], config: dict[str, Any]) -> None:
     """Fail unless the resolved file, which the manifest holds, says what was asked for."""
-    for key, asked in keys.items():
-        kept = value_at(config, key)
-        if isinstance(asked, dict):
-            assert asked.items() <= kept.items(), key
-        elif isinstance(asked, str) and isinstance(kept, dict):
-            assert kept["kind"] == asked, key
-        elif isinstance(asked, list) and isinstance(kept, dict):
-            assert list(kept) == asked, key
+    for key, expected_value in keys.items():
+        value = value_at(config, key)
+        if isinstance(expected_value, dict):
+            assert expected_value.items() <= value.items(), key
+        elif isinstance(expected_value, str) and isinstance(value, dict):
+            assert value["kind"] == expected_value, key
+        elif isinstance(expected_value, list) and isinstance(value, dict):
+            assert list(value) == expected_value, key
         else:
-            assert kept == asked, key
+            assert value == expected_value, key
 
 
 def reasons(pair: tuple[str, ...]) -> list[str]:

@@ -107,16 +107,16 @@ def test_the_demo_prints_a_table_like_the_one_in_the_readme(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [])  # put back afterwards
     table = re.compile(r"```text\n(crop-choice: 1,461 rounds.*?)```", re.DOTALL)
-    (shown,) = table.findall(TEXTS[README])
+    (table_on_page,) = table.findall(TEXTS[README])
     printed = command("regretless run crop-choice --rounds 5")
     assert max(map(len, printed.splitlines())) <= 80
     heads = re.compile(
         r"^(Alternatives in hindsight|Regret per round|external|swap|decision swap)", re.MULTILINE
     )
-    assert heads.findall(shown) == heads.findall(printed) != []
-    words = "200 growers followed the forecast. Average loss per round: 0."
-    assert words in shown
-    assert words in printed
+    assert heads.findall(table_on_page) == heads.findall(printed) != []
+    first_sentence = "200 growers followed the forecast. Average loss per round: 0."
+    assert first_sentence in table_on_page
+    assert first_sentence in printed
 
 
 def test_the_readme_runs_and_its_market_and_log_are_as_it_says(tmp_path: Path) -> None:
@@ -189,13 +189,13 @@ def test_an_example_answers_as_the_page_says(tmp_path: Path, name: str) -> None:
     picture = mpl_image.imread(tmp_path / f"{name}.png")
     assert picture.shape[0] > 300
     assert picture.std() > 0.05  # not blank
-    shown = answer_on_page(name)
-    assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed), printed
+    answer = answer_on_page(name)
+    assert NUMBER.sub("#", answer) == NUMBER.sub("#", printed), printed
     np.testing.assert_allclose(
-        single_numbers(printed), single_numbers(shown), rtol=0, atol=TOLERANCE, err_msg=printed
+        single_numbers(printed), single_numbers(answer), rtol=0, atol=TOLERANCE, err_msg=printed
     )
     for ours, theirs in zip(
-        means_with_intervals(printed), means_with_intervals(shown), strict=True
+        means_with_intervals(printed), means_with_intervals(answer), strict=True
     ):
         mean, low, high = theirs
         half_width = (high - low) / 2  # so much less does another processor's mean say

@@ -28,8 +28,8 @@ def test_every_public_name_is_there_and_none_is_loaded_before_it_is_asked_for() 
     with pytest.raises(AttributeError, match="no attribute 'profit'"):
         _ = regretless.profit
     code = "import regretless, sys; print('numpy' in sys.modules, regretless.__version__)"
-    told = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert told.split() == ["False", regretless.__version__]
+    printed = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert printed.split() == ["False", regretless.__version__]
 
 
 def test_type_checkers_see_the_names_that_are_imported_when_asked_for() -> None:

@@ -26,19 +26,19 @@ class Case(NamedTuple):
 
 def read_cases() -> list[Case]:
     """Read ``cases.txt``: what is changed in which file, and what the refusal says."""
-    found = []
+    cases = []
     base = ""
     form = ""
     for line in (HOME / "cases.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             base, _, form = (part.strip() for part in line[3:].partition(":"))
         elif line and not line.startswith("#"):
-            given, _, said = line.partition(" | ")
-            changes = tuple(given.split(" & "))
+            keys, _, complaint = line.partition(" | ")
+            changes = tuple(keys.split(" & "))
             if form:
                 changes = tuple((form % changes).split(" & "))
-            found.append(Case(base, changes, tuple(said.split(" & "))))
-    return found
+            cases.append(Case(base, changes, tuple(complaint.split(" & "))))
+    return cases
 
 
 def with_change(raw: dict[str, Any], change: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def with_change(raw: dict[str, Any], change: str) -> dict[str, Any]:
     table: Any = raw
     for step in above:
         table = (
-            {own["name"]: own for own in table}[step] if isinstance(table, list) else table[step]
+            {row["name"]: row for row in table}[step] if isinstance(table, list) else table[step]
         )
     del table[last]
     return raw
@@ -57,13 +57,13 @@ def with_change(raw: dict[str, Any], change: str) -> dict[str, Any]:
 
 def line_of(case: Case, refusal_of: RefusalOf) -> str:
     """Return the line with which a case is refused, in this folder."""
-    own = HOME / f"{case.base}.toml"
-    raw = read(own if own.exists() else find(case.base))
+    base_file = HOME / f"{case.base}.toml"
+    raw = read(base_file if base_file.exists() else find(case.base))
     for change in case.changes:
         raw = with_change(raw, change)
     Path("bad.toml").write_text(tomli_w.dumps(raw), encoding="utf-8")
-    words = ("study", "--jobs", "1") if case.base == "sweep" else ("run",)
-    return refusal_of(*words, "bad.toml", "--out", "out", "--quiet")
+    command = ("study", "--jobs", "1") if case.base == "sweep" else ("run",)
+    return refusal_of(*command, "bad.toml", "--out", "out", "--quiet")
 
 
 CASES = read_cases()
@@ -73,8 +73,8 @@ CASES = read_cases()
 def test_it_is_one_line_with_the_key_and_the_cure(
     base: str, working_folder: Path, refusal_of: RefusalOf
 ) -> None:
-    for beside in (*HOME.glob("*.csv"), HOME / "tiny.toml"):
-        shutil.copy(beside, working_folder)
+    for input_file in (*HOME.glob("*.csv"), HOME / "tiny.toml"):
+        shutil.copy(input_file, working_folder)
     for case in (case for case in CASES if case.base == base):
         line = line_of(case, refusal_of)
         assert [part for part in case.says if part not in line] == [], (case.changes, line)

@@ -66,11 +66,11 @@ def test_it_has_every_page_and_the_reference(site: Path) -> None:
 
 def test_it_asks_for_nothing_from_elsewhere(site: Path) -> None:
     for path in site.rglob("*.html"):
-        found = Addresses(path).found
-        for link in found.pop("a", []):
+        addresses_of_tags = Addresses(path).found
+        for link in addresses_of_tags.pop("a", []):
             away = re.match(r"(?:\w+:)?//([^/]+)|\w+:", link)
             assert away is None or away[1] in REAL, f"{path.name}: {link}"
-        for address in [own for tag in found.values() for own in tag]:
+        for address in [addresses for tag in addresses_of_tags.values() for addresses in tag]:
             assert not re.match(r"(?!data:)\w+:|//", address), f"{path.name}: {address}"
     for path in site.rglob("*.css"):
         loose = path.read_text(encoding="utf-8")
@@ -89,6 +89,6 @@ def test_formulas_are_set_in_a_folder(site: Path, tmp_path: Path) -> None:
 
 
 def test_search_works_in_a_folder(site: Path, tmp_path: Path) -> None:
-    found = visit_page(site / "index.html", tmp_path / "profile", query="q=exploitability")
-    assert re.search(r"md-search-result__meta\">\s*\d+ matching documents", found.document)
-    assert found.console == ()
+    visit = visit_page(site / "index.html", tmp_path / "profile", query="q=exploitability")
+    assert re.search(r"md-search-result__meta\">\s*\d+ matching documents", visit.document)
+    assert visit.console == ()

@@ -21,8 +21,8 @@ def printed(notebook: nbformat.NotebookNode) -> list[str]:
     """Return what each cell prints, without blank lines and the seconds that runs took."""
     texts = []
     for cell in notebook.cells:
-        outputs = [one for one in cell.get("outputs", ()) if one.get("name") == "stdout"]
-        text = VARIES.sub("", "".join(one["text"] for one in outputs))
+        outputs = [output for output in cell.get("outputs", ()) if output.get("name") == "stdout"]
+        text = VARIES.sub("", "".join(output["text"] for output in outputs))
         texts.append("\n".join(line.rstrip() for line in text.splitlines() if line.strip()))
     return texts
 
@@ -34,4 +34,4 @@ def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.M
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(again, kernel_name="python3", resources=resources).execute()
     assert printed(again) == printed(saved)
-    assert any("image/png" in one.get("data", {}) for one in again.cells[-2]["outputs"])
+    assert any("image/png" in output.get("data", {}) for output in again.cells[-2]["outputs"])

@@ -39,5 +39,5 @@ def test_no_page_and_no_module_words_exploitability_in_another_way() -> None:
     folders = ("market", "forecaster", "agents", "scenarios", "paper", "examples", "docs")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
     read = [path for path in files if path.suffix in (".py", ".md", ".toml", ".ipynb")]
-    others = [path for path in read if OTHER_WORDS.search(plain_text(path))]
-    assert others == []
+    files_with_other_words = [path for path in read if OTHER_WORDS.search(plain_text(path))]
+    assert files_with_other_words == []

@@ -24,9 +24,9 @@ def check_weights(rule: WeightRule) -> None:
     gain = rng.uniform(-9, 9, (3, 2))
     variation = np.abs(gain) + rng.random((3, 2))
     moment = Moment(20, 2 * gain.size, Band(0.5))
-    both = rule.weigh(gain, variation, moment, both_signs=True)
-    exponent = both.largest_exponent
-    signed_weights, total = both.relative_to(exponent)
+    both_signs_weights = rule.weigh(gain, variation, moment, both_signs=True)
+    exponent = both_signs_weights.largest_exponent
+    signed_weights, total = both_signs_weights.relative_to(exponent)
     positive, of_positive = rule.weigh(gain, variation, moment).relative_to(exponent)
     negative, of_negative = rule.weigh(-gain, variation, moment).relative_to(exponent)
     assert (positive >= 0).all()
@@ -34,7 +34,7 @@ def check_weights(rule: WeightRule) -> None:
     assert total == pytest.approx(of_positive + of_negative)
     assert of_positive == pytest.approx(positive.sum())
 
-    scaled, _ = both.relative_to(exponent + 1.0, 3.0)
+    scaled, _ = both_signs_weights.relative_to(exponent + 1.0, 3.0)
     assert scaled == pytest.approx(3.0 / np.e * signed_weights)
 
     never = rule.weigh(np.array([-np.inf, 2.0]), np.array([0.0, 3.0]), moment)

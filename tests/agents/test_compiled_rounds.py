@@ -226,16 +226,16 @@ def test_a_market_that_is_replaced_is_played_from_then_on() -> None:
     scenario = small_scenario(learners, rounds=120)
     model = scenario.build(seed=1)
     model.run(40)
-    asked = []
+    asked_markets = []
 
     class Counting(IID):
         def commit(self, *what_it_sees: Any) -> Any:
-            asked.append(what_it_sees)
+            asked_markets.append(what_it_sees)
             return super().commit(*what_it_sees)
 
     model.replace(adversary=Counting(1, np.random.default_rng(0)))
     model.run()
-    assert len(asked) == 80
+    assert len(asked_markets) == 80
 
 
 def test_a_branch_without_greedy_strategies_is_played_to_its_last_round() -> None:

@@ -137,10 +137,10 @@ def test_rows_learn_without_each_other(name: str, settings: TomlTable) -> None:
     if name not in CONTROLS:
         assert len(np.unique(log.strategies, axis=1)[0]) > 1, "rows do not differ"
     for row in range(5):
-        alone = started_learner(name, settings, rows=1, actions=4, horizon=50)
+        single_learner = started_learner(name, settings, rows=1, actions=4, horizon=50)
         for round_index in range(50):
-            assert np.array_equal(alone.play()[0], log.strategies[round_index, row])
-            alone.learn(losses[round_index, [row]], log.actions[round_index, [row]])
+            assert np.array_equal(single_learner.play()[0], log.strategies[round_index, row])
+            single_learner.learn(losses[round_index, [row]], log.actions[round_index, [row]])
 
 
 @every_learner
@@ -303,10 +303,10 @@ def regret_matching(losses: Array, strategies: Array, strategy: Array) -> Array:
 
 def regret_matching_plus(losses: Array, strategies: Array, strategy: Array) -> Array:
     own_losses = (strategies * losses).sum(1, keepdims=True)
-    kept = np.zeros(3)
+    positive_regret = np.zeros(3)
     for gain in own_losses - losses:
-        kept = np.maximum(kept + gain, 0)
-    return normalised(kept)
+        positive_regret = np.maximum(positive_regret + gain, 0)
+    return normalised(positive_regret)
 
 
 def blum_mansour(losses: Array, strategies: Array, strategy: Array) -> Array:

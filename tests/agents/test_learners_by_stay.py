@@ -48,12 +48,12 @@ def test_a_row_learns_what_a_learner_of_its_stay_alone_learns(row: int) -> None:
     learners = started_learners()
     learn_rounds(learners, losses)
 
-    alone = Hedge(rate="fixed")
-    alone.start(1, 3, horizon=int(LEFT[row] - ENTERED[row]))
+    learner_of_stay = Hedge(rate="fixed")
+    learner_of_stay.start(1, 3, horizon=int(LEFT[row] - ENTERED[row]))
     for round_index in range(ENTERED[row], LEFT[row]):
-        alone.learn(losses[round_index, [row]], np.zeros(1, dtype=np.intp))
+        learner_of_stay.learn(losses[round_index, [row]], np.zeros(1, dtype=np.intp))
 
-    np.testing.assert_array_equal(learners.play()[row], alone.play()[0])
+    np.testing.assert_array_equal(learners.play()[row], learner_of_stay.play()[0])
 
 
 def test_learners_by_stay_go_on_from_a_checkpoint() -> None:

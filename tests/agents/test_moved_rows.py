@@ -72,10 +72,10 @@ def outcomes_of(model: MarketModel) -> Array:
 
 @pytest.mark.parametrize("kind", ["anti-forecast", "iid"])
 def test_without_a_budget_the_bytes_are_those_of_the_data_alone(prices: Path, kind: str) -> None:
-    alone = play(moved_prices(prices, None))
+    without_adversary = play(moved_prices(prices, None))
     moved = play(moved_prices(prices, {"kind": kind, "moves": 0}))
     for name in TABLES:
-        expected = getattr(alone, f"{name}_frame")()
+        expected = getattr(without_adversary, f"{name}_frame")()
         pd.testing.assert_frame_equal(getattr(moved, f"{name}_frame")(), expected, obj=name)
 
 

@@ -107,9 +107,9 @@ def test_columns_of_agents_are_read_by_a_collector_of_mesa(market_of_savers: Mar
 
 
 def test_agents_of_another_cohort_do_not_have_the_columns(market_of_savers: MarketModel) -> None:
-    others = market_of_savers.agents.select(lambda agent: agent.cohort == "others")
+    agents_of_others = market_of_savers.agents.select(lambda agent: agent.cohort == "others")
     with pytest.raises(AttributeError):
-        others.get("wealth")
+        agents_of_others.get("wealth")
 
 
 @pytest.mark.parametrize("response", ["saver", "savers"])

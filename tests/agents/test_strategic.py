@@ -345,9 +345,9 @@ def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
     model.run()
     assert set(model.agents_frame()["guarantee"]) == {"none"}
     assert model.agents_frame()["bound"].isna().all()
-    why = "no guarantee, since the adversary sees the drawn forecast before it commits"
+    reason = "no guarantee, since the adversary sees the drawn forecast before it commits"
     notes = [guarantee.note for guarantee in model.guarantees[:2]]
-    assert notes == [f"hard: {why}", f"soft: {why}"]
+    assert notes == [f"hard: {reason}", f"soft: {reason}"]
 
 
 def test_members_of_a_coalition_control_their_own_coordinates() -> None:
@@ -396,9 +396,9 @@ def test_a_member_of_a_coalition_reads_losses_that_are_infinitely_steep_at_zero(
     assert np.isinf(steep.lipschitz()).all()
     coalition.meet([Follower("steep", steep, np.zeros(1, dtype=np.intp))])
     (met,) = coalition.members[0].adversary.followers
-    own = np.array([[0.0], [0.25], [1.0]])
+    member_outcomes = np.array([[0.0], [0.25], [1.0]])
     full = np.array([[0.0, 0.5, 0.5], [0.25, 0.5, 0.5], [1.0, 0.5, 0.5]])
-    assert (met.loss.losses(own) == steep.losses(full)).all()
+    assert (met.loss.losses(member_outcomes) == steep.losses(full)).all()
 
 
 def test_a_leader_that_does_not_declare_losses_is_told_to_when_it_values_play() -> None:

@@ -79,10 +79,10 @@ def test_rows_learn_without_each_other() -> None:
     rng = np.random.default_rng(3)
     losses = rng.random((30, 2, 2))
     no_actions = np.zeros(2, dtype=np.intp)
-    alone = [learner_with([tables_of_row], memory=1) for tables_of_row in tables]
+    single_learners = [learner_with([tables_of_row], memory=1) for tables_of_row in tables]
     for losses_of_round in losses:
         together.learn(losses_of_round, no_actions)
-        for row, learner in enumerate(alone):
+        for row, learner in enumerate(single_learners):
             learner.learn(losses_of_round[[row]], no_actions[:1])
             assert learner.play()[0].tolist() == together.play()[row].tolist()
 

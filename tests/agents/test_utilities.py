@@ -114,9 +114,9 @@ def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_a_loss_fills_the_interval_from_0_to_1(name: str) -> None:
     loss, _ = TEXTBOOK[name]
-    least, most = loss.range()
-    assert float(least) == pytest.approx(0, abs=1e-9)
-    assert float(most) == pytest.approx(1, abs=1e-9)
+    smallest_loss, largest_loss = loss.range()
+    assert float(smallest_loss) == pytest.approx(0, abs=1e-9)
+    assert float(largest_loss) == pytest.approx(1, abs=1e-9)
 
 
 def population_loss(name: str, actions: int, goods: int = 2, **parameters: object) -> Loss:
@@ -124,8 +124,8 @@ def population_loss(name: str, actions: int, goods: int = 2, **parameters: objec
     population = Population(np.random.default_rng(0), 3, actions, goods)
     loss: Loss = register.utility[name](population, **parameters)
     assert loss.offset.shape == (3, actions)
-    least, most = loss.range()
-    if least.min() >= 0 and most.max() <= 1:
+    smallest_loss, largest_loss = loss.range()
+    if smallest_loss.min() >= 0 and largest_loss.max() <= 1:
         return loss
     return loss.normalised()
 

@@ -96,8 +96,16 @@ def workers() -> Figures:
     """Play a run on two workers, from the command line."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        words = ["run", str(KEYS / "losses.toml"), "--workers", "2", "--quiet", "--out", str(out)]
-        subprocess.run([sys.executable, "-m", "regretless", *words], check=True, timeout=300)
+        arguments = [
+            "run",
+            str(KEYS / "losses.toml"),
+            "--workers",
+            "2",
+            "--quiet",
+            "--out",
+            str(out),
+        ]
+        subprocess.run([sys.executable, "-m", "regretless", *arguments], check=True, timeout=300)
         return of_agents(pd.read_parquet(out / "agents.parquet"))
 
 
@@ -120,7 +128,9 @@ def differences(old: Figures, new: Figures, tolerance: float) -> Iterator[str]:
             yield f"{cohort}: {'missing' if cohort in old else 'new'}"
             continue
         for column in sorted({*old[cohort], *new[cohort]}):
-            before, now = (np.atleast_1d(one[cohort].get(column, np.nan)) for one in (old, new))
+            before, now = (
+                np.atleast_1d(figures[cohort].get(column, np.nan)) for figures in (old, new)
+            )
             for x, y in zip(before, now, strict=False):
                 if not math.isclose(x, y, rel_tol=tolerance, abs_tol=tolerance):
                     yield f"{cohort}.{column}: {x:.9g} -> {y:.9g}"
@@ -131,8 +141,8 @@ def compared(name: str, against: dict[str, Figures], tolerance: float) -> tuple[
     began = time.perf_counter()
     seen = figures(name)
     rows = list(differences(against.get(name, {}), seen, tolerance))
-    told = f"{len(rows)} differ" if rows else "same"
-    print(f"{name}: {told} ({time.perf_counter() - began:.1f} s)", *rows[:6], sep="\n    ")
+    verdict = f"{len(rows)} differ" if rows else "same"
+    print(f"{name}: {verdict} ({time.perf_counter() - began:.1f} s)", *rows[:6], sep="\n    ")
     return seen, not rows
 
 
@@ -144,13 +154,15 @@ def main() -> int:
     parser.add_argument("--tolerance", type=float, default=1e-7)
     options = parser.parse_args()
     against = json.loads(options.against.read_text()) if options.against.exists() else {}
-    found = {name: compared(name, against, options.tolerance) for name in options.names or known()}
+    comparisons = {
+        name: compared(name, against, options.tolerance) for name in options.names or known()
+    }
     if options.out is not None:
-        kept = {name: seen for name, (seen, _) in found.items()}
-        options.out.write_text(f"{json.dumps(kept, indent=1, sort_keys=True)}\n")
-    same = sum(fine for _, fine in found.values())
-    print(f"{same} of {len(found)} give the same figures")
-    return int(same < len(found))
+        figures_now = {name: seen for name, (seen, _) in comparisons.items()}
+        options.out.write_text(f"{json.dumps(figures_now, indent=1, sort_keys=True)}\n")
+    same = sum(fine for _, fine in comparisons.values())
+    print(f"{same} of {len(comparisons)} give the same figures")
+    return int(same < len(comparisons))
 
 
 if __name__ == "__main__":

@@ -47,20 +47,20 @@ MISSING_EVERY = 11
 LATE_EVERY = 7
 
 
-def run_command(words: list[str]) -> str:
+def run_command(arguments: list[str]) -> str:
     """Run ``regretless WORDS`` in this process; what it printed, without durations.
 
     RuntimeError if the command fails.
     """
     printed = io.StringIO()
     arguments = sys.argv
-    sys.argv = ["regretless", *words]
+    sys.argv = ["regretless", *arguments]
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             runpy.run_module("regretless", run_name="__main__")
     except SystemExit as stop:
         if stop.code:
-            message = f"regretless {' '.join(words)} failed:\n{printed.getvalue()}"
+            message = f"regretless {' '.join(arguments)} failed:\n{printed.getvalue()}"
             raise RuntimeError(message) from stop
     finally:
         sys.argv = arguments
@@ -123,8 +123,8 @@ def write_audit(folder: Path) -> None:
     decisions = str(data / "travel-decisions.csv")
     outcomes = str(data / "travel-costs.csv")
     columns = ["--round", "traveller", "--action", "mode", "--agent", "alone"]
-    words = ["audit", decisions, "--outcomes", outcomes, *columns, "--out", "audit"]
-    printed = run_command(words)
+    arguments = ["audit", decisions, "--outcomes", outcomes, *columns, "--out", "audit"]
+    printed = run_command(arguments)
     (folder / "audit-printed.txt").write_text(printed, encoding="utf-8")
 
 
@@ -188,8 +188,8 @@ def write_printed(folder: Path) -> None:
         "list": ["list", "--verbose"],
         "resolved": ["run", "crop-choice", "--dry-run"],
     }
-    for name, words in commands.items():
-        (folder / f"{name}.txt").write_text(run_command(words), encoding="utf-8")
+    for name, arguments in commands.items():
+        (folder / f"{name}.txt").write_text(run_command(arguments), encoding="utf-8")
 
 
 WRITERS = {

@@ -19,20 +19,22 @@ KNOWN = json.loads((golden.HERE / "figures.json").read_text())
 def check_figures(name: str, seen: golden.Figures) -> None:
     assert seen.keys() == KNOWN[name].keys()
     for cohort, row in seen.items():
-        known = KNOWN[name][cohort]
-        assert (row.keys(), row["agents"]) == (known.keys(), known["agents"]), cohort
+        golden_figures = KNOWN[name][cohort]
+        assert (row.keys(), row["agents"]) == (golden_figures.keys(), golden_figures["agents"]), (
+            cohort
+        )
         for column in [c for c in row if c.endswith(("_loss", "_regret"))]:
-            assert row[column] == pytest.approx(known[column], abs=LOOSE), column
+            assert row[column] == pytest.approx(golden_figures[column], abs=LOOSE), column
 
 
 @pytest.mark.parametrize("name", [n for n in golden.known() if n.startswith("keys/")])
 def test_a_key_plays_as_it_did_and_resumes(name: str, tmp_path: Path) -> None:
-    given = load(str(golden.HERE / f"{name}.toml"))
-    agents = check_resumes(lambda: given.build(seed=3), 70, tmp_path).agents_frame()
+    scenario = load(str(golden.HERE / f"{name}.toml"))
+    agents = check_resumes(lambda: scenario.build(seed=3), 70, tmp_path).agents_frame()
     check_figures(name, golden.of_agents(agents))
     for bound in agents.columns.intersection(["bound", "bound_from_bias", "bound_from_variation"]):
-        told = agents[agents[bound].notna()]
-        assert (told["decision_swap_regret"] <= told[bound] + 1e-9).all(), bound
+        bounded_agents = agents[agents[bound].notna()]
+        assert (bounded_agents["decision_swap_regret"] <= bounded_agents[bound] + 1e-9).all(), bound
 
 
 @pytest.mark.parametrize("name", ["offline", "workers"])

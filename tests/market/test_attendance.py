@@ -170,8 +170,10 @@ def test_everybody_is_measured_over_its_own_rounds(has_network: bool) -> None:  
 @with_and_without_network
 def test_regret_over_own_rounds_stays_below_the_bound_from_biases(has_network: bool) -> None:  # noqa: FBT001 - a parameter
     agents, _ = logged_guests(has_network=has_network)
-    came = agents[agents["entered"].notna()]
-    assert (came["decision_swap_regret"] <= came["bound_from_bias"] + 1e-9).all()
+    agents_who_entered = agents[agents["entered"].notna()]
+    assert (
+        agents_who_entered["decision_swap_regret"] <= agents_who_entered["bound_from_bias"] + 1e-9
+    ).all()
 
 
 WEIGHTS_AGAINST = {"iid": "adaptive", "switching": "exponential", "anti-forecast": "adaptive"}
@@ -354,8 +356,8 @@ def test_an_agent_that_is_removed_is_promised_nothing(market_that_one_left: Mark
 
 
 def test_those_who_stay_keep_their_guarantee(market_that_one_left: MarketModel) -> None:
-    others = market_that_one_left.agents_frame().drop(index=1)
-    staying = others[others["entered"] == 0]
+    staying_agents = market_that_one_left.agents_frame().drop(index=1)
+    staying = staying_agents[staying_agents["entered"] == 0]
     assert len(staying) == 6
     assert (staying["guarantee"] == "decision-swap").all()
     assert (staying["decision_swap_regret"] <= staying["bound"]).all()
@@ -508,9 +510,9 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
         (decision,) = played.decisions
         for agent, hops in enumerate(hops_to_agent):
             has_heard = 0 <= hops <= round_index
-            heard = predictions[round_index - hops] if has_heard else mean
+            expected_signal = predictions[round_index - hops] if has_heard else mean
             row = int(cohort.row_of[agent])
-            expected = expected_losses(*cohort.coefficients, heard)[[row]]
+            expected = expected_losses(*cohort.coefficients, expected_signal)[[row]]
             when = f"agent {agent} in round {round_index}"
             assert decision.predicted[row] == pytest.approx(expected[0], abs=1e-12), when
             assert decision.actions[agent] == best_response(expected)[0], when

@@ -203,9 +203,9 @@ def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int,
     realised = offset + weighted_outcome
 
     for layout, table in layouts_of(weights).items():
-        both = expected_and_realised((offset, offset), table, point=point, outcome=outcome)
-        assert both[0].tobytes() == expected.tobytes(), layout
-        assert both[1].tobytes() == realised.tobytes(), layout
+        sums = expected_and_realised((offset, offset), table, point=point, outcome=outcome)
+        assert sums[0].tobytes() == expected.tobytes(), layout
+        assert sums[1].tobytes() == realised.tobytes(), layout
         assert expected_losses(offset, table, point).tobytes() == expected.tobytes(), layout
         assert offset_sum(offset, table, outcome[None]).tobytes() == realised.tobytes(), layout
 
@@ -227,13 +227,13 @@ def test_weights_in_single_precision_are_stored_in_half_the_room(wide_weights: A
 
 def test_weights_that_would_lose_digits_or_are_few_are_not_narrowed(wide_weights: Array) -> None:
     single = Linear(wide_weights).in_single_precision().weights
-    for why, weights in {
+    for reason, weights in {
         "digits": wide_weights,
         "digits, in another layout": storage.copy_in_layout(wide_weights),
         "too few rows": single[:-1],
         "too large for 32 bits": single * 1e39,
     }.items():
-        assert storage.narrowed_to_32_bits(weights) is weights, why
+        assert storage.narrowed_to_32_bits(weights) is weights, reason
 
 
 def test_expected_losses_of_narrow_weights_are_the_same_to_the_bit(wide_weights: Array) -> None:

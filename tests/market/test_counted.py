@@ -51,18 +51,18 @@ def crowded_scenario(
     crowd: TomlTable, *, market: TomlTable | None = None, outcomes: int = 3, rounds: int = 25
 ) -> Scenario:
     """Return a scenario of a crowd of seven types and of three other agents."""
-    few = cohort_table("few", 3, crowd.get("actions", 4))
-    defaults = few | {"name": "crowd", "count": CROWD, "types": TYPES}
+    small_cohort = cohort_table("few", 3, crowd.get("actions", 4))
+    defaults = small_cohort | {"name": "crowd", "count": CROWD, "types": TYPES}
     adversary = {"kind": "drifting", "outcomes": outcomes}
     return make_scenario(
-        defaults | crowd, few, rounds=rounds, adversary=adversary, market=market or None
+        defaults | crowd, small_cohort, rounds=rounds, adversary=adversary, market=market or None
     )
 
 
 def types_in_order(spec: object, _: object) -> Indices:
     """Hand out types in their order: the order of protected losses moves digits, too."""
-    others = np.random.default_rng(0).integers(TYPES, size=CROWD - TYPES)
-    return np.concatenate([np.arange(TYPES), others])
+    types_of_others = np.random.default_rng(0).integers(TYPES, size=CROWD - TYPES)
+    return np.concatenate([np.arange(TYPES), types_of_others])
 
 
 def count_of_types(spec: object, _: object) -> Indices:

@@ -90,9 +90,9 @@ def test_p_values_are_adjusted_as_holm_says() -> None:
 
 
 def test_too_few_rounds_have_a_mean_and_no_interval() -> None:
-    few = mean_differences(np.ones((7, 2)))
-    np.testing.assert_array_equal(few.mean, [1.0, 1.0])
-    assert np.isnan(few.low).all()
+    differences = mean_differences(np.ones((7, 2)))
+    np.testing.assert_array_equal(differences.mean, [1.0, 1.0])
+    assert np.isnan(differences.low).all()
 
 
 def test_differences_that_do_not_vary_are_known_exactly() -> None:

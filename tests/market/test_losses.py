@@ -517,13 +517,13 @@ def test_what_is_picked_from_a_stack_is_part_of_it(
 @pytest.mark.parametrize("seed", range(20))
 def test_unique_losses_are_one_of_each_in_order(form: str, seed: int) -> None:
     picks = np.random.default_rng(seed).integers(4, size=1 + seed)
-    many = stack_of_form(form)[picks]
-    types, type_of = unique_losses(many)
+    repeated_losses = stack_of_form(form)[picks]
+    types, type_of = unique_losses(repeated_losses)
     expected_types, _ = pd.factorize(picks)
     assert type_of.tolist() == expected_types.tolist()
     assert len(types) == len(set(picks.tolist()))
-    assert np.array_equal(types[type_of].losses(OUTCOMES), many.losses(OUTCOMES))
-    assert np.array_equal(types[type_of].unit_scale, many.unit_scale)
+    assert np.array_equal(types[type_of].losses(OUTCOMES), repeated_losses.losses(OUTCOMES))
+    assert np.array_equal(types[type_of].unit_scale, repeated_losses.unit_scale)
 
 
 def test_minus_zero_is_the_same_loss_as_zero() -> None:
@@ -586,8 +586,8 @@ def test_a_loss_pulled_back_is_less_steep_by_the_longest_side(name: str) -> None
 
 
 def test_outcomes_go_from_the_unit_cube_to_a_box_and_back() -> None:
-    there = BOX.from_unit(CORNERS_AND_OUTCOMES)
-    assert BOX.to_unit(there) == pytest.approx(CORNERS_AND_OUTCOMES)
+    outcomes_in_box = BOX.from_unit(CORNERS_AND_OUTCOMES)
+    assert BOX.to_unit(outcomes_in_box) == pytest.approx(CORNERS_AND_OUTCOMES)
 
 
 @every_form

@@ -174,11 +174,11 @@ def test_a_batch_run_of_mesa_plays_what_a_run_plays() -> None:
     parameters = {"seed": [3, 4], "rounds": 6}
     records = mesa.batch_run(collecting_market, parameters, display_progress=False)
     for seed, rows in pd.DataFrame(records).groupby("seed"):
-        alone = market(rounds=6, played=5, seed=int(seed))
-        regrets = alone.agents_frame().set_index("agent")["swap_regret"]
+        single_run = market(rounds=6, played=5, seed=int(seed))
+        regrets = single_run.agents_frame().set_index("agent")["swap_regret"]
         assert rows.set_index("AgentID")["regret"].to_dict() == regrets.to_dict()
-        alone.run()
-        assert set(rows["worst"]) == {worst_regret(alone)}
+        single_run.run()
+        assert set(rows["worst"]) == {worst_regret(single_run)}
 
 
 def test_models_leave_nothing_behind() -> None:
@@ -267,8 +267,8 @@ def test_who_deviates_is_promised_nothing_and_the_others_what_they_were(
     assert in_branch["guarantee"][DEVIATOR] == "none"
     assert in_branch.loc[DEVIATOR, ["bound", "bound_from_bias"]].isna().all()
     in_trunk = deviation.trunk.agents_frame()
-    others = in_branch.index != DEVIATOR
-    assert (in_branch["guarantee"][others] == in_trunk["guarantee"][others]).all()
+    is_other_agent = in_branch.index != DEVIATOR
+    assert (in_branch["guarantee"][is_other_agent] == in_trunk["guarantee"][is_other_agent]).all()
 
 
 def test_a_firm_that_sells_more_earns_by_the_formula() -> None:

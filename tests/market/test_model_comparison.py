@@ -63,7 +63,7 @@ def test_a_round_adds_what_each_alternative_would_have_cost(absent_row: int | No
 
 def test_the_two_numbers_of_a_value_are_those_that_the_sum_adds_up() -> None:
     values = stream(4, "values").normal(size=50)
-    ones = np.ones(1)
+    weights = np.ones(1)
     for value in values:
-        coarse, fine = exact_sum.total(np.array([[value]]), ones)[:, 0]
+        coarse, fine = exact_sum.total(np.array([[value]]), weights)[:, 0]
         assert exact_sum.split(value) == (coarse, fine)

@@ -119,8 +119,8 @@ class PlainBook:
         if units_in_play > owner.most_traded:
             return False
 
-        alike = [o for o in open_orders if o.good == order.good and o.side == order.side]
-        units_alike = units_of(alike) + order.units
+        competing_orders = [o for o in open_orders if o.good == order.good and o.side == order.side]
+        units_alike = units_of(competing_orders) + order.units
         owned = owner.goods[order.good]
         if order.side == BUYS and owned + units_alike > owner.most_held:
             return False
@@ -694,10 +694,10 @@ def test_a_report_tells_the_excess_kurtosis_of_price_changes(tables_of_a_run: Ta
 
 def test_a_report_shows_how_squared_price_changes_are_correlated(tables_of_a_run: Tables) -> None:
     squares = mid_prices(tables_of_a_run).diff().dropna().to_numpy() ** 2
-    shown = trace_of(figure_of(tables_of_a_run, "book-facts"), "of squared changes")
+    curve = trace_of(figure_of(tables_of_a_run, "book-facts"), "of squared changes")
     for lag in range(1, 21):
         correlation = np.corrcoef(squares[lag:], squares[:-lag])[0, 1]
-        assert shown.y[lag - 1] == pytest.approx(correlation), f"lag {lag}"
+        assert curve.y[lag - 1] == pytest.approx(correlation), f"lag {lag}"
 
 
 @pytest.mark.parametrize("lag", [0, 7])
@@ -714,8 +714,8 @@ def test_a_report_shows_how_prices_move_after_buyers_or_sellers_insist(
         if flow and has_price_before and round_index + lag in prices.index:
             move = prices[round_index + lag] - prices[round_index - 1]
             moves.append(np.sign(flow) * move)
-    shown = trace_of(figure_of(tables_of_a_run, "book-facts"), "impact")
-    assert shown.y[lag] == pytest.approx(np.nanmean(moves))
+    curve = trace_of(figure_of(tables_of_a_run, "book-facts"), "impact")
+    assert curve.y[lag] == pytest.approx(np.nanmean(moves))
 
 
 def test_a_report_of_few_rounds_tells_nothing_of_how_prices_move(tables_of_a_run: Tables) -> None:

@@ -210,18 +210,18 @@ def test_a_coarse_grid_goes_on_as_if_it_had_never_been_stopped() -> None:
     rng = np.random.default_rng(3)
     outcomes = rng.random((120, 2))
     strategies = rng.dirichlet(np.ones(4), size=(120, 3))
-    whole = OutcomeBins(*SIZE, 2, max_points=16)
+    undisturbed_bins = OutcomeBins(*SIZE, 2, max_points=16)
     stopped = OutcomeBins(*SIZE, 2, max_points=16)
     for strategy, outcome in zip(strategies[:60], outcomes[:60], strict=True):
-        whole.add(strategy, outcome)
+        undisturbed_bins.add(strategy, outcome)
         stopped.add(strategy, outcome)
     resumed = OutcomeBins(*SIZE, 2, max_points=16)
     resumed.restore(stopped.state())
     for strategy, outcome in zip(strategies[60:], outcomes[60:], strict=True):
-        whole.add(strategy, outcome)
+        undisturbed_bins.add(strategy, outcome)
         resumed.add(strategy, outcome)
-    assert (resumed.counts() == whole.counts()).all()
-    assert (resumed.points == whole.points).all()
+    assert (resumed.counts() == undisturbed_bins.counts()).all()
+    assert (resumed.points == undisturbed_bins.points).all()
 
 
 def test_a_damaged_grid_is_refused() -> None:

@@ -133,11 +133,11 @@ def heard_signals(response: str) -> HeardSignals:
         signal={"coordinate": "sun", "noise": {"choices": [0.0, 0.3]}},
         policies=["high"],
     )
-    others = cohort_table("others", 2)
+    other_cohort = cohort_table("others", 2)
     high = {"kind": "threshold", "feature": "signal", "at": 0.5, "below": 0, "above": 1}
     scenario = make_scenario(
         listeners,
-        others,
+        other_cohort,
         rounds=NOISY_ROUNDS,
         adversary={"kind": "iid", "outcomes": ["rain", "sun"]},
         policy={"high": high},

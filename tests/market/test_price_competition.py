@@ -160,9 +160,9 @@ def test_profiles_are_numbered_with_the_last_agent_fastest() -> None:
 
 def test_a_seller_who_is_absent_sells_nothing_and_moves_nobody() -> None:
     market = price_market(outside=0.0)
-    alone = market.quantities(np.array([1.5, 1.6]), np.array([1.0, 0.0]))
+    quantities_without_rival = market.quantities(np.array([1.5, 1.6]), np.array([1.0, 0.0]))
     attraction = np.exp(0.5 / 0.25)
-    assert alone == pytest.approx([attraction / (attraction + 1), 0.0])
+    assert quantities_without_rival == pytest.approx([attraction / (attraction + 1), 0.0])
 
 
 def test_followers_respond_to_what_all_others_charge() -> None:

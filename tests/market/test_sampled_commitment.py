@@ -36,8 +36,8 @@ def test_the_induced_action_has_the_margin_over_every_other(seed: int, share: fl
     margin = share * largest_margin(loss)
     commitment = stackelberg(payoff, loss, margin=margin)
     expected_losses = commitment.mixture @ loss
-    others = np.delete(expected_losses, commitment.action)
-    assert others.min() - expected_losses[commitment.action] >= margin - 1e-8
+    other_losses = np.delete(expected_losses, commitment.action)
+    assert other_losses.min() - expected_losses[commitment.action] >= margin - 1e-8
     assert commitment.value <= stackelberg(payoff, loss).value + 1e-8
 
 

@@ -52,12 +52,12 @@ def deviations_by_definition(payoffs: Array, profile: tuple[int, ...], agent: in
 
 def pure_nash_by_definition(payoffs: Array) -> list[tuple[int, ...]]:
     n_agents = payoffs.shape[-1]
-    found = []
+    equilibria = []
     for profile in itertools.product(*map(range, payoffs.shape[:-1])):
         gains = [deviations_by_definition(payoffs, profile, agent) for agent in range(n_agents)]
         if max(max(of_agent) for of_agent in gains) <= 1e-12:
-            found.append(profile)
-    return found
+            equilibria.append(profile)
+    return equilibria
 
 
 def welfare_range_by_definition(payoffs: Array, concept: str) -> tuple[float, float]:
@@ -67,7 +67,7 @@ def welfare_range_by_definition(payoffs: Array, concept: str) -> tuple[float, fl
     rows = []
     for agent in range(n_agents):
         for other in range(payoffs.shape[agent]):
-            recommendations = [[own] for own in range(payoffs.shape[agent])]
+            recommendations = [[action] for action in range(payoffs.shape[agent])]
             if concept == "cce":
                 recommendations = [list(range(payoffs.shape[agent]))]
             for recommended in recommendations:
@@ -77,7 +77,7 @@ def welfare_range_by_definition(payoffs: Array, concept: str) -> tuple[float, fl
                     row.append(gain if profile[agent] in recommended else 0.0)
                 rows.append(row)
     welfare = np.array([payoffs[profile].sum() for profile in profiles])
-    ends = []
+    welfare_limits = []
     for sign in (-1, 1):
         result = linprog(
             sign * welfare,
@@ -86,15 +86,15 @@ def welfare_range_by_definition(payoffs: Array, concept: str) -> tuple[float, fl
             A_eq=np.ones((1, len(profiles))),
             b_eq=[1.0],
         )
-        ends.append(float(welfare @ result.x))
-    return ends[0], ends[1]
+        welfare_limits.append(float(welfare @ result.x))
+    return welfare_limits[0], welfare_limits[1]
 
 
 def welfare_range(game: StageGame, concept: str) -> tuple[float, float]:
-    found = solve_by_name(game, concept)
-    if concept in found:
-        return found[concept].welfare, found[concept].welfare
-    return found[f"best {concept}"].welfare, found[f"worst {concept}"].welfare
+    solutions = solve_by_name(game, concept)
+    if concept in solutions:
+        return solutions[concept].welfare, solutions[concept].welfare
+    return solutions[f"best {concept}"].welfare, solutions[f"worst {concept}"].welfare
 
 
 @pytest.mark.parametrize(("n_agents", "n_games"), [(2, 200), (3, 50)])  # every tenth by programs
@@ -115,11 +115,11 @@ def test_random_games_have_the_solutions_of_their_definitions(n_agents: int, n_g
 
 
 def test_defection_is_all_that_there_is_in_the_dilemma() -> None:
-    found = solve_by_name(game_of(DILEMMA), "ce", "cce", "optimum")
-    assert found["ce"].welfare == pytest.approx(2)
-    assert found["cce"].welfare == pytest.approx(2)
-    assert found["optimum"].welfare == 6
-    assert found["optimum"].certificate == 2  # who defects alone gains 5 - 3
+    solutions = solve_by_name(game_of(DILEMMA), "ce", "cce", "optimum")
+    assert solutions["ce"].welfare == pytest.approx(2)
+    assert solutions["cce"].welfare == pytest.approx(2)
+    assert solutions["optimum"].welfare == 6
+    assert solutions["optimum"].certificate == 2  # who defects alone gains 5 - 3
 
 
 @pytest.mark.parametrize("concept", ["ce", "cce"])
@@ -135,18 +135,19 @@ def test_chicken_and_pennies_have_their_mixed_equilibria() -> None:
     pennies = solve_by_name(game_of(PENNIES), "nash")["nash"]
     assert pennies.losses == pytest.approx([0, 0])
     assert pennies.method.startswith("mixed")
-    found = solve_by_name(game_of(CHICKEN), "nash", "ce")
-    assert found["best nash"].welfare == pytest.approx(28 / 3)  # each dares with 1/3
-    assert found["worst nash"].welfare == pytest.approx(9)
-    assert found["best ce"].welfare == pytest.approx(10.5)  # half swerve, swerve; the rest evenly
-    assert all(solution.certificate < 1e-6 for solution in found.values())
+    solutions = solve_by_name(game_of(CHICKEN), "nash", "ce")
+    assert solutions["best nash"].welfare == pytest.approx(28 / 3)  # each dares with 1/3
+    assert solutions["worst nash"].welfare == pytest.approx(9)
+    # half of the time both swerve; the rest is shared evenly by the two outcomes with one daring
+    assert solutions["best ce"].welfare == pytest.approx(10.5)
+    assert all(solution.certificate < 1e-6 for solution in solutions.values())
 
 
 def test_without_quantecon_a_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
-    (found,) = solve(game_of(PENNIES), ["nash"])
-    assert not found.is_found
-    assert "pip install 'regretless[games]'" in found.method
+    (solution,) = solve(game_of(PENNIES), ["nash"])
+    assert not solution.is_found
+    assert "pip install 'regretless[games]'" in solution.method
 
 
 def test_cournot_s_output_and_the_monopoly_s_are_found() -> None:
@@ -168,13 +169,13 @@ def test_cournot_s_output_and_the_monopoly_s_are_found() -> None:
 
 def test_selfish_roads_cost_a_third_more_than_pigou_s_optimum() -> None:
     game = market_game("pigou")
-    found = solve_by_name(game, "nash", "wardrop", "optimum", "potential")
+    solutions = solve_by_name(game, "nash", "wardrop", "optimum", "potential")
     drivers = np.arange(101)  # on the narrow road
     by_hand = 0.5 * (100 - drivers) + 0.5 * drivers / 100 * drivers
-    assert -found["optimum"].welfare == pytest.approx(by_hand.min())
-    assert -found["wardrop"].welfare == pytest.approx(50, abs=1e-3)
-    assert found["worst nash"].welfare / found["optimum"].welfare == pytest.approx(4 / 3)
-    assert found["potential"].welfare == found["best nash"].welfare  # 99 drivers
+    assert -solutions["optimum"].welfare == pytest.approx(by_hand.min())
+    assert -solutions["wardrop"].welfare == pytest.approx(50, abs=1e-3)
+    assert solutions["worst nash"].welfare / solutions["optimum"].welfare == pytest.approx(4 / 3)
+    assert solutions["potential"].welfare == solutions["best nash"].welfare  # 99 drivers
 
 
 def test_a_new_road_costs_three_drivers_two_sevenths() -> None:
@@ -218,8 +219,8 @@ def test_logit_firms_have_the_prices_of_calvano_et_al() -> None:
     assert monopoly.x == pytest.approx(1.925, abs=5e-4)
 
     grid = np.round(np.arange(1.40, 2.0, 0.005), 3)
-    own, rival = np.meshgrid(grid, grid, indexing="ij")
-    game = game_of([logit_profits(own, rival), logit_profits(rival, own)])
+    own_price, rival = np.meshgrid(grid, grid, indexing="ij")
+    game = game_of([logit_profits(own_price, rival), logit_profits(rival, own_price)])
     gains = game.configurations.greatest_gains
     nash_prices = grid[game.configurations.profiles[np.flatnonzero(gains <= 1e-12)]]
     assert np.abs(nash_prices - nash_price).max() <= 0.005
@@ -235,9 +236,9 @@ def test_counting_equal_agents_changes_no_solution(name: str) -> None:
     told_apart = game_of(payoffs)
     assert counted.n_configurations == 6
     assert told_apart.n_configurations == 32
-    welfare = {name: one.welfare for name, one in solve_by_name(counted, name).items()}
+    welfare = {name: solution.welfare for name, solution in solve_by_name(counted, name).items()}
     assert welfare == pytest.approx(
-        {n: one.welfare for n, one in solve_by_name(told_apart, name).items()}
+        {n: solution.welfare for n, solution in solve_by_name(told_apart, name).items()}
     )
 
 
@@ -248,18 +249,18 @@ def test_a_game_of_too_many_profiles_is_searched_and_says_so() -> None:
         "oligopoly", **{"cohort.firms.count": 8, "cohort.firms.parameters": parameters}
     )
     assert not game.is_enumerable
-    found = solve_by_name(game, "nash", "ce", "optimum", "potential")
-    equilibria = [one for name, one in found.items() if "nash" in name]
+    solutions = solve_by_name(game, "nash", "ce", "optimum", "potential")
+    equilibria = [solution for name, solution in solutions.items() if "nash" in name]
     assert equilibria
-    assert all(one.certificate < 1e-9 for one in equilibria)
-    assert "more than" in found["ce"].method
-    assert "swap regret" in found["ce"].method  # the bound that there is
-    assert "no lower bound" in found["optimum"].method
+    assert all(solution.certificate < 1e-9 for solution in equilibria)
+    assert "more than" in solutions["ce"].method
+    assert "swap regret" in solutions["ce"].method  # the bound that there is
+    assert "no lower bound" in solutions["optimum"].method
 
 
 def test_a_game_without_a_potential_says_so() -> None:
-    (found,) = solve(game_of(PENNIES), ["potential"])
-    assert "no exact potential" in found.method
+    (solution,) = solve(game_of(PENNIES), ["potential"])
+    assert "no exact potential" in solution.method
 
 
 def test_play_in_one_cell_is_as_far_from_equilibria_as_they_are_from_the_cell() -> None:
@@ -289,24 +290,24 @@ def test_equilibria_of_constant_sum_games_in_decimals_are_found() -> None:
 def test_an_agent_s_tolerance_is_by_its_own_losses() -> None:
     """The second agent's million hides no gain of the first."""
     payoffs = np.array([[[0.0, 0.0], [0.0, 1e6]], [[1e-4, 0.0], [1e-4, 1e6]]])
-    (found,) = pure_equilibria(game_of(payoffs))
-    assert found.losses is not None
-    assert found.losses.tolist() == [-1e-4, -1e6]
+    (equilibrium,) = pure_equilibria(game_of(payoffs))
+    assert equilibrium.losses is not None
+    assert equilibrium.losses.tolist() == [-1e-4, -1e6]
 
 
 def test_many_equal_agents_are_not_listed_at_every_profile() -> None:
     game = market_game("el-farol", **{"cohort.guests.count": 9000})
     assert game.n_configurations == 9001
     assert not game.is_enumerable
-    (found,) = solve(game, ["optimum"])
-    assert not found.is_found
-    assert "81,009,000 numbers" in found.method
-    assert "agent by agent" in found.method
+    (solution,) = solve(game, ["optimum"])
+    assert not solution.is_found
+    assert "81,009,000 numbers" in solution.method
+    assert "agent by agent" in solution.method
 
 
 def test_one_name_of_a_solution_may_stand_alone() -> None:
     game = game_of(CHICKEN)
-    assert [one.name for one in solve(game, "optimum")] == ["optimum"]
+    assert [solution.name for solution in solve(game, "optimum")] == ["optimum"]
     model = load("chicken", rounds=5).build()
     assert model.solutions("optimum")["name"].tolist() == ["optimum"]
 
@@ -372,14 +373,14 @@ def test_a_model_knows_where_its_play_is() -> None:
 
 def test_play_is_counted_on_after_a_checkpoint(tmp_path: Path) -> None:
     scenario = load("pigou", rounds=40, solutions=["cce"], windows={"every": 20})
-    whole = scenario.build()
-    whole.run(25)
-    save(tmp_path / "checkpoint.npz", whole.state())
+    undisturbed_model = scenario.build()
+    undisturbed_model.run(25)
+    save(tmp_path / "checkpoint.npz", undisturbed_model.state())
     resumed = scenario.build()
     resumed.restore(load_checkpoint(tmp_path / "checkpoint.npz"))
-    whole.run()
+    undisturbed_model.run()
     resumed.run()
-    assert resumed.solutions().equals(whole.solutions())
+    assert resumed.solutions().equals(undisturbed_model.solutions())
 
 
 def test_agents_with_multiplicity_are_counted_as_if_they_were_listed() -> None:

@@ -166,19 +166,19 @@ def figure(tables: Tables, text: str) -> float:
 
     A number alone is itself. Figures are joined by ``-``, ``min`` and ``max``.
     """
-    for word, join in OPERATIONS.items():
-        if word in text:
-            return reduce(join, [figure(tables, part) for part in text.split(word)])
+    for operator, join in OPERATIONS.items():
+        if operator in text:
+            return reduce(join, [figure(tables, part) for part in text.split(operator)])
     text, _, change = text.partition(" | ")
     if change:
         tables = play_changed(tables["scenario"], change)
     factor, _, measure = text.rpartition(" * ")
-    how, *names = measure.split()
-    value = measured(tables, how, *names) if names else float(how)
+    statistic, *names = measure.split()
+    value = measured(tables, statistic, *names) if names else float(statistic)
     return float(factor or 1) * value
 
 
-def measured(tables: Tables, how: str, column: str, *names: str) -> float:
+def measured(tables: Tables, statistic: str, column: str, *names: str) -> float:
     """Return a mean or greatest value of agents, of some cohorts, or of rounds.
 
     ``late``: the mean of the second half of the rounds; ``hops``: the regret of who hears so late;
@@ -186,16 +186,16 @@ def measured(tables: Tables, how: str, column: str, *names: str) -> float:
     """
     agents = tables["agents"]
     rounds = tables["rounds"]
-    if how == "market":
+    if statistic == "market":
         return market_value(tables["market"][column], *names)
-    if how == "hops":
+    if statistic == "hops":
         return float(agents.loc[agents["distance"] == int(column), "decision_swap_regret"].mean())
-    if how == "late":
+    if statistic == "late":
         return float(rounds[column].iloc[len(rounds) // 2 :].mean())
     if column in rounds:
-        return float(rounds[column].agg(how))
+        return float(rounds[column].agg(statistic))
     members = agents[agents["cohort"].isin(names)] if names else agents
-    return float(members[COLUMN_OF.get(column, column)].agg(how))
+    return float(members[COLUMN_OF.get(column, column)].agg(statistic))
 
 
 def market_value(value: Any, *names: str) -> float:
@@ -318,23 +318,23 @@ CLAIMED = [  # of whom, how, a pattern around the figure, and what it is
 ]
 
 
-def is_true(how: str, claimed: str, figure: float) -> bool:
+def is_true(relation: str, claimed: str, figure: float) -> bool:
     """Return whether a figure is what the text says; one that is rounded is so to its digits."""
-    if how == BELOW:
+    if relation == BELOW:
         return figure < float(claimed)
     n_digits = len(claimed.partition(".")[2])
     return abs(figure - float(claimed)) <= 0.5 * 10.0**-n_digits + 1e-9
 
 
 @pytest.mark.parametrize(
-    ("how", "claimed", "inside", "outside"),
+    ("relation", "claimed", "inside", "outside"),
     [(ABOUT, "0.05", 0.0549, 0.0551), (BELOW, "0.02", 0.019, 0.021)],
 )
 def test_a_claim_is_true_to_its_last_digit(
-    how: str, claimed: str, inside: float, outside: float
+    relation: str, claimed: str, inside: float, outside: float
 ) -> None:
-    assert is_true(how, claimed, inside)
-    assert not is_true(how, claimed, outside)
+    assert is_true(relation, claimed, inside)
+    assert not is_true(relation, claimed, outside)
 
 
 @pytest.mark.catalogue

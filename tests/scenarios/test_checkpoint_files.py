@@ -36,12 +36,12 @@ def resumed_state(folder: Path) -> dict[str, Any] | None:
 def test_no_mutated_checkpoint_is_resumed_with_another_state(interrupted_run: Path) -> None:
     rng = stream(9, "mutations of a checkpoint")
     file = interrupted_run / ".partial" / CHECKPOINT
-    whole = file.read_bytes()
+    original_bytes = file.read_bytes()
     members = members_of(file)
     wrong: list[str] = []
     refused = 0
     for number in range(MUTATIONS):
-        file.write_bytes(whole)
+        file.write_bytes(original_bytes)
         kind = mutate(file, rng)
         try:
             resumed_state(interrupted_run)

@@ -80,11 +80,11 @@ def working_folder(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return working_folder
 
 
-def real(*words: str, **variables: str) -> CommandResult:
+def real(*arguments: str, **variables: str) -> CommandResult:
     """Start the installed command as a process of its own, its output in pipes."""
     unwanted = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"}
     environment = {key: value for key, value in os.environ.items() if key not in unwanted}
-    command = [Path(sys.executable).parent / "regretless", *words]
+    command = [Path(sys.executable).parent / "regretless", *arguments]
     done = subprocess.run(
         command, env=environment | variables, capture_output=True, text=True, check=False
     )
@@ -94,8 +94,8 @@ def real(*words: str, **variables: str) -> CommandResult:
 @pytest.mark.parametrize("case", REFUSED, ids=range(len(REFUSED)))
 def test_a_mistake_is_one_line_and_writes_nothing(case: str, refusal_of: RefusalOf) -> None:
     before = file_bytes()
-    (words, *named) = case.split(" | ")
-    line = refusal_of(*words.split())
+    (command, *named) = case.split(" | ")
+    line = refusal_of(*command.split())
     assert [name for name in named if name not in line] == []
     assert len(line) < 2100
     assert file_bytes() == before
@@ -103,8 +103,8 @@ def test_a_mistake_is_one_line_and_writes_nothing(case: str, refusal_of: Refusal
 
 def test_a_real_mistake_is_one_line() -> None:
     """Nothing that Python or a library prints slips through; the module is not our ``agents``."""
-    words = "run nature.toml --import agents.py --out logs --set cohort.farmers.response=mine"
-    answer = real(*words.split())
+    command = "run nature.toml --import agents.py --out logs --set cohort.farmers.response=mine"
+    answer = real(*command.split())
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer.err
     assert re.search("^regretless: .*Mine.*action 3", answer.err)
     assert not Path("logs").exists()
@@ -113,17 +113,17 @@ def test_a_real_mistake_is_one_line() -> None:
 def test_what_the_system_refuses_anywhere_is_one_line(
     refusal_of: RefusalOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for error, told in (
+    for error, complaint in (
         (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
         (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
     ):
         monkeypatch.setattr(commands.shared, "load_scenario", Mock(side_effect=error))
-        assert refusal_of("run", "nature.toml").startswith(told)
+        assert refusal_of("run", "nature.toml").startswith(complaint)
 
 
 def test_a_folder_that_goes_away_is_one_line(refusal_of: RefusalOf) -> None:
-    words = "run nature.toml --import own --set cohort.farmers.response=sweeper"
-    line = refusal_of(*words.split())
+    command = "run nature.toml --import own --set cohort.farmers.response=sweeper"
+    line = refusal_of(*command.split())
     assert "runs/nature/" in line
     assert "No such file or directory; leave its folder alone" in line
     assert not Path("runs").exists()
@@ -144,9 +144,9 @@ def test_list_names_every_forecaster_that_a_scenario_accepts(run_command: RunCom
     assert named == set(accepted) > {"decision-swap", "calibration", "running-mean"}
 
 
-def output_of_run(run_command: RunCommand, *words: object, wrong: str = "") -> str:
+def output_of_run(run_command: RunCommand, *arguments: object, wrong: str = "") -> str:
     """Run a scenario that ends well; return what it printed."""
-    answer = run_command("run", *words)
+    answer = run_command("run", *arguments)
     assert (answer.status, answer.err) == (0, wrong)
     return answer.out
 
@@ -163,19 +163,19 @@ def test_a_run_writes_what_was_played(run_command: RunCommand) -> None:
         assert {path.name for path in Path(folder).iterdir()} == expected
     frames = {name: pd.read_parquet(f"logs/{name}.parquet") for name in TABLES}
     for name, frame in frames.items():
-        numbers = dict.fromkeys(frame.select_dtypes("number"), lambda word: float(word or "nan"))
+        numbers = dict.fromkeys(frame.select_dtypes("number"), lambda cell: float(cell or "nan"))
         read = pd.read_csv(f"text/{name}.csv", keep_default_na=False, converters=numbers)
         for column in frame.select_dtypes("boolean"):  # empty where it is not known
             read[column] = read[column].replace({"": pd.NA}).astype("boolean")
         pd.testing.assert_frame_equal(read, frame, check_dtype=False, check_exact=True)
-    said = read_manifest("logs")
-    assert said["wall_seconds"] > 0
-    assert set(said["versions"]) > {"regretless", "numpy"}
-    assert said["started"].startswith("20")
-    kept = [said[key] for key in ("scenario", "seed", "rounds", "status")]
-    assert kept == ["tiny", 3, 20, "complete"]
-    assert said["guarantee"] == {"bakers": "none", "drivers": "none"}
-    assert said["config"]["cohort"][1]["eta"] == 5.0
+    manifest = read_manifest("logs")
+    assert manifest["wall_seconds"] > 0
+    assert set(manifest["versions"]) > {"regretless", "numpy"}
+    assert manifest["started"].startswith("20")
+    recorded_facts = [manifest[key] for key in ("scenario", "seed", "rounds", "status")]
+    assert recorded_facts == ["tiny", 3, 20, "complete"]
+    assert manifest["guarantee"] == {"bakers": "none", "drivers": "none"}
+    assert manifest["config"]["cohort"][1]["eta"] == 5.0
     rounds, log, agents = (frames[name] for name in ("rounds", "regret_log", "agents"))
     prices = pd.read_csv("prices.csv").head(20)
     np.testing.assert_allclose(rounds["y_0"], (prices["bread"] - 1) / 2, atol=1e-12)
@@ -214,8 +214,8 @@ def test_a_dry_run_draws_few_agents_of_a_cohort(
         return build(self)
 
     monkeypatch.setattr(Scenario, "build", counted)
-    many = ("--set", "cohort.growers.count=100000", "--set", "cohort.growers.types=2000")
-    assert "count = 100000" in output_of_run(run_command, "crop-choice", *many, "--dry-run")
+    large_cohort = ("--set", "cohort.growers.count=100000", "--set", "cohort.growers.types=2000")
+    assert "count = 100000" in output_of_run(run_command, "crop-choice", *large_cohort, "--dry-run")
     assert counts == [20]
 
 
@@ -231,13 +231,13 @@ def test_options_replace_what_the_file_says(run_command: RunCommand) -> None:
     values = ["cohort.bakers.count=5", "cohort.drivers.eta = 2.5", "forecaster.kind=last-value"]
     values += ["cohort.bakers.parameters.rho={ choices = [0.5] }", 'name="other"']
     values += ["policy.weekend.at=6", "data.scale.bread=[0.5, 4.0]"]
-    words = [word for value in values for word in ("--set", value)]
+    arguments = [argument for value in values for argument in ("--set", value)]
     assert "25 rows" in output_of_run(
-        run_command, "market.toml", *words, "--rounds", 30, "--seed", 9
+        run_command, "market.toml", *arguments, "--rounds", 30, "--seed", 9
     )
-    said = read_manifest("runs/other")
-    config = said["config"]
-    assert (said["rounds"], said["seed"], config["seed"]) == (30, 9, 9)
+    manifest = read_manifest("runs/other")
+    config = manifest["config"]
+    assert (manifest["rounds"], manifest["seed"], config["seed"]) == (30, 9, 9)
     bakers, drivers = config["cohort"]
     assert (bakers["count"], drivers["eta"], drivers["count"]) == (5, 2.5, 2)
     assert bakers["parameters"] == {"rho": {"choices": [0.5]}}
@@ -257,14 +257,14 @@ def test_the_version_is_the_package_s(run_command: RunCommand) -> None:
 )
 def test_words_are_completed(typed: str, offered: str) -> None:
     """What the script asks that ``--install-completion`` puts into a shell."""
-    place = str(len(typed.split()) - 1)
-    shell = {"_REGRETLESS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": place}
+    word_index = str(len(typed.split()) - 1)
+    shell = {"_REGRETLESS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": word_index}
     assert real(**shell) == CommandResult(0, f"{offered}\n", "")
 
 
 @pytest.mark.parametrize("word", ["--help", "list"])
 def test_what_is_quick_loads_no_numpy(word: str) -> None:
-    words = [sys.executable, "-P", "-X", "importtime", "-m", "regretless", word]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    arguments = [sys.executable, "-P", "-X", "importtime", "-m", "regretless", word]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert ("typer" in loaded, "numpy" in loaded) == (True, False)

@@ -66,16 +66,20 @@ OWN = ("cohort.farmers.response=owner-of-a-column", 'measures=["rounds-so-far"]'
 
 def documented(page: str) -> dict[str, set[str]]:
     """Return the columns that the page names, by table."""
-    found: dict[str, set[str]] = {}
+    documented_columns: dict[str, set[str]] = {}
     for name, section in re.findall(
         r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", page, re.MULTILINE | re.DOTALL
     ):
         firsts = re.findall(r"^- ((?:`[^`]+`(?:,\s+| to )?)+)", section, re.MULTILINE)
         columns = [column for first in firsts for column in re.findall(r"`([^`]+)`", first)]
         assert len(columns) == len(set(columns)), name
-        others = [found[other] for other in re.findall(r"columns of `(\w+)`", section)]
-        found[name] = {re.sub(r"_\d+$", "_i", column) for column in columns}.union(*others)
-    return found
+        columns_of_others = [
+            documented_columns[other] for other in re.findall(r"columns of `(\w+)`", section)
+        ]
+        documented_columns[name] = {re.sub(r"_\d+$", "_i", column) for column in columns}.union(
+            *columns_of_others
+        )
+    return documented_columns
 
 
 def general(column: str) -> str:
@@ -93,17 +97,19 @@ def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
     conduct(write_study(tmp_path, STUDY), StudyOptions(tmp_path / "study", jobs=1))
     with_solutions = write_study(tmp_path, STUDY_WITH_SOLUTIONS, name="with-solutions")
     conduct(with_solutions, StudyOptions(tmp_path / "with-solutions", jobs=1))
-    found: dict[str, set[str]] = {}
+    columns_of_tables: dict[str, set[str]] = {}
     for file in tmp_path.rglob("*.parquet"):
         columns = {general(column) for column in pd.read_parquet(file, partitioning=None)}
-        found.setdefault(file.stem, set()).update(columns)
+        columns_of_tables.setdefault(file.stem, set()).update(columns)
     for file in tmp_path.rglob("*.json"):
-        found.setdefault(file.name, set()).update(json.loads(file.read_text(encoding="utf-8")))
-    found["parameters"] -= {"forecaster.kind"}  # the key that varies
-    found["impulse_response"] -= {"forecaster.kind"}
-    found["rounds"] -= {"date"}  # the name of an index in the data
-    found["states"] -= {"wealth"}  # a name of the agent's own
-    assert documented(PAGE) == found
+        columns_of_tables.setdefault(file.name, set()).update(
+            json.loads(file.read_text(encoding="utf-8"))
+        )
+    columns_of_tables["parameters"] -= {"forecaster.kind"}  # the key that varies
+    columns_of_tables["impulse_response"] -= {"forecaster.kind"}
+    columns_of_tables["rounds"] -= {"date"}  # the name of an index in the data
+    columns_of_tables["states"] -= {"wealth"}  # a name of the agent's own
+    assert documented(PAGE) == columns_of_tables
 
 
 def test_every_column_of_an_audit_is_described_and_real() -> None:

@@ -167,10 +167,10 @@ def test_marks_between_thousands_are_read_and_named(tmp_path: Path) -> None:
     rows = [f"{i / 10:.1f};{1 + i % 7}.2{i:02},5;{100 + i},0;a {i}.200,5\n" for i in range(40)]
     text = "".join(["x;marked;plain;words\n", *rows]).replace(";0.", ";0,")
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    _, marked, plain, words = described(tmp_path / "a.csv").columns
-    assert (marked.kind, plain.kind, words.kind) == ("numbers", "whole numbers", "words")
+    _, marked, plain, word_column = described(tmp_path / "a.csv").columns
+    assert (marked.kind, plain.kind, word_column.kind) == ("numbers", "whole numbers", "words")
     assert "'1.200,5' is 1200.5" in marked.note
-    assert words.role == "index"
+    assert word_column.role == "index"
 
 
 CELLS = st.text(alphabet='0123456789.,-/:;"\t naeINTrue%äfls+', max_size=8)
@@ -193,9 +193,9 @@ def test_missing_scales_are_told_for_all_outcomes_in_toml_to_be_pasted(tmp_path:
     raw["data"] = {"file": "a.csv", "outcomes": ["rain fall", "wind", "z"]}
     with pytest.raises(UserError) as refusal:
         read_scenario(raw, origin=tmp_path)
-    cure = tomllib.loads(str(refusal.value).partition("; add ")[2])
-    assert cure == {"scale": {"rain fall": [3, 5], "wind": [10, 40]}}
-    raw["data"] |= cure
+    advised_keys = tomllib.loads(str(refusal.value).partition("; add ")[2])
+    assert advised_keys == {"scale": {"rain fall": [3, 5], "wind": [10, 40]}}
+    raw["data"] |= advised_keys
     play_to_end(read_scenario(raw, origin=tmp_path))
 
 

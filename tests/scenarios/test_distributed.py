@@ -265,13 +265,13 @@ def test_shares_of_workers_that_die_are_played_by_others(
 # The conductor stops.
 
 
-def run_until_interrupted(text: TomlTable, out: Path, at: int) -> None:
+def run_until_interrupted(text: TomlTable, out: Path, interrupt_round: int) -> None:
     """Share a run out to two, and press Ctrl-C once so many rounds are played."""
     scenario = read_scenario(text)
     options = Options(out)
 
     def interrupt(played: int) -> None:
-        if played >= at:
+        if played >= interrupt_round:
             signal.raise_signal(signal.SIGINT)
 
     player = Conductor(scenario, LocalCrew(), options, 2)

@@ -82,7 +82,7 @@ def test_a_study_plays_the_run_of_a_stopped_worker_again(
     (tmp_path / "tiny.toml").write_text(TINY_SCENARIO, encoding="utf-8")
     (tmp_path / "own.toml").write_text(STUDY, encoding="utf-8")
     design = read_study(str(tmp_path / "own.toml"))
-    alone = conduct(design, Options(tmp_path / "alone", jobs=1, imports=("stopping",)))
+    undisturbed_study = conduct(design, Options(tmp_path / "alone", jobs=1, imports=("stopping",)))
     (tmp_path / "stop").touch()
     warnings: list[str] = []
     options = Options(tmp_path / "shared", jobs=2, imports=("stopping",))
@@ -92,7 +92,7 @@ def test_a_study_plays_the_run_of_a_stopped_worker_again(
     says = r"worker process \d+ has shown no life for 3 s; its work is given to another"
     assert re.fullmatch(says, line)
     assert len(study.failures()) == 0
-    assert table_bytes(study.path) == table_bytes(alone.path)
+    assert table_bytes(study.path) == table_bytes(undisturbed_study.path)
     del sys.modules["stopping"]
 
 

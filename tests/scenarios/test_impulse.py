@@ -66,9 +66,9 @@ def test_nothing_differs_before_the_impulse() -> None:
 
 def test_the_agent_plays_the_actions_and_then_its_own_rule() -> None:
     path = path_of(agent=2, actions=[0, 3], length=3, after=2)
-    own = path[path["agent"] == 2].set_index("offset")["action"]
-    assert own.loc[0:2].tolist() == [0, 3, 3]
-    assert own.index.max() == 4
+    actions_of_agent = path[path["agent"] == 2].set_index("offset")["action"]
+    assert actions_of_agent.loc[0:2].tolist() == [0, 3, 3]
+    assert actions_of_agent.index.max() == 4
 
 
 def test_a_rival_sees_the_impulse_one_round_later() -> None:

@@ -63,9 +63,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def interrupted(*words: str, looping: int) -> tuple[int, str]:
+def interrupted(*arguments: str, looping: int) -> tuple[int, str]:
     """Press Ctrl-C once so many processes loop; return the exit status and standard error."""
-    command = [sys.executable, "-c", COMMAND, *words, "--import", "endless", "--out", "logs"]
+    command = [sys.executable, "-c", COMMAND, *arguments, "--import", "endless", "--out", "logs"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(list(Path().glob("begun-*"))) == looping)
     started = psutil.Process(process.pid).children(recursive=True)
@@ -77,8 +77,8 @@ def interrupted(*words: str, looping: int) -> tuple[int, str]:
 
 
 def test_ctrl_c_ends_a_run() -> None:
-    words = ("run", "tiny.toml", "--set", "cohort.farmers.response=endless")
-    status, complaint = interrupted(*words, looping=1)
+    arguments = ("run", "tiny.toml", "--set", "cohort.farmers.response=endless")
+    status, complaint = interrupted(*arguments, looping=1)
     assert (status, complaint.count("\n")) == (130, 1)
     assert complaint.startswith("regretless: interrupted; continue with --resume")
     assert not Path("logs").exists()  # no round was played

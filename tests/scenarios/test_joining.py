@@ -439,13 +439,15 @@ def test_late_agents_disturb_nobody(place: str) -> None:
     agents["agent"] -= n_before
     assert (agents[["entered", "left"]] == [0, with_late.rounds]).all(axis=None)
     agents = agents.drop(columns=["entered", "left"])
-    alone = without_late.agents_frame()
+    agents_without_late = without_late.agents_frame()
     bounds = ["bound", "bound_from_variation"]
-    widened = (agents[bounds] / alone[bounds]).to_numpy()
+    widened = (agents[bounds] / agents_without_late[bounds]).to_numpy()
     widened = widened[np.isfinite(widened)]  # learners have no bound
     assert (widened >= 1.0).all()
     assert (widened <= 1.1).all()
-    pd.testing.assert_frame_equal(agents.drop(columns=bounds), alone.drop(columns=bounds))
+    pd.testing.assert_frame_equal(
+        agents.drop(columns=bounds), agents_without_late.drop(columns=bounds)
+    )
     log = with_late.regret_frame()
     log["agent"] -= n_before
     log = log[log["agent"].between(1, len(agents))].reset_index(drop=True)

@@ -170,8 +170,8 @@ def test_curves_that_are_shown_end_at_the_mean_losses(session_of_twelve_rounds: 
     agents = session.model.agents_frame()
     mean_losses = agents.groupby("cohort")["mean_loss"].mean().to_dict()
     mean_losses["everybody"] = agents["mean_loss"].mean()
-    shown = dict(zip(last["cohort"], last["mean_loss"], strict=True))
-    assert shown == pytest.approx(mean_losses)
+    shown_losses = dict(zip(last["cohort"], last["mean_loss"], strict=True))
+    assert shown_losses == pytest.approx(mean_losses)
     path_of_agent_3 = session.recorder.path(3)["loss"]
     assert path_of_agent_3.iloc[-1] == pytest.approx(agents["mean_loss"].iloc[2], abs=1e-6)
 
@@ -195,8 +195,8 @@ def test_a_figure_of_the_page_is_that_of_the_model(session_of_twelve_rounds: Ses
     model = load(session.source.name).build()
     model.run(12)
     expected = json.loads(model.show("agents").to_json())["data"]
-    shown = content["figures"]["agents"]["data"]
-    assert [trace["y"] for trace in shown] == [trace["y"] for trace in expected]
+    traces = content["figures"]["agents"]["data"]
+    assert [trace["y"] for trace in traces] == [trace["y"] for trace in expected]
 
 
 def test_speed_pauses_and_looks_change_nothing_of_what_is_played(

@@ -49,8 +49,8 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Live]:
     (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
-    with live_server(Source.of(str(tmp_path / "small.toml")), tmp_path) as made:
-        yield made
+    with live_server(Source.of(str(tmp_path / "small.toml")), tmp_path) as server:
+        yield server
 
 
 class Viewer:
@@ -104,11 +104,15 @@ class Viewer:
 @pytest.fixture
 def viewer(chromium: Browser, live: Live) -> Iterator[Viewer]:
     """Open the page; it asks nobody else and has nothing to complain of."""
-    made = Viewer(chromium, live)
-    yield made
-    own = (live.address, "data:", "blob:")
-    assert [url for url in made.asked if not url.startswith(own)] == made.faults == []
-    made.page.context.close()
+    new_viewer = Viewer(chromium, live)
+    yield new_viewer
+    own_addresses = (live.address, "data:", "blob:")
+    assert (
+        [url for url in new_viewer.asked if not url.startswith(own_addresses)]
+        == new_viewer.faults
+        == []
+    )
+    new_viewer.page.context.close()
 
 
 def test_step_play_and_pause(viewer: Viewer, live: Live) -> None:
@@ -231,8 +235,10 @@ def test_the_keyboard_is_enough(viewer: Viewer) -> None:
     page.keyboard.press("Enter")
     viewer.shows("#name", "^bait$")
     page.get_by_text("More", exact=True).click()
-    told = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
-    parts = [(node["role"]["value"], node) for node in told["nodes"] if not node["ignored"]]
+    accessibility_tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
+    parts = [
+        (node["role"]["value"], node) for node in accessibility_tree["nodes"] if not node["ignored"]
+    ]
     named = [(role, node["name"]["value"]) for role, node in parts if role in NAMED]
     assert len(named) == len(set(named)) > 20
     assert all(name.strip() for _, name in named)

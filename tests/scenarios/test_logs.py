@@ -46,8 +46,8 @@ def test_the_log_read_back_is_the_ledger(
     tmp_path: Path, form: str, log_every: int, sample: int | None
 ) -> None:
     """``model.measured`` at every logged round, of every logged agent, to the last bit."""
-    told = three_cohorts(log_agents=sample)
-    run(told, Options(tmp_path / "run", form, log_every))
+    scenario = three_cohorts(log_agents=sample)
+    run(scenario, Options(tmp_path / "run", form, log_every))
     manifest, tables = read_run(tmp_path / "run")
     agents = tables["agents"]
     assert ("logged" in agents) == ("logged_agents" in manifest) == (sample is not None)
@@ -56,19 +56,19 @@ def test_the_log_read_back_is_the_ledger(
     assert set(logged["cohort"]) == {"one", "two", "late"}
     log = tables["regret_log"].set_index(["round", "agent"])
     assert log.index.is_unique
-    model = told.build()
+    model = scenario.build()
     rows = 0
     while model.played < model.rounds:
         model.step()
         first = 1
-        for place, cohort in enumerate(model.game.cohorts):
+        for cohort_index, cohort in enumerate(model.game.cohorts):
             ids = np.arange(first, first := first + len(cohort.row_of))
-            chosen = np.isin(ids, logged["agent"]) & (model.last_actions(place) >= 0)
+            chosen = np.isin(ids, logged["agent"]) & (model.last_actions(cohort_index) >= 0)
             if (model.played - 1) % log_every or not chosen.any():
                 continue
             for name in ("external", "swap", "decision_swap"):
                 mine = log.loc[model.played - 1].loc[ids[chosen], f"{name}_regret"]
-                exact = model.measured(place, name)[cohort.row_of][chosen]
+                exact = model.measured(cohort_index, name)[cohort.row_of][chosen]
                 np.testing.assert_allclose(mine, exact, rtol=SLACK[form])
             rows += int(chosen.sum())
     assert len(log) == rows > 0
@@ -80,10 +80,10 @@ def test_places_are_shared_in_proportion(sizes: list[int], data: st.DataObject) 
     """Each cohort has one at least, none more than its agents, all together the sample's size."""
     if sum(sizes) == len(sizes):
         sizes = [*sizes, 2]
-    most = data.draw(st.integers(len(sizes), sum(sizes) - 1))
-    given_out = shares(sizes, most)
-    assert sum(given_out) == most
-    fair = (most - len(sizes)) / (sum(sizes) - len(sizes))
+    n_places = data.draw(st.integers(len(sizes), sum(sizes) - 1))
+    given_out = shares(sizes, n_places)
+    assert sum(given_out) == n_places
+    fair = (n_places - len(sizes)) / (sum(sizes) - len(sizes))
     for size, places in zip(sizes, given_out, strict=True):
         assert 1 <= places <= size
         assert abs(places - 1 - fair * (size - 1)) < 1
@@ -125,9 +125,9 @@ def test_a_log_holds_each_path_in_one_place(
     monkeypatch.setattr(table_parts, "MAX_OPEN_PARTS", 3)
     run(three_cohorts(), Options(tmp_path / "run", form))
     log = read_run(tmp_path / "run")[1]["regret_log"]
-    kept = play_to_end(three_cohorts()).regret_frame()
-    kept = kept.sort_values(["agent", "round"], ignore_index=True)
-    pd.testing.assert_frame_equal(log, kept, rtol=SLACK[form], atol=0.0)
+    regret_rows = play_to_end(three_cohorts()).regret_frame()
+    regret_rows = regret_rows.sort_values(["agent", "round"], ignore_index=True)
+    pd.testing.assert_frame_equal(log, regret_rows, rtol=SLACK[form], atol=0.0)
     if form == "parquet":
         parts = pq.read_metadata(tmp_path / "run/regret_log.parquet")
         groups = [parts.row_group(i).column(1).statistics for i in range(parts.num_row_groups)]

@@ -60,9 +60,9 @@ def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained(
     model = play_catalogue_scenario("oligopoly", "rounds=200", *SAME_ROUND)
     rounds = model.rounds_frame()
     agents = model.agents_frame()
-    own = rounds["quantity_0"].to_numpy()[:, None] / 4  # all are alike, and hear alike
-    residual = rounds["y_0"].to_numpy()[:, None] + 0.1 * own
-    outputs = np.concatenate([own, np.tile(np.linspace(0, 2.5, 21), (200, 1))], axis=1)
+    own_share = rounds["quantity_0"].to_numpy()[:, None] / 4  # all are alike, and hear alike
+    residual = rounds["y_0"].to_numpy()[:, None] + 0.1 * own_share
+    outputs = np.concatenate([own_share, np.tile(np.linspace(0, 2.5, 21), (200, 1))], axis=1)
     profit = (outputs * (residual - 0.1 * outputs - 0.3)).mean(0)
     regret = agents["loss_scale"] * agents["external_regret"]
     assert profit.max() - profit[0] <= regret.max() + 1e-9
@@ -71,13 +71,13 @@ def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained(
 def test_selfish_drivers_take_a_third_longer_than_with_a_toll() -> None:
     times = {}
     for name, wide in (("pigou", "flow_0"), ("braess", "flow_4")):
-        few = ("rounds=500", "cohort.drivers.count=20", "market.adjustment=0.03")
-        alone, tolled = (
-            mean_of_second_half(play_catalogue_scenario(name, *few, f"market.toll={toll}"))
+        small_size = ("rounds=500", "cohort.drivers.count=20", "market.adjustment=0.03")
+        without_toll, tolled = (
+            mean_of_second_half(play_catalogue_scenario(name, *small_size, f"market.toll={toll}"))
             for toll in (0.0, 1.0)
         )
-        times[name] = alone["time_0"] / tolled["time_0"]
-        assert alone[wide] == pytest.approx(0.0 if name == "pigou" else 1.0, abs=0.08)
+        times[name] = without_toll["time_0"] / tolled["time_0"]
+        assert without_toll[wide] == pytest.approx(0.0 if name == "pigou" else 1.0, abs=0.08)
         assert tolled[wide] == pytest.approx(0.5 if name == "pigou" else 0.0, abs=0.08)
     assert times == pytest.approx(dict.fromkeys(times, 4 / 3), rel=0.04)
 
@@ -117,7 +117,9 @@ def test_prices_are_bayes_rule_with_wealth_for_belief() -> None:
         "betting", "rounds=60", "cohort.learners.response='best-response'"
     )
     market: Any = model.game.market
-    likelihood = np.exp(-60 * np.concatenate([lost(own)[own.row_of] for own in model.game.cohorts]))
+    likelihood = np.exp(
+        -60 * np.concatenate([lost(cohort)[cohort.row_of] for cohort in model.game.cohorts])
+    )
     wealth = market.accounts.cash[:-1]
     assert wealth / wealth.sum() == pytest.approx(likelihood / likelihood.sum(), abs=1e-6)
     assert wealth.sum() == pytest.approx(30 * 1000, abs=1e-3)
@@ -126,9 +128,9 @@ def test_prices_are_bayes_rule_with_wealth_for_belief() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_whoever_follows_is_left_with_all_where_odds_drift(seed: int) -> None:
     still = "adversary={kind='iid', outcomes=1, mean=0.7, concentration=0.01, extreme=true}"
-    few = f"seed={seed}", "rounds=400"
+    keys = f"seed={seed}", "rounds=400"
     drift, steady = (
-        market_summary(play_catalogue_scenario("betting", *few, *k))["wealth_share"]
+        market_summary(play_catalogue_scenario("betting", *keys, *k))["wealth_share"]
         for k in ([], [still])
     )
     assert drift["followers"] > 0.9
@@ -160,11 +162,11 @@ def test_to_know_is_worth_what_grossman_and_stiglitz_say(share: float) -> None:
     """The mean of one side's utility over the other's is the root of the variances' ratio."""
     cohorts = play_catalogue_scenario("paying-to-know", "rounds=1").game.cohorts
     rng = np.random.default_rng(1)
-    nobody = [None] * len(cohorts)
+    no_decisions = [None] * len(cohorts)
     market = Information(cohorts, rng, **TRADED, start=share, assets=200_000)
-    informed, others = market.clear(np.zeros(2), nobody)
+    informed, uninformed = market.clear(np.zeros(2), no_decisions)
     hidden = 0.25 / (share**2 + 0.25)  # 1 - rho
-    assert (others / informed) ** 2 == pytest.approx(1 + hidden, rel=0.01)
+    assert (uninformed / informed) ** 2 == pytest.approx(1 + hidden, rel=0.01)
     if 0 < share < 1:
         assert informed_share(np.log(1 + hidden) / 2) == pytest.approx(share)
 
@@ -187,7 +189,7 @@ def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
 
 def gains(model: MarketModel) -> dict[str, float]:
     """Return what the agents of each cohort gain per round, mean over them."""
-    return {own.name: -lost(own)[own.row_of].mean() for own in model.game.cohorts}
+    return {cohort.name: -lost(cohort)[cohort.row_of].mean() for cohort in model.game.cohorts}
 
 
 SCHEDULES = {

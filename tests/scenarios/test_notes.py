@@ -48,8 +48,8 @@ def build_scenario(raw: TomlTable | str, *assignments: str, origin: Path = Path(
 
 
 def test_an_outcome_that_is_known_before_its_round_is_warned_of() -> None:
-    known = 'data.context=["month", "wet_yesterday", "wind"]'
-    (warning,) = build_scenario("crop-choice", "cohort.growers.count=9", known).warnings
+    context_key = 'data.context=["month", "wet_yesterday", "wind"]'
+    (warning,) = build_scenario("crop-choice", "cohort.growers.count=9", context_key).warnings
     assert warning.startswith("data.context: everybody knows the outcome 'wind'")
 
 
@@ -80,18 +80,18 @@ def test_a_run_a_study_and_a_training_show_warnings_once(
     sweep = {"scenario": "nature.toml", "seeds": 2, "grid": {"rounds": [3, 4]}}
     (working_folder / "sweep.toml").write_text(tomli_w.dumps(sweep))
     leader = "--set adversary={kind='up-then-down',outcomes=1} --rounds 8"
-    for words in (
+    for command in (
         "run nature.toml --out run",
         "study sweep.toml --out study --jobs 1",
         f"train nature.toml {leader} --algorithm cma --budget 16 --jobs 1",
     ):
-        said = run_command(*words.split(), "--quiet")
-        assert (said.status, said.out) == (0, "")
-        assert said.err.startswith("regretless: cohort.makers: with utility 'firm' ")
-        assert said.err.count("\n") == 1
+        result = run_command(*command.split(), "--quiet")
+        assert (result.status, result.out) == (0, "")
+        assert result.err.startswith("regretless: cohort.makers: with utility 'firm' ")
+        assert result.err.count("\n") == 1
     (note,) = read_manifest("run")["notes"]
-    whole = " ".join(run_command("run", "nature.toml", "--out", "again").out.split())
-    assert " ".join(note.split()) in whole
+    printed = " ".join(run_command("run", "nature.toml", "--out", "again").out.split())
+    assert " ".join(note.split()) in printed
     leaving = run_command("run", "nature.toml", "--set", "cohort.makers.response=noted").out
     assert "makers: 2 of 20 agents left by themselves, the first in round 4" in leaving
 

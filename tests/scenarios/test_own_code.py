@@ -239,10 +239,10 @@ def write(working_folder: Path, place: str, line: str, *keys: str) -> tuple[list
     own = form.format(kind=kind, base=base, name=name, given=given, line=line)
     (working_folder / "borders.py").write_text(PARTS + own, encoding="utf-8")
     (working_folder / "borders.toml").write_text(SCENARIO, encoding="utf-8")
-    words = ["run", "borders.toml", "--import", "borders"]
+    command = ["run", "borders.toml", "--import", "borders"]
     for key in (PLAYED[kind], *keys):
-        words += ["--set", key]
-    return words, f"Own.{name}" if name else "own"
+        command += ["--set", key]
+    return command, f"Own.{name}" if name else "own"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -250,20 +250,20 @@ def test_who_writes_fails_or_does_not_fit_is_named(
     working_folder: Path, refusal_of: RefusalOf, case: tuple[str, ...]
 ) -> None:
     place, line, says, *keys = case
-    words, name = write(working_folder, place, line, *keys)
-    told = refusal_of(*words)
-    assert told.startswith("round ") or place == "utility"
-    assert re.search(rf"\b{name}\b.*{says}", told)
-    assert "(borders.py, line " in told or case in MISFITS
+    command, name = write(working_folder, place, line, *keys)
+    complaint = refusal_of(*command)
+    assert complaint.startswith("round ") or place == "utility"
+    assert re.search(rf"\b{name}\b.*{says}", complaint)
+    assert "(borders.py, line " in complaint or case in MISFITS
     assert not (working_folder / "runs/borders").exists()
 
 
 def test_the_traceback_is_printed_where_it_is_wanted(
     working_folder: Path, run_command: RunCommand
 ) -> None:
-    words, _ = write(working_folder, "learn", 'raise KeyError("lost")')
-    *traced, told = run_command(*words, "--verbose").err.splitlines()
-    assert told.startswith("regretless: round 0: Own.learn (borders.py")
+    command, _ = write(working_folder, "learn", 'raise KeyError("lost")')
+    *traced, last_line = run_command(*command, "--verbose").err.splitlines()
+    assert last_line.startswith("regretless: round 0: Own.learn (borders.py")
     assert traced[0] == "Traceback (most recent call last):"
     assert '    raise KeyError("lost")' in traced
 
@@ -286,12 +286,12 @@ def test_lists_of_the_file_are_copies() -> None:
             return 0
 
     table = {"table": [[0.25, 0.75]]}
-    own = cohort_table("own", 2, 2, "greedy", parameters=table, policies=["mine"])
+    cohort = cohort_table("own", 2, 2, "greedy", parameters=table, policies=["mine"])
     mine = {"kind": "greedy", "feature": "x", "edges": [0.5]}
-    given = make_scenario(own, policy={"mine": mine})
-    before = repr(given.spec)
-    given.build()
-    assert repr(given.spec) == before
+    scenario = make_scenario(cohort, policy={"mine": mine})
+    before = repr(scenario.spec)
+    scenario.build()
+    assert repr(scenario.spec) == before
 
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -28,9 +28,9 @@ def scenario(home: Path, actions: int, deviation: float = 0.1, rounds: int = 500
     levels = np.maximum((np.arange(rounds) * (math.sqrt(5) - 1) / 2 + 0.5) % 1, 1e-3)
     demand = (norm.ppf(levels) * deviation * POOLED + 0.5).clip(0.0, 1.0)
     pd.DataFrame({"demand": demand}).to_csv(home / "demand.csv", index=False)
-    own = {"parameters": {"underage": UNDERAGE, "overage": OVERAGE}}
+    costs = {"underage": UNDERAGE, "overage": OVERAGE}
     return make_scenario(
-        cohort_table("shops", 1, actions, "newsvendor", **own),
+        cohort_table("shops", 1, actions, "newsvendor", parameters=costs),
         rounds=rounds,
         data={"file": "demand.csv", "outcomes": ["demand"]},
         forecaster={"kind": "running-mean"},
@@ -42,19 +42,19 @@ def scenario(home: Path, actions: int, deviation: float = 0.1, rounds: int = 500
 def test_the_known_cost_is_met(deviation: float, actions: int, tmp_path: Path) -> None:
     model = play_to_end(scenario(tmp_path, actions, deviation), seed=1)
     shop = model.agents_frame().iloc[0]
-    least = shop["mean_loss"] - shop["external_regret"]  # of the best fixed order of these
-    assert shop["mean_loss"] <= 1.03 * least
+    best_fixed_loss = shop["mean_loss"] - shop["external_regret"]
+    assert shop["mean_loss"] <= 1.03 * best_fixed_loss
     if actions > 100:
         quantile = norm.ppf(UNDERAGE / (UNDERAGE + OVERAGE))
-        known = (UNDERAGE + OVERAGE) * deviation * POOLED * norm.pdf(quantile)
-        assert shop["mean_loss"] * shop["loss_scale"] == pytest.approx(known, rel=0.04)
+        expected_cost = (UNDERAGE + OVERAGE) * deviation * POOLED * norm.pdf(quantile)
+        assert shop["mean_loss"] * shop["loss_scale"] == pytest.approx(expected_cost, rel=0.04)
 
 
 @pytest.mark.parametrize(("actions", "said"), [(201, 1), (5, 0)])
 def test_a_run_says_where_the_basis_is_coarser_than_the_regret(
     actions: int, said: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = scenario(tmp_path, actions, rounds=300)
-    print_summary(told, play_to_end(told, seed=1), tmp_path)
+    pooled_demand = scenario(tmp_path, actions, rounds=300)
+    print_summary(pooled_demand, play_to_end(pooled_demand, seed=1), tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("shops: the basis approximates losses within 0.03") == said

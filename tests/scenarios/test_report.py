@@ -248,8 +248,8 @@ def test_the_figure_of_losses_ends_at_the_mean_and_draws_the_best_of_each_kind(
     verdict = tables["verdict"].query("kind != 'broadcast'")
     broadcast, *alternatives = traces_of(run_figures.loss(Run({}, tables)))
     assert broadcast.y[-1] == pytest.approx(tables["agents"]["mean_loss"].mean())
-    least = verdict.groupby("kind")["mean_loss"].min()
-    assert sorted(line.y[0] for line in alternatives) == sorted(least)
+    best_losses = verdict.groupby("kind")["mean_loss"].min()
+    assert sorted(line.y[0] for line in alternatives) == sorted(best_losses)
 
 
 def test_the_figure_of_regret_ends_at_the_mean_and_the_worst_agent(tables: Tables) -> None:
@@ -548,9 +548,9 @@ def test_a_click_sorts_a_table_by_value_and_another_the_other_way(tmp_path: Path
     program = f"{heads} heads[1].click(); heads[3].click(); heads[3].click();"
     seen = visit_tables(tmp_path, table, table, program=program)
     assert seen.console == ()
-    shown = re.findall(r"<td data-head=.regret.>([^<]*)</td></tr>", seen.document)
-    assert shown[:4] == ["9", "10 ± 1", "1,000", "-"]
-    assert shown[4:] == ["1,000", "10 ± 1", "9", "-"]
+    regret_cells = re.findall(r"<td data-head=.regret.>([^<]*)</td></tr>", seen.document)
+    assert regret_cells[:4] == ["9", "10 ± 1", "1,000", "-"]
+    assert regret_cells[4:] == ["1,000", "10 ± 1", "9", "-"]
 
 
 @pytest.mark.browser

@@ -283,8 +283,8 @@ def test_an_interrupt_never_splits_a_round(finished_run: FinishedRun) -> None:
     assert n_rounds in {ROUND_OF_INTERRUPT, ROUND_OF_INTERRUPT + 1}
     for name in ("rounds", "forecasts", "regret_log"):
         log = pd.read_parquet(f"logs/{name}.parquet")
-        whole = pd.read_parquet(undisturbed / f"{name}.parquet")
-        expected = whole[whole["round"] < n_rounds].reset_index(drop=True)
+        undisturbed_table = pd.read_parquet(undisturbed / f"{name}.parquet")
+        expected = undisturbed_table[undisturbed_table["round"] < n_rounds].reset_index(drop=True)
         pd.testing.assert_frame_equal(log, expected, check_exact=True)
     regret_log = pd.read_parquet("logs/regret_log.parquet")
     agents = pd.read_parquet("logs/agents.parquet")
@@ -435,14 +435,14 @@ def change_checkpoint(file: Path, place: tuple[str, ...], rng: np.random.Generat
 def test_any_checkpoint_is_resumed_or_refused(run_command: RunCommand) -> None:
     """Whatever is changed in it, the run goes on to its end, or there is one line."""
     play_until(TINY_SCENARIO, 17)
-    kept = Path("kept")
-    shutil.copytree("logs", kept)
+    untouched_copy = Path("kept")
+    shutil.copytree("logs", untouched_copy)
     rng = np.random.default_rng(1)
-    all_places = list(places(checkpoint.load(kept / CHECKPOINT)))
+    all_places = list(places(checkpoint.load(untouched_copy / CHECKPOINT)))
     failures = []
     for index in rng.choice(len(all_places), N_CRAFTED, replace=False):
         shutil.rmtree("logs")
-        shutil.copytree(kept, "logs")
+        shutil.copytree(untouched_copy, "logs")
         change = change_checkpoint(Path("logs", CHECKPOINT), all_places[index], rng)
         try:
             status, _, err = run_command(*RUN_COMMAND, "--resume")
@@ -670,14 +670,14 @@ def test_a_study_with_a_link_in_the_place_of_its_own_is_not_replaced(
     run_command: RunCommand, refusal_of: RefusalOf, name: str
 ) -> None:
     assert run_command(*STUDY_COMMAND).status == 0
-    place = Path("logs", name)
+    linked_folder = Path("logs", name)
     elsewhere = Path("elsewhere")
-    if place.exists():
-        place.rename(elsewhere)
+    if linked_folder.exists():
+        linked_folder.rename(elsewhere)
     else:
         elsewhere.mkdir()
-    place.symlink_to(elsewhere.absolute())
-    assert place.name in refusal_of(*STUDY_COMMAND, "--overwrite")
+    linked_folder.symlink_to(elsewhere.absolute())
+    assert linked_folder.name in refusal_of(*STUDY_COMMAND, "--overwrite")
 
 
 @pytest.mark.parametrize("name", ["photo.jpg", "rounds-x.arrow", "a/b", "rounds-000000.arrow/b"])

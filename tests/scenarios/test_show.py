@@ -31,28 +31,28 @@ def play_crop_choice(rounds: int = 12) -> MarketModel:
 def test_a_market_shows_its_figures() -> None:
     model = play_crop_choice()
     figures = model.show()
-    wanted = {"alternatives", "regret", "agents", "actions", "forecast", "exploitability"}
-    assert wanted <= set(figures)
+    figure_names = {"alternatives", "regret", "agents", "actions", "forecast", "exploitability"}
+    assert figure_names <= set(figures)
     assert repr(figures).startswith("Figures(alternatives, loss, regret, ")
     page = figures._repr_html_()
     assert page.count("plotly-graph-div") == len(figures)
     assert page.startswith("<p>5 growers followed the forecast. ")
-    one = model.show("regret")
-    assert one.to_json() == figures["regret"].to_json()
-    assert one.data[0].y[-1] == model.agents_frame()["decision_swap_regret"].mean()
+    figure = model.show("regret")
+    assert figure.to_json() == figures["regret"].to_json()
+    assert figure.data[0].y[-1] == model.agents_frame()["decision_swap_regret"].mean()
     taken = [trace.y for trace in model.show("actions").data]
     assert sum(taken).tolist() == pytest.approx([1.0] * 12)
 
 
 def test_what_cannot_be_shown_is_a_line() -> None:
     other = Scenario(load("crop-choice", **FEW).spec).build()
-    for model, names, told in (
+    for model, names, complaint in (
         (play_crop_choice(0), [], "no round is played yet"),
         (play_crop_choice(1), ["regrets"], "did you mean 'regret'"),
         (play_crop_choice(1), ["network"], "nothing to draw"),
         (other, [], "only a market that load"),
     ):
-        with pytest.raises(UserError, match=told):
+        with pytest.raises(UserError, match=complaint):
             model.show(*names)
 
 
@@ -63,10 +63,10 @@ def test_a_scenario_is_a_class_for_mesa() -> None:
     again = type(model)(growers=4, rng=2, rounds=6)  # as SolaraViz begins again, and Mesa 3.5 says
     assert isinstance(model, MarketModel)
     assert isinstance(again, market)
-    alone = load("crop-choice", **{"cohort.growers.count": 4}, rounds=6, seed=2).build()
-    for each in (model, again, alone):
-        each.run()
-        assert each.agents_frame().equals(model.agents_frame())
+    built_model = load("crop-choice", **{"cohort.growers.count": 4}, rounds=6, seed=2).build()
+    for played_model in (model, again, built_model):
+        played_model.run()
+        assert played_model.agents_frame().equals(model.agents_frame())
     rows = batch_run(market, {"growers": [2, 3], "rounds": [3]})
     assert [row["played"] for row in rows] == [3, 3]
     with pytest.raises(UserError, match=r"^rng = 3: the seed by another name"):
@@ -101,14 +101,14 @@ def collect_mean_loss() -> mesa.DataCollector:
 
 def test_iterations_of_one_seed_are_different_runs_that_can_be_made_again() -> None:
     market = market_class("crop-choice", collector=collect_mean_loss, **FEW | {"rounds": 5})
-    asked = {"seed": np.arange(1, 3)}
-    rows = batch_run(market, asked, **THRICE)
+    parameters = {"seed": np.arange(1, 3)}
+    rows = batch_run(market, parameters, **THRICE)
     seeds = [row["seed"] for row in rows]
     assert seeds[:2] == [1, 2]
     assert len(set(seeds)) == len({row["loss"] for row in rows}) == 6
     again = batch_run(market, {"seed": seeds})
     assert [row["loss"] for row in again] == [row["loss"] for row in rows]
-    assert rows == batch_run(market, asked, **THRICE)
+    assert rows == batch_run(market, parameters, **THRICE)
     if NEW:
         assert [row["seed"] for row in batch_run(market, {}, rng=[4, 5])] == [4, 5]
 

@@ -68,10 +68,10 @@ def places(value: Json, prefix: Place = ()) -> list[Place]:
         steps = list(enumerate(value))
     else:
         steps = []
-    found = [prefix] if prefix else []
+    found_places = [prefix] if prefix else []
     for step, entry in steps:
-        found += places(entry, (*prefix, step))
-    return found
+        found_places += places(entry, (*prefix, step))
+    return found_places
 
 
 def value_at(file: Json, place: Place) -> Json:

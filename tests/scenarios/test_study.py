@@ -20,8 +20,8 @@ def test_a_list_has_a_setting_per_row(tmp_path: Path) -> None:
     pairs = [(10, "constant"), (20, "last-value")]
     rows = [f'[[list]]\nrounds = {n}\n"forecaster.kind" = "{kind}"\n' for n, kind in pairs]
     text = 'scenario = "tiny.toml"\nseeds = [7, 2]\n' + "".join(rows)
-    found = [tuple(row.values()) for row in write_study(tmp_path, text).parameters()]
-    assert found == [(*pair, seed) for pair in pairs for seed in (7, 2)]
+    settings = [tuple(row.values()) for row in write_study(tmp_path, text).parameters()]
+    assert settings == [(*pair, seed) for pair in pairs for seed in (7, 2)]
 
 
 LABELS = """\
@@ -75,30 +75,30 @@ def test_labels_that_end_like_measures_of_the_market_are_refused(
 
 def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
     """A label stands for several keys."""
-    found = write_study(tmp_path, LABELS)
+    study = write_study(tmp_path, LABELS)
     expected = [
         {"cohort.farmers.count": count, "stream": stream, "seed": seed}
         for count, stream, seed in product((3, 4), ("calm", "wild"), (0, 1))
     ]
-    assert found.parameters() == expected
-    assert len(found) == 8
+    assert study.parameters() == expected
+    assert len(study) == 8
     calm = {"kind": "drifting", "outcomes": 2}
     streams = {"calm": calm, "wild": calm | {"kind": "switching", "length": 5}}
     for run, row in enumerate(expected):
-        raw = found.task(run).raw
+        raw = study.task(run).raw
         (cohort,) = raw["cohort"]
         assert (raw["seed"], raw["adversary"]) == (row["seed"], streams[str(row["stream"])])
         assert (cohort["count"], cohort["actions"]) == (row["cohort.farmers.count"], 4)
-    assert found.base == tomllib.loads(TINY_SCENARIO)
+    assert study.base == tomllib.loads(TINY_SCENARIO)
 
 
 @pytest.mark.parametrize("own", ["[grid]\nrounds = [3, 4]\n", "[set]\nrounds = 3\n"])
 def test_a_study_that_sets_its_rounds_takes_no_others(tmp_path: Path, own: str) -> None:
-    found = write_study(tmp_path, 'scenario = "tiny.toml"\nseeds = 2\n' + own)
-    assert found.sized() == found
+    study = write_study(tmp_path, 'scenario = "tiny.toml"\nseeds = 2\n' + own)
+    assert study.sized() == study
     with pytest.raises(UserError, match="--rounds 9: the study sets 'rounds' itself"):
-        found.sized(rounds=9)
-    assert len(found.sized(seeds=1)) == len(found) // 2
+        study.sized(rounds=9)
+    assert len(study.sized(seeds=1)) == len(study) // 2
 
 
 def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_out(
@@ -106,7 +106,7 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
 ) -> None:
     text = LABELS.replace("[3, 4]", "[3]")
     whole = text.replace("seeds = 2", "seeds = 1\nrounds = 7").replace("leave_out", "# leave_out")
-    kept = conduct(write_study(tmp_path, whole), Options(tmp_path / "kept", jobs=1))
+    lean_study = conduct(write_study(tmp_path, whole), Options(tmp_path / "kept", jobs=1))
     write_study(tmp_path, text)
     words = f"study {tmp_path}/sweep.toml --rounds 7 --seeds 1 --jobs 1 --out {tmp_path}/lean"
     assert run_command(*words.split()).status == 0
@@ -114,7 +114,7 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
     assert lean.record["study"]["file"]["description"] == ""
     assert lean.table("rounds")["round"].max() == 6
     ours = table_bytes(lean.path)
-    theirs = table_bytes(kept.path)
+    theirs = table_bytes(lean_study.path)
     gone = {f"runs/run=000{run}/forecasts.parquet" for run in (0, 1)}
     assert ours == {name: table for name, table in theirs.items() if name not in gone}
     assert gone <= set(theirs)
@@ -123,10 +123,10 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
 
 @pytest.mark.parametrize("path", sorted(CATALOGUE.glob("*.toml")), ids=lambda path: path.stem)
 def test_bundled_studies_validate(path: Path) -> None:
-    found = read_study(path.stem)
-    assert found.spec.description
-    tasks = found.settings_to_check(())
-    assert len(tasks) * len(found.spec.seeds) == len(found)
+    study = read_study(path.stem)
+    assert study.spec.description
+    tasks = study.settings_to_check(())
+    assert len(tasks) * len(study.spec.seeds) == len(study)
     for task in tasks[:: max(1, len(tasks) // 6)]:  # the command itself builds them all
         task.scenario().build()
 

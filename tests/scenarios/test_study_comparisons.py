@@ -508,8 +508,8 @@ def test_a_branch_against_another_adversary_gains(branched: Study) -> None:
 
 
 def test_nobody_notices_a_stubborn_agent_where_there_is_no_market(branched: Study) -> None:
-    others = gains_of(branched, "stubborn").query("agent != 2")
-    assert (others["gain"] == 0.0).all()
+    gains_of_others = gains_of(branched, "stubborn").query("agent != 2")
+    assert (gains_of_others["gain"] == 0.0).all()
 
 
 def test_contrasts_of_a_branch_are_means_of_a_cohort_s_gains(branched: Study) -> None:

@@ -247,7 +247,7 @@ def test_the_record_of_a_training_names_all_its_files(trained_folder: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "complaint"),
     [
         (
             [],
@@ -258,9 +258,9 @@ def test_the_record_of_a_training_names_all_its_files(trained_folder: dict[str, 
     ],
 )
 def test_a_complete_training_is_left_as_it_is(
-    trained_folder: dict[str, bytes], refusal_of: RefusalOf, options: list[str], words: str
+    trained_folder: dict[str, bytes], refusal_of: RefusalOf, options: list[str], complaint: str
 ) -> None:
-    assert words in refusal_of(*TRAIN_HEDGE, *options)
+    assert complaint in refusal_of(*TRAIN_HEDGE, *options)
     assert file_bytes() == trained_folder
 
 

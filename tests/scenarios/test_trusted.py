@@ -97,12 +97,12 @@ def test_of_agents_who_left_in_time_the_bounds_of_the_others_are_printed() -> No
 
 def test_agents_without_a_bound_do_not_hide_that_the_others_are_trusted() -> None:
     """Some hear the forecast late in a network, and have no bound."""
-    known = agents(
+    agents_with_bound = agents(
         bound_from_variation=[0.001, 0.002, np.nan],
         bound=[0.2, 0.2, np.nan],
         trusted=pd.array([True, True, None], dtype="boolean"),
     )
-    assert describe_bounds(known) == [
+    assert describe_bounds(agents_with_bound) == [
         "0.0300 given the biases",
         "trusted given the variation, 2 agents",
         "0.20 without correction, 2 agents",

@@ -64,24 +64,26 @@ def test_the_verdict_adds_up(played_market: MarketModel) -> None:
     agents = played_market.agents_frame().set_index("agent")
     models = played_market.models_frame()
     for name, rows in played_market.verdict_frame().groupby("cohort"):
-        own = agents if name == "everybody" else agents[agents["cohort"] == name]
-        assert (rows["agents"] == len(own)).all()
-        mean = own["mean_loss"].mean()
+        agents_of_row = agents if name == "everybody" else agents[agents["cohort"] == name]
+        assert (rows["agents"] == len(agents_of_row)).all()
+        mean = agents_of_row["mean_loss"].mean()
         np.testing.assert_allclose(rows["mean_loss"] - rows["difference"], mean, rtol=1e-12)
         kinds = rows.set_index("kind")
         assert kinds.loc["broadcast", "mean_loss"] == pytest.approx(mean, rel=1e-12)
-        ends = rows[["low", "difference", "high"]].to_numpy()[rows["kind"] != "broadcast"]
-        assert (np.diff(ends) > 0).all()
-        sure = (ends[:, 0] > 0) | (ends[:, 2] < 0)
+        limits = rows[["low", "difference", "high"]].to_numpy()[rows["kind"] != "broadcast"]
+        assert (np.diff(limits) > 0).all()
+        sure = (limits[:, 0] > 0) | (limits[:, 2] < 0)
         assert (rows["p_adjusted"][rows["kind"] != "broadcast"][~sure] > 0.03).all()
-        best = (own["mean_loss"] - own["external_regret"]).mean()
+        best = (agents_of_row["mean_loss"] - agents_of_row["external_regret"]).mean()
         assert kinds.loc["action", "mean_loss"] == pytest.approx(best, rel=1e-12)
-        assert kinds.loc["action", "better_off"] == (own["external_regret"] > 1e-12).sum()
+        assert kinds.loc["action", "better_off"] == (agents_of_row["external_regret"] > 1e-12).sum()
         for model, row in rows[rows["kind"] == "model"].set_index("name").iterrows():
-            there = models[models["agent"].isin(own.index) & (models["model"] == model)]
-            gap = -there["regret_to_model"].sum() / len(own)
+            losses_of_model = models[
+                models["agent"].isin(agents_of_row.index) & (models["model"] == model)
+            ]
+            gap = -losses_of_model["regret_to_model"].sum() / len(agents_of_row)
             assert row["difference"] == pytest.approx(gap, rel=1e-12)
-            assert row["better_off"] == (there["regret_to_model"] > 1e-12).sum()
+            assert row["better_off"] == (losses_of_model["regret_to_model"] > 1e-12).sum()
 
 
 @pytest.mark.parametrize("name", [*PANEL, "office"])
@@ -90,20 +92,22 @@ def test_to_follow_a_model_costs_what_a_run_with_it_alone_costs(
 ) -> None:
     """The outcomes do not react, and hard responses do not randomise; over their own rounds."""
     raw = base | {"forecaster": PANEL.get(name, {"kind": name})}
-    alone = play_to_end(read_scenario(raw)).agents_frame()
-    found = played_market.models_frame().query("cohort in ['few', 'late'] and model == @name")
-    wanted = alone.query("cohort in ['few', 'late']")["mean_loss"]
-    np.testing.assert_allclose(found["mean_loss"], wanted, atol=1e-12)
+    agents_of_model_run = play_to_end(read_scenario(raw)).agents_frame()
+    model_losses = played_market.models_frame().query(
+        "cohort in ['few', 'late'] and model == @name"
+    )
+    expected_losses = agents_of_model_run.query("cohort in ['few', 'late']")["mean_loss"]
+    np.testing.assert_allclose(model_losses["mean_loss"], expected_losses, atol=1e-12)
 
 
 def test_regret_to_models_is_to_the_best_of_them(played_market: MarketModel) -> None:
     """And below its bound, of those who are there throughout; who hears no model has none."""
     agents = played_market.agents_frame().set_index("agent")
     models = played_market.models_frame()
-    heard = agents[agents["cohort"] != "learners"]
-    worst = heard["mean_loss"] - models.groupby("agent")["mean_loss"].min()[heard.index]
-    np.testing.assert_allclose(heard["regret_to_models"], worst, atol=1e-12)
-    few, late = (heard[heard["cohort"] == name] for name in ("few", "late"))
+    followers = agents[agents["cohort"] != "learners"]
+    worst = followers["mean_loss"] - models.groupby("agent")["mean_loss"].min()[followers.index]
+    np.testing.assert_allclose(followers["regret_to_models"], worst, atol=1e-12)
+    few, late = (followers[followers["cohort"] == name] for name in ("few", "late"))
     assert (few["regret_to_models"] <= few["regret_to_models_bound"]).all()
     assert late["regret_to_models_bound"].isna().all()
     assert agents.query("cohort == 'learners'")["regret_to_models"].isna().all()
@@ -128,9 +132,9 @@ def test_a_reference_is_one_of_the_models() -> None:
         ({"kind": "last-value", "a": 1}, ["reference"], "reference"),
         ("aggregate", [], "aggregate"),
     ):
-        told = DecisionSwapSpec(models=["running-mean", "last-value"], reference=reference)
-        assert list(told.models) == ["running-mean", "last-value", *more]
-        assert told.reference.kind == chosen
+        spec = DecisionSwapSpec(models=["running-mean", "last-value"], reference=reference)
+        assert list(spec.models) == ["running-mean", "last-value", *more]
+        assert spec.reference.kind == chosen
 
 
 def test_without_models_the_forecaster_is_plain(base: TomlTable, tmp_path: Path) -> None:

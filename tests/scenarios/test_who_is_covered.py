@@ -87,7 +87,7 @@ def test_an_agent_has_the_guarantee_that_its_situation_allows(case: str) -> None
     table = play_to_end(read_scenario(BASE | changes), seed=1).agents_frame()
     assert table.loc[table["guarantee"] == NONE, "bound"].isna().all()
     grouped = table.groupby("cohort", sort=False)["guarantee"]
-    assert ["/".join(sorted(set(own))) for _, own in grouped] == expected
+    assert ["/".join(sorted(set(guarantees))) for _, guarantees in grouped] == expected
 
 
 SHARES = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
@@ -104,11 +104,20 @@ LIED = [*zip(LIES, cycle(["truth", "report"]), strict=False), ("turned", "report
 def built(rounds: int, **liars: Any) -> MarketModel:
     """Build ten outsiders and four liars in a market that answers a round later."""
     crowd = {"parameters": {"weights": SHARES, "concentration": 6.0}, "measures": [*BASIC_MEASURES]}
-    both = cohort_table("outsiders", 10, 3, **crowd), cohort_table("liars", 4, 3, **crowd)
+    outsiders_and_liars = (
+        cohort_table("outsiders", 10, 3, **crowd),
+        cohort_table("liars", 4, 3, **crowd),
+    )
     nature = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
     market = {"feedback": "lagged", "impact": 0.4, "adjustment": 1.0}
-    given = make_scenario(both[0], both[1] | liars, rounds=rounds, adversary=nature, market=market)
-    return given.build(seed=2)
+    scenario = make_scenario(
+        outsiders_and_liars[0],
+        outsiders_and_liars[1] | liars,
+        rounds=rounds,
+        adversary=nature,
+        market=market,
+    )
+    return scenario.build(seed=2)
 
 
 @pytest.mark.parametrize(("lie", "acts_on"), LIED)
@@ -136,13 +145,15 @@ def test_the_forecaster_hears_the_report_and_the_ledger_charges_the_truth(acts_o
     rows = np.arange(4)
     reported = forecaster.events.groups[1].weights[rows]
     assert not np.allclose(reported, truth.weights)
-    said = cohort.acts_on
-    assert said.weights == pytest.approx(reported if acts_on == "report" else truth.weights)
+    reported_losses = cohort.acts_on
+    assert reported_losses.weights == pytest.approx(
+        reported if acts_on == "report" else truth.weights
+    )
     charged = np.zeros(4)
     for _ in range(8):
         lying.step()
         point = lying.forecasts_frame().query("drawn").filter(like="p_").to_numpy()[-1]
-        expects = said.losses(point)
+        expects = reported_losses.losses(point)
         played = lying.last_actions(1)
         assert expects[rows, played] == pytest.approx(expects.min(1))
         y = lying.rounds_frame().filter(regex="^y_").to_numpy()[-1]
