@@ -46,8 +46,8 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "trust": "trust-benign trust-hostile trust-series",
 }
 TABLES: dict[str, str] = {}  # the module of each table
-for _module, _names in TABLES_OF_MODULE.items():
-    TABLES.update(dict.fromkeys(_names.split(), _module))
+for _module, _table_names in TABLES_OF_MODULE.items():
+    TABLES.update(dict.fromkeys(_table_names.split(), _module))
 OPTIONS = {  # that a table may take, with what the help says
     "rounds": "of a run",
     "seeds": "from 0 on",

@@ -69,8 +69,8 @@ def read_costs(
     UserError if one is missing, is no cost, or if the currency is no name.
     """
     costs = {"--underage": underage, "--overage": overage}
-    given = {option: cost for option, cost in costs.items() if cost is not None}
-    for option, cost in given.items():
+    given_costs = {option: cost for option, cost in costs.items() if cost is not None}
+    for option, cost in given_costs.items():
         if not 0 <= cost < math.inf:
             raise UserError(f"{option} {cost:g}: no cost; give a number of at least 0")
     if underage is not None and overage is not None:
@@ -79,8 +79,8 @@ def read_costs(
         if currency is not None and not _is_label(currency):
             raise UserError(f"--currency {currency!r}: no name; give one, as EUR")
         return OrderCosts(underage=underage, overage=overage, currency=currency)
-    for option, cost in given.items():
-        other = next(name for name in costs if name not in given)
+    for option, cost in given_costs.items():
+        other = next(name for name in costs if name not in given_costs)
         raise UserError(f"{option} {cost:g} is one of two costs; add {other}")
     if currency is not None:
         raise UserError(f"--currency {currency} is of two costs; add --underage and --overage")

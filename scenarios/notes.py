@@ -177,7 +177,9 @@ def extents(model: MarketModel) -> dict[str, Extent]:
     if tracker is None or not model.played:
         return {}
     cohorts = model.game.cohorts
-    return {cohorts[place].name: tracker.extent(place) for place in tracker.rows}
+    return {
+        cohorts[cohort_index].name: tracker.extent(cohort_index) for cohort_index in tracker.rows
+    }
 
 
 def exploitability_record(model: MarketModel) -> dict[str, Any]:
@@ -213,6 +215,6 @@ def _lines_on_leader(model: MarketModel, cohort: str, members: pd.DataFrame) -> 
     limit = f"cap {cap:.3f}"
     if n_measured > 1:
         limit += ", mean over agents"
-    place = [each.name for each in model.game.cohorts].index(cohort)
-    paid = model.tracker.mean_leader_payoff(place)
+    cohort_index = [member.name for member in model.game.cohorts].index(cohort)
+    paid = model.tracker.mean_leader_payoff(cohort_index)
     yield f"{cohort}: leader surplus {surplus:.3f} ({limit}), paid {paid:.3f} per round"

@@ -175,15 +175,15 @@ def find_sentinel(numbers: Array) -> float | None:
     if not len(present):
         return None
     for end in (float(present.min()), float(present.max())):
-        others = present[present != end]
-        if not len(others):
+        other_numbers = present[present != end]
+        if not len(other_numbers):
             return None
-        distance = float(np.abs(others - end).min())
-        is_far = distance > max(float(np.ptp(others)), 1.0)
-        is_only_negative = end < 0 <= others.min()
+        distance = float(np.abs(other_numbers - end).min())
+        is_far = distance > max(float(np.ptp(other_numbers)), 1.0)
+        is_only_negative = end < 0 <= other_numbers.min()
         digits = f"{abs(end):g}".replace(".", "")
         is_of_nines = len(digits) > 1 and set(digits) == {"9"}
-        is_repeated = len(present) - len(others) >= MIN_REPEATS
+        is_repeated = len(present) - len(other_numbers) >= MIN_REPEATS
         if is_of_nines and (is_repeated or len(digits) > 2) and (is_far or is_only_negative):
             return end
         if is_repeated and is_far and end < 0 and end.is_integer():

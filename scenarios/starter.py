@@ -100,7 +100,9 @@ def starter(
         "rounds": int(is_whole.sum()) if missing == "drop" else len(is_whole),
         "file": _path_from(home, table.file),
         "outcomes": outcomes,
-        "further_outcomes": [one for one in table.named("outcome") if one not in outcomes],
+        "further_outcomes": [
+            outcome for outcome in table.named("outcome") if outcome not in outcomes
+        ],
         "context": context,
         "further_context": further_context,
         "keys": _keys_of_form(table, outcomes, context),

@@ -295,11 +295,11 @@ def _with_number_marks(frame: pd.DataFrame, form: table_files.Form) -> table_fil
 def _describe_columns(frame: pd.DataFrame, form: table_files.Form, series: str) -> list[Column]:
     names = [str(name) for name in frame]
     columns = []
-    for place, name in enumerate(names, 1):
+    for position, name in enumerate(names, 1):
         if not name.strip() or CONTROL_CHARACTER.search(name):
-            columns.append(Column(f"(column {place})", "unknown", note=NAMELESS))
+            columns.append(Column(f"(column {position})", "unknown", note=NAMELESS))
         elif names.count(name) > 1:
-            columns.append(Column(f"{name} (column {place})", "unknown", note=TWICE))
+            columns.append(Column(f"{name} (column {position})", "unknown", note=TWICE))
         elif name == series:
             columns.append(Column(name, "words", role="series", distinct=1))
         else:
@@ -342,9 +342,9 @@ def _describe_column(frame: pd.DataFrame, name: str, form: table_files.Form) -> 
         )
     is_infinite = written.map(table_files.is_infinite)
     if is_infinite.any() and not (is_infinite | is_missing).all():
-        rest = _describe_column(frame[~is_infinite.to_numpy()], name, form)
-        if "numbers" in rest.kind:
-            return replace(rest, role="", season=None, note=INFINITE)
+        finite_column = _describe_column(frame[~is_infinite.to_numpy()], name, form)
+        if "numbers" in finite_column.kind:
+            return replace(finite_column, role="", season=None, note=INFINITE)
     if all(NUMBER_LIKE.fullmatch(word) or HEXADECIMAL.fullmatch(word) for word in different):
         return replace(column, kind="marked numbers", note=_fault_of_marks(different))
     if words.str.casefold().isin(table_files.TRUTHS).all():
@@ -485,9 +485,9 @@ def _with_outcome(
                 candidates.append((column.distinct, i))
     if not candidates:
         return columns
-    _, place = max(candidates)
+    _, position = max(candidates)
     promoted = list(columns)
-    promoted[place] = replace(columns[place], role="outcome")
+    promoted[position] = replace(columns[position], role="outcome")
     return promoted
 
 
@@ -520,9 +520,9 @@ def _gaps(words: "pd.Series[Any]") -> str:
         return "a month apart"
     usual = steps.mode()[0]
     n_others = int((steps != usual).sum())
-    rest = ""
+    further_gaps = ""
     if n_others:
-        rest = f", but for {n_others} step{'s' if n_others > 1 else ''} of another length"
+        further_gaps = f", but for {n_others} step{'s' if n_others > 1 else ''} of another length"
     seconds = usual.total_seconds()
     units = {"day": 86_400, "hour": 3600, "minute": 60}
     unit = next((name for name, length in units.items() if seconds >= length), "second")
@@ -530,7 +530,7 @@ def _gaps(words: "pd.Series[Any]") -> str:
     step = f"{count:g} {unit}s"
     if count == 1:
         step = "an hour" if unit == "hour" else f"a {unit}"
-    return f"{step} apart{rest}"
+    return f"{step} apart{further_gaps}"
 
 
 def _season(numbers: Array) -> int | None:

@@ -105,9 +105,9 @@ def describe_intervals(verdict: pd.DataFrame) -> Iterator[str]:
         subject = "the interval is"
     else:
         several_cohorts = len(set(with_interval["cohort"])) > 1
-        each = "each cohort and alternative" if several_cohorts else "each alternative"
+        unit = "each cohort and alternative" if several_cohorts else "each alternative"
         verb = "is" if n_narrow == 1 else "are"
-        subject = f"{n_narrow} of the {len(with_interval)} intervals, one for {each}, {verb}"
+        subject = f"{n_narrow} of the {len(with_interval)} intervals, one for {unit}, {verb}"
     yield f"{subject} too narrow: effective sample below {MIN_EFFECTIVE_ROUNDS} rounds"
 
 
@@ -254,11 +254,11 @@ def _sentences_on_extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame
     losses = [rows["mean_loss"].iloc[0] for rows in cohorts]  # a cohort's first row: as it played
     gaps = [row["mean_loss"] - loss for row, loss in zip(best_rows, losses, strict=True)]
     extremes = {"Largest": int(np.argmax(gaps)), "Smallest": int(np.argmin(gaps))}
-    for word, index in extremes.items():
+    for extreme, index in extremes.items():
         row = best_rows[index]
         name = name_alternative(row, cohorts[index])
         yield (
-            f"{word} difference of the best alternative in hindsight: {row['cohort']}, "
+            f"{extreme} difference of the best alternative in hindsight: {row['cohort']}, "
             f"average loss per round {losses[index]:.4f}; "
             f"{name}: {row['mean_loss']:.4f}, {describe_difference(row)}."
         )

@@ -266,21 +266,23 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
     cannot be told apart from others, or there is no such action.
     """
     cohorts: Sequence[Any] = branch.game.cohorts
-    ends = np.cumsum([len(cohort.row_of) for cohort in cohorts])
+    end_of_agents = np.cumsum([len(cohort.row_of) for cohort in cohorts])
     promises = list(branch.guarantees)
     if agents:
         branch.compiled = None  # compiled rounds play by the agents' own rules
     rows_of_cohorts: dict[int, dict[int, tuple[int, Any]]] = {}  # by index of the cohort
     for number, behaviour in agents.items():
-        index = int(np.searchsorted(ends, number))
+        index = int(np.searchsorted(end_of_agents, number))
         if index == len(cohorts):
-            raise UserError(f"branch: agent.{number}: there are {ends[-1]} agents; give one")
+            raise UserError(
+                f"branch: agent.{number}: there are {end_of_agents[-1]} agents; give one"
+            )
         cohort = cohorts[index]
         where = f"cohort.{cohort.name}"
         if branch.game.seats[index].budget.restricts:
             reason = f"branch: {where} lives within its means, which a policy may exceed"
             raise UserError(f"{reason}; drop budget_constraint")
-        agent = number - 1 - int(ends[index]) + len(cohort.row_of)
+        agent = number - 1 - int(end_of_agents[index]) + len(cohort.row_of)
         row = int(cohort.row_of[agent])
         if (cohort.row_of == row).sum() > 1 or cohort.multiplicity is not None:
             reason = f"branch: {where}: its agent {agent + 1} is one row with others"

@@ -189,8 +189,8 @@ def make_response(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) 
         eta = recommended_eta(spec.actions, error=error, rounds=rounds)
     settings = {} if eta is None else {"eta": eta}
     where = f"response '{spec.response}' of cohort.{spec.name}"
-    made = construct(where, register.response[spec.response], **settings)
-    rule = offering(where, made, RULE_ATTRIBUTES)
+    response = construct(where, register.response[spec.response], **settings)
+    rule = offering(where, response, RULE_ATTRIBUTES)
     if type(rule) in BUILT_IN:
         return rule  # type: ignore[no-any-return]
     if isinstance(rule, BUILT_IN) and rule.hears_ensemble:
@@ -244,8 +244,8 @@ def _make_scripted_agents(
     rng = stream(seed, "cohort", spec.name, "settings")
     settings: dict[str, Any] = {}
     for key, value in spec.settings.items():
-        at = f"cohort.{spec.name}.settings.{key}"
-        settings[key] = drawn_values(at, value, rng, spec.count)
+        key_of_setting = f"cohort.{spec.name}.settings.{key}"
+        settings[key] = drawn_values(key_of_setting, value, rng, spec.count)
     if isinstance(maker, type) and issubclass(maker, ScriptedCrowd):
         rng_of_crowd = stream(seed, "cohort", spec.name, "agents")
         crowd = construct(where, maker, population.loss, rng_of_crowd, **settings)
@@ -296,8 +296,8 @@ def _make_learners(
     try:
         learner = construct(where, maker, **spec.settings)
         if not isinstance(learner, RowLearner):
-            told = f"learner '{spec.response}' is no learner; inherit from RowLearner"
-            raise UserError(told)  # noqa: TRY301 - the rest is told below
+            complaint = f"learner '{spec.response}' is no learner; inherit from RowLearner"
+            raise UserError(complaint)  # noqa: TRY301 - the rest is told below
         offering(f"learner '{spec.response}'", learner, ("name",))
         has_own_stays = spec.entry_rate is not None or spec.exit_rate is not None
         is_apart = learner.bandit or learner.has_distinct_rows

@@ -167,12 +167,12 @@ def _check_value(where: str, value: Any, adapter: TypeAdapter[Any]) -> None:
         raise UserError(fault_line(innermost, where, [], "scenario")) from error
 
 
-def offering(where: str, made: Any, wanted: Iterable[str]) -> Any:
+def offering(where: str, constructed: Any, attributes: Iterable[str]) -> Any:
     """Return what a registered maker made; UserError unless it has what its role needs."""
-    missing = [name for name in wanted if not hasattr(made, name)]
+    missing = [name for name in attributes if not hasattr(constructed, name)]
     if missing:
         raise UserError(f"{where} has no {', '.join(missing)}; add it")
-    return made
+    return constructed
 
 
 def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str, Any]:

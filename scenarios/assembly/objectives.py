@@ -133,15 +133,15 @@ def _payoff_tables(game: Game, payoffs: Payoffs) -> dict[str, Array]:
     tables = {}
     for name, payoff in payoffs.items():
         n_actions = cohorts[name].loss.actions
-        given = np.array(payoff, dtype=np.float64)
+        payoff_values = np.array(payoff, dtype=np.float64)
         table = np.zeros((1 + n_outcomes, n_actions))
-        if given.shape == (n_actions,):
-            table[0] = given
-        elif given.shape == (n_outcomes, n_actions):
-            table[1:] = given
+        if payoff_values.shape == (n_actions,):
+            table[0] = payoff_values
+        elif payoff_values.shape == (n_outcomes, n_actions):
+            table[1:] = payoff_values
         else:
             expected = f"{n_actions} numbers, or {n_outcomes} lists of {n_actions}"
-            raise UserError(f"{WHERE}.{name}: shape {given.shape}; give {expected}")
+            raise UserError(f"{WHERE}.{name}: shape {payoff_values.shape}; give {expected}")
         tables[name] = table
     return tables
 
@@ -165,8 +165,8 @@ def _answers(game: Game, block_index: int, mixture: Mixture) -> tuple[Array, Str
         mixtures.append(of_block)
     strategies: Strategies = []
     for cohort in game.cohorts:
-        heard = mixtures[cohort.block] if cohort.predictable else None
-        strategies.append(None if heard is None else cohort.strategy(heard, Context()))
+        announced = mixtures[cohort.block] if cohort.predictable else None
+        strategies.append(None if announced is None else cohort.strategy(announced, Context()))
     outcome = game.blocks[block_index].basis.inverse(mixture.points)[0]
     return np.append(1.0, outcome), strategies
 

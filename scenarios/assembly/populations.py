@@ -263,15 +263,15 @@ def draw_multiplicity(spec: CohortSpec, seed: int) -> Indices:
     """Draw how many agents each type of a cohort has (N,); every one has somebody."""
     n_types = spec.entries
     rng = stream(seed, "cohort", spec.name, "heads")
-    others = rng.multinomial(spec.count - n_types, np.full(n_types, 1 / n_types))
-    return np.asarray(1 + others, dtype=np.intp)
+    further_agents = rng.multinomial(spec.count - n_types, np.full(n_types, 1 / n_types))
+    return np.asarray(1 + further_agents, dtype=np.intp)
 
 
 def draw_types(spec: CohortSpec, rng: np.random.Generator) -> Indices:
     """Draw which type each agent is of (N,); every one has somebody."""
     n_types = spec.types or spec.count
-    others = rng.integers(n_types, size=spec.count - n_types)
-    return rng.permutation(np.concatenate([np.arange(n_types), others]))
+    types_of_others = rng.integers(n_types, size=spec.count - n_types)
+    return rng.permutation(np.concatenate([np.arange(n_types), types_of_others]))
 
 
 def _listed_by_agent(population: DrawnPopulation, type_of: Indices) -> DrawnPopulation:
@@ -329,16 +329,16 @@ def _draw_losses(
         game=scenario.game,
         loss_range=scenario.loss_range,
     )
-    at = f"cohort.{spec.name}"
+    cohort_key = f"cohort.{spec.name}"
     parameters: dict[str, Any] = {}
     for key, value in spec.parameters.items():
-        where = f"{at}.parameters.{key}"
+        where = f"{cohort_key}.parameters.{key}"
         parameters[key] = drawn_values(where, value, rng, population.count)
     for key, value in (reports or {}).items():
-        where = f"{at}.reports.{key}"
+        where = f"{cohort_key}.reports.{key}"
         parameters[key] = drawn_values(where, value, rng_of_reports, population.count)
     table = "reports" if reports else "parameters"
-    where = f"{at}.{table} of utility '{spec.utility}'"
+    where = f"{cohort_key}.{table} of utility '{spec.utility}'"
     loss: Loss = construct(where, register.utility[spec.utility], population, **parameters)
     wanted_shape = (population.count, population.actions, population.goods)
     _check_shape(where, loss, wanted_shape)
@@ -348,18 +348,22 @@ def _draw_losses(
     if spec.precision == "single":
         if not isinstance(loss, Linear):
             hint = "it is for utility 'linear'; leave it out"
-            raise UserError(f'{at}.precision = "single" does not fit a {loss.form} loss: {hint}')
+            raise UserError(
+                f'{cohort_key}.precision = "single" does not fit a {loss.form} loss: {hint}'
+            )
         loss = loss.in_single_precision()
     return DrawnLosses(loss=loss, parameters=parameters, rng=rng)
 
 
 def _check_shape(where: str, loss: object, wanted_shape: tuple[int, int, int]) -> None:
     """Raise UserError unless a utility gave a stack of losses (agents, actions, outcomes)."""
-    given: object = type(loss).__name__
+    description: object = type(loss).__name__
     if isinstance(loss, Loss):
-        given = (*loss.offset.shape, loss.outcomes)
-    if given != wanted_shape:
-        raise UserError(f"{where}: gave {given}; return a stacked loss of shape {wanted_shape}")
+        description = (*loss.offset.shape, loss.outcomes)
+    if description != wanted_shape:
+        raise UserError(
+            f"{where}: gave {description}; return a stacked loss of shape {wanted_shape}"
+        )
 
 
 def _are_equal(loss: Loss, other: Loss) -> bool:
@@ -415,8 +419,8 @@ def _outcome_units(scenario: ScenarioSpec, n_outcomes: int, *, currency: str) ->
     measured = scenario.measured
     assert measured is not None  # noqa: S101 - the caller asks only then
     names = scenario.outcome_names or [f"outcome {j}" for j in range(n_outcomes)]
-    ends = [measured.scale.get(name, (0.0, 1.0)) for name in names]
-    low_and_high = np.array(ends, dtype=np.float64)
+    scale_limits = [measured.scale.get(name, (0.0, 1.0)) for name in names]
+    low_and_high = np.array(scale_limits, dtype=np.float64)
     return OutcomeUnits(
         names=names,
         low=low_and_high[:, 0],

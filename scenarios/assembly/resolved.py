@@ -90,8 +90,8 @@ def _loss_range_of_market(spec: ScenarioSpec) -> tuple[float, float] | None:
     if spec.market is None or market is None or not market.has_own_payoffs:
         return None
     where = f"market '{spec.market.kind}'"
-    least, greatest = construct(where, market.loss_range, **spec.market.parameters)
-    return float(least), float(greatest)
+    smallest, greatest = construct(where, market.loss_range, **spec.market.parameters)
+    return float(smallest), float(greatest)
 
 
 def _with_names_of_players_actions(
@@ -126,14 +126,14 @@ def _read_leader_game(spec: ScenarioSpec) -> Bimatrix | None:
     if leader_actions < 2:
         raise UserError(f"game.file '{spec.game.file}': the leader has 1 action; give it more")
     if spec.adversary.outcomes not in {None, leader_actions}:
-        given = f"adversary.outcomes = {spec.adversary.outcomes}"
+        setting = f"adversary.outcomes = {spec.adversary.outcomes}"
         has = f"the game's leader has {leader_actions} actions"
-        raise UserError(f"{given}: {has}; leave outcomes out")
+        raise UserError(f"{setting}: {has}; leave outcomes out")
     for cohort in spec.cohort:
         if cohort.utility == "game" and cohort.actions != follower_actions:
-            given = f"cohort.{cohort.name}.actions = {cohort.actions}"
+            setting = f"cohort.{cohort.name}.actions = {cohort.actions}"
             has = f"the game's follower has {follower_actions}"
-            raise UserError(f"{given}: {has}; write {follower_actions}")
+            raise UserError(f"{setting}: {has}; write {follower_actions}")
     return game
 
 

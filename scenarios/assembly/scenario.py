@@ -138,6 +138,6 @@ def sampled(spec: ScenarioSpec) -> ScenarioSpec:
             cohorts.append(cohort)
             continue
         types = cohort.types and min(cohort.types, MAX_DRY_RUN_AGENTS)
-        few = {"count": MAX_DRY_RUN_AGENTS, "types": types}
-        cohorts.append(cohort.model_copy(update=few))
+        sample_sizes = {"count": MAX_DRY_RUN_AGENTS, "types": types}
+        cohorts.append(cohort.model_copy(update=sample_sizes))
     return spec.model_copy(update={"cohort": cohorts})

@@ -126,10 +126,10 @@ def _registered_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
     if scenario.game is not None and not has_own_payoff and takes(maker, "weights"):
         parameters["weights"] = scenario.game.leader_payoff.T.tolist()
     parameters = with_length(maker, parameters, scenario.rounds)
-    made = construct(where, maker, n_outcomes, stream(seed, "adversary"), **parameters)
-    if not isinstance(made, Adversary):
+    adversary = construct(where, maker, n_outcomes, stream(seed, "adversary"), **parameters)
+    if not isinstance(adversary, Adversary):
         raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
-    return made
+    return adversary
 
 
 def make_market(scenario: ResolvedScenario, cohorts: Sequence[Cohort], seed: int) -> Market | None:
@@ -140,10 +140,10 @@ def make_market(scenario: ResolvedScenario, cohorts: Sequence[Cohort], seed: int
     maker = register.market[spec.kind]
     where = f"market '{spec.kind}'"
     parameters = with_length(maker, spec.parameters, scenario.rounds)
-    made = construct(where, maker, cohorts, stream(seed, "market"), **parameters)
-    if not isinstance(made, Market):
+    market = construct(where, maker, cohorts, stream(seed, "market"), **parameters)
+    if not isinstance(market, Market):
         raise UserError(f"{where} is no Market; let it subclass regretless.market.markets.Market")
-    return made
+    return market
 
 
 def takes(maker: Any, key: str) -> bool:

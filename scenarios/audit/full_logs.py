@@ -217,11 +217,11 @@ def _losses_of_utility(
 ) -> Array:
     """Return the losses (T, A) that a utility gives to the actions, in its own units."""
     if utility not in register.utility:
-        cure = closest(utility, register.utility.names())
-        raise UserError(f"utility: unknown '{utility}'; {cure}")
+        hint = closest(utility, register.utility.names())
+        raise UserError(f"utility: unknown '{utility}'; {hint}")
     if not scale:
-        cure = "give scale = {COLUMN: (worst, best)} (in a terminal --scale COLUMN=WORST:BEST)"
-        raise UserError(f"utility '{utility}' needs the scale of the outcomes; {cure}")
+        hint = "give scale = {COLUMN: (worst, best)} (in a terminal --scale COLUMN=WORST:BEST)"
+        raise UserError(f"utility '{utility}' needs the scale of the outcomes; {hint}")
     for column, (worst, best) in scale.items():
         _check_scale(numeric(outcome_table, [column], "outcomes"), column, worst, best)
     make_loss = register.utility[utility]
@@ -231,8 +231,8 @@ def _losses_of_utility(
         try:
             quantities = np.array([float(name) for name in actions])
         except ValueError:
-            cure = "write quantities, or give the utility's orders in [0, 1] as a parameter"
-            raise UserError(f"actions: {', '.join(actions)} are no numbers; {cure}") from None
+            hint = "write quantities, or give the utility's orders in [0, 1] as a parameter"
+            raise UserError(f"actions: {', '.join(actions)} are no numbers; {hint}") from None
         for name, quantity in zip(actions, quantities, strict=True):
             if not min(low, high) <= quantity <= max(low, high):
                 where = f"scale.{first_column} = {low}, {high}"

@@ -27,8 +27,8 @@ app = typer.Typer(name="regretless", rich_markup_mode=None)
 ALLOCATIONS_PER_COLLECTION = 100_000
 
 
-def _print_version(asked: bool) -> None:  # noqa: FBT001 - as Typer calls it
-    if asked:
+def _print_version(is_requested: bool) -> None:  # noqa: FBT001 - as Typer calls it
+    if is_requested:
         from regretless import __version__
 
         typer.echo(__version__)
@@ -180,9 +180,9 @@ def audit(
 
 
 def _ends(pair: str) -> tuple[str, tuple[float, float]]:
-    column, _, ends = pair.rpartition("=")
+    column, _, column_range = pair.rpartition("=")
     try:
-        worst, best = (float(end) for end in ends.split(":"))
+        worst, best = (float(end) for end in column_range.split(":"))
     except ValueError:
         raise UserError(f"--scale {pair}: write COLUMN=WORST:BEST, as demand=0:600") from None
     return column, (worst, best)
@@ -270,15 +270,15 @@ def train(
         algorithm, budget, phases, looking, cohort, jobs, tuple(imports or [])
     )
     runs = budget * len(prepare_trainings(chosen, options))
-    given = {"resume": resume, "overwrite": overwrite}
+    options_of_folder = {"resume": resume, "overwrite": overwrite}
     name = f"{chosen.spec.name}-{algorithm}"
-    target = out or shared.free_directory(name, TrainingDirectory, **given, quiet=quiet)
+    target = out or shared.free_directory(name, TrainingDirectory, **options_of_folder, quiet=quiet)
     with (
         shared.compilation_announced(quiet=quiet),
         shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance,
     ):
         table = train_attackers(
-            chosen, options, target, **given, progress=advance, warn=shared.warn
+            chosen, options, target, **options_of_folder, progress=advance, warn=shared.warn
         )
     if not quiet:
         typer.echo(format_table(table))
@@ -350,8 +350,8 @@ def run(
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
 
-    given = {"resume": resume, "overwrite": overwrite, "quiet": quiet}
-    target = out or shared.free_directory(loaded.spec.name, RunDirectory, **given)
+    options_of_folder = {"resume": resume, "overwrite": overwrite, "quiet": quiet}
+    target = out or shared.free_directory(loaded.spec.name, RunDirectory, **options_of_folder)
     options = Options(target, format, log_every, resume, overwrite)
     with (
         shared.traced(wanted=verbose),

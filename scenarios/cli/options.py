@@ -250,6 +250,6 @@ def end_misused(error: Any) -> NoReturn:
     command = getattr(getattr(error, "ctx", None), "info_name", None)
     help_command = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
     message = error.format_message().rstrip(".").replace("Input should be", "must be")
-    for parser_words, words in PARSER_WORDS.items():
-        message = message.replace(parser_words, words)
+    for parser_words, own_words in PARSER_WORDS.items():
+        message = message.replace(parser_words, own_words)
     fail(f"{message}; see {help_command} --help", 2)

@@ -186,9 +186,10 @@ class CohortSpec(Strict, Counted, Variant):
     @field_validator("response")
     @classmethod
     def _known(cls, response: str) -> str:
-        known = [name for kind in register.ANSWERS for name in kind.names()]
-        if known and response not in known:  # nothing is known before the packages are imported
-            cure = f"{closest(response, known)}; a name of your own needs --import MODULE"
+        response_names = [name for kind in register.ANSWERS for name in kind.names()]
+        # no name is known before the packages are imported
+        if response_names and response not in response_names:
+            cure = f"{closest(response, response_names)}; a name of your own needs --import MODULE"
             raise ValueError(f"unknown '{response}'; {cure}")
         return response
 

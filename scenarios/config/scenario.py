@@ -57,10 +57,10 @@ class WindowsSpec(Strict):
         if starts[-1] >= rounds:
             fault = f"{starts[-1]} is not among {rounds} rounds, 0 to {rounds - 1}"
             raise ValueError(f"windows.starts: {fault}; start earlier or play more rounds")
-        ends = [*starts[1:], rounds]
+        last_rounds = [*starts[1:], rounds]
         if self.length:
-            ends = [min(start + self.length, rounds) for start in starts]
-        return tuple((start, end - 1) for start, end in zip(starts, ends, strict=True))
+            last_rounds = [min(start + self.length, rounds) for start in starts]
+        return tuple((start, end - 1) for start, end in zip(starts, last_rounds, strict=True))
 
 
 class UntilSpec(Strict):

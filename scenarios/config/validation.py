@@ -66,8 +66,8 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
         file = spec.market.parameters.get("file")
         if not isinstance(file, str) or not file:
             raise UserError("market.file is missing; name a .nfg or .npz file of a game")
-        found = _find_file("game", file, origin, DATA / "games")
-        spec.market = MarketSpec.model_validate(spec.market.model_dump() | {"file": found})
+        file_found = _find_file("game", file, origin, DATA / "games")
+        spec.market = MarketSpec.model_validate(spec.market.model_dump() | {"file": file_found})
     if isinstance(spec.network, EdgeListSpec):
         spec.network.file = _find_file("network", spec.network.file, origin)
     return spec

@@ -134,7 +134,7 @@ class Conductor(Player):
             reasons = {"--workers": "all agents are counted, by type"}
         for key, reason in reasons.items():
             self._warn(f"{key}: {reason}; played in this process")
-        cohorts = [model.game.cohorts[place] for place in self.places]
+        cohorts = [model.game.cohorts[cohort_index] for cohort_index in self.places]
         n_agents = max((len(cohort.row_of) for cohort in cohorts), default=0)
         n_shares = min(self._max_shares, n_agents)
         self._shares = [
@@ -283,8 +283,8 @@ class Conductor(Player):
         """Return the tables that close the run, once the whole market knows of all agents."""
         market = self.model
         market.game = self._whole_game
-        for place in range(len(market.game.seats)):
-            self._join_cohort(place)
+        for cohort_index in range(len(market.game.seats)):
+            self._join_cohort(cohort_index)
         market.bounds.join(
             [(list(share.cohorts), share.greatest_bounds) for share in self._closed_shares]
         )
@@ -292,23 +292,27 @@ class Conductor(Player):
             market.journal.windows.join([share.worst_windows for share in self._closed_shares])
         return super().tables()
 
-    def _join_cohort(self, place: int) -> None:
+    def _join_cohort(self, cohort_index: int) -> None:
         """Let a cohort of the whole market take over what became of its agents elsewhere."""
-        parts = [share.cohorts[place] for share in self._closed_shares if place in share.cohorts]
+        parts = [
+            share.cohorts[cohort_index]
+            for share in self._closed_shares
+            if cohort_index in share.cohorts
+        ]
         if not parts:
             return
-        seat = self.model.game.seats[place]
+        seat = self.model.game.seats[cohort_index]
         tracker = self.model.tracker
         for part in parts:
             seat.cohort.ledger.join(part.rows, part.ledger)
             if tracker is None or part.followed_rows is None or part.followed_counts is None:
                 continue
             if len(part.followed_rows):
-                tracker.join(place, part.followed_rows, part.followed_counts)
+                tracker.join(cohort_index, part.followed_rows, part.followed_counts)
         seat.comparison.join([part.comparison for part in parts])
 
 
-def _rows_of_all(own: Frames, shares: Sequence[Frames]) -> Frames:
+def _rows_of_all(rows_of_conductor: Frames, shares: Sequence[Frames]) -> Frames:
     """Return the rows of all agents, by round and agent; the bounds of windows are in our own.
 
     ``own`` has the tables of a chunk of the logs, as of the agents that are played here, and
@@ -317,16 +321,20 @@ def _rows_of_all(own: Frames, shares: Sequence[Frames]) -> Frames:
     logs = [share["regret_log"] for share in shares if "regret_log" in share]
     windows = [share["windows"] for share in shares if "windows" in share]
     if logs:
-        if len(own["regret_log"]):
-            logs.append(own["regret_log"])
-        own["regret_log"] = pd.concat(logs).sort_values(["round", "agent"], ignore_index=True)
+        if len(rows_of_conductor["regret_log"]):
+            logs.append(rows_of_conductor["regret_log"])
+        rows_of_conductor["regret_log"] = pd.concat(logs).sort_values(
+            ["round", "agent"], ignore_index=True
+        )
     if windows:
         regrets_of_others = pd.concat(windows).sort_values(["first", "agent"], ignore_index=True)
         keys = {"agent", "first", "last"}
         columns = [column for column in regrets_of_others if column not in keys]
-        is_elsewhere = own["windows"]["agent"].isin(regrets_of_others["agent"])
-        own["windows"].loc[is_elsewhere, columns] = regrets_of_others[columns].to_numpy()
-    return own
+        is_elsewhere = rows_of_conductor["windows"]["agent"].isin(regrets_of_others["agent"])
+        rows_of_conductor["windows"].loc[is_elsewhere, columns] = regrets_of_others[
+            columns
+        ].to_numpy()
+    return rows_of_conductor
 
 
 @contextmanager

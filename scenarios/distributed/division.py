@@ -39,12 +39,12 @@ def divide(scenario: ResolvedScenario, game: Game) -> Division:
     division = Division(reasons=_reasons_against_all(scenario.spec, game))
     if division.reasons:
         return division
-    for place, (cohort, seat) in enumerate(zip(scenario.cohorts, game.seats, strict=True)):
+    for cohort_index, (cohort, seat) in enumerate(zip(scenario.cohorts, game.seats, strict=True)):
         reason = _reason_against_cohort(cohort, scenario.spec, seat)
         if reason:
             division.reasons[f"cohort.{cohort.name}"] = reason
         elif not cohort.multiplicity:
-            division.places.append(place)
+            division.places.append(cohort_index)
     return division
 
 

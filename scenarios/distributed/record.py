@@ -37,13 +37,13 @@ class Record:
         """Note a round that begins; ``private``: whether somebody draws from the whole mixture."""
         broadcasts = []
         for block, forecast in zip(blocks, current.forecasts, strict=True):
-            heard = forecast if private else Forecast(certain_of_drawn(forecast), 0)
+            recorded_forecast = forecast if private else Forecast(certain_of_drawn(forecast), 0)
             broadcasts.append(
                 {
-                    "points": heard.mixture.points,
-                    "weights": heard.mixture.weights,
-                    "labels": heard.mixture.labels,
-                    "drawn": int(heard.index),
+                    "points": recorded_forecast.mixture.points,
+                    "weights": recorded_forecast.mixture.weights,
+                    "labels": recorded_forecast.mixture.labels,
+                    "drawn": int(recorded_forecast.index),
                     "models": np.asarray(block.forecaster.points),
                 }
             )

@@ -23,13 +23,13 @@ AskAll = Callable[[Question], list[Any]]  # asks all shares, and returns what th
 class RemoteCohort(Cohort):
     """A cohort whose agents are elsewhere, as others may see it: what they do is not known here."""
 
-    def __init__(self, whole: Cohort) -> None:
-        self.name = whole.name
-        self.kind = whole.kind
-        self.utility = whole.utility
-        self.block = whole.block
-        self.policies = whole.policies
-        self.loss = whole.loss
+    def __init__(self, cohort: Cohort) -> None:
+        self.name = cohort.name
+        self.kind = cohort.kind
+        self.utility = cohort.utility
+        self.block = cohort.block
+        self.policies = cohort.policies
+        self.loss = cohort.loss
 
     def decide(self, *_: object) -> NoReturn:
         """Raise UserError: workers know it."""
@@ -44,9 +44,9 @@ class RemoteCohort(Cohort):
 class RemoteSeat(Seat):
     """The seat of a cohort whose agents are elsewhere: here nobody decides, or is remembered."""
 
-    def __init__(self, whole: Seat) -> None:
-        self.whole = whole
-        self.cohort = RemoteCohort(whole.cohort)
+    def __init__(self, seat: Seat) -> None:
+        self.whole = seat
+        self.cohort = RemoteCohort(seat.cohort)
 
     def decide(self, *_: Any, round_index: int, affordable: Any) -> None:
         """Let nobody decide."""

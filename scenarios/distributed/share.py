@@ -142,38 +142,38 @@ class Share:
         self._last_chunk: deque[Frames] = deque(maxlen=1)  # of the logs
         agents_of: dict[int, slice] = {}  # by the place of their cohort
         self._rows_of: dict[int, Indices] = {}  # those that they need, too
-        for place in divide(scenario.resolved, market.game).places:
-            seat = market.game.seats[place]
+        for cohort_index in divide(scenario.resolved, market.game).places:
+            seat = market.game.seats[cohort_index]
             agents = _agents_of_share(len(seat.cohort.row_of), recipe)
             if agents.start < agents.stop:
-                agents_of[place] = agents
-                self._rows_of[place] = _rows_needed(seat, agents)
+                agents_of[cohort_index] = agents
+                self._rows_of[cohort_index] = _rows_needed(seat, agents)
         self._cut_out(market, agents_of)
 
     def _cut_out(self, market: MarketModel, agents_of: dict[int, slice]) -> None:
         """Take these agents, and the rows they need, out of the whole market."""
-        whole = market.game
+        full_game = market.game
         rows_of = self._rows_of
-        absent = Absent(whole.adversary.outcomes)
-        blocks = [Block(block.name, block.basis, absent, block.relay) for block in whole.blocks]
+        absent = Absent(full_game.adversary.outcomes)
+        blocks = [Block(block.name, block.basis, absent, block.relay) for block in full_game.blocks]
         seats = [
-            self._seat_of_part(whole.seats[place], rows_of[place], agents)
-            for place, agents in agents_of.items()
+            self._seat_of_part(full_game.seats[cohort_index], rows_of[cohort_index], agents)
+            for cohort_index, agents in agents_of.items()
         ]
         game = Game(blocks, seats, adversary=absent, seed=0)
         tracker = market.tracker
         self.model = MarketModel(
             game,
-            [market.guarantees[place].part(rows) for place, rows in rows_of.items()],
+            [market.guarantees[cohort_index].part(rows) for cohort_index, rows in rows_of.items()],
             seed=0,
             rounds=market.rounds,
             tracker=None if tracker is None else tracker.part(game.cohorts, rows_of),
         )
         self.model.journal = market.journal.part(game, agents_of)
         self.model.stream_logs_to(self._last_chunk.append)
-        settling: Any = whole.market
+        settling: Any = full_game.market
         self._market = None if settling is None else settling.part(game.cohorts, rows_of)
-        self._payoff = whole.adversary.payoff
+        self._payoff = full_game.adversary.payoff
 
     def _seat_of_part(self, seat: Seat, rows: Indices, agents: slice) -> Seat:
         """Seat a part of a cohort as the whole is seated."""
@@ -243,7 +243,10 @@ class Share:
         model = self.model
         windows = model.journal.windows
         return ClosedShare(
-            cohorts={place: self._close_cohort(own) for own, place in enumerate(self._rows_of)},
+            cohorts={
+                cohort_index: self._close_cohort(share_index)
+                for share_index, cohort_index in enumerate(self._rows_of)
+            },
             greatest_bounds=model.bounds.state()["logged_rows"],
             worst_windows={} if windows is None else windows.worst,
         )

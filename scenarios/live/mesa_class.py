@@ -77,8 +77,8 @@ def market_class(
             SolaraViz lets parameters pass that the signature does not list if they are ``kwargs``.
             """
 
-        def conclude(self, begun: Round) -> Round:
-            played = super().conclude(begun)
+        def conclude(self, begun_round: Round) -> Round:
+            played = super().conclude(begun_round)
             if hasattr(self, "datacollector"):
                 _number_agents_as_models(self.datacollector, self.steps)
             return played

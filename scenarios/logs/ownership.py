@@ -106,8 +106,8 @@ class RecordedDirectory:
     def check(self, *, resume: bool, overwrite: bool) -> bool:
         """Return whether what is there goes on; UserError, and no change, if it may not be used."""
         if resume and overwrite:
-            how = f"--resume continues a {self.KIND} and --overwrite replaces it"
-            raise UserError(f"{how}; give one")
+            ways_out = f"--resume continues a {self.KIND} and --overwrite replaces it"
+            raise UserError(f"{ways_out}; give one")
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--out {self.path} is a file; give a directory")
         if self.is_unused():

@@ -64,8 +64,8 @@ class PlayedRun:
 
     def _read(self, name: str | None) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
         """Return the manifest, and of the tables the one with this name, if it is there."""
-        others = {file.partition(".")[0] for file in run_directory.TABLE_FILES} - {name}
-        return run_directory.read_run(self.path, without=others)
+        other_tables = {file.partition(".")[0] for file in run_directory.TABLE_FILES} - {name}
+        return run_directory.read_run(self.path, without=other_tables)
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         table = SHORT_NAMES.get(name, name)

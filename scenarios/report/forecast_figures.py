@@ -178,8 +178,10 @@ def decision_calibration(run: Run) -> go.Figure | None:
     if decisions.empty:
         return None
     losses = decisions[["expected_loss", "mean_loss"]].to_numpy()
-    ends = [float(np.min(losses)), float(np.max(losses))]
-    marks = [theme.line(ends, ends, "calibrated", color=theme.FAINT, width=1, dash="dot")]
+    loss_range = [float(np.min(losses)), float(np.max(losses))]
+    marks = [
+        theme.line(loss_range, loss_range, "calibrated", color=theme.FAINT, width=1, dash="dot")
+    ]
     for cohort, rows in decisions.groupby("cohort", sort=False):
         dots = theme.dots(
             rows["expected_loss"].to_numpy(),

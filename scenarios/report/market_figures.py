@@ -59,7 +59,7 @@ def surplus(run: Run) -> go.Figure | None:
     first_and_last_round = rounds["round"].iloc[[0, -1]]
     payoffs = rounds.set_index("round")
     curves = []
-    for place, (cohort, (final_surplus, cap)) in enumerate(final_means.iterrows()):
+    for cohort_index, (cohort, (final_surplus, cap)) in enumerate(final_means.iterrows()):
         column = "leader_payoff"
         if len(cohorts) > 1:
             column = f"leader_payoff_{cohorts.index(cohort)}"
@@ -67,7 +67,7 @@ def surplus(run: Run) -> go.Figure | None:
         commitment_value = mean_payoff.iloc[-1] - final_surplus
         surplus_so_far = (mean_payoff - commitment_value).dropna()
         points = thinned(surplus_so_far.index.to_numpy())
-        width = theme.nested_width(place, len(final_means))
+        width = theme.nested_width(cohort_index, len(final_means))
         curves.append(run.line(cohort, points, surplus_so_far[points], width=width))
         curves.append(
             theme.line(
@@ -214,9 +214,9 @@ def network(run: Run) -> go.Figure | None:
 
 def _edge_lines(positions: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]) -> go.Scatter:
     """Draw edges (E, 2) between agents at positions (N, 2)."""
-    ends = positions[edges]
-    gaps = np.full((len(ends), 1, 2), np.nan)  # which part an edge from the next
-    x, y = np.concatenate([ends, gaps], axis=1).reshape(-1, 2).T
+    line_ends = positions[edges]
+    gaps = np.full((len(line_ends), 1, 2), np.nan)  # which part an edge from the next
+    x, y = np.concatenate([line_ends, gaps], axis=1).reshape(-1, 2).T
     style = {"color": "#c9c9c9", "width": 0.5}
     return go.Scatter(x=x, y=y, mode="lines", line=style, hoverinfo="skip")
 

@@ -56,8 +56,8 @@ def alternatives(run: Run) -> go.Figure | None:
     alternatives_of: dict[Any, pd.DataFrame] = {}
     for cohort, rows in verdict.groupby("cohort", sort=False):
         if len(rows) > 2:
-            others = wording.alternatives(rows)
-            alternatives_of[cohort] = others.sort_values("difference", kind="stable")
+            other_alternatives = wording.alternatives(rows)
+            alternatives_of[cohort] = other_alternatives.sort_values("difference", kind="stable")
     if not alternatives_of:
         return None
     names_of: dict[Any, list[str]] = {}
@@ -167,17 +167,19 @@ def _lines_between_solutions(
 ) -> Iterator[go.Scatter]:
     """Yield the range of coarse correlated equilibria, the other solutions, and what was played."""
     rounds = thinned(mean_so_far.index.to_numpy())
-    ends = rounds[[0, -1]]
+    first_and_last_round = rounds[[0, -1]]
     has_range = {"best cce", "worst cce"} <= set(levels.index)
     if has_range:
         style = _style_of_solution("cce")
-        yield theme.line(ends, [levels["worst cce"]] * 2, "worst cce", **style)
-        best = theme.line(ends, [levels["best cce"]] * 2, "best cce", **style)
+        yield theme.line(first_and_last_round, [levels["worst cce"]] * 2, "worst cce", **style)
+        best = theme.line(first_and_last_round, [levels["best cce"]] * 2, "best cce", **style)
         yield best.update(fill="tonexty", fillcolor=RANGE_COLOUR)  # up to the line before it
     for name, level in levels.items():
         if has_range and name in {"best cce", "worst cce"}:
             continue
-        yield theme.line(ends, [level] * 2, str(name), **_style_of_solution(str(name)))
+        yield theme.line(
+            first_and_last_round, [level] * 2, str(name), **_style_of_solution(str(name))
+        )
     yield theme.line(rounds, mean_so_far[rounds], "as played", color=run.colour_of[cohort], width=3)
 
 
@@ -312,8 +314,8 @@ def impulse(run: Run) -> go.Figure | None:
 
 def _stairs(run: Run, cohort: Any, steps: pd.DataFrame, column: str, *, width: float) -> go.Scatter:
     """Draw a level line from the ``first`` to the ``last`` round of each step."""
-    ends = steps["last"] + 1
-    rounds = np.stack([steps["first"], ends, ends], axis=1).ravel()
+    last_rounds = steps["last"] + 1
+    rounds = np.stack([steps["first"], last_rounds, last_rounds], axis=1).ravel()
     levels = np.repeat(steps[column].to_numpy(), 3)
     levels[2::3] = np.nan  # which parts a step from the next
     return run.line(cohort, rounds, levels, width=width)
@@ -368,11 +370,11 @@ def _histogram_title(cohort: Any, rows: pd.DataFrame) -> str:
     """Say how many agents of a cohort are shown, how many are at 0, and which is the worst."""
     n_shown = rows.dropna()["count"].sum()
     n_agents = rows["count"].sum()
-    shown = f"{n_shown:,}" if n_shown == n_agents else f"{n_shown:,} of {n_agents:,}"
+    agents_shown = f"{n_shown:,}" if n_shown == n_agents else f"{n_shown:,} of {n_agents:,}"
     n_at_zero = rows.loc[rows["value"] <= 0, "count"].sum()
     share_at_zero = f"{100 * n_at_zero / n_shown:.0f} % at 0"
     worst = f"worst {rows['value'].max():.4f}"
-    return f"{theme.shorten(cohort)} ({shown})<br>{share_at_zero}, {worst}"
+    return f"{theme.shorten(cohort)} ({agents_shown})<br>{share_at_zero}, {worst}"
 
 
 @figure("run")

@@ -121,10 +121,10 @@ def _parts_on_alternatives(verdict: pd.DataFrame) -> list[Part]:
 def _parts_on_files(directory: Path, tables: Mapping[str, pd.DataFrame]) -> list[Part]:
     """Return how the tables of a run are read, and which there are."""
     ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
-    others = [f"{name}.{ending}" for name in tables if name not in {"agents", "regret_curves"}]
+    other_files = [f"{name}.{ending}" for name in tables if name not in {"agents", "regret_curves"}]
     return [
         ("code", READ_TABLES.format(ending=ending)),
-        ("note", f"In the folder of this page. Other tables: {', '.join(others)}."),
+        ("note", f"In the folder of this page. Other tables: {', '.join(other_files)}."),
     ]
 
 
@@ -264,11 +264,11 @@ def _origin_cells(run: Run) -> Iterator[list[str]]:
 
 def swap_cells(swap: Mapping[str, Any]) -> list[str]:
     """Write an action, its best replacements, how often it was played, and their contribution."""
-    words = {key: value for key, value in swap.items() if isinstance(value, str)}
+    named_actions = {key: value for key, value in swap.items() if isinstance(value, str)}
     return [
-        words.get("action_name", f"action {swap['action']}"),
-        words.get("best_replacement_name", f"action {swap['best_replacement']}"),
-        words.get("best_policy", ""),
+        named_actions.get("action_name", f"action {swap['action']}"),
+        named_actions.get("best_replacement_name", f"action {swap['best_replacement']}"),
+        named_actions.get("best_policy", ""),
         f"{swap['count']:,.0f}",
         f"{swap['contribution']:.4f}",
     ]

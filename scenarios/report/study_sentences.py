@@ -82,10 +82,11 @@ def sentence_on_regrets(cohorts: pd.DataFrame, settings: pd.Series[str]) -> Iter
     if regrets.iloc[-1] - regrets.iloc[0] <= NEGLIGIBLE:
         yield f"{subject}: {regrets.iloc[0]:.3g} everywhere."
         return
-    least = ranked[regrets <= regrets.iloc[0] + NEGLIGIBLE]
+    least_regrets = ranked[regrets <= regrets.iloc[0] + NEGLIGIBLE]
     greatest = ranked[regrets >= regrets.iloc[-1] - NEGLIGIBLE]
     yield (
-        f"{REGRET_TITLES[column]}, worst agent, mean over seeds: least {_name_tied(least)}, "
+        f"{REGRET_TITLES[column]}, worst agent, mean over seeds: "
+        f"least {_name_tied(least_regrets)}, "
         f"greatest {_name_tied(greatest)}."
     )
 

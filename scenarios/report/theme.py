@@ -280,9 +280,9 @@ def show_dates(chart: go.Figure, rounds_in_data: NamesOfRounds) -> None:
             axis.title.text = axis.title.text.replace("round", plain(rounds_in_data.column), 1)
 
 
-def nested_width(place: int, count: int) -> float:
+def nested_width(position: int, count: int) -> float:
     """Return the width of one of several lines: where they coincide, each shows in the last."""
-    return 2 + 3 * (1 - (place + 1) / count)
+    return 2 + 3 * (1 - (position + 1) / count)
 
 
 def draw_zero_line(chart: go.Figure, **where: Any) -> go.Figure:

@@ -198,7 +198,7 @@ def _probabilities(plan: dict[str, Any]) -> pd.DataFrame:
     adversary = plan["adversary"]
     distributions = np.array(adversary["distributions"])  # (phases, answers, outcomes)
     outcome_names = _outcome_names(adversary)
-    cohort = next(each for each in plan["cohort"] if each["name"] == adversary["cohort"])
+    cohort = next(member for member in plan["cohort"] if member["name"] == adversary["cohort"])
     actions = cohort.get("action_names") or [f"action {s}" for s in range(cohort["actions"])]
     answers = [""]
     if distributions.shape[1] > 1:

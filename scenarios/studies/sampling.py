@@ -91,8 +91,8 @@ class Span(Strict):
     def ends(self) -> Array:
         """The ends on the scale that is sampled; whole numbers reach half a unit beyond."""
         half_unit = 0.5 if self.whole else 0.0
-        ends = np.array([self.low - half_unit, self.high + half_unit])
-        return np.log(ends) if self.log else ends
+        limits = np.array([self.low - half_unit, self.high + half_unit])
+        return np.log(limits) if self.log else limits
 
     def values(self, share: Array) -> list[float | int]:
         """Return the values at shares of the range, from 0 to 1."""
@@ -222,8 +222,8 @@ def _rank_correlations(
         for key in sample.keys:
             correlation = float(stats.spearmanr(keys[key], table[where]).statistic)
             middle = np.arctanh(np.clip(correlation, -1 + 1e-12, 1 - 1e-12))
-            ends = np.tanh([middle - half, middle + half])
-            yield [key, "rank correlation", *where, len(table), correlation, *ends]
+            limits = np.tanh([middle - half, middle + half])
+            yield [key, "rank correlation", *where, len(table), correlation, *limits]
 
 
 def _sobol_indices(table: pd.DataFrame, sample: SampleSpec) -> Iterator[list[Any]]:

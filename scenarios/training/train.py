@@ -274,8 +274,8 @@ def _payoff_range(attack: Attack, seed: int) -> tuple[float, float]:
     model = attack.model(seed)
     leader: Any = model.game.adversary
     if model.game.market is not None:
-        least, greatest = leader.payoff.range()
-        return least, greatest
+        smallest, greatest = leader.payoff.range()
+        return smallest, greatest
     cohort = model.game.cohorts[attack.cohort_index(model)]
     payoffs = leader.payoff.values(cohort.loss, leader.support)
     return float(payoffs.min()), float(payoffs.max())

@@ -63,7 +63,7 @@ def test_a_long_lag_enters_once_there_are_rounds_that_have_it(weekly_series: Pub
 
 
 def test_a_rival_that_cannot_be_asked_is_refused_in_one_line() -> None:
-    with pytest.raises(UserError, match="--rivals: no rival 'autoregresion'.*autoregression"):
+    with pytest.raises(UserError, match=r"--rivals: no rival 'autoregresion'.*autoregression"):
         rivals.check_rivals(["autoregresion"])
 
 

@@ -170,14 +170,14 @@ def of_solutions(solutions: pd.DataFrame) -> dict[str, float]:
     play = rows.get("play")
     if play is None:
         return {}
-    found = {name: float(play[name]) for name in DISTANCES if pd.notna(play[name])}
+    distances = {name: float(play[name]) for name in DISTANCES if pd.notna(play[name])}
     nash = rows.get("worst nash", rows.get("nash"))
     optimum = rows.get("optimum")
     if nash is not None and optimum is not None:
         way = optimum["welfare"] - nash["welfare"]
         if way > 0:  # neither equal nor unknown
-            found[INDEX] = float((play["welfare"] - nash["welfare"]) / way)
-    return found
+            distances[INDEX] = float((play["welfare"] - nash["welfare"]) / way)
+    return distances
 
 
 def losses_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -253,8 +253,8 @@ def interval(
     share = (mean - least_possible) / span
     if not 0 < share < 1:  # all values are at one end
         return mean, mean, mean
-    ends = special.logit(share) + np.array([-1.0, 1.0]) * half / (span * share * (1 - share))
-    low, high = least_possible + span * special.expit(ends)
+    log_odds = special.logit(share) + np.array([-1.0, 1.0]) * half / (span * share * (1 - share))
+    low, high = least_possible + span * special.expit(log_odds)
     return mean, float(low), float(high)
 
 

@@ -97,9 +97,9 @@ def parts_by_parameter(agents: pd.DataFrame) -> Iterator[Parts]:
 
 def _thirds(values: "pd.Series[float]") -> "pd.Series[str]":
     """Name of each value the third in which it lies, by the ends of that third."""
-    ends = np.unique(np.quantile(values, np.linspace(0, 1, N_PARTS + 1)))
-    names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(ends)]
-    third_of_value = np.searchsorted(ends, values, side="right") - 1
+    part_limits = np.unique(np.quantile(values, np.linspace(0, 1, N_PARTS + 1)))
+    names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(part_limits)]
+    third_of_value = np.searchsorted(part_limits, values, side="right") - 1
     # The greatest value lies in the last third.
     third_of_value = np.clip(third_of_value, 0, len(names) - 1)
     return pd.Series(np.array(names, dtype=object)[third_of_value], index=values.index)
