@@ -137,6 +137,7 @@ class MovedRows(Checkpointable, Adversary):
         self.outcomes = rows.outcomes
         self.sees = sight_of(mover)
         self.payoff = mover.payoff
+        self.why_no_guarantee = rows.why_no_guarantee
         self._budget = Budget(np.asarray(moves, dtype=np.float64))
         self._listed_moves: Array | None = None  # of a leader
         if isinstance(mover, Leader):

@@ -48,6 +48,8 @@ class Replay(Checkpointable, Pure):
         Tables show the first so many features; None for all.
     index : (str, sequence of T str) or None
         What names the rows, such as "date", and each row's name.
+    why_no_guarantee : str
+        Why no theorem covers the outcomes, as where some of them are estimates; empty if one does.
     """
 
     sees = frozenset({"history"})
@@ -60,7 +62,9 @@ class Replay(Checkpointable, Pure):
         *,
         logged: int | None = None,
         index: tuple[str, Sequence[str]] | None = None,
+        why_no_guarantee: str = "",
     ) -> None:
+        self.why_no_guarantee = why_no_guarantee
         self._outcome_table = np.asarray(outcomes, dtype=np.float64)
         self.outcomes = int(self._outcome_table.shape[1])
         if contexts is None:

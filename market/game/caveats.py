@@ -48,7 +48,11 @@ def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[G
     promises = list(guarantees)
     if game.why_no_guarantee:
         everybody_stays = all(seat.attendance.throughout for seat in game.seats)
-        only_actions_move_outcomes = not (game.adversary_sees_draw or game.has_personal_losses)
+        only_actions_move_outcomes = not (
+            game.adversary_sees_draw
+            or game.has_personal_losses
+            or game.adversary.innermost.why_no_guarantee
+        )
         no_promises = unpromised(game.cohorts, game.why_no_guarantee)
         for cohort_index, no_promise in enumerate(no_promises):
             weakened = None

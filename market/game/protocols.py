@@ -192,6 +192,7 @@ class Adversary(ABC):
     noise: ClassVar[str | None] = None  # a parameter of which 0 stands for no noise at all
     payoff: Payoff | None = None  # None for one without a motive
     support: Array | None = None  # the outcomes (m, d) that it chooses among, where it has a list
+    why_no_guarantee: str = ""  # why no theorem covers its outcomes; empty where one may
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
         self.outcomes = outcomes

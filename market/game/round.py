@@ -191,6 +191,8 @@ class Game:
         """
         if self.adversary_sees_draw:
             return "no guarantee, since the adversary sees the drawn forecast before it commits"
+        if self.adversary.innermost.why_no_guarantee:
+            return self.adversary.innermost.why_no_guarantee
         if self.has_personal_losses:
             return NO_GUARANTEE_PERSONAL
         if self.market is not None and self.market.answers_at_once:

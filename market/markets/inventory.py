@@ -9,10 +9,13 @@ Each agent has a stock s, which lasts; action a orders up to q_a (its place in [
     sales = min(stock, D), paid at ``price`` a unit,         D = fundamental_0, everybody's demand
     what is left over is kept, and costs ``holding`` a unit and round
 
-What is published is demand, or, where it is censored, the most that anybody sold:
+What is published is demand, or, where it is cut off, the most that anybody sold:
 
     y = D                              seen = "demand"
-    y = min(D, greatest stock)         seen = "sales": of a shop that is sold out nobody knows more
+    y = c = min(D, greatest stock)     seen = "sales": of a shop that is sold out nobody knows more
+    y = c, or E[D | D > c]             seen = "censored": where all shops sold out the mean of what
+                                       is beyond c, by Kaplan and Meier's estimate from the sales
+                                       so far (``market.numerics.censored_sample``)
 
 A shop that sells out wins ``price - cost`` less than it could have, and pays for what stays on the
 shelf; a unit left over is worth its cost next round. So the best order-up-to level in every round
@@ -23,7 +26,10 @@ sales: Karlin 1958),
 
 which utility ``newsvendor`` with these two reads. Where sales are seen, forecasts learn from demand
 cut off at the stock, orders follow, and the level spirals down (Cooper, Homem-de-Mello and
-Kleywegt 2006); the regret that is measured at sales says nothing of it.
+Kleywegt 2006); the regret that is measured at sales says nothing of it. Whoever knows which sales
+were cut off comes near the quantile again (Huh, Levi, Rusmevichientong and Orlin 2011, Operations
+Research 59(4), 929-941, doi:10.1287/opre.1100.0906, order a quantile of Kaplan and Meier's
+estimate, for independent demands).
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,15 +44,22 @@ from regretless.market.game.accounts import UNIT, Accounts
 from regretless.market.game.market import Decisions, Market, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments
+from regretless.market.numerics.censored_sample import CensoredSample
 
-SEEN = ("demand", "sales")
+SEEN = ("demand", "sales", "censored")
+
+SEEN_IN_WORDS = {
+    "demand": "demand",
+    "sales": "sales",
+    "censored": "sales and what was sold out",
+}
 
 
 @register.market("shops")
 class Shops(Market):
     """Inventories under demand that may be censored; actions order evenly spaced levels."""
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet", "sales")
     column_labels: ClassVar[Mapping[str, str]] = {
         "level": "mean stock, of the greatest",
         "sold": "units sold by all",
@@ -76,7 +89,8 @@ class Shops(Market):
         self.accounts: Accounts = Accounts(cohorts, cash, [0.0])
         self.levels = Moments(1)
         self.unmet = Moments(1)
-        self.answers_at_once = seen == "sales"
+        self.sales = CensoredSample()
+        self.answers_at_once = seen != "demand"
         self._order_levels = []  # what each action orders up to, (K, A) of each cohort
         for cohort in cohorts:
             evenly_spaced = np.linspace(0, 1, cohort.loss.actions)
@@ -100,6 +114,9 @@ class Shops(Market):
         if self.answers_at_once:
             greatest_stock = stock[is_present].max(initial=0.0)
             published = np.minimum(fundamental, greatest_stock)
+            if self.seen == "censored":
+                is_sold_out = bool(fundamental[0] >= greatest_stock)
+                published = self._known_demand(float(published[0]), is_sold_out=is_sold_out)
         mean_stock = np.array([stock[is_present].mean() if is_present.any() else 0.0])
         self.levels.add(mean_stock)
         self.unmet.add(np.array([max(fundamental[0] - mean_stock[0], 0.0)]))
@@ -110,6 +127,12 @@ class Shops(Market):
         }
         return published
 
+    def _known_demand(self, sold: float, *, is_sold_out: bool) -> Array:
+        """Return what is learned (1,) of demand from what was ``sold``, and note these sales."""
+        demand = self.sales.mean_beyond(sold) if is_sold_out else sold
+        self.sales.add(sold, is_limit=is_sold_out)
+        return np.array([demand])
+
     def described(self) -> dict[str, Any]:
         return {
             "seen": self.seen,
@@ -119,7 +142,8 @@ class Shops(Market):
         }
 
     def summary(self) -> str:
+        seen = SEEN_IN_WORDS[self.seen]
         return (
-            f"Market: shops that see {self.seen} stock up to {self.levels.mean[0]:.3f} on average; "
+            f"Market: shops that see {seen} stock up to {self.levels.mean[0]:.3f} on average; "
             f"{self.unmet.mean[0]:.3f} of demand per round is not met"
         )

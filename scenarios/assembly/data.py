@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA
@@ -42,6 +42,11 @@ MAX_LISTED = 8  # values in a message
 MAX_NAMED_COLUMNS = 4  # in a sentence on clipped values
 MIN_WRITTEN_SHARE = 0.0005  # of rows; a smaller one would be written as 0.0 %
 UNIT_SCALE = (0.0, 1.0)  # of an outcome of which the file says nothing
+# How a column says yes or no, in small letters; of other words ``codes`` makes 1 and 0.
+YES = ("true", "1", "1.0", "yes", "y", "t")
+NO = ("false", "0", "0.0", "no", "n", "f")
+TRUTHS = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
+CODES_OF_TRUTH = (0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +63,8 @@ class Table:
     names: tuple[str, ...] = ()  # of the features, as ``DataSpec.features_of`` has them
     index: tuple[str, ...] = ()  # what the data call each row; empty where they say nothing
     notes: tuple[str, ...] = ()  # what was done to the data, in sentences
+    # Which outcomes (T, d) are known to be at least so much only; None where the file says nothing.
+    is_censored: Mask | None = None
 
     @property
     def clipped(self) -> float:
@@ -76,6 +83,7 @@ class Table:
             outcomes=self.outcomes[rows],
             contexts=self.contexts[rows],
             index=tuple(self.index[row] for row in rows) if self.index else (),
+            is_censored=None if self.is_censored is None else self.is_censored[rows],
         )
 
 
@@ -132,7 +140,44 @@ def read_table(spec: DataSpec) -> Table:
         names=spec.features,
         index=tuple(index[row] for row in values.index) if index else (),
         notes=tuple(notes),
+        is_censored=_read_censoring(frame, raw_values, spec, kept_rows=values.index.to_numpy()),
     )
+
+
+def _read_censoring(
+    frame: pd.DataFrame, raw_values: pd.DataFrame, spec: DataSpec, *, kept_rows: Indices
+) -> Mask | None:
+    """Return which outcomes (T, d) of the kept rows are censored; None without ``censored``.
+
+    An outcome that is missing in ``raw_values`` is not: what fills the gap is no lower limit.
+    """
+    if not spec.censored_columns:
+        return None
+    is_censored = np.zeros((len(frame), len(spec.outcomes)), dtype=np.bool_)
+    for i, outcome in enumerate(spec.outcomes):
+        if outcome in spec.censored_columns:
+            column = spec.censored_columns[outcome]
+            has_value = raw_values[outcome].notna().to_numpy()
+            is_censored[:, i] = _truths_of(frame, column, spec) & has_value
+    return is_censored[kept_rows]
+
+
+def _truths_of(frame: pd.DataFrame, column: str, spec: DataSpec) -> Mask:
+    """Return where a column (T,) says yes; UserError where it says neither yes nor no."""
+    truths = np.zeros(len(frame), dtype=np.bool_)
+    codes = spec.codes.get(column, {})
+    for row, written in enumerate(texts(frame, column, "data.censored")):
+        text = written.strip()
+        if codes.get(text) in CODES_OF_TRUTH:
+            truths[row] = codes[text] == 1.0
+        elif text.casefold() in TRUTHS:
+            truths[row] = TRUTHS[text.casefold()]
+        else:
+            finding = f"holds '{text}'" if text else "has no value"
+            there = f"column '{column}' {finding} in {place(frame, row)}"
+            cure = "write true where the outcome is known to be at least so much, else false"
+            raise UserError(f"data.censored: {there}; {cure}")
+    return truths
 
 
 def form_of(spec: DataSpec) -> Form:
@@ -245,7 +290,12 @@ def _check_columns(spec: DataSpec, frame: pd.DataFrame) -> dict[str, str]:
             key_of_column.setdefault(column, key)
     _check_known("scale", spec.scale, spec.outcomes, "outcome")
     _check_known("units", spec.units, spec.outcomes, "outcome")
-    _check_known("codes", spec.codes, list(key_of_column), "column that is read")
+    _check_known("censored", spec.censored_columns, spec.outcomes, "outcome")
+    columns_of_truths = list(spec.censored_columns.values())
+    for column in columns_of_truths:
+        column_of(frame, column, "data.censored")
+    columns_with_codes = [*key_of_column, *columns_of_truths]
+    _check_known("codes", spec.codes, columns_with_codes, "column that is read")
     for key, marks in {"decimal": spec.decimal, "thousands": spec.thousands}.items():
         if isinstance(marks, dict):
             _check_known(key, marks, list(key_of_column), "column that is read")

@@ -15,6 +15,7 @@ from regretless.market.solutions import NormalForm
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.assembly.data import Table, read_table
 from regretless.scenarios.config.cohort import CohortSpec
+from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.validation import check_cohorts, settle_counts
 from regretless.scenarios.config.world import MarketSpec, market_class
@@ -69,7 +70,7 @@ def resolve(spec: ScenarioSpec) -> ResolvedScenario:
         raise UserError("every cohort has count = 0; give one of them agents")
     cohorts = settle_counts(cohorts_with_agents, spec)
     check_cohorts(cohorts, rounds=spec.rounds)
-    table = None if spec.data is None else read_table(spec.data)
+    table = None if spec.data is None else _read_completed_table(spec.data, rounds=spec.rounds)
     game = _read_leader_game(spec)
     if game is not None:
         spec = _with_game_sizes(spec, game)
@@ -82,6 +83,17 @@ def resolve(spec: ScenarioSpec) -> ResolvedScenario:
         game=game,
         loss_range=_loss_range_of_market(spec),
     )
+
+
+def _read_completed_table(data: DataSpec, *, rounds: int) -> Table:
+    """Read the table of a data file, with estimates in place of outcomes that were cut off."""
+    table = read_table(data)
+    if table.is_censored is None:
+        return table
+    # Its models take as long to import as the whole of most other runs' set-up.
+    from regretless.scenarios.assembly.censored_data import complete_table  # noqa: PLC0415
+
+    return complete_table(table, data, rounds=rounds)
 
 
 def _loss_range_of_market(spec: ScenarioSpec) -> tuple[float, float] | None:

@@ -34,6 +34,10 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.world import EdgeListSpec, ScaleFreeSpec, SmallWorldSpec
 from regretless.scenarios.table_files import Form, header_is_data, numeric, place, read_frame
 
+NO_GUARANTEE_CENSORED = (
+    "no guarantee, since censored outcomes are estimates: no theorem covers what lies beyond them"
+)
+
 
 class MixedActions(Box):
     """The simplex: an outcome is a mixed action of the leader."""
@@ -93,6 +97,7 @@ def _replayed(scenario: ResolvedScenario, table: Table, seed: int) -> Replay:
         table.names,
         logged=len(data.context),
         index=(data.index, table.index) if data.index else None,
+        why_no_guarantee="" if table.is_censored is None else NO_GUARANTEE_CENSORED,
     )
 
 

@@ -86,6 +86,8 @@ class DataSpec(Strict):
     """Missing values: take the row before's, or drop the row; without it they are refused."""
     missing_values: list[str | int | float] = Field(default_factory=list)
     """Further texts and numbers, such as -999, that stand for a missing value."""
+    censored: Name | dict[Name, Name] | None = None
+    """A column that is true where the outcome is known to be at least so much; or by outcome."""
     sort: bool = False
     """Whether rows are put in the order of the index; else they are rounds as they stand."""
     series: Name | None = None
@@ -152,6 +154,13 @@ class DataSpec(Strict):
             if self.features.count(feature) > 1:
                 raise ValueError(f"'{feature}' would be there twice; name each column once")
         return self
+
+    @property
+    def censored_columns(self) -> dict[str, str]:
+        """For outcomes that may be censored, the column that says where they are."""
+        if isinstance(self.censored, dict):
+            return self.censored
+        return {} if self.censored is None else dict.fromkeys(self.outcomes, self.censored)
 
     @property
     def read(self) -> dict[str, list[str]]:

@@ -1,0 +1,77 @@
+r"""A sample of which some values are lower limits, and the mean of what lies beyond such a limit.
+
+Kaplan and Meier (1958, Journal of the American Statistical Association 53(282), 457-481,
+doi:10.1080/01621459.1958.10501452) estimate the distribution of values z_1, ..., z_n of which some
+are censored, known to be at least z_i. In the order of their values, with censored ones last among
+equals, the weight of each of them is redistributed evenly to all that follow (Efron 1967,
+Proceedings of the Fifth Berkeley Symposium 4, 831-853):
+
+    w_(i) = delta_(i) / (n - i + 1)  prod_(j < i) ((n - j) / (n - j + 1))^delta_(j),
+
+delta = 1 for a value that was seen. What is left behind the last value stays undistributed: it is
+spread evenly from there to the greatest possible value, 1.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.checkpoint import Checkpointable
+
+EVEN_SHARE = 0.002  # of an even part beyond a limit, so that something always lies there
+
+
+class CensoredSample(Checkpointable):
+    """Values in [0, 1] of which some are lower limits, in the order in which they came."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("values", "is_limit")
+
+    def __init__(self) -> None:
+        self.values: Array = np.zeros(0)
+        self.is_limit: Mask = np.zeros(0, dtype=np.bool_)
+
+    def add(self, value: float, *, is_limit: bool) -> None:
+        """Add a value, or a limit that the value is known to reach."""
+        self.values = np.append(self.values, value)
+        self.is_limit = np.append(self.is_limit, is_limit)
+
+    def mean_beyond(self, limit: float) -> float:
+        """Return the mean of values above a limit, by the estimate of Kaplan and Meier.
+
+        Examples
+        --------
+        >>> sample = CensoredSample()
+        >>> for value in (0.2, 0.4, 0.8):
+        ...     sample.add(value, is_limit=False)
+        >>> round(sample.mean_beyond(0.3), 2)
+        0.6
+        """
+        order = np.lexsort((self.is_limit, self.values))  # limits are last among equal values
+        values = self.values[order]
+        weights, weight_left = kaplan_meier(self.is_limit[order])
+        is_beyond = values > limit
+        greatest = max(limit, values[-1]) if len(values) else limit
+        weight_beyond = float(weights[is_beyond].sum()) + weight_left
+        sum_beyond = float(weights[is_beyond] @ values[is_beyond])
+        sum_beyond += weight_left * (greatest + 1.0) / 2
+        even_mean = (limit + 1.0) / 2
+        mean = even_mean if weight_beyond == 0 else sum_beyond / weight_beyond
+        share = EVEN_SHARE / (EVEN_SHARE + (1 - EVEN_SHARE) * weight_beyond)
+        return float(share * even_mean + (1 - share) * mean)
+
+
+def kaplan_meier(is_limit: Mask) -> tuple[Array, float]:
+    """Return the weights (n,) of sorted values of which some are limits, and what is left over.
+
+    Examples
+    --------
+    >>> weights, left = kaplan_meier(np.array([False, True, False]))
+    >>> weights.round(3).tolist(), round(left, 3)
+    ([0.333, 0.0, 0.667], 0.0)
+    """
+    n_values = len(is_limit)
+    at_risk = n_values - np.arange(n_values)  # values that are at least as great
+    share_that_survives = np.where(is_limit, 1.0, 1.0 - 1.0 / np.maximum(at_risk, 1))
+    survival = np.concatenate([[1.0], np.cumprod(share_that_survives)])
+    return np.asarray(survival[:-1] - survival[1:]), float(survival[-1])

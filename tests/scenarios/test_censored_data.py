@@ -1,0 +1,184 @@
+"""Data of which some outcomes are known to be at least so much: sales of what was sold out."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_scenarios import cohort_table, make_scenario, play_to_end
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.scenarios.assembly.censored_data import completed_outcomes
+from regretless.scenarios.assembly.scenario import Scenario
+
+N_DAYS = 120
+SCALE = {"sold": [0.0, 200.0]}
+SHOP = cohort_table(
+    "shop", 1, 41, "newsvendor", parameters={"underage": 4.0, "overage": 1.0}, currency="EUR"
+)
+
+
+@pytest.fixture
+def sales() -> pd.DataFrame:
+    """Demand, what was sold of it on shelves that were too small by turns, and where they were."""
+    demand = np.random.default_rng(4).normal(100.0, 15.0, N_DAYS).round()
+    stock = np.tile([80.0, 100.0, 140.0], N_DAYS // 3)
+    sold = np.minimum(demand, stock)
+    return pd.DataFrame({"demand": demand, "sold": sold, "sold_out": demand >= stock})
+
+
+def make_shop(folder: Path, sales: pd.DataFrame, **keys: Any) -> Scenario:
+    """Write sales to a CSV, and return a scenario that forecasts them."""
+    path = folder / "sales.csv"
+    sales.to_csv(path, index=False)
+    data = {"file": str(path), "outcomes": ["sold"], "scale": SCALE} | keys
+    present = {key: value for key, value in data.items() if value is not None}
+    return make_scenario(SHOP, rounds=N_DAYS, data=present)
+
+
+def orders_of(scenario: Scenario) -> Array:
+    """Return the mean order of the last half of a run, in pieces."""
+    model = play_to_end(scenario)
+    actions = model.regret_frame()["action"].to_numpy()
+    return 200.0 / 40 * actions[N_DAYS // 2 :].mean()
+
+
+def test_orders_from_censored_sales_are_near_those_from_demand(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    from_demand = orders_of(make_shop(tmp_path, sales.assign(sold=sales["demand"])))
+    from_sales = orders_of(make_shop(tmp_path, sales))
+    from_censored_sales = orders_of(make_shop(tmp_path, sales, censored="sold_out"))
+    assert from_sales < from_demand - 10.0
+    assert from_censored_sales == pytest.approx(from_demand, abs=5.0)
+
+
+def test_what_was_seen_stays_and_what_was_not_is_more(sales: pd.DataFrame, tmp_path: Path) -> None:
+    table = make_shop(tmp_path, sales, censored="sold_out").table
+    assert table is not None
+    learned = 200.0 * table.outcomes[:, 0]
+    is_sold_out = sales["sold_out"].to_numpy()
+    np.testing.assert_allclose(learned[~is_sold_out], sales["sold"][~is_sold_out])
+    assert (learned[is_sold_out] > sales["sold"][is_sold_out]).all()
+
+
+def test_later_rows_change_nothing_of_earlier_ones(sales: pd.DataFrame, tmp_path: Path) -> None:
+    other_future = sales.copy()
+    other_future.loc[60:, "sold"] = 10.0
+    table = make_shop(tmp_path, sales, censored="sold_out").table
+    table_with_other_future = make_shop(tmp_path, other_future, censored="sold_out").table
+    assert table is not None
+    assert table_with_other_future is not None
+    np.testing.assert_array_equal(table.outcomes[:60], table_with_other_future.outcomes[:60])
+
+
+def test_nothing_is_guaranteed_and_the_run_says_why(sales: pd.DataFrame, tmp_path: Path) -> None:
+    model = play_to_end(make_shop(tmp_path, sales, censored="sold_out"))
+    agent = model.agents_frame().iloc[0]
+    assert agent["guarantee"] == "none"
+    assert np.isnan(agent["bound"])
+    assert "censored outcomes are estimates" in model.guarantees[0].note
+
+
+def test_the_run_says_how_many_rows_are_censored(sales: pd.DataFrame, tmp_path: Path) -> None:
+    table = make_shop(tmp_path, sales, censored="sold_out").table
+    assert table is not None
+    assert f"{sales['sold_out'].sum()} of {N_DAYS} rows are censored" in table.notes[0]
+
+
+def test_the_run_says_that_the_last_orders_were_all_sold_out(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    sales.loc[N_DAYS - 10 :, "sold_out"] = True
+    table = make_shop(tmp_path, sales, censored="sold_out").table
+    assert table is not None
+    assert "The last 10 rows are all censored" in table.notes[-1]
+
+
+def test_rows_that_no_round_plays_are_not_counted(sales: pd.DataFrame, tmp_path: Path) -> None:
+    longer = pd.concat([sales] * 2, ignore_index=True)
+    table = make_shop(tmp_path, longer, censored="sold_out").table
+    assert table is not None
+    assert f"of {N_DAYS} rows are censored" in table.notes[0]
+
+
+def test_a_missing_outcome_is_not_censored(sales: pd.DataFrame, tmp_path: Path) -> None:
+    sales.loc[50, ["sold", "sold_out"]] = [None, True]
+    table = make_shop(tmp_path, sales, censored="sold_out", missing="previous").table
+    assert table is not None
+    assert table.is_censored is not None
+    assert not table.is_censored[50].any()
+
+
+def test_under_a_reversed_scale_at_least_means_at_most(sales: pd.DataFrame, tmp_path: Path) -> None:
+    upright = make_shop(tmp_path, sales, censored="sold_out").table
+    reversed_scale = {"sold": [200.0, 0.0]}
+    mirrored = make_shop(tmp_path, sales, censored="sold_out", scale=reversed_scale).table
+    assert upright is not None
+    assert mirrored is not None
+    np.testing.assert_allclose(mirrored.outcomes, 1.0 - upright.outcomes)
+
+
+def test_of_two_outcomes_one_may_be_censored(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    sales = pd.DataFrame(rng.uniform(0.0, 0.5, (30, 2)), columns=["bread", "milk"])
+    sales["no_bread_left"] = np.where(np.arange(30) % 3 == 0, "yes", "no")
+    path = tmp_path / "two.csv"
+    sales.to_csv(path, index=False)
+    data = {
+        "file": str(path),
+        "outcomes": ["bread", "milk"],
+        "censored": {"bread": "no_bread_left"},
+    }
+    table = make_scenario(cohort_table("eaters", 2), rounds=30, data=data).table
+    assert table is not None
+    np.testing.assert_array_equal(table.outcomes[:, 1], sales["milk"])
+    assert (table.outcomes[::3, 0] > sales["bread"][::3]).all()
+
+
+def test_a_context_tells_the_days_on_which_more_is_beyond() -> None:
+    """Of a sold-out Saturday more is expected than of a sold-out Monday with the same sales."""
+    weekday = np.arange(70) % 7
+    outcomes = np.where(weekday == 5, 0.9, 0.4)[:, np.newaxis]
+    outcomes[63:] = 0.3
+    is_censored = np.zeros((70, 1), dtype=bool)
+    is_censored[63:] = True
+    contexts = weekday[:, np.newaxis].astype(float)
+    completed = completed_outcomes(outcomes, is_censored, contexts, names=["weekday"])
+    assert completed[63 + 5, 0] > completed[63, 0] + 0.2
+
+
+@pytest.mark.parametrize(
+    ("cell", "line"),
+    [
+        ("perhaps", "column 'sold_out' holds 'perhaps' in data row 8 (line 9); write true"),
+        (None, "column 'sold_out' has no value in data row 8 (line 9); write true"),
+    ],
+)
+def test_a_column_that_says_neither_yes_nor_no_is_refused(
+    sales: pd.DataFrame, tmp_path: Path, cell: str | None, line: str
+) -> None:
+    sales["sold_out"] = sales["sold_out"].astype(object)
+    sales.loc[7, "sold_out"] = cell
+    with pytest.raises(UserError) as refused:
+        make_shop(tmp_path, sales, censored="sold_out")
+    assert str(refused.value).startswith(f"data.censored: {line}")
+
+
+def test_words_for_yes_and_no_may_have_codes(sales: pd.DataFrame, tmp_path: Path) -> None:
+    plain = make_shop(tmp_path, sales, censored="sold_out").table
+    in_german = sales.assign(sold_out=np.where(sales["sold_out"], "ja", "nein"))
+    codes = {"sold_out": {"ja": 1.0, "nein": 0.0}}
+    coded = make_shop(tmp_path, in_german, censored="sold_out", codes=codes).table
+    assert plain is not None
+    assert coded is not None
+    np.testing.assert_array_equal(coded.outcomes, plain.outcomes)
+
+
+def test_unknown_columns_and_outcomes_are_refused(sales: pd.DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"data\.censored: no column 'soldout'"):
+        make_shop(tmp_path, sales, censored="soldout")
+    with pytest.raises(UserError, match=r"data\.censored: 'bread' is no outcome"):
+        make_shop(tmp_path, sales, censored={"bread": "sold_out"})
