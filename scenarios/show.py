@@ -57,8 +57,10 @@ def show(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
     if len(regret_log):
         tables["regret_curves"] = regret_curves([regret_log], tables["agents"])
         tables["actions"] = _count_actions(regret_log, tables["agents"])
+    if model.solved.names:
+        tables["solutions"] = model.solutions()
     filled_tables = {name: table for name, table in tables.items() if len(table)}
-    run = Run(config, filled_tables, model.called)
+    run = Run(config, filled_tables, model.called, rounds_played=model.played)
     drawn_figures = draw_figures("run", run, None if name is None else [name])
     figures = Figures({key: figure.chart for key, figure in drawn_figures.items()})
     figures.sentence = " ".join(sentences(tables["verdict"], tables["agents"]))

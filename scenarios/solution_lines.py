@@ -1,14 +1,16 @@
-"""What ``run`` prints of the solutions of the stage game, if the scenario asks for any."""
+"""What ``run`` prints of the solutions of the stage game, if the scenario asks for any.
+
+The page of a run says the same of the price of anarchy and of solutions that were not found.
+"""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 from rich.console import RenderableType
 
-from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
+from regretless.market.solutions.solution import ratio_of_welfare
 from regretless.scenarios.terminal import table
 
 HEADERS = ["Solutions of the stage game", "loss", "welfare", "greatest\ngain"]
@@ -28,27 +30,48 @@ def lines_on_solutions(
     solutions = closing_tables.get("solutions")
     if solutions is None:
         solutions = model.solutions()
-    cohort = solutions["cohort"].iloc[-1]  # of several the last row is over all
-    solutions = solutions[solutions["cohort"] == cohort]
+    solutions = of_everybody(solutions)
     cells = []
     for row in solutions[solutions["mean_loss"].notna()].to_dict("records"):
         gain = "" if np.isnan(row["certificate"]) else f"{row['certificate']:.2g}"
         cells.append([row["name"], f"{row['mean_loss']:.4f}", f"{row['welfare']:.4f}", gain])
     if cells:
         yield table(HEADERS, cells, width=width)
-    if cells and {"nash", "optimum"} <= {*model.solved.names}:
-        with suppress(UserError):  # where no equilibrium was found, or losses have no ratio
-            ratio = model.price_of_anarchy()
-            optimum = solutions.loc[solutions["name"] == "optimum", "welfare"]
-            of_what = "total loss of the worst Nash equilibrium over the optimum's"
-            if (optimum > 0).any():  # losses are negative: profits
-                of_what = "welfare of the optimum over the worst Nash equilibrium's"
-            yield f"  price of anarchy: {ratio:.4g}, {of_what}"
+    anarchy = line_on_anarchy(solutions)
+    if anarchy:
+        yield f"  {anarchy}"
     play = solutions[solutions["name"] == "play"]
     for concept, noun in CONCEPTS.items():
         for distance in play[f"distance_{concept}"].dropna():
             yield f"  play is {distance:.4f} from the {noun} equilibria, in total variation"
-    missing = solutions[solutions["mean_loss"].isna()]
-    for reason, names in missing.groupby("method", sort=False)["name"]:
-        yield f"{', '.join(names)}: {reason}"
+    yield from lines_on_methods(solutions[solutions["mean_loss"].isna()])
     yield ""
+
+
+def of_everybody(solutions: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the only cohort, or of all together, which come last."""
+    is_last_cohort: pd.Series[bool] = solutions["cohort"].eq(solutions["cohort"].iloc[-1])
+    return solutions[is_last_cohort]
+
+
+def line_on_anarchy(solutions: pd.DataFrame) -> str:
+    """Say what the price of anarchy is; "" where the table lacks one of the two, or a ratio."""
+    welfare = of_everybody(solutions).set_index("name")["welfare"]
+    worst_nash = welfare.get("worst nash", welfare.get("nash", np.nan))
+    optimum = welfare.get("optimum", np.nan)
+    if np.isnan([worst_nash, optimum]).any():
+        return ""
+    ratio = ratio_of_welfare(worst_nash, optimum)
+    if ratio is None:
+        return ""
+    of_what = "total loss of the worst Nash equilibrium over the optimum's"
+    if optimum > 0:  # losses are negative: profits
+        of_what = "welfare of the optimum over the worst Nash equilibrium's"
+    return f"price of anarchy: {ratio:.4g}, {of_what}"
+
+
+def lines_on_methods(solutions: pd.DataFrame) -> Iterator[str]:
+    """Yield how solutions were found, or why they were not, a line for each method."""
+    rows = solutions.drop_duplicates(["name", "method"])
+    for method, names in rows.groupby("method", sort=False)["name"]:
+        yield f"{', '.join(names)}: {method}"

@@ -89,6 +89,19 @@ def best_and_worst(name: str, found: Sequence[Solution]) -> list[Solution]:
     return [replace(best, name=f"best {name}"), replace(worst, name=f"worst {name}")]
 
 
+def ratio_of_welfare(equilibrium: float, optimum: float) -> float | None:
+    """Return how much worse the welfare of an equilibrium is than the optimum's, at least 1.
+
+    Of costs, whose welfare is negative, it is the equilibrium's over the optimum's; of positive
+    welfare it is the other way round. None where they have no such ratio.
+    """
+    if optimum < 0:
+        return equilibrium / optimum
+    if equilibrium > 0:
+        return optimum / equilibrium
+    return None
+
+
 def solve(game: StageGame, names: str | Sequence[str] = DEFAULT_NAMES) -> list[Solution]:
     """Return the solutions of these registered names, in this order; one name may stand alone.
 

@@ -20,6 +20,7 @@ from regretless.market.solutions.solution import (
     Solution,
     listed,
     not_found,
+    ratio_of_welfare,
     solutions_table,
     solve,
 )
@@ -194,12 +195,11 @@ class SolvedGame:
         """
         equilibrium = self._one(f"{ENDS.get(concept, '')} {concept}".strip(), concept)
         optimum = self._one("optimum", "optimum")
-        if optimum.total_loss > 0:
-            return equilibrium.total_loss / optimum.total_loss
-        if equilibrium.welfare > 0:
-            return optimum.welfare / equilibrium.welfare
-        losses = f"{equilibrium.total_loss:.4g} and {optimum.total_loss:.4g}"
-        raise UserError(f"price of anarchy: total losses {losses} have no ratio; compare them")
+        ratio = ratio_of_welfare(equilibrium.welfare, optimum.welfare)
+        if ratio is None:
+            losses = f"{equilibrium.total_loss:.4g} and {optimum.total_loss:.4g}"
+            raise UserError(f"price of anarchy: total losses {losses} have no ratio; compare them")
+        return ratio
 
     def index(self, first: str, second: str, window: Span | None = None) -> float:
         """Return where play is between two solutions, by total loss.

@@ -119,11 +119,14 @@ class Run:
         The tables of a run directory, or of a market in memory (``live.course``), by name.
     action_names : mapping
         Names of the actions of cohorts, where the market gives them others than the scenario.
+    rounds_played : int
+        How many rounds were played, logged or not; 0 if that is not known.
     """
 
     config: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
     action_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rounds_played: int = 0
 
     def action_name(self, cohort: Any, action: int) -> str:
         """Name an action of a cohort."""

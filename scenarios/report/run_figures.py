@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.logs.counted import COUNT_COLUMN, means_of, with_counts
+from regretless.market.logs.counted import COUNT_COLUMN, mean_of, means_of, with_counts
 from regretless.scenarios import verdict as wording
 from regretless.scenarios.logs.reading import leading_regret, thinned
 from regretless.scenarios.report import theme
@@ -144,43 +144,80 @@ def _loss_courses(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
 
 @figure("run")
 def solutions(run: Run) -> go.Figure | None:
-    """Draw the mean loss so far of each cohort between the solutions of the stage game."""
+    """Draw what each cohort lost on average between the solutions of the stage game.
+
+    None where no solution was found, or fewer than two rounds were played.
+    """
     table = run.table("solutions")
-    if table.empty or not run.has_rounds("regret_curves"):
+    if table.empty:
         return None
-    losses = run.table("regret_curves")["loss"]
     panels = {}
     for cohort, rows in table[table["mean_loss"].notna()].groupby("cohort", sort=False):
         levels = rows[~rows["name"].str.startswith("play")].set_index("name")["mean_loss"]
-        if cohort not in losses.index.unique("cohort") or levels.empty:
-            continue
-        mean_so_far = losses.xs(cohort, level="cohort").dropna().expanding().mean()
-        if len(mean_so_far) > 1:
-            panels[cohort] = list(_lines_between_solutions(run, cohort, mean_so_far, levels))
+        course = _losses_as_played(run, cohort)
+        if course is not None and len(levels):
+            panels[cohort] = list(_lines_between_solutions(course, levels))
     if not panels:
         return None
     return theme.draw_panels(panels, pixels_per_panel=240, y="average loss")
 
 
+def _losses_as_played(run: Run, cohort: Any) -> go.Scatter | None:
+    """Draw the losses of a cohort by the finest of what the run has kept.
+
+    This is the mean loss so far where losses of single rounds were logged, else the mean loss of
+    each window, else the mean of the whole run as a level. None where these are fewer than two
+    rounds, or it is no cohort of agents, such as all together.
+    """
+    agents = run.agents[run.agents["cohort"] == cohort]
+    if agents.empty:
+        return None
+    style = {"color": run.colour_of[cohort], "width": 3}
+    if run.has_rounds("regret_curves"):
+        losses = run.table("regret_curves")["loss"]
+        if cohort in losses.index.unique("cohort"):
+            mean_so_far = losses.xs(cohort, level="cohort").dropna().expanding().mean()
+            if len(mean_so_far) > 1:
+                rounds = thinned(mean_so_far.index.to_numpy())
+                return theme.line(rounds, mean_so_far[rounds], "as played", **style)
+    windows = run.table("windows")
+    if len(windows):
+        rows = with_counts(windows[windows["agent"].isin(agents["agent"])], agents)
+        steps = means_of(rows, ["first", "last"], ["mean_loss"]).dropna().reset_index()
+        if len(steps):
+            drawn_steps = steps.iloc[thinned(steps.index.to_numpy())]
+            stairs = _stairs(run, cohort, drawn_steps, "mean_loss", width=3)
+            return stairs.update(name="as played, each window alone")
+    mean_loss = mean_of(agents, "mean_loss")
+    if run.rounds_played < 2 or np.isnan(mean_loss):
+        return None
+    return theme.line([0, run.rounds_played - 1], [mean_loss] * 2, "as played, whole run", **style)
+
+
 def _lines_between_solutions(
-    run: Run, cohort: Any, mean_so_far: pd.Series[float], levels: pd.Series[float]
+    as_played: go.Scatter, levels: pd.Series[float]
 ) -> Iterator[go.Scatter]:
-    """Yield the range of coarse correlated equilibria, the other solutions, and what was played."""
-    rounds = thinned(mean_so_far.index.to_numpy())
-    first_and_last_round = rounds[[0, -1]]
-    has_range = {"best cce", "worst cce"} <= set(levels.index)
-    if has_range:
-        style = _style_of_solution("cce")
-        yield theme.line(first_and_last_round, [levels["worst cce"]] * 2, "worst cce", **style)
-        best = theme.line(first_and_last_round, [levels["best cce"]] * 2, "best cce", **style)
-        yield best.update(fill="tonexty", fillcolor=RANGE_COLOUR)  # up to the line before it
+    """Yield the range of coarse correlated equilibria, the solutions, and what was played.
+
+    Solutions that lose the same have one line, which has all their names.
+    """
+    first_and_last_round = [as_played.x[0], as_played.x[-1]]
+    if {"best cce", "worst cce"} <= set(levels.index):
+        worst = [levels["worst cce"]] * 2
+        edge = theme.line(first_and_last_round, worst, "range of cce", width=0)
+        yield edge.update(showlegend=False, hoverinfo="skip")
+        best = [levels["best cce"]] * 2
+        up_to_edge = theme.line(first_and_last_round, best, "range of cce", width=0)
+        yield up_to_edge.update(fill="tonexty", fillcolor=RANGE_COLOUR, hoverinfo="skip")
+    names_at_level: dict[float, list[str]] = {}
     for name, level in levels.items():
-        if has_range and name in {"best cce", "worst cce"}:
-            continue
-        yield theme.line(
-            first_and_last_round, [level] * 2, str(name), **_style_of_solution(str(name))
-        )
-    yield theme.line(rounds, mean_so_far[rounds], "as played", color=run.colour_of[cohort], width=3)
+        equal_levels = [drawn for drawn in names_at_level if np.isclose(drawn, level, rtol=1e-9)]
+        drawn_level = equal_levels[0] if equal_levels else level
+        names_at_level.setdefault(drawn_level, []).append(str(name))
+    for level, names in names_at_level.items():
+        style = _style_of_solution(names[0])
+        yield theme.line(first_and_last_round, [level] * 2, ", ".join(names), **style)
+    yield as_played
 
 
 def _style_of_solution(name: str) -> dict[str, Any]:

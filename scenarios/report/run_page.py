@@ -21,6 +21,7 @@ from regretless.scenarios.report import (  # noqa: F401 - they register their fi
 )
 from regretless.scenarios.report.figures import Run, draw_figures
 from regretless.scenarios.report.page import Part, charts, legible, notes, page, written_by
+from regretless.scenarios.solution_lines import line_on_anarchy, lines_on_methods
 
 REQUIRED_IN_MANIFEST = {"scenario", "config", "seed", "rounds", "status", "guarantee"}
 MAX_WORST_AGENTS = 5  # whose regret is taken apart
@@ -68,14 +69,35 @@ ORIGIN_HEADERS = [
     "rounds played",
     "regret from it",
 ]
-OPTIONAL_HEADERS = [*UNIT_HEADERS, *BOUND_HEADERS, "best policy"]  # left out where nothing is
+SOLUTION_HEADERS = [
+    "cohort",
+    "solution",
+    "average loss",
+    "welfare",
+    "greatest gain",
+    "distance to correlated",
+    "distance to coarse correlated",
+]
+ABOUT_SOLUTIONS = (
+    "What is lost in play and in the solutions of the stage game. Welfare is minus the sum of the "
+    "losses, in units of the utility. The greatest gain is the most that an agent would gain by a "
+    "deviation, in the same units. Distances, in total variation, are those of the profiles that "
+    "were played in the run, and in each declared window, from the (coarse) correlated equilibria."
+)
+OPTIONAL_HEADERS = [  # left out where nothing is
+    *UNIT_HEADERS,
+    *BOUND_HEADERS,
+    "best policy",
+    *SOLUTION_HEADERS[4:],
+]
 
 
 def text(directory: Path) -> str:
     """Return the page of a run's directory; UserError if its logs cannot be read."""
     manifest, tables = _read_logs(directory)
     config = manifest["config"]
-    run = Run(config, tables, manifest.get("actions", {}))
+    rounds_played = _rounds_played(manifest, tables)
+    run = Run(config, tables, manifest.get("actions", {}), rounds_played=rounds_played)
     verdict = run.table("verdict")
     figures = draw_figures("run", run)
     description = config.get("description")
@@ -83,6 +105,7 @@ def text(directory: Path) -> str:
     sections: dict[str, list[Part]] = {
         "Alternatives in hindsight": _parts_on_alternatives(verdict),
         "Regret": [_table(REGRET_HEADERS, list(_regret_cells(run.agents)))],
+        "Solutions": _parts_on_solutions(run.table("solutions")),
         "Forecast": notes(_lines_on_forecast(manifest), "line"),
         "Agents": [],
         "Market": [],
@@ -93,6 +116,8 @@ def text(directory: Path) -> str:
     for name in sections:
         sections[name] += charts(figures, name)
     sections["Regret"] += _parts_on_origins(run)
+    if sections["Solutions"] and "solutions" not in figures:
+        sections["Solutions"] += notes([_why_no_solutions_are_drawn(run)])
     return page(
         "report.html",
         name=manifest["scenario"],
@@ -116,6 +141,41 @@ def _parts_on_alternatives(verdict: pd.DataFrame) -> list[Part]:
         ranked = alternatives.sort_values("mean_loss", kind="stable")
         rows += [[str(cohort), *wording.alternative_cells(row)] for row in wording.records(ranked)]
     return [*notes(remarks), _table(ALTERNATIVE_HEADERS, rows)]
+
+
+def _parts_on_solutions(solutions: pd.DataFrame) -> list[Part]:
+    """Return the table of play and solutions, the price of anarchy, and how they were found."""
+    if solutions.empty:
+        return []
+    rows = []
+    for cohort, of_cohort in solutions.groupby("cohort", sort=False):
+        for row in wording.records(of_cohort.dropna(subset="mean_loss")):
+            numbers = [
+                f"{row['mean_loss']:.4f}",
+                f"{row['welfare']:.4f}",
+                _cell(row["certificate"], ".2g"),
+                _cell(row["distance_ce"], ".4f"),
+                _cell(row["distance_cce"], ".4f"),
+            ]
+            rows.append([str(cohort), row["name"], *numbers])
+    anarchy = line_on_anarchy(solutions)
+    parts = notes([f"{anarchy[0].upper()}{anarchy[1:]}." if anarchy else ""], "line")
+    if rows:
+        parts += [*notes([ABOUT_SOLUTIONS]), _table(SOLUTION_HEADERS, rows)]
+    is_window = solutions["name"].str.startswith("play, ")  # found as the play of the run
+    return [*parts, ("bullets", list(lines_on_methods(solutions[~is_window])))]
+
+
+def _cell(value: float, digits: str) -> str:
+    """Write a number, or nothing where there is none."""
+    return "" if np.isnan(value) else format(value, digits)
+
+
+def _why_no_solutions_are_drawn(run: Run) -> str:
+    """Say why there is no figure of the solutions; "" where no solution was found."""
+    if run.table("solutions")["mean_loss"].isna().all():
+        return ""
+    return "No figure of losses between the solutions: it takes two rounds, and one was played."
 
 
 def _parts_on_files(directory: Path, tables: Mapping[str, pd.DataFrame]) -> list[Part]:
@@ -177,7 +237,7 @@ def _read_logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]
 def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> str:
     """Say how many rounds were played, what is guaranteed, and what the run noted."""
     n_planned = manifest["rounds"]
-    n_played = len(tables.get("rounds", ()))
+    n_played = _rounds_played(manifest, tables)
     rounds = f"{n_played:,}" if n_played == n_planned else f"{n_played:,} of {n_planned:,}"
     plural = "" if n_planned == 1 else "s"
     sentences = [f"{rounds} round{plural}, seed {manifest['seed']}, {manifest['status']}."]
@@ -185,6 +245,11 @@ def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> s
     sentences += manifest.get("data", [])
     sentences += [f"{note}." for note in manifest.get("notes", [])]
     return " ".join(sentences)
+
+
+def _rounds_played(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> int:
+    """Return how many rounds were played, of which the table of rounds may have logged a few."""
+    return int(manifest.get("played", len(tables.get("rounds", ()))))
 
 
 def _sentence_on_guarantees(label_of_cohort: Mapping[str, str]) -> str:

@@ -580,22 +580,3 @@ def test_requests_foreign_scripts_and_errors_are_in_the_console(tmp_path: Path) 
     assert "Executing inline script" in console
     assert "missing is not defined" in console
     assert "<title>tables</title>" in seen.document
-
-
-def test_losses_are_drawn_between_the_solutions_of_the_game(tmp_path: Path) -> None:
-    scenario = read_scenario(
-        "pigou", "rounds=40", "cohort.drivers.count=20", 'solutions=["nash", "cce", "optimum"]'
-    )
-    run(scenario, Options(tmp_path / "run"))
-    config, tables = read_run(tmp_path / "run")[:2]
-    curves = regret_curves([tables["regret_log"]], tables["agents"])
-    chart = run_figures.solutions(Run(config, tables | {"regret_curves": curves}))
-    lines = {trace.name: trace for trace in traces_of(chart)}
-    of_name = tables["solutions"].set_index("name")["mean_loss"]
-    drawn = [name for name in of_name.index if name != "play"]
-    assert {*drawn, "as played"} == lines.keys()
-    for name in drawn:
-        assert lines[name].y == pytest.approx([of_name[name]] * 2)
-    assert lines["best cce"].fill == "tonexty"
-    assert lines["as played"].y[-1] == pytest.approx(tables["agents"]["mean_loss"].mean())
-    assert "between the solutions" in write_report(tmp_path / "run").read_text(encoding="utf-8")
