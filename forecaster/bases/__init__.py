@@ -28,6 +28,8 @@ a finite population         ``ExactLossesBasis``        its distinct functions; 
 several populations         ``DirectSumBasis``          the parts' sum; their          exact
                                                         greatest
 a large population          ``ReducedBasis``            few; its cap; certified        reduced
+another basis's, and        ``WithIndicators``          d m more; of the other basis   indicators
+whether y_j <= i / m
 ==========================  ==========================  =============================  ==========
 
 Importing the package registers all of them; ``default`` says which one serves which losses, and any
@@ -37,6 +39,7 @@ other is there for whoever names it (docs/utilities.md).
 from regretless.forecaster.bases.convex import ConvexRankBasis, OptimisedConvexBasis, ReLUBasis
 from regretless.forecaster.bases.exact import DirectSumBasis, ExactLossesBasis
 from regretless.forecaster.bases.grid import LipschitzGridBasis, RampBasis
+from regretless.forecaster.bases.indicators import WithIndicators
 from regretless.forecaster.bases.leontief import LeontiefBasis
 from regretless.forecaster.bases.multisets import (
     ChebyshevExponentialBasis,
@@ -62,4 +65,5 @@ __all__ = [
     "ReLUBasis",
     "ReducedBasis",
     "TaylorExponentialBasis",
+    "WithIndicators",
 ]

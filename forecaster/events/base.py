@@ -6,6 +6,7 @@ wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of t
     VectorEvents    ``biases``       decision and cross events of all coordinates: the paper's
     GainEvents      ``gains``        gains of listed losses against actions, policies and models
     CellEvents      ``universal``    dyadic cells of one number
+    CoverageEvents  ``coverage``     outcomes below announced quantiles
     Together        here             the sum of sets
     Intervals       here             copies that know the rounds of one interval alone
 

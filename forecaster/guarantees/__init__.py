@@ -36,6 +36,7 @@ Statement  Where
 14         ``market.game.caveats``
 15, 16     ``market.exploitability``
 17         ``EventSet.margins``, in ``EventSet.over_stay`` and ``loss_events.Assignments``
+19         ``events.coverage_events``, of ``events.quantile_grid``
 =========  =====================================================================================
 
 ``tests/forecaster/test_guarantees.py`` has the formulas again, from the definitions.

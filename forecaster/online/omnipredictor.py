@@ -48,14 +48,23 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 import numpy as np
 import pandas as pd
 
+from regretless.forecaster.bases.indicators import WithIndicators
 from regretless.forecaster.bases.polynomial import LinearBasis
+from regretless.forecaster.events.coverage_events import deviation_of_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.events.quantile_grid import (
+    DEFAULT_STEPS,
+    MAX_STEPS,
+    QuantileGrid,
+    checked_levels,
+)
 from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.models import WithErrors, adapted
 from regretless.forecaster.models.aggregate import PANEL_OF_DISTRIBUTIONS
 from regretless.forecaster.models.outcomes import ColumnForecast, DistributionModel
 from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.online import censoring, saved, validation
+from regretless.forecaster.online.coverage import AnnouncedQuantiles, CoverageRecord
 from regretless.forecaster.online.inputs import Contexts, Inputs, errors_about, maker_of, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
 from regretless.forecaster.online.serving_basis import serving_basis, support_of
@@ -69,7 +78,7 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import Checkpointable, remembers
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.randomness import stream
-from regretless.market.core.validation import check_int, check_range
+from regretless.market.core.validation import check_int, check_range, check_whole
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Decision, Ensemble, Forecast, RoundFeedback
@@ -131,6 +140,12 @@ class OnlineOmnipredictor(Checkpointable):
     actions : mapping of str to sequence, optional
         What the actions of a loss are called. By default orders of a newsvendor are quantities,
         and other actions have numbers from 0.
+    quantiles : sequence of float
+        Levels whose quantiles every forecast announces, such as ``[0.05, 0.95]``, with a promise on
+        how many outcomes lie below them: ``forecast.quantiles`` and ``coverage``.
+    quantile_steps : int
+        Steps of the grid of values that an announced quantile has, from end to end of the scale of
+        each outcome.
     steps_ahead : int
         h, at least 1: after n outcomes ``predict_one`` forecasts outcome n + h - 1, counted from 0.
     exploring : float
@@ -171,6 +186,8 @@ class OnlineOmnipredictor(Checkpointable):
         forecasts: Mapping[str, str | Sequence[str]] | None = None,
         policies: Mapping[str, Mapping[str, Any]] | None = None,
         actions: Mapping[str, Sequence[Any]] | None = None,
+        quantiles: Sequence[float] = (),
+        quantile_steps: int = DEFAULT_STEPS,
         steps_ahead: int = 1,
         exploring: float = 0.0,
         seed: int = 0,
@@ -183,6 +200,8 @@ class OnlineOmnipredictor(Checkpointable):
         self.forecasts = validation.checked_forecasts(forecasts)
         self.actions = validation.checked_actions(actions)
         self.policies = validation.checked_policies(policies)
+        self.quantiles = checked_levels("quantiles", quantiles)
+        self.quantile_steps = check_whole("quantile_steps", quantile_steps, least=2, most=MAX_STEPS)
         self.steps_ahead = check_int("steps_ahead", steps_ahead, least=1, below=MAX_STEPS_AHEAD + 1)
         self.exploring = check_range("exploring", exploring, 0.0, 1.0)
         censoring.check_orders(self.exploring, self.losses)
@@ -196,6 +215,14 @@ class OnlineOmnipredictor(Checkpointable):
                 loss_of_unit = self.space.pulled_back(loss) if self.scale else loss
                 unit_losses[name] = loss_of_unit.normalised()
         self.basis = serving_basis(list(unit_losses.values()))
+        self._announced: AnnouncedQuantiles | None = None
+        self._coverage: CoverageRecord | None = None
+        if self.quantiles:
+            grid = QuantileGrid(self.quantiles, len(self.names), self.quantile_steps)
+            basis_with_indicators = WithIndicators(self.basis, steps=self.quantile_steps)
+            self.basis = basis_with_indicators
+            self._announced = AnnouncedQuantiles(grid, basis_with_indicators, self.space)
+            self._coverage = CoverageRecord(self._announced)
         self.tasks = {name: self._task(name, loss) for name, loss in unit_losses.items()}
         # The models, which all slots share: a slot reads what they predict, and never teaches them.
         self._scale_of_column: dict[str, tuple[float, float]] = {}  # of columns with forecasts
@@ -530,6 +557,7 @@ class OnlineOmnipredictor(Checkpointable):
             self._shared_models,
             context_of_models=self._context_of_models,
             slot_index=len(self._slots),
+            announced=self._announced,
         )
         self._slots.append(slot)
 
@@ -554,6 +582,7 @@ class OnlineOmnipredictor(Checkpointable):
             tasks=self.tasks,
             is_unchanged=self._is_unchanged,
             exploring=forecast["exploring"],
+            announced=self._announced,
         )
 
     # learning
@@ -588,6 +617,8 @@ class OnlineOmnipredictor(Checkpointable):
             self._ledgers[name].add(decision, losses[None], suggestions[name])
             actions_of_models = best_response(task.offset + forecast["points"] @ task.weights.T)
             self._followed[task_index] += losses[actions_of_models]
+        if self._coverage is not None:
+            self._coverage.note(forecast["statistics"], unit_outcome)
         self.counts["learned"] += 1
         forecast["outcome"] = unit_outcome
         self._note_censoring(is_censored)
@@ -685,7 +716,7 @@ class OnlineOmnipredictor(Checkpointable):
         rows = []
         rounds = self.counts["learned"]
         promised = self._promised_regret()
-        is_covered = not self.counts["censored"] and not self.exploring
+        is_covered = self._is_covered
         for task_index, (name, task) in enumerate(self.tasks.items()):
             row: dict[str, Any] = {"loss": name, "rounds": rounds}
             if rounds:
@@ -712,6 +743,54 @@ class OnlineOmnipredictor(Checkpointable):
                 row["regret_to_model"] = scale * (mean_loss - mean_loss_of_model)
             rows.append(row)
         return pd.DataFrame(rows)
+
+    @property
+    def _is_covered(self) -> bool:
+        """Whether a theorem covers what was done: no outcome was censored, and orders explore not.
+
+        Exploring moves orders alone, but it is there for outcomes that are censored.
+        """
+        return not self.counts["censored"] and not self.exploring
+
+    def coverage(self, *, by_value: bool = False) -> pd.DataFrame:
+        """Return how many outcomes were at most the announced quantiles, beside what is promised.
+
+        A row per outcome and level; ``by_value`` one for each value that was ``announced``, too.
+        Of the ``rounds`` learned ``coverage`` is the share of outcomes at most the announced value,
+        and ``below`` that of outcomes at most the value before it on the grid. With probability
+        0.99, whatever the outcomes are, in all rows and after all rounds at once,
+
+            coverage >= quantile - bound,    below <= quantile + bound_below,
+
+        and coverage differs by at most ``bound`` from quantile + ``overshoot``, by which the
+        forecasts' own probability of an outcome up to the value exceeded the level: at atoms of the
+        outcome, and where the grid is coarse. A bound of 1 says nothing. ``mean_pinball_loss`` is
+        in the outcome's units. Outcomes beyond the scale count as clipped.
+
+        ``guarantee`` is "coverage", or "none" with empty bounds where an outcome was censored,
+        orders explore, or more than 256 forecasts were open.
+        """
+        if self._coverage is None:
+            raise UserError("no quantiles are announced; give quantiles=[0.05, 0.95]")
+        deviations = self._coverage_deviations() if self._is_covered else None
+        guarantee = "none" if deviations is None else "coverage"
+        return self._coverage.table(self.names, deviations, by_value=by_value, guarantee=guarantee)
+
+    def _coverage_deviations(self) -> Array | None:
+        """Bound the sums of all biases of coverage (K, 2, m + 2); None if slots were shared."""
+        if self._slots_were_shared:
+            return None
+        assert self._announced is not None  # noqa: S101 - or there is no coverage
+        shape = self._announced.grid.events_shape
+        deviations = np.zeros(shape)
+        moments_of_draws = np.zeros((2, *shape))
+        for slot in self._slots:
+            assert slot.coverage is not None  # noqa: S101 - every slot watches it
+            moments_of_draws += slot.coverage.moments_of_draws
+            if slot.time:
+                deviations += slot.coverage_deviations()
+        # no slot knows of rounds that are not taught yet; each changes a sum by 1 at most
+        return deviations + deviation_of_draws(moments_of_draws) + len(self._untaught)
 
     def _promised_regret(self) -> dict[str, float]:
         """Bound the sum of each loss's decision swap regret so far: the slots' bounds, added up.
@@ -769,6 +848,9 @@ class OnlineOmnipredictor(Checkpointable):
             "exploring": self.exploring,
             "seed": self.seed,
         }
+        if self.quantiles:
+            arguments["quantiles"] = list(self.quantiles)
+            arguments["quantile_steps"] = self.quantile_steps
         saved.write(path, arguments, self.state())
 
     @classmethod
@@ -809,7 +891,10 @@ class OnlineOmnipredictor(Checkpointable):
         return omnipredictor
 
     def state(self) -> dict[str, Any]:
-        return super().state() | {"open": self._open_state()}
+        state = super().state() | {"open": self._open_state()}
+        if self._coverage is not None:
+            state["coverage"] = self._coverage.state()
+        return state
 
     def _open_state(self) -> dict[str, Any]:
         """Return the open forecasts as arrays and plain values, for a file."""
@@ -825,6 +910,8 @@ class OnlineOmnipredictor(Checkpointable):
         while len(self._slots) < len(state["slots"]):
             self._add_slot()
         super().restore(state)
+        if self._coverage is not None:
+            self._coverage.restore(state["coverage"])
         open_state = state["open"]
         self._waiting = dict(open_state["waiting"])
         self._planned = dict(open_state["planned"])

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from regretless.forecaster.models.outcomes import lattice
+from regretless.forecaster.online.coverage import AnnouncedQuantiles
 from regretless.market.best_response import best_response
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_name, check_probability
@@ -76,6 +77,7 @@ class OnlineForecast:
     tasks: Mapping[str, Task]
     is_unchanged: bool = True  # whether p is the mean of s over D
     exploring: Mapping[str, int] = field(default_factory=dict)  # orders of a round that explores
+    announced: AnnouncedQuantiles | None = None  # quantiles that are announced with a promise
 
     def __repr__(self) -> str:
         means = self.weights @ self.outcomes
@@ -133,6 +135,18 @@ class OnlineForecast:
     def quantile(self, q: float) -> Any:
         """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
         return self._by_name(self._quantiles(check_probability("q", q)))
+
+    @property
+    def quantiles(self) -> dict[float, Any]:
+        """The announced quantiles by level: numbers, or by outcome's name; empty without any.
+
+        They are those of the distribution, rounded up to the grid, and ``coverage`` of the
+        omnipredictor says how many outcomes were at most these.
+        """
+        if self.announced is None:
+            return {}
+        by_level = self.announced.by_level(self.statistics)
+        return {level: self._by_name(values) for level, values in by_level.items()}
 
     @property
     def explores(self) -> bool:

@@ -30,12 +30,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.coverage_events import CoverageEvents
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.minimax.cube import Simplex, cube
 from regretless.forecaster.minimax.game import Game, HullSolver, Solution
 from regretless.forecaster.minimax.image import Image, WeightedOutcomes, reduced_support
 from regretless.forecaster.models.pool import DistributionPool
+from regretless.forecaster.online.coverage import AnnouncedQuantiles
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
@@ -149,6 +152,13 @@ class Slot(UnbiasedPrediction):
         Returns what the models read of a context; policies read the context itself.
     slot_index : int
         The slot's number among all of them, from 0.
+    announced : AnnouncedQuantiles, optional
+        Quantiles that are announced, whose pinball losses are protected beside the groups.
+
+    Attributes
+    ----------
+    coverage : CoverageEvents or None
+        Those of the announced quantiles.
     """
 
     def __init__(
@@ -159,12 +169,32 @@ class Slot(UnbiasedPrediction):
         *,
         context_of_models: Callable[[Any], Any],
         slot_index: int,
+        announced: AnnouncedQuantiles | None = None,
     ) -> None:
         # The chance of a false alarm is shared as among blocks: alpha / (j (j + 1)) for slot j.
         blocks = max(slot_index * (slot_index + 1), 1)
         reference = Reference(SharedModel(model, context_of_models), blocks=blocks)
-        events = GainEvents(groups, models=len(model.made_of))
+        all_groups = list(groups)
+        if announced is not None:
+            all_groups.append(announced.group)
+        self._gains = GainEvents(all_groups, models=len(model.made_of))
+        self.coverage: CoverageEvents | None = None
+        events: EventSet = self._gains
+        if announced is not None:
+            self.coverage = CoverageEvents(
+                self._gains.rows,
+                announced.group,
+                announced.grid,
+                first_indicators=announced.first_indicators,
+            )
+            events = self._gains + self.coverage
         super().__init__(events, solver, reference)
+
+    def coverage_deviations(self) -> Array:
+        """Bound the sums of all biases of coverage so far, in expectation over draws."""
+        if self.coverage is None:
+            raise ValueError("no quantiles are announced")
+        return self.coverage.deviation(self.known_bound(self.coverage))
 
     @property
     def is_unchanged(self) -> bool:
@@ -186,7 +216,10 @@ class Slot(UnbiasedPrediction):
         """Return the open round's game, as arrays and plain values: what ``reopen_game`` takes."""
         if self._pending is None:
             raise ValueError("no round is open; call mixture first")
-        suggestions, solution = self._pending
+        active_events, solution = self._pending
+        suggestions = active_events
+        if self.coverage is not None:  # the active events of two sets, those of the gains first
+            suggestions = active_events[0][1]
         suggestions_by_group = {}
         for group_index, suggestions_of_group in enumerate(suggestions):
             suggestions_by_group[str(group_index)] = suggestions_of_group.copy()
@@ -213,7 +246,10 @@ class Slot(UnbiasedPrediction):
             unchanged=bool(game["unchanged"]),
             ensembles=restored_ensembles(game["ensembles"]),
         )
-        self._pending = suggestions, solution
+        active_events: Any = suggestions
+        if self.coverage is not None:
+            active_events = [(self._gains, suggestions), (self.coverage, None)]
+        self._pending = active_events, solution
 
 
 def kept_ensembles(solution: Solution) -> dict[str, Array] | None:

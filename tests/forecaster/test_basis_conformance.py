@@ -274,6 +274,9 @@ CASES: dict[str, Case] = {
     "reduced": Case(bases.ReducedBasis(CROWD, error=0.06), losses_of_crowd, refused=ANY),
     "ramps": Case(bases.RampBasis(CROWD, knots=5), losses_of_crowd, refused=ANY),
     "one ramp": Case(bases.RampBasis(FLAT, knots=2), constant_losses, refused=ANY),
+    "indicators beside": Case(
+        bases.WithIndicators(bases.ReLUBasis(error=0.1), steps=7), convex(1.0)
+    ),
     "sum, first part": Case(both([LINE, ROOT]), linear(2), UNLESS_LINEAR),
     "sum, last part": Case(both([LINE, SERIES]), exponentials(1.0, 2), UNLESS_LINEAR, floor=0.01),
 }
