@@ -16,6 +16,15 @@ a distribution over the m outcomes of its support. With S = 1 it does not look a
 s is the action that the cohort's agents played most in the round before (of several the lowest; 0
 before the first round). So a plan is plain data: a commitment has P = S = 1, up-then-down P = 2.
 
+What a plan looks at is named in ``looks_at``, and s counts through all of it, the last fastest:
+
+    last-play        the action that the cohort's agents played most in the round before (A)
+    announced-play   the action that they will play most, given the announced mixture (A)
+    forecast         the outcome of the support that is nearest to the mean label of the mixture (m)
+
+The announced mixture is known before the leader commits; its draw is not. So a plan that looks at
+it is still an adversary of the theorem.
+
 A search
 --------
 A search is asked in turn: ``propose`` returns a generation of plans, ``feedback`` tells it what
@@ -31,8 +40,9 @@ spread of 2.
 it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
 """
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any, ClassVar
@@ -48,6 +58,7 @@ from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.randomness import stream
+from regretless.market.game.protocols import Follower
 from regretless.market.records import (
     AdversaryView,
     Context,
@@ -59,9 +70,19 @@ from regretless.market.records import (
 SWITCH_TIMES = (0.25, 0.5, 0.75)  # shares of the run at which a listed plan may change outcomes
 MAX_LISTED_OUTCOMES = 8  # of a support whose plans are listed
 INITIAL_SPREAD = 2.0  # of scores, at the start of CMA-ES
+LEAST_PROBABILITY = 1e-4  # of an outcome in a suggested plan, whose scores are logarithms
 ROUNDING = 1e-9  # by which a payoff may leave its range
 
 PlanShape = tuple[int, int, int]  # phases P, answers S, outcomes of the support m
+
+LAST_PLAY = "last-play"
+ANNOUNCED_PLAY = "announced-play"
+FORECAST = "forecast"
+SIGHTS_OF_LOOKS = {  # what a plan must see to look at something
+    LAST_PLAY: frozenset({"history"}),
+    ANNOUNCED_PLAY: frozenset({"history", "mixture", "play", "losses"}),
+    FORECAST: frozenset({"history", "mixture"}),
+}
 
 
 @register.adversary("plan")
@@ -71,18 +92,21 @@ class Planned(Leader):
 
     ``distributions`` (P, S, m), or (P, m) for S = 1, are weights that are divided by their sum. The
     plan begins again after ``rounds``, and looks at the first cohort unless another is named.
+    ``looks_at`` names what S counts through, by default what was played last.
     """
 
     sees = frozenset({"history"})
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last_action",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last_action", "_announced_action")
     distributions: Any
     rounds: int
     cohort: str | None = None
+    looks_at: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("rounds", self.rounds, least=1)
         self._last_action = 0  # what followers played most in the round before
+        self._announced_action = 0  # what they were announced to play most, when last they were
         weights = numbers("distributions", self.distributions)
         if weights.ndim == 2:
             weights = weights[:, None]
@@ -96,36 +120,132 @@ class Planned(Leader):
         total = weights.sum(-1, keepdims=True)
         require("distributions", total, total > 0, "give each distribution a weight above 0")
         self.distributions = weights / total
+        self.looks_at = _checked_looks(
+            self.looks_at, n_answers=weights.shape[1], n_outcomes=n_outcomes
+        )
+        for look in self.looks_at:
+            self.sees |= SIGHTS_OF_LOOKS[look]
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Note whom it plays against, if it looks at announced play: what they lose is not read."""
+        self.followers = tuple(followers)
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
     ) -> OutcomeDistribution:
         n_phases = len(self.distributions)
         phase = history.rounds % self.rounds * n_phases // self.rounds
-        return OutcomeDistribution(self.support, self.distributions[phase, self._last_action])
+        return OutcomeDistribution(self.support, self.distributions[phase, self._row(announced)])
+
+    def _row(self, announced: AdversaryView) -> int:
+        """Return the row of the plan for what it looks at in this round."""
+        n_answers = self.distributions.shape[1]
+        if n_answers == 1:
+            return 0
+        n_outcomes = len(self.support)
+        n_actions = actions_of_rows(n_answers, self.looks_at, n_outcomes=n_outcomes)
+        row = 0
+        for look in self.looks_at:
+            if look == LAST_PLAY:
+                row = row * n_actions + self._last_action
+            elif look == ANNOUNCED_PLAY:
+                row = row * n_actions + self._most_announced(announced, n_actions)
+            else:
+                row = row * n_outcomes + self._forecast_outcome(announced)
+        return row
+
+    def _most_announced(self, announced: AdversaryView, n_actions: int) -> int:
+        """Return the action that the cohort's agents are announced to play most.
+
+        Where nobody is there, or play cannot be foreseen, it is that of the round before. UserError
+        if the cohort does not exist or has another number of actions.
+        """
+        cohort_names = [follower.name for follower in self.followers]
+        cohort_name = self._existing(cohort_names)
+        cohort_index = cohort_names.index(cohort_name)
+        strategy = announced.play[cohort_index]  # (K, A)
+        if strategy is not None:
+            mean_strategy = self.followers[cohort_index].counts @ strategy
+            self._check_actions(cohort_name, len(mean_strategy), n_actions)
+            if mean_strategy.any():
+                self._announced_action = int(mean_strategy.argmax())
+        return self._announced_action
+
+    def _forecast_outcome(self, announced: AdversaryView) -> int:
+        """Return the outcome of the support that is nearest to the mean forecast; else 0."""
+        if all(block.labels is None for block in announced.blocks):
+            return 0
+        squared_distances = ((self.support - announced.mean_label) ** 2).sum(1)
+        return int(squared_distances.argmin())
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Remember what followers played most, if the plan looks at it.
 
         UserError if the cohort that it looks at does not exist or has another number of actions.
         """
-        cohort_name = self.cohort or next(iter(observation.play))
-        if cohort_name not in observation.play:
-            raise UserError(
-                f"adversary.cohort '{cohort_name}': {closest(cohort_name, observation.play)}"
-            )
+        cohort_name = self._existing(observation.play)
         n_answers = self.distributions.shape[1]
-        if n_answers == 1:
+        if n_answers == 1 or LAST_PLAY not in self.looks_at:
             return
         mean_strategy = observation.play[cohort_name]
-        if len(mean_strategy) != n_answers:
-            raise UserError(
-                f"the adversary's plan has {n_answers} rows a phase, '{cohort_name}' "
-                f"{len(mean_strategy)} actions; give a row for each, or one for all"
-            )
+        n_actions = actions_of_rows(n_answers, self.looks_at, n_outcomes=len(self.support))
+        self._check_actions(cohort_name, len(mean_strategy), n_actions)
         somebody_was_there = mean_strategy.any()
         if somebody_was_there:
             self._last_action = int(mean_strategy.argmax())
+
+    def _existing(self, cohort_names: Iterable[str]) -> str:
+        """Return the name of the cohort that it looks at; UserError if there is none."""
+        names = list(cohort_names)
+        cohort_name = self.cohort or names[0]
+        if cohort_name not in names:
+            raise UserError(f"adversary.cohort '{cohort_name}': {closest(cohort_name, names)}")
+        return cohort_name
+
+    def _check_actions(self, cohort_name: str, n_actions: int, expected: int) -> None:
+        """Raise UserError unless the cohort has as many actions as the plan expects."""
+        if n_actions != expected:
+            n_answers = self.distributions.shape[1]
+            looks = "" if self.looks_at == [LAST_PLAY] else f" (looks_at = {self.looks_at})"
+            raise UserError(
+                f"the adversary's plan has {n_answers} rows a phase{looks}, '{cohort_name}' "
+                f"{n_actions} actions; give a row for each, or one for all"
+            )
+
+
+def _checked_looks(looks_at: Any, *, n_answers: int, n_outcomes: int) -> list[str]:
+    """Return what a plan of so many rows looks at, by default the last play.
+
+    ValueError if it is nothing known, or cannot have so many rows.
+    """
+    if looks_at is None:
+        return [LAST_PLAY] if n_answers > 1 else []
+    looks = list(looks_at) if isinstance(looks_at, list | tuple) else [looks_at]
+    for look in looks:
+        if look not in [*SIGHTS_OF_LOOKS]:
+            raise ValueError(f"looks_at: unknown '{look}'; {closest(str(look), SIGHTS_OF_LOOKS)}")
+        if looks.count(look) > 1:
+            raise ValueError(f"looks_at = {brief(looks)}: name each once")
+    if n_answers > 1:
+        actions_of_rows(n_answers, looks, n_outcomes=n_outcomes)
+    return looks
+
+
+def actions_of_rows(n_answers: int, looks_at: Sequence[str], *, n_outcomes: int) -> int:
+    """Return of how many actions a plan with so many rows a phase speaks; 1 if of none.
+
+    ValueError if what it looks at cannot have so many rows.
+    """
+    n_rows_of_forecast = n_outcomes if FORECAST in looks_at else 1
+    n_plays = len(looks_at) - int(FORECAST in looks_at)  # each of which is one of the actions
+    n_rows_of_play, remainder = divmod(n_answers, n_rows_of_forecast)
+    n_actions = math.isqrt(n_rows_of_play) if n_plays == 2 else n_rows_of_play
+    if remainder or n_actions**n_plays != n_rows_of_play:
+        raise ValueError(
+            f"the plan has {n_answers} rows a phase, looks_at = {[*looks_at]}; give a row for each "
+            "combination of what it looks at, or one for all"
+        )
+    return n_actions
 
 
 def softmax(scores: Array) -> Array:
@@ -170,22 +290,37 @@ class Search(Checkpointable):
         The search's own stream.
     payoff_range : (float, float)
         The least and the most that a round can pay.
+    takes_suggestion : bool
+        Whether ``suggest`` will be called.
     """
 
     generation: ClassVar[int]
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
 
     def __init__(
-        self, shape: PlanShape, rng: np.random.Generator, *, payoff_range: tuple[float, float]
+        self,
+        shape: PlanShape,
+        rng: np.random.Generator,
+        *,
+        payoff_range: tuple[float, float],
+        takes_suggestion: bool = False,
     ) -> None:
         self.shape = shape
         self.rng = rng
         self.payoff_range = payoff_range
+        self.takes_suggestion = takes_suggestion
         self.begin()
 
     @abstractmethod
     def begin(self) -> None:
         """Know nothing yet."""
+
+    @abstractmethod
+    def suggest(self, plan: Array) -> None:
+        """Try a plan (P, S, m), too: from the first generation on, or as one of a list.
+
+        It is called at most once, before the first ``propose``.
+        """
 
     @abstractmethod
     def propose(self) -> Array:
@@ -204,11 +339,16 @@ class CMAES(Search):
     """Lets CMA-ES look for scores; restored, it is told all payoffs again."""
 
     generation = 16
-    REMEMBERED = ("_optimiser_seed", "_payoff_history")
+    REMEMBERED = ("_optimiser_seed", "_payoff_history", "_suggested_plans")
 
     def begin(self) -> None:
         self._optimiser_seed = int(self.rng.integers(2**31))
         self._payoff_history = np.zeros((0, self.generation))  # a row per generation
+        self._suggested_plans = np.zeros((0, *self.shape))
+        self._start_optimiser()
+
+    def suggest(self, plan: Array) -> None:
+        self._suggested_plans = np.concatenate([self._suggested_plans, plan[None]])
         self._start_optimiser()
 
     def _start_optimiser(self) -> None:
@@ -225,6 +365,9 @@ class CMAES(Search):
         n_scores = int(np.prod(self.shape))
         centre = rng.normal(size=n_scores)
         self._optimiser = cma.CMAEvolutionStrategy(centre, INITIAL_SPREAD, options)
+        if len(self._suggested_plans):
+            scores = np.log(np.maximum(self._suggested_plans, LEAST_PROBABILITY))
+            self._optimiser.inject(list(scores.reshape(len(scores), -1)), force=True)
         self._proposed_scores = self._optimiser.ask()
 
     def propose(self) -> Array:
@@ -252,15 +395,31 @@ class Bandit(Search):
     """EXP3 over a list of plans that do not look at play; a generation has one distribution."""
 
     generation = 8
-    REMEMBERED = ("learner", "_drawn_arms")
+    REMEMBERED = ("learner", "_drawn_arms", "_suggested_plans")
 
     def begin(self) -> None:
         n_phases, _, n_outcomes = self.shape
-        plans = listed_plans(n_phases, n_outcomes)
-        self.plans = np.broadcast_to(plans, (len(plans), *self.shape))
+        listed = listed_plans(n_phases, n_outcomes)
+        n_arms = len(listed) + int(self.takes_suggestion)
+        self.plans = np.full((n_arms, *self.shape), 1 / n_outcomes)  # a place for a suggestion
+        self.plans[: len(listed)] = listed
+        self._suggested_plans = np.zeros((0, *self.shape))
         self.learner = EXP3()
-        self.learner.start(1, len(self.plans))
+        self.learner.start(1, n_arms)
         self._drawn_arms = np.zeros(0, dtype=np.intp)
+
+    def suggest(self, plan: Array) -> None:
+        self._suggested_plans = np.concatenate([self._suggested_plans, plan[None]])
+        self._list_suggestion()
+
+    def _list_suggestion(self) -> None:
+        """Let the last arm be the plan that was suggested, if there is one."""
+        for plan in self._suggested_plans:
+            self.plans[-1] = plan
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._list_suggestion()
 
     def propose(self) -> Array:
         uniforms = self.rng.random(self.generation)

@@ -103,20 +103,31 @@ def certain_of_drawn(forecast: Forecast) -> Mixture:
     return Mixture(mixture.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
 
 
-def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
+def summed(
+    payoff: Payoff | None,
+    cohorts: Sequence[Cohort],
+    played: Round,
+    *,
+    losses_are_personal: bool = False,
+) -> dict[str, Array]:
     """Return what the agents of each cohort come to who were there, by its name (2, 2 + A).
 
     How many they are, what they paid by the leader's payoff (0 without one), and their mixed
-    strategies added up; each as two numbers (``market.numerics.exact_sum``).
+    strategies added up; each as two numbers (``market.numerics.exact_sum``). Where losses are
+    personal, no functions of the outcome, who is paid the followers' loss is paid what the market
+    charged.
     """
     # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
-    for _, cohort, decision, _ in present_cohorts(cohorts, played):
+    for _, cohort, decision, losses in present_cohorts(cohorts, played):
         strategy = decision.probabilities
         summands = np.zeros((len(strategy), 2 + strategy.shape[1]))  # of each row's agents
         summands[:, 0] = 1.0
         if payoff is not None:
-            values = payoff.values(cohort.loss, played.outcome[None])[0]
+            if payoff.of_losses and losses_are_personal:  # what the market charged
+                values = losses
+            else:
+                values = payoff.values(cohort.loss, played.outcome[None])[0]
             summands[:, 1] = np.einsum("ka,ka->k", strategy, values)
         summands[:, 2:] = strategy
         if decision.present is None:

@@ -227,7 +227,12 @@ class Game:
 
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to (``market.game.adversary_view``)."""
-        return summed(self.adversary.payoff, self.cohorts, played)
+        return summed(
+            self.adversary.payoff,
+            self.cohorts,
+            played,
+            losses_are_personal=self.has_personal_losses,
+        )
 
     def rows_yet_to_enter(self, cohort_index: int) -> Mask:
         """Return which rows of a cohort enter late and have not played yet (K,)."""

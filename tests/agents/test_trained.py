@@ -12,7 +12,9 @@ from regretless import MarketModel, UserError, register
 from regretless.agents.adversaries.learned import SEARCHES, Planned, Search
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
-from regretless.market.records import AdversaryView, Context, History, Observation
+from regretless.market.game.protocols import Follower
+from regretless.market.losses import Linear
+from regretless.market.records import AdversaryView, Context, History, Mixture, Observation
 
 PLANS_TRIED = {"cma": 960, "exp3": 2000}
 GAME_OF_DENG: TomlTable = {
@@ -93,6 +95,54 @@ def test_a_plan_goes_by_what_was_played_last() -> None:
 def test_a_plan_that_does_not_look_at_followers_goes_by_the_phase_alone() -> None:
     plan = Planned(2, stream(0, "x"), distributions=[[3, 0], [0, 2]], rounds=6)
     assert outcomes_of_pure_plan(plan, PLAY_OF_FOLLOWERS) == [0, 0, 0, 1, 1, 1]
+
+
+def follower_of_three_actions() -> Follower:
+    """Return a follower, two agents in one row and one in another, over two outcomes."""
+    loss = Linear(np.zeros((2, 3, 2)))
+    return Follower("them", loss, np.array([0, 0, 1]), None)
+
+
+def announced(mean_label: float, *strategies: Sequence[float]) -> AdversaryView:
+    """Return what is announced: a forecast of two outcomes, and a strategy for each row."""
+    label = np.array([[1 - mean_label, mean_label]])
+    block = Mixture(label, np.ones(1), labels=label)
+    return AdversaryView((block,), play=lambda: (np.array(strategies),))
+
+
+def test_a_plan_goes_by_announced_play_and_by_the_outcome_that_is_forecast() -> None:
+    """Each of 3 x 2 rows has a distribution of its own; agents count, not rows."""
+    chances = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    distributions = np.stack([chances, 1 - chances], axis=1)[None]
+    looks_at = ["announced-play", "forecast"]
+    plan = Planned(2, stream(0, "x"), distributions=distributions, rounds=6, looks_at=looks_at)
+    plan.meet([follower_of_three_actions()])
+    assert {"mixture", "play", "losses"} <= plan.sees
+
+    def chance_of_first(view: AdversaryView) -> float:
+        return float(plan.commit(Context(), History(2), view).weights[0])
+
+    third_action, first_action = [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
+    assert chance_of_first(announced(0.9, third_action, first_action)) == pytest.approx(0.6)
+    assert chance_of_first(announced(0.1, third_action, first_action)) == pytest.approx(0.5)
+    assert chance_of_first(announced(0.1, first_action, third_action)) == pytest.approx(0.1)
+    nobody = [0.0, 0.0, 0.0]
+    assert chance_of_first(announced(0.9, nobody, nobody)) == pytest.approx(0.2)  # as before
+
+
+@pytest.mark.parametrize(
+    ("looks_at", "words"),
+    [
+        (["stars"], "looks_at: unknown 'stars'"),
+        (["forecast", "forecast"], "name each once"),
+        (["forecast"], "has 3 rows a phase"),
+        (["last-play", "announced-play"], "has 3 rows a phase"),
+    ],
+)
+def test_a_plan_says_what_it_cannot_look_at(looks_at: list[str], words: str) -> None:
+    distributions = np.ones((1, 3, 2))
+    with pytest.raises(ValueError, match=words):
+        Planned(2, stream(0, "x"), distributions=distributions, rounds=6, looks_at=looks_at)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
