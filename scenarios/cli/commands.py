@@ -239,6 +239,9 @@ def train(
     looking: Annotated[
         bool, Option("--looking", help="Plans depend on what was played last.")
     ] = False,
+    sees: Annotated[
+        str, Option(help="What else plans may depend on: history, or the announced mixture.")
+    ] = "history",
     rounds: shared.Rounds = None,
     seed: shared.Seed = None,
     out: Annotated[
@@ -267,7 +270,7 @@ def train(
 
     chosen = shared.load_scenario(scenario, assignments or [], {"rounds": rounds, "seed": seed})
     options = TrainingOptions(
-        algorithm, budget, phases, looking, cohort, jobs, tuple(imports or [])
+        algorithm, budget, phases, looking, cohort, jobs, tuple(imports or []), sees
     )
     runs = budget * len(prepare_trainings(chosen, options))
     options_of_folder = {"resume": resume, "overwrite": overwrite}

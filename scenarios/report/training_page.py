@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from regretless.agents.adversaries.learned import ANNOUNCED_PLAY, FORECAST, LAST_PLAY
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import draw_figures, figure
 from regretless.scenarios.report.page import charts, legible, page
@@ -23,6 +25,8 @@ from regretless.scenarios.training.results import CURVE, TABLE, VACUOUS_CAP, fil
 MEAN_OVER_RUNS = 32  # of the mean in the curve
 HEADERS = [
     "cohort",
+    "paid",
+    "best commitment",
     "commitment value",
     "surplus",
     "95 % interval",
@@ -30,6 +34,8 @@ HEADERS = [
     "cap of any attacker",
 ]
 ABOUT_SURPLUS = (
+    "Paid is the leader's payoff per round and agent, and the best commitment what the same "
+    "distribution in every round was paid in the same runs. "
     "The surplus that was found is a lower bound on what an attacker extracts from the cohort. The "
     "cap of the attackers tried is what the swap regret of the judged runs allowed at most. The "
     "cap of any attacker is known before a run, where a theorem applies."
@@ -95,6 +101,8 @@ def _cells(attacker: dict[Any, Any]) -> list[str]:
     """Write the row of a cohort."""
     return [
         str(attacker["cohort"]),
+        _number(attacker["paid"]),
+        _number(attacker["commitment_paid"]),
         _number(attacker["value"]),
         _number(attacker["surplus"]),
         f"{_number(attacker['low'])} to {_number(attacker['high'])}",
@@ -106,6 +114,13 @@ def _cells(attacker: dict[Any, Any]) -> list[str]:
 def sentence(attacker: dict[Any, Any]) -> str:
     """Say what was found against a cohort, and what a theorem says of those who try more."""
     cohort = attacker["cohort"]
+    if np.isnan(attacker["value"]):
+        interval = f"{_number(attacker['paid_low'])} to {_number(attacker['paid_high'])}"
+        return (
+            f"{cohort} pays the attacker {attacker['paid']:.3f} per round and agent (95 % interval "
+            f"{interval}), {attacker['commitment_paid']:.3f} by the best commitment tried; no "
+            "value of commitment is known, and no cap."
+        )
     if attacker["low"] > 0:
         finding = (
             f"The attacker takes {attacker['surplus']:.3f} per round and agent from {cohort} "
@@ -154,7 +169,7 @@ def _learning_curves(attacker: dict[Any, Any], runs: pd.DataFrame) -> list[go.Sc
         theme.line(runs["run"], smoothed, f"mean of {MEAN_OVER_RUNS}", color=theme.BLUE),
     ]
     levels = [
-        ("best plan, other seeds", value + attacker["surplus"], theme.GREEN, "solid"),
+        ("best plan, other seeds", attacker["paid"], theme.GREEN, "solid"),
         ("commitment value", value, theme.FAINT, "dash"),
         ("cap of any attacker", value + attacker["certified"], theme.VERMILLION, "dash"),
     ]
@@ -193,22 +208,36 @@ def plans(training: Training) -> go.Figure:
 def _probabilities(plan: dict[str, Any]) -> pd.DataFrame:
     """Return a plan's probabilities, a row per outcome and a column per phase.
 
-    A plan that answers to what was played last has a row for each of the two.
+    A plan that looks at something has such rows for each combination of what it looks at.
     """
     adversary = plan["adversary"]
     distributions = np.array(adversary["distributions"])  # (phases, answers, outcomes)
     outcome_names = _outcome_names(adversary)
-    cohort = next(member for member in plan["cohort"] if member["name"] == adversary["cohort"])
-    actions = cohort.get("action_names") or [f"action {s}" for s in range(cohort["actions"])]
     answers = [""]
     if distributions.shape[1] > 1:
-        answers = [f", after {action}" for action in actions]
+        answers = _names_of_answers(plan, outcome_names)
     row_names = []
     for answer in answers:
-        row_names += [theme.shorten(outcome + answer, 40) for outcome in outcome_names]
+        row_names += [theme.shorten(outcome + answer, 60) for outcome in outcome_names]
     n_phases = len(distributions)
     phases = [f"{phase + 1} / {n_phases}" for phase in range(n_phases)]
     return pd.DataFrame(distributions.reshape(n_phases, -1).T, index=row_names, columns=phases)
+
+
+def _names_of_answers(plan: dict[str, Any], outcome_names: list[str]) -> list[str]:
+    """Name each combination of what a plan looks at, the last fastest."""
+    adversary = plan["adversary"]
+    cohort = next(member for member in plan["cohort"] if member["name"] == adversary["cohort"])
+    actions = cohort.get("action_names") or [f"action {s}" for s in range(cohort["actions"])]
+    names_of_look = {
+        LAST_PLAY: [f", after {action}" for action in actions],
+        ANNOUNCED_PLAY: [f", before {action}" for action in actions],
+        FORECAST: [f", forecast {outcome}" for outcome in outcome_names],
+    }
+    answers = [""]
+    for look in adversary["looks_at"]:
+        answers = [answer + name for answer, name in product(answers, names_of_look[look])]
+    return answers
 
 
 def _outcome_names(adversary: dict[str, Any]) -> list[str]:

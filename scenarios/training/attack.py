@@ -7,6 +7,9 @@ forecast with them: the others are left out of rehearsals.
 A **rehearsal** plays a plan through a whole run, without logs. Learners whom nothing but outcomes
 reaches are rehearsed side by side, all runs as rows of one learner, with the random numbers of the
 run itself. All others are played one by one, by the game's own round.
+
+Where agents have losses of their own no value of commitment is known, and no cap: there a score has
+what the leader is paid, and nothing else.
 """
 
 import copy
@@ -19,9 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from regretless.agents.adversaries.learned import ANNOUNCED_PLAY, FORECAST, LAST_PLAY
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import Tracker, leader_figures
+from regretless.market.game.adversary_view import earned
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
@@ -35,6 +40,8 @@ from regretless.scenarios.executor.base import Executor
 from regretless.scenarios.imports import import_modules
 
 WEIGHT_DIGITS = 6  # decimal places of a plan's weights in a file
+SIGHTS = ("history", "mixture")  # what plans may be conditioned on
+MAX_FORECAST_OUTCOMES = 8  # of a support whose plans have rows for what is forecast
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,10 @@ class Attack:
     rehearsed : str
         The same without the cohorts that do not matter to the one under attack.
     shape : tuple of int
-        The shape (P, S, m) of a plan: P phases of the run; S actions that the followers may have
-        played last, or 1 if the leader does not look; m outcomes of the support.
+        The shape (P, S, m) of a plan: P phases of the run; S combinations of what the leader looks
+        at, 1 if it looks at nothing; m outcomes of the support.
+    looks_at : tuple of str
+        What it looks at (``agents.adversaries.learned``).
     imports : tuple of str
         Modules that a worker imports before it plays.
     warnings : tuple of str
@@ -62,6 +71,7 @@ class Attack:
     config: str
     rehearsed: str
     shape: tuple[int, int, int]
+    looks_at: tuple[str, ...]
     imports: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -96,17 +106,18 @@ def prepare_attacks(
     phases: int,
     looking: bool,
     cohort: str | None,
+    sees: str = "history",
     imports: tuple[str, ...] = (),
 ) -> list[Attack]:
     """Return an attack on every cohort, or on the one that is named.
 
-    ``looking``: whether a plan may depend on what the followers played last. UserError if the
-    scenario's adversary cannot be replaced by a plan, or if there is no such cohort.
+    ``looking``: whether a plan may depend on what the followers played last; ``sees`` ("history" or
+    "mixture"): whether it may depend on the announced mixture. UserError if the scenario's
+    adversary cannot be replaced by a plan, or if there is no such cohort.
     """
+    if sees not in SIGHTS:
+        raise UserError(f"--sees '{sees}' is unknown; {closest(sees, SIGHTS)}")
     model = scenario.build()
-    if model.game.has_personal_losses:
-        why = "agents have losses of their own, against which no value of commitment is known"
-        raise UserError(f"train: in this [market] {why}; take another market")
     names = [member.name for member in model.game.cohorts]
     if cohort is not None and cohort not in names:
         raise UserError(f"--cohort '{cohort}': {closest(cohort, names)}")
@@ -122,19 +133,49 @@ def prepare_attacks(
     for target in model.game.cohorts:
         if cohort not in {None, target.name}:
             continue
+        looks_at = _looks_at(target, model, looking=looking, sees=sees, support_size=support_size)
         adversary = configuration["adversary"] | {"cohort": target.name}
+        if looks_at:
+            adversary["looks_at"] = list(looks_at)
         attacked = configuration | {"adversary": adversary}
         attacks.append(
             Attack(
                 cohort=target.name,
                 config=json.dumps(attacked),
                 rehearsed=json.dumps(_without_bystanders(attacked, target, model)),
-                shape=(phases, target.loss.actions if looking else 1, support_size),
+                shape=(phases, _count_rows(looks_at, target, support_size), support_size),
+                looks_at=looks_at,
                 imports=imports,
                 warnings=model.warnings,
             )
         )
     return attacks
+
+
+def _looks_at(
+    target: Cohort, model: MarketModel, *, looking: bool, sees: str, support_size: int
+) -> tuple[str, ...]:
+    """Return what a plan against a cohort looks at.
+
+    Of the announced mixture that is the play that it announces, unless a market moves outcomes: who
+    sees play there would plan with outcomes that do not happen. It is also the outcome that the
+    forecast is nearest to, if the cohort hears it and outcomes are few.
+    """
+    looks = [LAST_PLAY] if looking else []
+    if sees == "mixture" and model.game.market is None:
+        looks.append(ANNOUNCED_PLAY)
+    hears_forecast = target.listens and not model.game.blocks[target.block].forecaster.is_silent
+    if sees == "mixture" and hears_forecast and support_size <= MAX_FORECAST_OUTCOMES:
+        looks.append(FORECAST)
+    return tuple(looks)
+
+
+def _count_rows(looks_at: Sequence[str], target: Cohort, support_size: int) -> int:
+    """Count the rows that a plan has in each phase: combinations of what it looks at."""
+    n_rows = 1
+    for look in looks_at:
+        n_rows *= support_size if look == FORECAST else target.loss.actions
+    return n_rows
 
 
 def _without_bystanders(
@@ -195,6 +236,8 @@ class Score:
 
     Attributes
     ----------
+    paid : float
+        The payoff.
     surplus : float
         The payoff above ``value``.
     value : float
@@ -205,8 +248,11 @@ class Score:
         The bound for every attacker that a theorem gives before a run; NaN without a theorem.
     most : float
         The greatest surplus that payoffs allow.
+
+    All but ``paid`` are NaN where agents have losses of their own.
     """
 
+    paid: float
     surplus: float
     value: float
     cap: float
@@ -228,7 +274,9 @@ class Rehearsals:
         seat = replace(game.seats[0], comparison=NOT_COMPARED)  # comparisons reach nobody
         has_plain_seat = seat == Seat(seat.cohort)
         is_alone = len(game.cohorts) == 1 and game.market is None and game.network is None
-        self.together = is_alone and has_plain_seat and seat.cohort.rows_apart
+        is_reached = FORECAST in attack.looks_at  # by what no learner's row holds
+        rows_apart = seat.cohort.rows_apart and not is_reached
+        self.together = is_alone and has_plain_seat and rows_apart
 
     def paid(self, plans: Array, seed: int) -> Array:
         """Return what the leader is paid per round by each plan, (E,), for plans (E, P, S, m)."""
@@ -240,7 +288,7 @@ class Rehearsals:
         cohort = model.game.cohorts[0]
         leader: Any = model.game.adversary
         payoffs = leader.payoff.values(cohort.loss, leader.support)
-        joints = _joint_distributions(model, plans)
+        joints = _joint_distributions(model, plans, self.attack.looks_at)
         total_payoffs = np.einsum("ekam,mka,k->e", joints, payoffs, cohort.counts)
         return np.asarray(total_payoffs / cohort.counts.sum())
 
@@ -253,7 +301,7 @@ class Rehearsals:
             model = self.attack.model(seed)
             cohort = model.game.cohorts[0]
             leader: Any = model.game.adversary
-            joint = _joint_distributions(model, plan[None])[0]
+            joint = _joint_distributions(model, plan[None], self.attack.looks_at)[0]
             support = np.asarray(leader.support)
             figures = leader_figures(leader.payoff, cohort.loss, joint, support)
             bound = _proved_swap_regret(cohort, model.rounds)
@@ -261,7 +309,7 @@ class Rehearsals:
         return scores
 
 
-def _joint_distributions(model: MarketModel, plans: Array) -> Array:
+def _joint_distributions(model: MarketModel, plans: Array, looks_at: Sequence[str]) -> Array:
     """Play plans against the learners of a model, all runs side by side.
 
     Parameters
@@ -269,7 +317,9 @@ def _joint_distributions(model: MarketModel, plans: Array) -> Array:
     model : MarketModel
         One cohort of K rows with A actions. It is not modified.
     plans : array (E, P, S, m)
-        Distributions over the m outcomes of the support, by phase and by what was played last.
+        Distributions over the m outcomes of the support, by phase and by what they look at.
+    looks_at : sequence of str
+        What that is: the play of the last round, the announced play, both or nothing.
 
     Returns
     -------
@@ -278,7 +328,7 @@ def _joint_distributions(model: MarketModel, plans: Array) -> Array:
     """
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
-    n_plans, n_phases, n_looks, _ = plans.shape
+    n_plans, n_phases, _, _ = plans.shape
     losses_at_support = cohort.loss.losses(leader.support)  # (m, K, A)
     n_outcomes, n_rows, n_actions = losses_at_support.shape
     joints = np.zeros((n_plans, n_rows, n_actions, n_outcomes))
@@ -292,8 +342,15 @@ def _joint_distributions(model: MarketModel, plans: Array) -> Array:
     actions = np.zeros(n_plans * n_rows, dtype=np.intp)
     for t in range(model.rounds):
         strategies = learner.play()
+        if looks_at:
+            announced_strategies = strategies.reshape(n_plans, n_rows, n_actions)
+            announced_actions = announced_strategies[:, cohort.row_of].mean(1).argmax(1)
+        rows_of_plans = np.zeros(n_plans, dtype=np.intp)
+        for look in looks_at:
+            seen_actions = last_actions if look == LAST_PLAY else announced_actions
+            rows_of_plans = rows_of_plans * n_actions + seen_actions
         phase = t * n_phases // model.rounds
-        distributions = plans[plan_indices, phase, last_actions]
+        distributions = plans[plan_indices, phase, rows_of_plans]
         outcomes = draw_rows(distributions, np.full(n_plans, outcome_draws[t]))
         if learner.bandit:
             action_draws = np.concatenate([rng.random(n_rows) for rng in action_streams])
@@ -302,7 +359,7 @@ def _joint_distributions(model: MarketModel, plans: Array) -> Array:
         strategies_by_plan = strategies.reshape(n_plans, n_rows, n_actions)
         joints[plan_indices, :, :, outcomes] += strategies_by_plan
         learner.learn(losses_at_support[outcomes].reshape(strategies.shape), actions)
-        if n_looks > 1:
+        if LAST_PLAY in looks_at:
             mean_strategies = strategies_by_plan[:, cohort.row_of].mean(1)
             last_actions = mean_strategies.argmax(1)
     return joints / model.rounds
@@ -310,16 +367,16 @@ def _joint_distributions(model: MarketModel, plans: Array) -> Array:
 
 def _mean_payoffs(attack: Attack, seed: int, plans: Array) -> Array:
     """Play plans (E, P, S, m) one by one; return what each is paid per round, (E,)."""
-    payoffs = []
-    for plan in plans:
-        model, tracker = _play(attack, seed, plan)
-        payoffs.append(tracker.mean_leader_payoff(attack.cohort_index(model)))
-    return np.array(payoffs)
+    return np.array([_play(attack, seed, plan).mean_payoff for plan in plans])
 
 
 def _score(attack: Attack, plan: Array, seed: int) -> Score:
     """Play a plan once by the game's own round; return its score."""
-    model, tracker = _play(attack, seed, plan)
+    rehearsal = _play(attack, seed, plan)
+    model = rehearsal.model
+    tracker = rehearsal.tracker
+    if model.game.has_personal_losses:
+        return Score(rehearsal.mean_payoff, *[float("nan")] * 5)
     index = attack.cohort_index(model)
     cohort = model.game.cohorts[index]
     guarantee = model.guarantees[index]
@@ -339,17 +396,39 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
     return _mean_score(figures, cohort.counts[rows], bound_per_row)
 
 
-def _play(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracker]:
-    """Play one run; return the model, and a tracker of what was taken from the cohort."""
+@dataclass(frozen=True)
+class _Rehearsal:
+    """A run that was played: its model, a tracker of the cohort, what the leader was paid."""
+
+    model: MarketModel
+    tracker: Tracker
+    mean_payoff: float
+
+
+def _play(attack: Attack, seed: int, plan: Array) -> _Rehearsal:
+    """Play one run; the payoff is the mean over rounds and agents of the attacked cohort."""
     model = attack.model(seed, plan)
     game = model.game
+    index = attack.cohort_index(model)
     is_tracked = [cohort.name == attack.cohort for cohort in game.cohorts]
     tracker = Tracker(game.cohorts, game.adversary, is_tracked, seed=seed, market=game.market)
+    total_payoff = 0.0
+    total_agents = 0.0
     for _ in range(model.rounds):
         played = play_round(game)
         model.passed(played)
         tracker.add(played)
-    return model, tracker
+        if game.has_personal_losses:
+            mean_paid, agents = earned(game.adversary.payoff, game.cohorts, played)
+            total_payoff += float(np.nan_to_num(mean_paid[index]) * agents[index])
+            total_agents += float(agents[index])
+    if not game.has_personal_losses:
+        mean_payoff = tracker.mean_leader_payoff(index)
+    elif total_agents:
+        mean_payoff = total_payoff / total_agents
+    else:
+        mean_payoff = float("nan")  # nobody was ever there
+    return _Rehearsal(model, tracker, mean_payoff)
 
 
 def _proved_swap_regret(cohort: Cohort, rounds: int) -> float:
@@ -369,9 +448,12 @@ def _mean_score(figures: dict[str, Array], counts: Array, bound: Array | float) 
     def mean_over_agents(figure: Array) -> float:
         return float(figure @ counts / counts.sum())
 
+    surplus = mean_over_agents(figures["leader_surplus"])
+    value = mean_over_agents(figures["value"])
     return Score(
-        surplus=mean_over_agents(figures["leader_surplus"]),
-        value=mean_over_agents(figures["value"]),
+        paid=value + surplus,
+        surplus=surplus,
+        value=value,
         cap=mean_over_agents(figures["surplus_cap"]),
         certified=mean_over_agents(certified),
         most=mean_over_agents(figures["largest_surplus"]),

@@ -28,9 +28,25 @@ CHECKPOINT = "training.npz"
 TABLE = "attackers.csv"
 CURVE = "curve.csv"
 ROUNDING_ERROR = 1e-9  # of means, and of numbers in files
-COLUMNS = ["cohort", "value", "surplus", "low", "high", "cap", "certified", "gap", "most"]
+PRINTED_COLUMNS = ["cohort", "value", "surplus", "low", "high", "cap", "certified", "gap", "most"]
+# Of the best commitment, judged in the same runs: its columns, by those of the attacker.
+COMMITMENT_COLUMNS = {
+    "surplus": "commitment",
+    "low": "commitment_low",
+    "high": "commitment_high",
+    "cap": "commitment_cap",
+    "paid": "commitment_paid",
+}
+COLUMNS = [
+    *PRINTED_COLUMNS,
+    *("paid", "paid_low", "paid_high"),
+    *COMMITMENT_COLUMNS.values(),
+    "margin",
+]
 PRINTED_NAMES = {"cap": "cap, tried", "certified": "cap, any"}
 NOTE = (
+    "paid: payoff of the leader per round and agent; best commitment: of the same distribution in\n"
+    "  every round, with the margin that was paid most in rehearsals\n"
     "value: the most that the leader gets by commitment\n"
     "surplus: payoff of the leader per round and agent minus that value, in runs\n"
     "  with new seeds, with a 95 % interval from low to high\n"
@@ -52,9 +68,17 @@ def file_of(cohort: str) -> str:
 def format_table(table: pd.DataFrame) -> str:
     """Return the table as text, with what its columns mean.
 
-    A cap without a theorem is printed as ``none``. A line names each cap that says nothing.
+    Below the row of a cohort is that of the best commitment against it. A cap without a theorem is
+    printed as ``none``. A line names each cap that says nothing.
     """
-    rounded = table.rename(columns=PRINTED_NAMES).round(3)
+    printed_rows: list[dict[Any, Any]] = []
+    for row in table.to_dict("records"):
+        committed = row | {name: row[column] for name, column in COMMITMENT_COLUMNS.items()}
+        committed["cohort"] = f"  best commitment to {row['cohort']}"
+        committed["gap"] = committed["certified"] - committed["surplus"]
+        printed_rows += [row, committed]
+    printed = pd.DataFrame(printed_rows)[[*PRINTED_COLUMNS[:1], "paid", *PRINTED_COLUMNS[1:]]]
+    rounded = printed.rename(columns=PRINTED_NAMES).round(3)
     table_text = rounded.to_string(index=False, na_rep="none", float_format="{:.3f}".format)
     vacuous_caps = [
         f"{row['cohort']}: {VACUOUS_CAP.format(row['most'])}."

@@ -1,12 +1,15 @@
 """Training: a search tries plans against a cohort, run after run, and its best one is judged.
 
 ``regretless train`` calls ``train``. The searches are in ``agents.adversaries.learned``; what a run
-with a plan comes to is in ``attack``; the files are in ``results``.
+with a plan comes to is in ``attack``; the plans that commit are in ``commitments``; the files are
+in ``results``.
 
-All plans of one generation of the search play with the same seed, and every generation has a seed
-of its own. The best plan is then judged in ``JUDGING_RUNS`` runs, with seeds that no training run
-can have. What was found is a lower bound on what an attacker can take from the cohort. A theorem on
-the cohort's swap regret, where one applies, gives an upper bound
+Commitments are rehearsed first, beside the budget, and the search begins with the best of them. All
+plans of one generation of the search play with the same seed, and every generation has a seed of
+its own. The best plan and the best commitment are then judged in the same ``JUDGING_RUNS`` runs,
+with seeds that no training run can have, and the better of both is what was found: it never takes
+less than the commitment. What was found is a lower bound on what an attacker can take from the
+cohort. A theorem on the cohort's swap regret, where one applies, gives an upper bound
 (``market.exploitability.commitment``).
 
 The state of the search is written into the output directory every few seconds, so that training
@@ -17,6 +20,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +39,10 @@ from regretless.scenarios.executor.choice import mapper
 from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.studies.analysis.measures import interval
 from regretless.scenarios.training.attack import Attack, Rehearsals, prepare_attacks, round_plan
+from regretless.scenarios.training.commitments import Commitment, commitments_to_try
 from regretless.scenarios.training.results import (
     COLUMNS,
+    COMMITMENT_COLUMNS,
     CURVE,
     TABLE,
     TrainingDirectory,
@@ -44,6 +50,7 @@ from regretless.scenarios.training.results import (
 )
 
 JUDGING_RUNS = 20
+COMMITMENT_RUNS = 2  # in which each commitment is rehearsed
 FIRST_JUDGING_SEED = 2**31  # training runs have the seeds below it
 CHECKPOINT_INTERVAL_SECONDS = 2.0
 
@@ -68,6 +75,8 @@ class TrainingOptions:
         How many worker processes play runs.
     imports : tuple of str
         Modules that workers import first, for agents of the user's own.
+    sees : str
+        What plans may be conditioned on: "history", or "mixture", the announced one.
     """
 
     algorithm: str
@@ -77,20 +86,31 @@ class TrainingOptions:
     cohort: str | None = None
     jobs: int | None = None
     imports: tuple[str, ...] = ()
+    sees: str = "history"
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What was found against a cohort: the plan (P, S, m), and its row of the table."""
+
+    plan: Array
+    row: dict[str, Any]
 
 
 class Training(Checkpointable):
     """The search for the best plan against one cohort, and everything that it tried.
 
     ``seeds`` has shape (n,) for n generations, ``paid`` shape (n, G): what the leader was paid per
-    round by each of the G plans of a generation.
+    round by each of the G plans of a generation. ``commitment_paid`` (c,) is what each commitment
+    was paid; it is empty until they have been rehearsed.
     """
 
-    REMEMBERED = ("search", "seeds", "paid")
+    REMEMBERED = ("search", "seeds", "paid", "commitment_paid")
 
     def __init__(self, attack: Attack, search: Search) -> None:
         self.attack = attack
         self.search = search
+        self.commitment_paid = np.zeros(0)
         self.seeds = np.zeros(0, dtype=np.int64)
         self.paid = np.zeros((0, search.generation))
 
@@ -105,24 +125,49 @@ class Training(Checkpointable):
         self.seeds = np.append(self.seeds, seed)
         self.paid = np.vstack([self.paid, paid])
 
-    @property
-    def plan(self) -> Array:
-        """The best plan so far, (P, S, m), with the rounded weights of its file."""
-        return round_plan(self.search.best())
+    @cached_property
+    def commitments(self) -> list[Commitment]:
+        """The commitments that are tried."""
+        return commitments_to_try(self.attack)
 
-    def judge(self, workers: Executor, root_seed: int) -> dict[str, Any]:
-        """Play the best plan with new seeds; return its row of the table ``attackers.csv``."""
+    def rehearse_commitments(self, rehearsals: Rehearsals, root_seed: int) -> None:
+        """Play every commitment, and let the search begin with the best one."""
+        plans = np.array([each.plan(self.attack.shape) for each in self.commitments])
+        seeds = stream(root_seed, "commit", self.attack.cohort).integers(
+            FIRST_JUDGING_SEED, size=COMMITMENT_RUNS
+        )
+        paid = [rehearsals.paid(plans, int(seed)) for seed in seeds]
+        self.commitment_paid = np.mean(paid, axis=0)
+        self.search.suggest(self.best_commitment.plan(self.attack.shape))
+
+    @property
+    def best_commitment(self) -> Commitment:
+        """The commitment that was paid most in rehearsals."""
+        return self.commitments[int(np.nan_to_num(self.commitment_paid, nan=-np.inf).argmax())]
+
+    def judge(self, workers: Executor, root_seed: int) -> Judgement:
+        """Play the best plan and the best commitment with new seeds; return the better of both."""
         offsets = stream(root_seed, "judge", self.attack.cohort).integers(
             FIRST_JUDGING_SEED, size=JUDGING_RUNS
         )
         seeds = FIRST_JUDGING_SEED + offsets
         rehearsals = Rehearsals(self.attack, workers)
-        scores = pd.DataFrame(rehearsals.scores(self.plan, seeds.tolist()))
-        row: dict[Any, Any] = scores.mean().to_dict()
-        row["cohort"] = self.attack.cohort
-        row["surplus"], row["low"], row["high"] = interval(scores["surplus"].to_numpy())
-        row["gap"] = row["certified"] - row["surplus"]
-        return {name: row[name] for name in COLUMNS}
+        commitment_plan = self.best_commitment.plan(self.attack.shape)
+        trained_plan = round_plan(self.search.best())
+        scores_of_commitment = pd.DataFrame(rehearsals.scores(commitment_plan, seeds.tolist()))
+        scores_of_trained = pd.DataFrame(rehearsals.scores(trained_plan, seeds.tolist()))
+        if scores_of_trained["paid"].mean() >= scores_of_commitment["paid"].mean():
+            plan = trained_plan
+            scores = scores_of_trained
+        else:
+            plan = commitment_plan
+            scores = scores_of_commitment
+        row = {"cohort": self.attack.cohort} | _mean_row(scores)
+        row_of_commitment = _mean_row(scores_of_commitment)
+        for name, column in COMMITMENT_COLUMNS.items():
+            row[column] = row_of_commitment[name]
+        row["margin"] = self.best_commitment.margin
+        return Judgement(plan, {name: row[name] for name in COLUMNS})
 
     def curve(self) -> pd.DataFrame:
         """Return a row per run: generation, run, seed, and what the leader was paid per round."""
@@ -136,6 +181,15 @@ class Training(Checkpointable):
                 "paid": self.paid.ravel(),
             }
         )
+
+
+def _mean_row(scores: pd.DataFrame) -> dict[str, Any]:
+    """Return the means of judged runs, with intervals of what was taken, and the gap to the cap."""
+    row: dict[Any, Any] = scores.mean().to_dict()
+    row["surplus"], row["low"], row["high"] = interval(scores["surplus"].to_numpy())
+    row["paid"], row["paid_low"], row["paid_high"] = interval(scores["paid"].to_numpy())
+    row["gap"] = row["certified"] - row["surplus"]
+    return row
 
 
 def train(
@@ -195,8 +249,9 @@ def train(
             directory.start()
         try:
             _search(trainings, directory, options.budget, workers, root_seed, progress)
-            table = pd.DataFrame([training.judge(workers, root_seed) for training in trainings])
-            directory.finish(_result_files(trainings, table))
+            judgements = [training.judge(workers, root_seed) for training in trainings]
+            table = pd.DataFrame([judgement.row for judgement in judgements])
+            directory.finish(_result_files(trainings, judgements, table))
         except BaseException:
             directory.abandon()
             raise
@@ -216,6 +271,8 @@ def _search(
     with interrupts_between_rounds() as interrupted:
         for index, training in enumerate(trainings):
             rehearsals = Rehearsals(training.attack, workers)
+            if not training.commitment_paid.size:
+                training.rehearse_commitments(rehearsals, root_seed)
             while training.paid.size + training.search.generation <= budget:
                 training.step(rehearsals, root_seed)
                 progress(index * budget + training.paid.size)
@@ -228,11 +285,13 @@ def _search(
     directory.save(trainings)
 
 
-def _result_files(trainings: list[Training], table: pd.DataFrame) -> dict[str, str]:
+def _result_files(
+    trainings: list[Training], judgements: list[Judgement], table: pd.DataFrame
+) -> dict[str, str]:
     """Return the text of every file of results, by its name."""
     contents = {}
-    for training in trainings:
-        scenario_with_plan = training.attack.file(training.plan)
+    for training, judgement in zip(trainings, judgements, strict=True):
+        scenario_with_plan = training.attack.file(judgement.plan)
         contents[file_of(training.attack.cohort)] = tomli_w.dumps(scenario_with_plan)
     curves = pd.concat([training.curve() for training in trainings], ignore_index=True)
     contents[CURVE] = curves.to_csv(index=False, lineterminator="\n")
@@ -257,15 +316,15 @@ def prepare_trainings(scenario: Scenario, options: TrainingOptions) -> list[Trai
         phases=options.phases,
         looking=options.looking,
         cohort=options.cohort,
+        sees=options.sees,
         imports=options.imports,
     )
     trainings = []
     for attack in attacks:
         rng = stream(scenario.spec.seed, "search", attack.cohort)
         payoff_range = _payoff_range(attack, scenario.spec.seed)
-        trainings.append(
-            Training(attack, search_class(attack.shape, rng, payoff_range=payoff_range))
-        )
+        search = search_class(attack.shape, rng, payoff_range=payoff_range, takes_suggestion=True)
+        trainings.append(Training(attack, search))
     return trainings
 
 

@@ -26,9 +26,10 @@ from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor.choice import mapper
 from regretless.scenarios.imports import import_modules
+from regretless.scenarios.report import training_page
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import Rehearsals, prepare_attacks, round_plan
-from regretless.scenarios.training.results import file_of
+from regretless.scenarios.training.results import file_of, format_table
 from regretless.scenarios.training.train import TrainingOptions, train
 
 ROUNDS = 40
@@ -101,10 +102,31 @@ def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, looking: bool
     assert not score.certified < score.surplus
 
 
-def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
+@pytest.mark.parametrize("name", ["hedge", "exp3", "q-learning"])
+@pytest.mark.parametrize("looking", [False, True])
+def test_learners_side_by_side_announce_what_they_announce_in_a_run(
+    name: str,
+    looking: bool,  # noqa: FBT001
+) -> None:
+    seed = 7
+    scenario = deng_scenario(name, "hedge")
+    attack = prepare_attacks(scenario, phases=3, looking=looking, cohort="them 0", sees="mixture")[
+        0
+    ]
+    with mapper(1) as workers:
+        rehearsals = Rehearsals(attack, workers)
+        assert rehearsals.together
+        plans = np.array([random_plan(k, attack.shape) for k in range(2)])
+        paid = rehearsals.paid(plans, seed)
+    assert attack.shape == (3, 9 if looking else 3, 2)
+    assert paid == pytest.approx([play_plan(attack, plan, seed)[0] for plan in plans], abs=1e-12)
+
+
+@pytest.mark.parametrize("sees", ["history", "mixture"])
+def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound(sees: str) -> None:
     seed = 5
     scenario = deng_scenario("best-response", "hedge")
-    attack = prepare_attacks(scenario, phases=2, looking=True, cohort="them 0")[0]
+    attack = prepare_attacks(scenario, phases=2, looking=True, cohort="them 0", sees=sees)[0]
     assert len(read_scenario(json.loads(attack.rehearsed)).spec.cohort) == 1
     plan = random_plan(3, attack.shape)
     with mapper(1) as workers:
@@ -329,6 +351,127 @@ def test_a_training_with_a_damaged_state_says_so_and_starts_again(
     with pytest.raises(UserError, match=r"start again with --over"):
         train(scenario, OPTIONS, folder, resume=True)
     train(scenario, OPTIONS, folder, overwrite=True)
+
+
+CONITZER: dict[str, Any] = {
+    "name": "conitzer",
+    "rounds": 60,
+    "game": {"file": "conitzer-sandholm.csv"},
+    "adversary": {"kind": "up-then-down"},
+}
+
+
+def conitzer_scenario(response: str) -> Scenario:
+    """Return the game of Conitzer and Sandholm, in which commitment pays, for short runs."""
+    cohort = {"name": "them", "utility": "game", "actions": 2, "response": response}
+    return read_scenario(CONITZER | {"cohort": [cohort]})
+
+
+@pytest.mark.parametrize("sees", ["history", "mixture"])
+def test_what_is_found_never_takes_less_than_the_best_commitment(sees: str, tmp_path: Path) -> None:
+    """One generation finds nothing by itself, and the commitment was in it."""
+    options = TrainingOptions("cma", 16, phases=2, jobs=1, sees=sees)
+    row = train(conitzer_scenario("hedge"), options, tmp_path / "out").iloc[0]
+    assert row["surplus"] >= row["commitment"]
+    assert row["margin"] > 0
+    assert row["commitment_paid"] == pytest.approx(row["value"] + row["commitment"])
+    assert row["paid"] == pytest.approx(row["value"] + row["surplus"])
+
+
+def test_the_first_generation_of_a_training_has_the_best_commitment() -> None:
+    scenario = conitzer_scenario("hedge")
+    (trained,) = training.prepare_trainings(scenario, TrainingOptions("cma", 16, jobs=1))
+    with mapper(1) as workers:
+        trained.rehearse_commitments(Rehearsals(trained.attack, workers), 1)
+    commitment = trained.best_commitment.plan(trained.attack.shape)
+    distances = np.abs(trained.search.propose() - commitment).max((1, 2, 3))
+    assert distances.min() < 1e-3
+    assert trained.commitment_paid.max() > trained.commitment_paid[0]  # a margin pays
+
+
+def test_a_list_of_plans_has_the_best_commitment() -> None:
+    scenario = conitzer_scenario("hedge")
+    (trained,) = training.prepare_trainings(scenario, TrainingOptions("exp3", 16, jobs=1))
+    n_arms = len(trained.search.plans)  # type: ignore[attr-defined]
+    with mapper(1) as workers:
+        trained.rehearse_commitments(Rehearsals(trained.attack, workers), 1)
+    plans = trained.search.plans  # type: ignore[attr-defined]
+    commitment = trained.best_commitment.plan(trained.attack.shape)
+    assert np.abs(plans - commitment).max((1, 2, 3)).min() < 1e-9
+    assert len(plans) == n_arms
+
+
+def test_the_table_prints_a_row_for_the_best_commitment(
+    working_folder: Path, run_command: RunCommand
+) -> None:
+    result = run_command(*TRAIN_HEDGE, "--sees", "mixture")
+    assert result.status == 0
+    assert "best commitment to hedge" in result.out
+    plan = (working_folder / "out" / "attack-hedge.toml").read_text(encoding="utf-8")
+    assert "announced-play" in plan
+
+
+def test_training_names_what_plans_may_see(refusal_of: RefusalOf) -> None:
+    line = refusal_of(*TRAIN_HEDGE, "--sees", "draw")
+    assert "--sees 'draw' is unknown" in line
+    assert "mixture" in line
+
+
+SHIFTED_PRICES: dict[str, Any] = {
+    "name": "bids",
+    "rounds": 8,
+    "adversary": {"kind": "up-then-down", "outcomes": ["mean price"]},
+    "market": {"kind": "price-competition", "outside": 0.0},
+}
+
+
+def sellers_scenario(response: str) -> Scenario:
+    """Return sellers whose profits depend on each other's prices, and a leader paid their loss."""
+    parameters = {"cost": 1.0, "quality": 2.0, "lowest": 1.4, "highest": 1.9}
+    cohort = {"name": "sellers", "utility": "seller", "actions": 4, "count": 2}
+    cohort |= {"parameters": parameters, "response": response}
+    return read_scenario(SHIFTED_PRICES | {"cohort": [cohort]})
+
+
+@pytest.mark.parametrize(("response", "sees"), [("hedge", "history"), ("best-response", "mixture")])
+def test_where_losses_are_personal_an_attacker_is_paid_what_the_market_charges(
+    response: str, sees: str, tmp_path: Path
+) -> None:
+    """No value of commitment is known there, and no cap."""
+    options = TrainingOptions("cma", 16, phases=2, jobs=1, sees=sees)
+    table = train(sellers_scenario(response), options, tmp_path / "out")
+    row = table.iloc[0]
+    assert row[["value", "surplus", "cap", "certified", "most"]].isna().all()
+    assert row["paid"] >= row["commitment_paid"]
+    assert row["paid_low"] <= row["paid"] <= row["paid_high"]
+    assert format_table(table).splitlines()[1].split()[2:] == ["none"] * 8
+    model = play_to_end(load(str(tmp_path / "out" / file_of("sellers"))), seed=3)
+    mean_payoff = model.rounds_frame()["leader_payoff"].mean()
+    assert mean_payoff == pytest.approx(model.agents_frame()["mean_loss"].mean())
+
+
+def test_the_page_of_a_training_says_what_was_paid_where_no_cap_is_known(tmp_path: Path) -> None:
+    options = TrainingOptions("cma", 16, phases=2, jobs=1)
+    train(sellers_scenario("hedge"), options, tmp_path / "out")
+    page = training_page.text(tmp_path / "out")
+    assert "of commitment is known, and no cap" in page
+
+
+def test_in_a_market_plans_look_at_the_forecast_and_not_at_play() -> None:
+    """Who sees play would plan with outcomes that the market moves."""
+    market = {"feedback": "lagged", "impact": 0.4}
+    adversary = {"kind": "up-then-down", "outcomes": 3}
+    cohort = {"name": "them", "utility": "linear", "actions": 3, "count": 2}
+    scenario = read_scenario(
+        {"name": "lagged", "rounds": 20, "market": market, "adversary": adversary}
+        | {"cohort": [cohort]}
+    )
+    attack = prepare_attacks(scenario, phases=2, looking=False, cohort=None, sees="mixture")[0]
+    assert attack.looks_at == ("forecast",)
+    plan = random_plan(1, attack.shape)
+    with mapper(1) as workers:
+        paid = Rehearsals(attack, workers).paid(plan[None], 4)[0]
+    assert paid == pytest.approx(play_plan(attack, plan, 4)[0], abs=1e-12)
 
 
 def test_a_leader_with_a_payoff_of_one_s_own_is_refused() -> None:
