@@ -24,6 +24,7 @@ from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.core.validation import check_int
 from regretless.market.logs.journal import TABLES as STREAMED_TABLES
+from regretless.scenarios.logs.column_notes import ColumnNotes
 from regretless.scenarios.logs.directory_lock import not_ours, unwritable
 from regretless.scenarios.logs.ownership import (
     AGAIN,
@@ -186,10 +187,11 @@ class RunDirectory(RecordedDirectory):
         earlier_files = self.listed(self.record_in(self.path))
         self.check_writable(names)
         self.write_manifest(manifest | {"status": "interrupted"}, earlier_files | names)
+        notes = ColumnNotes(manifest, closing_tables["agents"])
         for table in STREAMED_TABLES:
-            self._write(table, whole_table(table, parts[table]))
+            self._write(table, whole_table(table, parts[table]), notes)
         for table, frame in closing_tables.items():
-            self._write(table, iter([pa.Table.from_pandas(frame, preserve_index=False)]))
+            self._write(table, iter([pa.Table.from_pandas(frame, preserve_index=False)]), notes)
         sync(self.path)
         for name in earlier_files - names:
             (self.path / name).unlink(missing_ok=True)
@@ -249,10 +251,11 @@ class RunDirectory(RecordedDirectory):
     def _part(self, table: str, chunk: int) -> Path:
         return self.partial / f"{table}-{chunk:06d}.arrow"
 
-    def _write(self, table: str, rows: Iterator[pa.Table]) -> None:
+    def _write(self, table: str, parts: Iterator[pa.Table], notes: ColumnNotes) -> None:
+        """Write a table, with names and meanings of its columns, from its parts."""
         write = write_csv if self.format == "csv" else write_parquet
         with replacing(self.path / f"{table}.{self.format}", sync_folder=False) as draft:
-            write(draft, rows)
+            write(draft, (notes.add(table, rows) for rows in parts))
 
 
 def _is_part(file: Path) -> bool:

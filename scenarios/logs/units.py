@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-UNIT_SCALE = (0.0, 1.0)
+from regretless.scenarios.logs.column_notes import features_of, outcomes_of
+
 REGRETS = (  # columns of agents that are differences of losses, or bounds on them
     *("external_regret", "swap_regret", "omniprediction_regret", "decision_swap_regret"),
     *("contextual_swap_regret", "bound_from_bias", "bound_from_variation", "bound"),
@@ -43,28 +45,29 @@ def rounds_in_units(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataF
 
     A name that the table has already stays with it, and the data's column keeps its number.
     """
-    data = config.get("data")
-    if not data:
+    if not config.get("data"):
         return rounds
     in_units = rounds.copy()
-    new_names: dict[str, str] = {}
-    scales = data.get("scale") or {}
-    for j, outcome in enumerate(data["outcomes"]):
-        column = f"y_{j}"
-        if column in in_units:
-            low, high = scales.get(outcome, UNIT_SCALE)
-            in_units[column] = low + (high - low) * in_units[column]
-            new_names[column] = outcome
-    for k, feature in enumerate(data.get("context") or []):
-        if f"x_{k}" in in_units:
-            new_names[f"x_{k}"] = feature
-    taken = [*rounds.columns]
+    quantities = {f"y_{j}": outcome for j, outcome in enumerate(outcomes_of(config))}
+    quantities |= {f"x_{k}": feature for k, feature in enumerate(features_of(config))}
     free_names: dict[str, str] = {}
-    for column, name in new_names.items():
-        if name not in taken:
-            free_names[column] = name
-            taken.append(name)
+    for column, quantity in quantities.items():
+        if column not in rounds:
+            continue
+        low, high = quantity.scale
+        in_units[column] = low + (high - low) * rounds[column]
+        if quantity.name in in_units and _are_equal(in_units[quantity.name], in_units[column]):
+            in_units = in_units.drop(columns=quantity.name)  # it stands behind all other columns
+        if quantity.name not in in_units and quantity.name not in free_names.values():
+            free_names[column] = quantity.name
     return in_units.rename(columns=free_names)
+
+
+def _are_equal(column: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
+    """Whether two columns have the same numbers, up to rounding."""
+    if not pd.api.types.is_numeric_dtype(column):
+        return False
+    return bool(np.allclose(column, other, equal_nan=True))
 
 
 def agents_in_units(agents: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.logs.column_notes import columns_of_data
 from regretless.scenarios.studies.analysis.contrasts import Rules, controls_of
 from regretless.scenarios.studies.analysis.measures import (
     COHORT_TYPES,
@@ -128,7 +129,14 @@ class StudyRuns:
     def compared_rows(self) -> pd.DataFrame:
         """``cohort_rows`` with rows for everybody, and for the whole market."""
         rows_and_everybody = with_everybody(self.cohort_rows)
-        return with_market(rows_and_everybody, self.tables_by_run("rounds"))
+        return with_market(rows_and_everybody, self._rounds_without_names())
+
+    def _rounds_without_names(self) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Yield the rounds of each run without columns that repeat others in units of the data."""
+        folders = self.folders()
+        for run, rounds in self.tables_by_run("rounds"):
+            names = columns_of_data(folders[run] / "rounds.parquet")
+            yield run, rounds.drop(columns=names)
 
     @cached_property
     def rows_by_parameter(self) -> pd.DataFrame:
