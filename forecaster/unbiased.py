@@ -49,6 +49,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.errors import ParameterError, UserError, brief
+from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import stream
 from regretless.market.core.validation import (
     check_int,
@@ -160,6 +161,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     has_ensembles = Delegated("solver")
     prefer = Delegated("solver")
     event_table = Delegated("events", "table")
+
+    @property
+    def ignores_draws(self) -> bool:  # type: ignore[override]
+        # A model, a policy, an objective and a user's own part may have a memory of its own.
+        parts = (type(self), self.events, self.events.rule, self.solver)
+        if self.reference is not None or self.solver.preferring or not all(map(is_ours, parts)):
+            return False
+        return self.events.rows.is_fixed and not self.events.charges_broadcast_predictions
 
     @property
     def _own_reference(self) -> Reference | None:

@@ -641,6 +641,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Continue from a checkpoint."""
         for name, player in self.game.players().items():
             player.restore(state["players"][name])
+        self.game.forget_imagined_paths()
         # ``_admit_next_spare`` and ``dismiss`` note each change of the roster again, as in the run.
         for change, cohort_index, agent_index, round_index in state["changed"]:
             if change == "added":

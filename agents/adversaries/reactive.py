@@ -9,8 +9,11 @@ Looking ahead
 -------------
 For each outcome of the support, forecaster and population play H rounds in which that outcome
 happens every time (``market.game.lookahead``), on copies with fresh random streams; the outcome
-whose H rounds pay most is the one of this round. It costs m H rounds of forecasting and responding
-per round, and m copies of the forecaster's and the learners' memory.
+whose H rounds pay most is the one of this round. It costs at most m H rounds of forecasting and
+responding per round, and m copies of the forecaster's and the learners' memory. Mostly it costs
+less. A plan is left as soon as it cannot become the best, as its remaining rounds pay at most the
+greatest payoff of its outcome (branch and bound). Where nothing that is drawn has an effect, the
+plan that came true in the last round is not played again: it goes on by one round.
 
 Seeing the draw
 ---------------
@@ -41,8 +44,11 @@ from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import is_ours
 from regretless.market.game.protocols import Follower
 from regretless.market.records import AdversaryView, History
+
+PLAN_ROUNDING = 1e-9  # of a plan's payoff, relative to the greatest payoff
 
 
 @register.adversary("myopic")
@@ -74,19 +80,69 @@ class LookAhead(Pure, Leader):
         check_int("horizon", self.horizon, least=1)
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        return self.best(self.plans(announced))
+        first_tried = 0  # the plan of the last outcome: it is mostly the best again
+        if history.rounds:
+            is_last_outcome = (self.support == history.last()[0]).all(1)
+            first_tried = int(is_last_outcome.argmax())
+        return self.best(self.plans(announced, first_tried=first_tried))
 
-    def plans(self, announced: AdversaryView) -> Array:
+    def plans(self, announced: AdversaryView, *, first_tried: int = 0) -> Array:
         """Return the payoff per agent and round (m,) of doing the same for H rounds.
 
+        Of a plan that cannot be the best it is an upper bound, for which fewer rounds are played.
         All plans of a round meet the same random draws.
         """
         seed = int(self.rng.integers(2**63))
+        most_per_round = self._most_per_round()
+        rounding = PLAN_ROUNDING * max(1.0, float(np.abs(most_per_round).max()))
         payoffs = np.empty(len(self.support))
-        for i, outcome in enumerate(self.support):
-            strategies = announced.rollout(outcome, self.horizon, seed=seed)
-            payoffs[i] = np.mean([self.worth(play)[i] for play in strategies])
+        best_payoff = -np.inf
+        order = [first_tried, *(i for i in range(len(self.support)) if i != first_tried)]
+        for i in order:
+            payoffs[i] = self._payoff_of_plan(
+                i,
+                announced,
+                seed=seed,
+                most_per_round=float(most_per_round[i]),
+                least_useful=best_payoff - rounding,
+            )
+            best_payoff = max(best_payoff, float(payoffs[i]))
         return payoffs
+
+    def _payoff_of_plan(
+        self,
+        i: int,
+        announced: AdversaryView,
+        *,
+        seed: int,
+        most_per_round: float,
+        least_useful: float,
+    ) -> float:
+        """Return what the support's i-th outcome in H rounds pays per round.
+
+        As soon as it is known to be less than ``least_useful``, as no round pays more than
+        ``most_per_round``, the upper bound that shows it.
+        """
+        payoffs = []
+        for rounds in range(1, self.horizon + 1):
+            play = announced.rollout(self.support[i], rounds, seed=seed)[-1]
+            payoffs.append(float(self.worth(play)[i]))
+            remaining_rounds = self.horizon - rounds
+            if remaining_rounds:
+                payoff_at_most = (sum(payoffs) + remaining_rounds * most_per_round) / self.horizon
+                if payoff_at_most < least_useful:
+                    return payoff_at_most
+        return float(np.mean(payoffs))
+
+    def _most_per_round(self) -> Array:
+        """Bound what each outcome of the support can be worth (m,), however followers play."""
+        if not is_ours(self.worth):
+            return np.full(len(self.support), np.inf)
+        # Worth is a mean over agents of payoffs, and those who are absent pay nothing.
+        most = np.zeros(len(self.support))
+        for payoffs in self._payoff_tables:
+            most = np.maximum(most, payoffs.max(axis=(1, 2)))
+        return most
 
 
 @register.adversary("draw-seer")

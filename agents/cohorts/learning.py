@@ -86,6 +86,10 @@ class LearnerCohort(Cohort, Checkpointable):
         return not self.learner.watches_actions
 
     @property
+    def ignores_draws(self) -> bool:
+        return is_ours(self.learner.rule_class) and not (self.bandit or self.watches_actions)
+
+    @property
     def unchanged_rounds(self) -> Integers | None:
         return self.learner.unchanged_rounds
 

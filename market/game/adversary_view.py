@@ -81,7 +81,7 @@ def make_adversary_view(
         makers["moved"] = lambda: view.moved
     if "play" in declared_sights:
         makers["play"] = lambda: strategies_of_play(view, mixtures, context)
-        makers["rollout"] = lambda: Rollout(view, context)
+        makers["rollout"] = lambda: Rollout(view, context, mixtures)
     if "draw" in declared_sights and current.forecasts:
         drawn_alone = tuple(certain_of_drawn(forecast) for forecast in current.forecasts)
         makers["drawn"] = lambda: current.forecasts

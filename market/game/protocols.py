@@ -65,6 +65,8 @@ class Forecaster(ABC):
     basis: Basis | None = None  # that of its predictions, where it adds labels to its mixtures
     made_of: tuple[str, ...] = ()  # the models whose predictions are its ``points``
     models: tuple[str, ...] = ()  # those whose predictions are comparators of its agents
+    # Whether its mixtures follow from contexts and outcomes alone, whatever is drawn.
+    ignores_draws: bool = False
     is_silent: bool = False  # whether nobody hears it: then nothing is drawn, recorded or learned
     has_ensembles: bool = False  # whether every prediction comes with its ensemble of outcomes
     instances: Sequence[Any] = ()  # its unbiased predictions, one per turn, if it has any
@@ -267,6 +269,11 @@ class Cohort(ABC):
     @property
     def rows_apart(self) -> bool:
         """Whether its agents learn from outcomes alone, and no row from another row."""
+        return False
+
+    @property
+    def ignores_draws(self) -> bool:
+        """Whether what it learns follows from losses alone, whatever is drawn."""
         return False
 
     @property

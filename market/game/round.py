@@ -35,7 +35,7 @@ from regretless.market.game.adversary_view import (
     summed,
     teach,
 )
-from regretless.market.game.lookahead import GameView
+from regretless.market.game.lookahead import GameView, ImaginedPath
 from regretless.market.game.market import (
     NO_GUARANTEE_AT_ONCE,
     NO_GUARANTEE_PERSONAL,
@@ -169,6 +169,7 @@ class Game:
             check_leader(adversary, market)
             tell_fundamentals(market, adversary)
         tell_followers(market, self.cohorts)
+        self._imagined_paths: list[ImaginedPath] = []  # by an adversary that looks ahead
         self._watching_cohorts = [cohort for cohort in self.cohorts if cohort.watches_actions]
         introduce(adversary, self.cohorts)
 
@@ -208,9 +209,21 @@ class Game:
     def view_of_next_round(self) -> GameView:
         """Who takes part in the next round, and what a market would make of outcomes."""
         outcomes_after_market = None if self.market is None else self.market.next_outcomes
+        last_outcome = None
+        if self.history.rounds:
+            last_outcome = self.history.last()[0]
         return GameView(
-            self.blocks, self.seats, rounds=self.history.rounds, moved=outcomes_after_market
+            self.blocks,
+            self.seats,
+            rounds=self.history.rounds,
+            moved=outcomes_after_market,
+            last_outcome=last_outcome,
+            kept_paths=self._imagined_paths,
         )
+
+    def forget_imagined_paths(self) -> None:
+        """Forget what was imagined in the last round; the players' memories were replaced."""
+        self._imagined_paths.clear()
 
     def ask_market_to_clear(self, market: Market, current: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
