@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 
 RATES = np.array([0.75 * 0.5**j for j in range(10)])  # eta; enough for V up to ten million
 COSTS = -np.log1p(-RATES) - RATES  # psi
@@ -31,22 +32,52 @@ def log_mixture(gain: Array, squares: Array) -> Array:
 
 
 def greatest_of(v: Array | float, exponent: Array | float, *, rates: Array, costs: Array) -> Array:
-    """Return the greatest x with sum_j exp(eta_j x - c_j v) / J <= exp(exponent) at each v.
+    """Return the greatest x with sum_j exp(eta_j x - c_j v) / J <= exp(exponent) at each v."""
+    each_v, each_exponent = np.broadcast_arrays(np.asarray(v, dtype=np.float64), exponent)
+    greatest = np.empty(each_v.shape)
+    _write_greatest(
+        each_v.ravel(), each_exponent.ravel().astype(np.float64), rates, costs, greatest.reshape(-1)
+    )
+    return greatest
 
-    By Newton's steps on a convex function from the right: every step is an upper bound.
+
+@compiled(error_model="numpy")
+def _write_greatest(v: Array, exponent: Array, rates: Array, costs: Array, greatest: Array) -> None:
+    """Write the greatest x with ln sum_j exp(eta_j x - c_j v - ln J) <= exponent (compiled).
+
+    By Newton's steps on a convex function from the right: every step is an upper bound,
+
+        x <- x - (ln sum_j e_j - exponent) (sum_j e_j) / (sum_j eta_j e_j),   e_j = the terms,
+
+    with the greatest exponent of all terms taken out, so that no exponential overflows.
+
+    Parameters
+    ----------
+    v, exponent : array (m,)
+        v of every x that is sought, and the logarithm of what the mean of its terms may be.
+    rates, costs : array (J,)
+        eta, above 0, and c.
+    greatest : array (m,)
+        x; written.
     """
-    # what is taken off eta_j x: c_j v + ln J (..., J)
-    deductions = costs * np.asarray(v, dtype=np.float64)[..., None] + math.log(len(rates))
-    # start where no single term exceeds the limit yet, to the right of the x that is sought
-    x = ((exponent + deductions) / rates).min(-1)
-    for _ in range(NEWTON_STEPS):
-        exponents = rates * x[..., None] - deductions  # (..., J)
-        largest = exponents.max(-1)  # taken out, so that no exponential overflows
-        terms = np.exp(exponents - largest[..., None])
-        total = terms.sum(-1)
-        # the logarithm of the sum, less the exponent, over its derivative in x
-        x = x - (largest + np.log(total) - exponent) * total / (terms @ rates)
-    return np.asarray(x)
+    log_count = np.log(len(rates))
+    for i in range(v.shape[0]):
+        # start where no single term exceeds the limit yet, to the right of the x that is sought
+        x = np.inf
+        for j in range(rates.shape[0]):
+            x = min(x, (exponent[i] + (costs[j] * v[i] + log_count)) / rates[j])
+        for _ in range(NEWTON_STEPS):
+            largest = -np.inf
+            for j in range(rates.shape[0]):
+                largest = max(largest, rates[j] * x - (costs[j] * v[i] + log_count))
+            total = 0.0
+            slope = 0.0
+            for j in range(rates.shape[0]):
+                term = np.exp(rates[j] * x - (costs[j] * v[i] + log_count) - largest)
+                total += term
+                slope += term * rates[j]
+            x -= (largest + np.log(total) - exponent[i]) * total / slope
+        greatest[i] = x
 
 
 def greatest_gain(squares: Array | float, exponent: float) -> Array:

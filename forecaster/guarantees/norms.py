@@ -20,11 +20,13 @@ def gain_range(coefficients: Array, within: float | None) -> Array:
 
 def spread(coefficients: Array, *, order: int = 1) -> Array:
     """Compute D (K,): the greatest norm of the gap between two actions' coefficients."""
-    greatest_gap_from_each_action = []
-    for action in range(coefficients.shape[1]):
-        gaps = np.linalg.norm(coefficients - coefficients[:, [action]], ord=order, axis=2)
-        greatest_gap_from_each_action.append(gaps.max(1))
-    return np.asarray(np.max(greatest_gap_from_each_action, axis=0))
+    n_losses, n_actions, _ = coefficients.shape
+    greatest = np.zeros(n_losses)
+    for action in range(n_actions - 1):  # with every later action: a gap is the same both ways
+        differences = coefficients[:, action + 1 :] - coefficients[:, [action]]
+        gaps = np.linalg.norm(differences, ord=order, axis=2)
+        np.maximum(greatest, gaps.max(1), out=greatest)
+    return greatest
 
 
 def centred_norm(coefficients: Array, *, order: int = 1) -> Array:

@@ -75,7 +75,10 @@ class RegretBound(ABC):
 
     def bias_at(self, variation: Array) -> Array:
         """Bound biases, or gains, of this variation so far, whatever they are."""
-        greatest = np.where(variation > 0, self.bias(variation), 0.0)
+        # most events of a round never happen: only those that have varied are worked out
+        has_varied = variation > 0
+        greatest = np.zeros(variation.shape)
+        greatest[has_varied] = self.bias(variation[has_varied])
         if self.rule.squared:
             return greatest
         return np.minimum(variation, greatest)
