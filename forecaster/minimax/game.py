@@ -72,6 +72,28 @@ def steps_for(tolerance: float) -> Array:
 
 
 @compiled()
+def add_field(
+    signed_weights: Array, play_chance: Array, played_rows: Integers, field: Array
+) -> None:
+    """Add h = sum_r q(r) H_r of the rows that are played to a field (compiled).
+
+    Parameters
+    ----------
+    signed_weights : array (R, n)
+        H, the round's game.
+    play_chance, played_rows : arrays
+        q, as ``write_responses`` writes them.
+    field : array (n,)
+        Added to in place.
+    """
+    for k in range(played_rows.shape[0]):
+        for r in range(played_rows[k, 0], played_rows[k, 1]):
+            if play_chance[r] > 0.0:
+                for i in range(signed_weights.shape[1]):
+                    field[i] += play_chance[r] * signed_weights[r, i]
+
+
+@compiled()
 def write_field(
     rows: RowArrays, signed_weights: Array, point: Array, scratch: ResponseScratch, field: Array
 ) -> None:
@@ -90,15 +112,14 @@ def write_field(
     field : array (n,)
         Written.
     """
-    write_responses(rows, point, scratch)
-    _, play_chance, played_rows = scratch
+    offset, weights, start, eta, tie = rows
+    losses_in_blocks, play_chance, played_rows = scratch
+    write_responses(
+        offset, weights, start, eta, tie, point, losses_in_blocks, play_chance, played_rows
+    )
     for i in range(field.shape[0]):
         field[i] = 0.0
-    for k in range(played_rows.shape[0]):
-        for r in range(played_rows[k, 0], played_rows[k, 1]):
-            if play_chance[r] > 0.0:
-                for i in range(signed_weights.shape[1]):
-                    field[i] += play_chance[r] * signed_weights[r, i]
+    add_field(signed_weights, play_chance, played_rows, field)
 
 
 @compiled()
@@ -231,12 +252,21 @@ def _write_walk(
     scratch : ResponseScratch
         Overwritten.
     """
+    offset, weights, start, eta, tie = rows
+    losses_in_blocks, play_chance, played_rows = scratch
     for t in range(points.shape[0]):
+        point = points[t]
+        field = fields[t]
+        for i in range(field.shape[0]):
+            field[i] = 0.0
         if inset > 0.0:
-            move_inside(points[t], inset, simplex)
-        write_field(rows, signed_weights, points[t], scratch, fields[t])
+            move_inside(point, inset, simplex)
+        write_responses(
+            offset, weights, start, eta, tie, point, losses_in_blocks, play_chance, played_rows
+        )
+        add_field(signed_weights, play_chance, played_rows, field)
         if t + 1 < points.shape[0]:
-            _write_next_point(points[t + 1], points[t], fields[t], steps[t], simplex)
+            _write_next_point(points[t + 1], point, field, steps[t], simplex)
 
 
 @compiled()
