@@ -369,6 +369,13 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Return one row per round and good: the best quotes of an order book."""
         return self.journal.frame("quotes")
 
+    def sales_frame(self) -> pd.DataFrame:
+        """Return one row per round and seller: price, quantity, cost and chance of each price.
+
+        It is empty unless the market is one of price competition whose ``sales`` are logged.
+        """
+        return self.journal.frame("sales")
+
     def states_frame(self) -> pd.DataFrame:
         """Return one row per logged round and agent whose class declares columns."""
         return self.journal.frame("states")

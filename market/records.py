@@ -50,6 +50,8 @@ class Decision:
     # Draws, once, how many agents of each row played each action (K, A), where a row with
     # multiplicity (``market.game.seats``) draws; its action is that of one of them.
     counts: Callable[[], Array] | None = None
+    # The mixed strategy (K, A) from which the actions were drawn, where ``strategy`` is the draw.
+    drawn_from: Array | None = None
 
     def changed(self, **parts: Any) -> "Decision":
         """Return the same but for some parts."""
@@ -70,9 +72,16 @@ class Decision:
         counts = self.counts
         if counts is not None:
             counts = partial(_masked_counts, counts, present)
-        actions = np.where(present[row_of], self.actions, -1)
+        drawn_from = self.drawn_from
+        if drawn_from is not None:
+            drawn_from = np.where(present[:, None], drawn_from, 0.0)
         return self.changed(
-            strategy=strategy, choices=choices, actions=actions, counts=counts, present=present
+            strategy=strategy,
+            choices=choices,
+            actions=np.where(present[row_of], self.actions, -1),
+            counts=counts,
+            present=present,
+            drawn_from=drawn_from,
         )
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
@@ -87,6 +96,11 @@ class Decision:
         choices: Any = self.choices
         predicted: Any = self.predicted
         return one_hot(choices, predicted.shape[1])
+
+    @property
+    def chances(self) -> Array:
+        """The probability (K, A) with which each row took each action, before it was drawn."""
+        return self.probabilities if self.drawn_from is None else self.drawn_from
 
 
 def _masked_counts(counts: Callable[[], Array], present: Mask) -> Array:
@@ -482,6 +496,7 @@ class Deviations:
             predicted=_copy_with(decision.predicted, rows, np.nan),
             strategy=_copy_with(decision.strategy, rows, pure_strategies),
             choices=_copy_with(decision.choices, rows, policy_actions),
+            drawn_from=_copy_with(decision.drawn_from, rows, pure_strategies),
         )
 
     def apply_to_strategy(self, strategy: Array, context: Context) -> Array:

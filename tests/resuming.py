@@ -15,6 +15,7 @@ TABLES = (
     "accounts",
     "trades",
     "quotes",
+    "sales",
     "windows",
     "states",
     "agents",

@@ -159,7 +159,8 @@ class LearnerCohort(Cohort, Checkpointable):
             return Decision(strategy, draw_rows(strategy, uniforms, self.row_of))
         played_by_row = draw_rows(strategy, self.rng.random(len(strategy)))
         actions = played_by_row if self._one_agent_per_row else played_by_row[self.row_of]
-        return Decision(one_hot(played_by_row, strategy.shape[1]), actions)
+        played = one_hot(played_by_row, strategy.shape[1])
+        return Decision(played, actions, drawn_from=strategy)
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
         return self.learner.play()

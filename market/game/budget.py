@@ -145,7 +145,7 @@ class BudgetConstraint(Unlimited):
         actions = self._redraw_sleeping(decision.actions, affordable_strategy, affordable)
         drawn_strategy = one_hot(actions, affordable_strategy.shape[1])
         strategy = np.where(is_restricted[:, None], drawn_strategy, decision.probabilities)
-        return decision.changed(strategy=strategy, choices=None, actions=actions)
+        return decision.changed(strategy=strategy, choices=None, actions=actions, drawn_from=None)
 
     def _affordable_strategy(
         self, decision: Decision, affordable: Mask, best_affordable: Indices | None

@@ -307,7 +307,7 @@ class Market(Checkpointable, ABC):
         return None
 
     def extra_tables(self) -> Mapping[str, Mapping[str, NDArray[np.generic]]]:
-        """Return rows of the last clearing for the tables ``trades`` and ``quotes``, by column."""
+        """Return rows of the last clearing for ``trades``, ``quotes`` and ``sales``, by column."""
         return {}
 
     def book(self) -> object:

@@ -32,7 +32,7 @@ from regretless.market.records import Forecast, Round
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 CHUNK_ROWS = 200_000  # of the regret log, at most
 CHUNK_ROUNDS = 512  # at most
-MARKET_TABLES = ("trades", "quotes")  # have rows of every round
+MARKET_TABLES = ("trades", "quotes", "sales")  # have rows of every round
 TABLES = (
     *("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures"),
     *MARKET_TABLES,

@@ -19,6 +19,9 @@ adversary draws does not matter.
 What a seller earns is a function of what all play: ``profile_losses`` has it for any profile, and
 where profiles are few enough they are all computed once, at the start.
 
+With ``sales = true`` the table ``sales`` says what each seller did, and with which probability: a
+log that ``regretless audit`` reads, of sellers whose regret is known.
+
 Landmarks
 ---------
 ``nash_price`` and ``monopoly_price`` are found on the continuum of prices, for demand that is
@@ -34,6 +37,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 
 from regretless.market import register
@@ -85,6 +89,8 @@ class PriceCompetition(Market):
         is no monopoly price. Not for linear demand.
     slope, cross : float
         Of linear demand: by how much the own price lowers, and that of the others raises it.
+    sales : bool
+        Whether the table ``sales`` is written.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "profile_counts")
@@ -105,6 +111,7 @@ class PriceCompetition(Market):
         outside: float | None = None,
         slope: float = 1.0,
         cross: float = 0.0,
+        sales: bool = False,
     ) -> None:
         super().__init__(cohorts, rng)
         check_key("differentiation", differentiation, differentiation > 0, "a positive number")
@@ -117,6 +124,8 @@ class PriceCompetition(Market):
         self.outside = outside
         self.slope = slope
         self.cross = cross
+        self.sales = sales
+        self._sales_of_round: dict[str, NDArray[Any]] = {}  # columns of the table
         self._read_menus()
         self.profile_table = self._make_profile_table()
         # Of each seller (4, M): rounds, and the sums over them of its price, quantity and profit.
@@ -232,7 +241,13 @@ class PriceCompetition(Market):
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Sell at the prices of the round, and return the mean place of prices on their menus."""
-        actions = self.actions_of_agents(decisions)
+        outcome = self._sell(self.actions_of_agents(decisions))
+        if self.sales:
+            self._sales_of_round = self._sales_columns(decisions)
+        return outcome
+
+    def _sell(self, actions: Indices) -> Array:
+        """Sell at the prices of actions (M,), -1 for who is absent, and return the outcome."""
         table = self.profile_table
         if table is not None and actions.min() >= 0:
             profile = int(actions @ table.strides)
@@ -253,6 +268,32 @@ class PriceCompetition(Market):
         self.last = {"price": np.where(present > 0, prices, np.nan), "quantity": quantities}
         places = self._places_of(np.maximum(actions, 0))
         return np.array([(places * present).sum() / max(present.sum(), 1.0)])
+
+    def _sales_columns(self, decisions: Decisions) -> dict[str, NDArray[Any]]:
+        """Return the columns of ``sales`` for a round that has been sold: a row for each seller."""
+        actions = self.actions_of_agents(decisions)
+        chances = np.full(self._menus.shape, np.nan)  # (M, longest menu)
+        first = 0
+        for cohort, decision in zip(self.cohorts, decisions, strict=True):
+            last = first + len(cohort.row_of)
+            if decision is not None:
+                chances[first:last, : cohort.loss.actions] = decision.chances[cohort.row_of]
+            first = last
+        is_present = actions >= 0
+        sellers = np.arange(self.n_sellers)
+        columns: dict[str, NDArray[Any]] = {
+            "agent": sellers + 1,
+            "price": self.last["price"],
+            "quantity": self.last["quantity"],
+            "cost": self.cost,
+            "chance": chances[sellers, actions],
+        }
+        for action in range(chances.shape[1]):
+            columns[f"chance_{action}"] = chances[:, action]
+        return {name: values[is_present] for name, values in columns.items()}
+
+    def extra_tables(self) -> Mapping[str, Mapping[str, NDArray[Any]]]:
+        return {"sales": self._sales_of_round} if self.sales else {}
 
     def count_profiles(self, profiles: Integers) -> None:
         self.profile_counts += np.bincount(profiles, minlength=len(self.profile_counts))

@@ -1,9 +1,11 @@
 """Price competition: demand by hand, profits of profiles, and prices that are known."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_results import RunCommand
 from small_scenarios import TomlTable, make_scenario
 
 from regretless import UserError
@@ -251,3 +253,60 @@ def test_a_seller_who_never_was_there_does_not_lower_the_profit_gain() -> None:
     market.clear(np.zeros(1), [Decision(strategy=None, actions=np.array([1])), None])
     profit, _ = market.described()["profit"]
     assert market.described()["profit_gain"] == market.profit_gain(profit)
+
+
+def test_the_log_of_sales_has_price_quantity_cost_and_the_chance_of_each_price() -> None:
+    learner = seller_cohort("learner", count=1)
+    q_learner = seller_cohort(
+        "q-learner", count=1, actions=3, response="q-learning", settings={"epsilon": 0.3}
+    )
+    model = price_scenario(learner, q_learner, rounds=200, sales=True).build(seed=0)
+    model.run()
+    sales = model.sales_frame()
+    rounds = model.rounds_frame()
+    assert len(sales) == 400
+    assert sales["cost"].unique().tolist() == [1.0]
+    for agent, of_agent in sales.groupby("agent"):
+        assert of_agent["price"].tolist() == rounds[f"price_{agent - 1}"].tolist()
+        assert of_agent["quantity"].tolist() == rounds[f"quantity_{agent - 1}"].tolist()
+    chances = sales.filter(regex=r"chance_\d").to_numpy()
+    assert np.nansum(chances, axis=1) == pytest.approx(1.0)
+    # A Q-learner explores with probability 0.3, which it divides evenly among its three prices.
+    of_q_learner = sales[sales["agent"] == 2]
+    assert set(of_q_learner["chance"].round(9)) == {0.1, 0.8}
+    assert (of_q_learner["chance"] > 0.5).mean() == pytest.approx(0.8, abs=0.1)
+    assert of_q_learner["chance_3"].isna().all()
+    # Hedge begins with an even mixture.
+    assert sales["chance"].iloc[0] == 0.25
+
+
+def test_who_is_absent_has_no_row_in_the_log_of_sales() -> None:
+    staying = seller_cohort("staying", count=1)
+    leaving = seller_cohort("leaving", count=1, exits=5, response="q-learning")
+    model = price_scenario(staying, leaving, rounds=10, sales=True).build(seed=0)
+    model.run()
+    sales = model.sales_frame()
+    assert sales["agent"].value_counts().to_dict() == {1: 10, 2: 5}
+    assert (sales["chance"] > 0).all()
+
+
+def test_sales_are_logged_only_where_they_are_asked_for() -> None:
+    model = price_scenario(rounds=5).build(seed=0)
+    model.run()
+    assert model.sales_frame().empty
+
+
+def test_a_run_of_sellers_is_audited_from_its_log_of_sales(
+    working_folder: Path, run_command: RunCommand
+) -> None:
+    command = ["run", "pricing-algorithms", "--rounds", "300", "--set", "market.sales=true"]
+    command += ["--set", "logs=full", "--out", "runs/sellers"]
+    assert run_command(*command).status == 0
+    log = working_folder / "runs/sellers/sales.parquet"
+    audited = run_command(
+        *["audit", log, "--price", "price", "--quantity", "quantity", "--cost", "cost"],
+        *["--propensity", "chance", "--agent", "agent"],
+    )
+    assert audited.status == 0
+    assert "1: " in audited.out
+    assert "2: " in audited.out

@@ -62,6 +62,7 @@ rounds = 4
 grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
 set = { "cohort.drivers.count" = 4, solutions = ["nash", "ce", "cce", "optimum"] }
 """
+SALES = ("rounds=4", "market.sales=true")
 OWN = ("cohort.farmers.response=owner-of-a-column", 'measures=["rounds-so-far"]')
 
 
@@ -95,6 +96,7 @@ def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
     for name, setting in PLAYED.items():
         run(read_scenario(name, setting), Options(tmp_path / name))
     run(read_scenario(NATURE_SCENARIO, *OWN), Options(tmp_path / "own"))
+    run(read_scenario("pricing-algorithms", *SALES), Options(tmp_path / "sales"))
     conduct(write_study(tmp_path, STUDY), StudyOptions(tmp_path / "study", jobs=1))
     with_solutions = write_study(tmp_path, STUDY_WITH_SOLUTIONS, name="with-solutions")
     conduct(with_solutions, StudyOptions(tmp_path / "with-solutions", jobs=1))
