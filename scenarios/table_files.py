@@ -172,7 +172,8 @@ class Form:
     that are text and ``thousands`` the mark between their thousands, of all columns or by column.
     ``codes`` are numbers that stand for a column's texts, ``missing_values`` texts and numbers that
     stand for no value. With ``gaps`` missing values are NaN, else they are refused; ``keyed`` says
-    whether what is refused can be cured by a key of [data].
+    whether what is refused can be cured by a key of [data], ``has_options`` whether by an option
+    ``separator`` or ``decimal``.
     """
 
     separator: str | None = None
@@ -183,6 +184,7 @@ class Form:
     missing_values: tuple[str | float, ...] = ()
     gaps: bool = False
     keyed: bool = False
+    has_options: bool = False
 
     def style_of(self, column: str) -> NumberStyle:
         """Return how the numbers of a column are written, as far as that was said."""
@@ -326,7 +328,11 @@ def _check_separator(header: Sequence[str], separator: str, where: str, form: Fo
     """Raise UserError if a header of one name seems to hold several, separated otherwise."""
     for other in SEPARATORS:
         if len(header) == 1 and other != separator and other in header[0]:
-            cure = f"separator = {json.dumps(other)}" if form.keyed else "commas"
+            cure = "commas"
+            if form.keyed:
+                cure = f"separator = {json.dumps(other)}"
+            elif form.has_options:
+                cure = f"the separator {json.dumps(other)}"
             there = f"{where} has one column, '{_shown(header[0])}'"
             raise UserError(f"{there}; is it separated by {json.dumps(other)}? give it {cure}")
 
@@ -548,6 +554,8 @@ def _cure_of_marks(text: str, cells: "pd.Series[Any]", column: str, form: Form) 
     current = form.style_of(column)
     column_texts = [without_sign(other)[0] for other in _number_texts(cells, column, form)]
     if is_ambiguous(column_texts) and current.decimal == ".":
+        if form.has_options:
+            return 'if that is a decimal comma, give the decimal ","; else write no thousands'
         if not form.keyed:
             return f"{finite}: '{text}' has a decimal comma or a mark between thousands"
         return (
@@ -566,12 +574,16 @@ def _cure_of_marks(text: str, cells: "pd.Series[Any]", column: str, form: Form) 
             keys.append(f"decimal = {json.dumps(style.decimal)}")
         return f"add {' and '.join(keys)}"
     if current.decimal == "." and COMMA.fullmatch(text):
+        if form.has_options:
+            return 'if that is a decimal comma, give the decimal ","'
         return (
             'if that is a decimal comma, add decimal = ","'
             if form.keyed
             else "write decimal points"
         )
     if current.decimal == "," and POINT.fullmatch(text):
+        if form.has_options:
+            return 'the decimal is ",": write all numbers with it, or leave the option out'
         by_column = f'decimal = {{ {spelled(column)} = "." }}'
         cure = f"leave that key out or mend the value, or write {by_column}"
         return f'numbers have decimal = ","; {cure}'

@@ -31,7 +31,7 @@ from regretless.scenarios.audit.demand_models import Regressor
 from regretless.scenarios.audit.full_logs import Audit, audit_full_logs
 from regretless.scenarios.audit.pair_gains import DOUBLY_ROBUST
 from regretless.scenarios.audit.propensities import Classifier
-from regretless.scenarios.audit.tables import Table
+from regretless.scenarios.audit.tables import Table, form_of_tables
 
 
 @overload
@@ -47,6 +47,8 @@ def audit(
     round: str | None = ...,
     agent: str = ...,
     action: str | None = ...,
+    separator: str | None = ...,
+    decimal: str | None = ...,
 ) -> Audit: ...
 
 
@@ -75,6 +77,8 @@ def audit(
     min_propensity: float | None = ...,
     intervals: str | None = ...,
     estimator: str | None = ...,
+    separator: str | None = ...,
+    decimal: str | None = ...,
 ) -> BanditAudit: ...
 
 
@@ -107,6 +111,8 @@ def audit(
     min_propensity: float | None = None,
     intervals: str | None = None,
     estimator: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
 ) -> Audit | BanditAudit:
     """Measure the regrets of recorded decisions.
 
@@ -173,6 +179,9 @@ def audit(
     estimator : str, optional
         Of the verdict: ``doubly robust`` (by default), ``self-normalised`` or ``inverse
         propensity``.
+    separator, decimal : str, optional
+        What stands between the values of a CSV file, by default a comma, and before the decimals of
+        numbers that are text, by default a point.
 
     Returns
     -------
@@ -237,6 +246,7 @@ def audit(
         "intervals": intervals,
         "estimator": estimator,
     }
+    form = form_of_tables(separator, decimal)
     _check_mappings(parameters, scale)
     if actions is not None:
         _names_of_columns("actions", actions)
@@ -255,6 +265,7 @@ def audit(
             round=round or "round",
             agent=agent,
             action=action or "action",
+            form=form,
         )
     _refuse_options(full_log_options, "a log without outcomes")
     if loss is not None:
@@ -280,6 +291,7 @@ def audit(
         agent=agent,
         group=group,
         context=_names_of_columns("context", context),
+        form=form,
     )
     options = BanditOptions(
         demand=demand,

@@ -159,7 +159,8 @@ def audit_bandit_logs(
         As in ``read_bandit_logs``.
     """
     _check_options(options)
-    logs = read_bandit_logs(read_table(table, "log"), columns, menu=menu, result_range=result_range)
+    rows = read_table(table, "log", columns.form)
+    logs = read_bandit_logs(rows, columns, menu=menu, result_range=result_range)
     audits = {log.agent: _audit_agent(log, options) for log in logs}
     joined = {}
     for name in ("verdicts", "estimates", "overlap", "costs", "swaps"):

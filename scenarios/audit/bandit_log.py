@@ -19,8 +19,8 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.validation import check_range, numbers
 from regretless.scenarios.audit.menus import Menu, group_seldom, named_menu, price_menu
-from regretless.scenarios.audit.tables import ALL, read_names
-from regretless.scenarios.table_files import ROW, numeric, place
+from regretless.scenarios.audit.tables import ALL, USUAL_FORM, read_names
+from regretless.scenarios.table_files import COMMA, ROW, Form, numeric, place, texts
 
 MAX_NAMES_OF_DECISION_MAKERS = 50  # a text column with more distinct values names none
 MIN_LOGGED_PROBABILITY = 1e-12  # whoever takes an action has at least this probability for it
@@ -52,6 +52,8 @@ class BanditColumns:
         the sellers of one product; None if each has its own.
     context : sequence of str
         What was known before the action was taken.
+    form : Form
+        How a file's columns and numbers are written.
     """
 
     action: str
@@ -62,6 +64,7 @@ class BanditColumns:
     agent: str = "agent"
     group: str | None = None
     context: Sequence[str] = ()
+    form: Form = USUAL_FORM
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,8 @@ class BanditLog:
         Whether these two were given, rather than taken from the log.
     notes : tuple of str
         What was done to the log before it was audited, a sentence each.
+    is_grouped : bool
+        Whether some actions were joined into groups, because they were too many.
     """
 
     agent: str
@@ -109,6 +114,7 @@ class BanditLog:
     smallest: float
     is_range_given: bool
     notes: tuple[str, ...] = ()
+    is_grouped: bool = False
 
     @property
     def rounds(self) -> int:
@@ -245,7 +251,7 @@ def _read_group(
     """
     set_prices: Array | None = None
     if columns.is_price:
-        set_prices = numeric(table, [columns.action], "log, --price")[:, 0]
+        set_prices = _read_numbers(table, columns.action, "log, --price", columns.form)
         own_menu, single_chosen = price_menu(set_prices, menu)
     else:
         taken = read_names(table, columns.action, "log, --action")
@@ -263,7 +269,7 @@ def _read_group(
     chosen = own_menu.group_of[single_chosen]
 
     result_key = "log, --quantity" if columns.is_price else "log, --loss"
-    result = numeric(table, [columns.result], result_key)[:, 0]
+    result = _read_numbers(table, columns.result, result_key, columns.form)
     if columns.is_price and result.min() < 0:
         row = int(result.argmin())
         fault = f"column '{columns.result}' holds {result[row]:g} in {place(table, row)}"
@@ -272,9 +278,10 @@ def _read_group(
     cost: Array | tuple[float, float] = (0.0, 0.0)
     if set_prices is not None and own_menu.prices is not None:
         highest_price = float(own_menu.prices[-1])
-        cost = _read_cost(table, (0.0, highest_price) if columns.cost is None else columns.cost)
-    logged, propensity_note = _read_propensities(table, columns.propensity, own_menu, single_chosen)
-    context = table[list(columns.context)]
+        cost_in_words = (0.0, highest_price) if columns.cost is None else columns.cost
+        cost = _read_cost(table, cost_in_words, columns.form)
+    logged, propensity_note = _read_propensities(table, columns, own_menu, single_chosen)
+    context = _read_context(table, columns)
 
     logs = {}
     for agent in dict.fromkeys(who.tolist()):
@@ -293,8 +300,22 @@ def _read_group(
             smallest=smallest,
             is_range_given=given_range is not None,
             notes=tuple(note for note in (own_menu.note, propensity_note) if note),
+            is_grouped=own_menu.is_grouped,
         )
     return logs
+
+
+def _read_numbers(table: pd.DataFrame, column: str, key: str, form: Form) -> Array:
+    """Return a column of numbers (T,); UserError, under ``key``, where it has words instead."""
+    words = texts(table, column, key)
+    has_digit = [any(character.isdigit() for character in word) for word in words]
+    if not any(has_digit) and any(words):
+        example = next(word for word in words if word)
+        cure = "name a column of numbers"
+        if key == "log, --price":
+            cure += "; where actions are no prices, give action and loss instead"
+        raise UserError(f"{key}: column '{column}' holds words, as {brief(example)}; {cure}")
+    return numeric(table, [column], key, form)[:, 0]
 
 
 def _indices(taken: Sequence[str], names: Sequence[str]) -> Indices:
@@ -321,10 +342,22 @@ def _result_range(
     return float(smallest), float(largest)
 
 
-def _read_cost(table: pd.DataFrame, cost: Cost) -> Array | tuple[float, float]:
+def _read_context(table: pd.DataFrame, columns: BanditColumns) -> pd.DataFrame:
+    """Return the context (T rows), with decimal points in the place of a file's decimal commas."""
+    context = table[list(columns.context)].copy()
+    if columns.form.decimal != ",":
+        return context
+    for name in context:
+        words = context[name].astype(str)
+        has_comma = words.str.fullmatch(COMMA)
+        context[name] = words.mask(has_comma, words.str.replace(",", "."))
+    return context
+
+
+def _read_cost(table: pd.DataFrame, cost: Cost, form: Form) -> Array | tuple[float, float]:
     """Return the cost of each round (T,), or the ends of its range, which are equal if known."""
     if isinstance(cost, str):
-        return numeric(table, [cost], "log, --cost")[:, 0]
+        return _read_numbers(table, cost, "log, --cost", form)
     cost_range = tuple(cost) if isinstance(cost, tuple | list) else (cost, cost)
     cure = "give a number, a range LOW:HIGH with LOW at most HIGH, or a column"
     try:
@@ -352,7 +385,7 @@ def check_loss_range(value: object) -> tuple[float, float]:
 
 def _read_propensities(
     table: pd.DataFrame,
-    propensity: Probabilities | None,
+    columns: BanditColumns,
     menu: Menu,
     single_chosen: Indices,
 ) -> tuple[Array, str]:
@@ -361,18 +394,19 @@ def _read_propensities(
     ``single_chosen`` are the actions taken (T,) before they were grouped.
     """
     rows = np.arange(len(table))
+    propensity = columns.propensity
     if propensity is None:
         return np.full((len(table), len(menu.names)), np.nan), ""
     if isinstance(propensity, str):
-        of_chosen = numeric(table, [propensity], "log, --propensity")[:, 0]
+        of_chosen = _read_numbers(table, propensity, "log, --propensity", columns.form)
         _check_probabilities(of_chosen[:, None], [propensity])
         logged = np.full((len(table), len(menu.names)), np.nan)
     else:
-        columns = _columns_of_actions(
+        chance_columns = _columns_of_actions(
             propensity, menu.single_names, is_price=menu.prices is not None
         )
-        of_single = numeric(table, columns, "log, --propensity")
-        _check_probabilities(of_single, columns)
+        of_single = numeric(table, chance_columns, "log, --propensity", columns.form)
+        _check_probabilities(of_single, chance_columns)
         for row in np.flatnonzero(np.abs(of_single.sum(1) - 1) > SUM_ROUNDING)[:1]:
             fault = (
                 f"the probabilities of {place(table, int(row))} sum to {of_single[row].sum():.6g}"

@@ -153,8 +153,7 @@ def _overlap_table(audit: BanditAudit, agent: str, width: int) -> Table:
 
 
 def write_bandit_audit(audit: BanditAudit, folder: Path) -> None:
-    """Write the tables into a new directory, as CSV, and the texts as ``verdict.txt``."""
-    folder.mkdir(parents=True)
+    """Write the tables into a directory, as CSV, and the texts as ``verdict.txt``."""
     for name, table in audit.tables.items():
         with replacing(folder / f"{name}.csv") as file:
             table.to_csv(file, index=False, lineterminator="\n")

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.audit import Audit, audit
+from regretless.scenarios.audit import Audit, BanditAudit, audit
 from regretless.scenarios.audit.bandit_log import Cost, Probabilities
 from regretless.scenarios.audit.bandit_print import print_bandit_audit, write_bandit_audit
 from regretless.scenarios.audit.full_logs import print_audit, write_audit
+from regretless.scenarios.audit.tables import new_directory
 
 
 def audit_and_print(
@@ -18,9 +19,13 @@ def audit_and_print(
     columns: Mapping[str, str | None],
     full_log_options: Mapping[str, Any],
     bandit_options: Mapping[str, Any],
+    separator: str | None,
+    decimal: str | None,
     out: Path | None,
 ) -> None:
-    """Audit a log, print what was found, and write it into a new directory if one is given.
+    """Audit a log, write what was found into a new directory if one is given, and print it.
+
+    Files come first: whoever reads the first lines only has them all the same.
 
     Parameters
     ----------
@@ -30,6 +35,8 @@ def audit_and_print(
         ``agent``; of those that were named, ``group`` and ``action``.
     full_log_options, bandit_options : mapping
         As the command line has them.
+    separator, decimal : str or None
+        How the files are written.
     out : Path or None
     """
     options = {**columns, **full_log_options, **bandit_options}
@@ -39,21 +46,28 @@ def audit_and_print(
     for name in ("actions", "prices"):
         if options[name] is not None:
             options[name] = [entry.strip() for entry in options[name].split(",")]
-    result = audit(decisions, outcomes, **options)
+    result = audit(decisions, outcomes, separator=separator, decimal=decimal, **options)
+    if out is not None:
+        with new_directory(out) as folder:
+            _write(result, folder, decisions.name)
     if isinstance(result, Audit):
         print_audit(result)
-        if out is not None:
-            write_audit(result, out)
-        return
-    print_bandit_audit(result)
-    if out is not None:
-        from regretless.scenarios.audit.bandit_page import (  # noqa: PLC0415 - Plotly is slow
-            PAGE,
-            write_page,
-        )
+    else:
+        print_bandit_audit(result)
 
-        write_bandit_audit(result, out)
-        write_page(result, decisions.name, out / PAGE)
+
+def _write(result: Audit | BanditAudit, folder: Path, name: str) -> None:
+    """Write what was found in the log with this name."""
+    if isinstance(result, Audit):
+        write_audit(result, folder)
+        return
+    from regretless.scenarios.audit.bandit_page import (  # noqa: PLC0415 - Plotly is slow
+        PAGE,
+        write_page,
+    )
+
+    write_bandit_audit(result, folder)
+    write_page(result, name, folder / PAGE)
 
 
 def read_cost(text: str | None) -> Cost | None:

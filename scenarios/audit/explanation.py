@@ -89,7 +89,7 @@ def _say_grounds(
 
 
 def _say_meaning(log: BanditLog, propensities: Propensities, verdict: Verdict) -> str:
-    noun = _action_word(log)
+    noun = f"group of {_action_word(log, plural=True)}" if log.is_grouped else _action_word(log)
     better = "raised its profit" if log.prices is not None else "lowered its loss"
     limit = f"{verdict.threshold:g} of {_scale_words(log)}, on average"
     error = f"{100 * verdict.error_bound:g} %"

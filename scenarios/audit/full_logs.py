@@ -39,8 +39,8 @@ from regretless.market.regret.inference import (
     mean_differences,
 )
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.audit.tables import ALL, Table, read_names, read_table
-from regretless.scenarios.table_files import numeric
+from regretless.scenarios.audit.tables import ALL, USUAL_FORM, Table, read_names, read_table
+from regretless.scenarios.table_files import Form, numeric
 from regretless.scenarios.terminal import console, print_plainly
 from regretless.scenarios.terminal import table as laid_out
 
@@ -88,6 +88,7 @@ def audit_full_logs(
     round: str = "round",  # noqa: A002 - the column's name
     agent: str = "agent",
     action: str = "action",
+    form: Form = USUAL_FORM,
 ) -> Audit:
     """Measure the regrets of recorded decisions.
 
@@ -113,6 +114,8 @@ def audit_full_logs(
         Columns of the decisions that say what a rule would have done.
     round, agent, action : str, optional
         What the columns are called.
+    form : Form, optional
+        How the files' columns and numbers are written.
 
     Raises
     ------
@@ -128,14 +131,14 @@ def audit_full_logs(
     >>> result.agents[["mean_loss", "external_regret"]].round(3).values.tolist()
     [[0.575, 0.275]]
     """
-    decision_table = read_table(decisions, "decisions")
-    outcome_table = read_table(outcomes, "outcomes")
+    decision_table = read_table(decisions, "decisions", form)
+    outcome_table = read_table(outcomes, "outcomes", form)
     actions_taken = read_names(decision_table, action, "decisions, --action")
     decision_rounds = read_names(decision_table, round, "decisions, --round")
     if utility is not None:
         names = tuple(actions or _list_actions(actions_taken, parameters or {}, scale or {}))
         losses = _losses_of_utility(
-            outcome_table, names, utility, dict(parameters or {}), dict(scale or {})
+            outcome_table, names, utility, dict(parameters or {}), dict(scale or {}), form
         )
     elif parameters or scale:
         raise UserError("parameters and scale are a utility's; give utility, or drop them")
@@ -145,7 +148,7 @@ def audit_full_logs(
             if name not in names:
                 cure = f"{closest(name, names)}; or give utility"
                 raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
-        losses = numeric(outcome_table, list(names), "outcomes")
+        losses = numeric(outcome_table, list(names), "outcomes", form)
     outcome_rounds = read_names(outcome_table, round, "outcomes")
     outcome_rows = _find_indices(decision_rounds, outcome_rounds, "rounds of the outcomes")
     actions_of_policies = [read_names(decision_table, policy, "policies") for policy in policies]
@@ -214,6 +217,7 @@ def _losses_of_utility(
     utility: str,
     parameters: dict[str, Any],
     scale: dict[str, tuple[float, float]],
+    form: Form,
 ) -> Array:
     """Return the losses (T, A) that a utility gives to the actions, in its own units."""
     if utility not in register.utility:
@@ -223,7 +227,7 @@ def _losses_of_utility(
         hint = "give scale = {COLUMN: (worst, best)} (in a terminal --scale COLUMN=WORST:BEST)"
         raise UserError(f"utility '{utility}' needs the scale of the outcomes; {hint}")
     for column, (worst, best) in scale.items():
-        _check_scale(numeric(outcome_table, [column], "outcomes"), column, worst, best)
+        _check_scale(numeric(outcome_table, [column], "outcomes", form), column, worst, best)
     make_loss = register.utility[utility]
     unit = 1.0
     if "orders" in inspect.signature(make_loss).parameters and "orders" not in parameters:
@@ -243,7 +247,7 @@ def _losses_of_utility(
     loss = construct(f"utility '{utility}'", make_loss, population, **parameters)
     parts = []
     for column, (worst, best) in scale.items():
-        outcomes = numeric(outcome_table, [column], "outcomes")
+        outcomes = numeric(outcome_table, [column], "outcomes", form)
         parts.append((outcomes - worst) / (best - worst))
     losses = loss.losses(np.concatenate(parts, axis=1))[:, 0]
     return np.asarray((loss.unit_offset[0] + loss.unit_scale[0] * losses) * unit)
@@ -395,8 +399,7 @@ def print_audit(audit: Audit) -> None:
 
 
 def write_audit(audit: Audit, out: Path) -> None:
-    """Write both tables into a new directory, as CSV."""
-    out.mkdir(parents=True)
+    """Write both tables into a directory, as CSV."""
     for name, table in (("agents", audit.agents), ("swaps", audit.swaps)):
         with replacing(out / f"{name}.csv") as file:
             table.to_csv(file, index=False, lineterminator="\n")

@@ -114,7 +114,7 @@ def _cells(log: BanditLog) -> tuple[Indices, str]:
     counts = np.bincount(context)
     n_spans = np.maximum(counts // ROUNDS_PER_CELL, 1)
     span = place_in_context * n_spans[context] // counts[context]
-    cell = pd.factorize(pd.Series(list(zip(context, span, strict=True))))[0]
+    cell = pd.factorize(context * n_spans.max() + span)[0]
     return np.asarray(cell), note
 
 
@@ -145,8 +145,8 @@ def _contexts(log: BanditLog) -> tuple[Indices, str]:
             f"For frequencies, the context '{name}' was divided into {bins.nunique()} bins of "
             "about equally many rounds."
         )
-    keys = pd.DataFrame(values).agg("\x1f".join, axis=1)
-    context = np.asarray(pd.factorize(keys)[0])
+    rounds_by_context = pd.DataFrame(values).groupby(list(values), sort=False)
+    context = np.asarray(rounds_by_context.ngroup(), dtype=np.intp)
     counts = np.bincount(context)
     is_rare = counts < MIN_ROUNDS_PER_CONTEXT
     if is_rare.sum() > 1:

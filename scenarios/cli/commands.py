@@ -131,6 +131,12 @@ def audit(
     estimator: Annotated[
         Text, Option(help="doubly robust, self-normalised or inverse propensity.")
     ] = None,
+    separator: Annotated[
+        Text, Option(metavar="MARK", help="Between the values of a CSV, as ';'; else a comma.")
+    ] = None,
+    decimal: Annotated[
+        Text, Option(metavar="MARK", help="Before the decimals of numbers: ',' or '.'.")
+    ] = None,
     out: Annotated[
         File, Option(parser=path_of, metavar="DIR", help="Write the tables and a page there.")
     ] = None,
@@ -173,6 +179,8 @@ def audit(
         columns={"agent": agent, "group": group, "action": action, "actions": actions},
         full_log_options=full_log_options,
         bandit_options=bandit_options,
+        separator=separator,
+        decimal=decimal,
         out=out,
     )
     if out is not None:

@@ -250,6 +250,18 @@ def end_misused(error: Any) -> NoReturn:
     command = getattr(getattr(error, "ctx", None), "info_name", None)
     help_command = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
     message = error.format_message().rstrip(".").replace("Input should be", "must be")
+    value = _value_given(error)
     for parser_words, own_words in PARSER_WORDS.items():
-        message = message.replace(parser_words, own_words)
+        subject = "must be " if value is None else f"'{value}' must be "
+        message = message.replace(f"must be {parser_words}", f"{subject}{own_words}")
     fail(f"{message}; see {help_command} --help", 2)
+
+
+def _value_given(error: Any) -> str | None:
+    """Return what the command line gives the option that was not understood; None if unknown."""
+    options = getattr(getattr(error, "param", None), "opts", [])
+    for word, next_word in zip(sys.argv, [*sys.argv[1:], None], strict=True):
+        name, equals, value = word.partition("=")
+        if name in options:
+            return value if equals else next_word
+    return None
