@@ -22,8 +22,10 @@ if TYPE_CHECKING:  # a table's module, and matplotlib with it, is imported once 
 
 TABLES_OF_MODULE = {  # names of the tables, with a space between
     "tables": (
-        "anchoring covers crowding events newcomers skill speculator streams two-sellers unseen"
+        "anchoring covers crowding events newcomers price-forecasts skill speculator streams "
+        "two-sellers unseen"
     ),
+    "attacks": "attacks attacks-learners",
     "audit_sellers": "audit-coverage audit-power audit-sellers",
     "bases": "bases",
     "censored_demand": "censored-demand",

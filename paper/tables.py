@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from paper import figures
+from paper.price_setters import PRICE_FORECASTS
 from paper.study_table import (
     TO_MODELS,
     Layout,
@@ -449,6 +450,7 @@ NEWCOMERS = StudyTable(
 )
 
 STUDY_TABLES = (
+    PRICE_FORECASTS,
     STREAMS,
     EVENTS,
     ANCHORING,

@@ -1,0 +1,44 @@
+"""The table of the strongest attacks found: which plans are tried, and that the best one counts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from paper import attacks
+from regretless.scenarios.executor.choice import mapper
+from regretless.scenarios.training import train as training
+from regretless.scenarios.training.attack import Rehearsals, prepare_attacks
+
+ROUNDS = 60
+
+
+def test_brute_force_takes_at_least_what_up_then_down_does() -> None:
+    scenario = attacks.game_against("Hedge", ROUNDS)
+    (attack,) = prepare_attacks(scenario, phases=attacks.N_PHASES, looking=False, cohort=None)
+    up, down = np.eye(2)
+    half = attacks.N_PHASES // 2
+    up_then_down = np.array([up] * half + [down] * half)[:, None]
+    with mapper(1) as workers:
+        (score,) = Rehearsals(attack, workers).scores(up_then_down, [1])
+    (surplus, _, _), cap = attacks.best_pure_plan(scenario)
+    assert score.surplus - 1e-12 <= surplus <= cap
+    assert len(np.unique(attacks.pure_plans(2), axis=0)) == 2**attacks.N_PHASES
+
+
+@pytest.mark.parametrize("name", ["Blum-Mansour", "followers of the forecast"])
+def test_the_strongest_attack_is_the_best_of_all_and_below_each_cap(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attacks, "BUDGET_SIDE_BY_SIDE", 16)
+    monkeypatch.setattr(attacks, "BUDGET_ONE_BY_ONE", 16)
+    monkeypatch.setattr(training, "JUDGING_RUNS", 4)
+    (line,) = attacks.measure_attacks(name, 20)
+    tried = [line[attack] for attack in attacks.ATTACKS]
+    assert line["strongest"] == np.nanmax(tried)
+    assert line["history"] >= line["commitment"]
+    assert line["low"] <= line["strongest"] <= line["high"]
+    assert line["strongest"] <= line["cap, tried"] + 1e-9
+    assert line["strongest"] <= line["cap, any"]
+    plays_run_by_run = np.isnan(line["brute force"])
+    assert plays_run_by_run == (name == "followers of the forecast")
+    assert ("none" in attacks.lines(pd.DataFrame([line]))) == plays_run_by_run
