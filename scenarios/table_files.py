@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.latex_tables import latex_table
 from regretless.scenarios.number_texts import (
     HEXADECIMAL,
     IN_PARENTHESES,
@@ -616,17 +617,16 @@ def place(frame: pd.DataFrame, row: int) -> str:
 def export(tables: Mapping[str, pd.DataFrame], folder: Path) -> list[Path]:
     """Write ``NAME.csv`` and ``NAME.tex`` of each table; return the files.
 
-    The LaTeX is a ``longtable`` with the rules of ``booktabs`` and the label ``tab:NAME``, numbers
-    with four digits. UserError if the folder holds anything, or cannot be written.
+    The CSV has all columns, the LaTeX at most seven (``latex_tables``). UserError if the folder
+    holds anything, or cannot be written.
     """
-    style: dict[str, Any] = {"longtable": True, "na_rep": "", "float_format": "%.4g"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise UserError(f"{folder} is not empty; give the tables a folder of their own")
         files = []
         for name, table in tables.items():
-            latex = table.to_latex(index=False, escape=True, label=f"tab:{name}", **style)
+            latex = latex_table(name, table)
             for ending, text in ((".csv", table.to_csv(index=False)), (".tex", latex)):
                 files.append(folder / f"{name}{ending}")
                 with replacing(files[-1]) as draft:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.market.logs.counted import COUNT_COLUMN, with_counts
+from regretless.scenarios.latex_tables import latex_table
 from regretless.scenarios.logs import run_directory
 from regretless.scenarios.logs.units import RunInUnits, agents_in_units, rounds_in_units
 
@@ -49,6 +50,14 @@ class PlayedRun:
         if name not in tables:
             raise UserError(f"{self.path} has no table '{name}'; {closest(name, self.tables)}")
         return tables[name]
+
+    def latex(self, name: str, *, where: str | None = None, caption: str | None = None) -> str:
+        """Return a table as LaTeX for a paper: seven columns at most, a caption and notes.
+
+        ``where`` is a condition on its rows, as in ``"cohort == 'growers'"``.
+        """
+        table = self.table(name)
+        return latex_table(name, table if where is None else table.query(where), caption=caption)
 
     def in_units(self) -> RunInUnits:
         """Return ``rounds`` and ``agents`` in the units and names of the data."""

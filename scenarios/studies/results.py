@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
+from regretless.scenarios.latex_tables import latex_table
 from regretless.scenarios.studies.analysis import parameters
 from regretless.scenarios.studies.directory import StudyDirectory
 from regretless.scenarios.studies.sampling import calibration_table
@@ -140,6 +141,8 @@ class Study(StudyRuns):
 
     def has_result(self, name: str) -> bool:
         """Whether the study has a table of ``STUDY_TABLES``, written or to be computed."""
+        if name not in STUDY_TABLES:
+            return False
         return STUDY_TABLES[name].available(self) or self._written(name) is not None
 
     def results(self) -> dict[str, pd.DataFrame]:
@@ -150,6 +153,24 @@ class Study(StudyRuns):
         """Write every table of the study into a folder, as CSV and as LaTeX; return the files."""
         tables = {"parameters": self.parameters(), "failures": self.failures()}
         return export(tables | self.results(), expanded(folder))
+
+    def latex(
+        self, table: str | pd.DataFrame, *, where: str | None = None, caption: str | None = None
+    ) -> str:
+        """Return a table as LaTeX for a paper: seven columns at most, a caption and notes.
+
+        ``table`` is the name of one, or one of one's own; ``where`` is a condition on its rows, as
+        in ``"measure == 'mean_loss'"`` (of ``DataFrame.query``).
+        """
+        name = table if isinstance(table, str) else "study"
+        rows = self.named_table(table) if isinstance(table, str) else table
+        return latex_table(name, rows if where is None else rows.query(where), caption=caption)
+
+    def named_table(self, name: str) -> pd.DataFrame:
+        """Return a table of the study by its name; UserError if there is none."""
+        if not self.has_result(name):
+            raise UserError(f"{self.path} has no table '{name}'; {closest(name, self.results())}")
+        return self.result(name)
 
     def _written(self, name: str) -> pd.DataFrame | None:
         """Return a table as it was written, None if it is not of the runs that are there now."""

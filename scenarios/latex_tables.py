@@ -1,0 +1,240 @@
+r"""Tables as LaTeX for a paper: at most seven columns, labels in words, a caption and notes.
+
+``report DIR --tables FOLDER`` writes one for each table, ``read_run(DIR).latex(NAME)`` and
+``load_study(DIR).latex(NAME, where=...)`` return one. A paper needs ``\usepackage{booktabs}``, and
+``\usepackage{longtable}`` for a table of more than ``MAX_ROWS_ON_A_PAGE`` rows.
+
+Ends of intervals stand in one column. Columns that are empty are left out, as are numbers of what
+has names; a column that says the same in every row stands in the notes instead. Of what is left the
+seven that say most are kept (``IMPORTANT`` first), in their order, and the notes name the others.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+MAX_COLUMNS = 7
+MAX_ROWS_ON_A_PAGE = 40
+N_DIGITS = 4  # significant ones, of a number that is not whole
+FIRST_WITHOUT_DECIMALS = 10.0 ** (N_DIGITS - 1)
+INTERVAL = "95 % interval"
+IMPORTANT = (
+    *("key", "value", "against", "other_key", "other_value", "cohort", "parameter", "range"),
+    *("branch", "name", "agent", "term", "measure", "coefficient", "mean", "mean_loss"),
+    *("difference", INTERVAL, "p_adjusted", "p", "better_off", "swap_regret"),
+    *("decision_swap_regret", "bound", "external_regret", "exploitability", "seeds", "agents"),
+)
+# Columns with numbers of what other columns name.
+NAMED = {"action": "action_name", "best_replacement": "best_replacement_name"}
+LABELS = {
+    "against": "compared with",
+    "better_off": "agents better off",
+    "best_replacement_name": "best replacement",
+    "action_name": "action",
+    "bound_from_bias": "bound given the biases",
+    "bound_from_variation": "bound given the variation",
+    "effective": "effective rounds",
+    "mean_loss": "average loss",
+    "name": "alternative",
+    "other_against": "other compared with",
+    "p_adjusted": "adjusted p",
+    "same_scale": "on one scale",
+    "y_0": "outcome",
+}
+CAPTIONS = {
+    "agents": "Agents, their average losses and regrets per round.",
+    "biases": "Biases of the forecast in events, per round.",
+    "bounds": "Decision swap regret of the worst agent, and its bounds.",
+    "calibration": "Settings that come nearest to what was observed.",
+    "cohorts": "Average losses and regrets of each cohort in each run.",
+    "contrasts": "Differences between each value of a setting and its control.",
+    "contrasts_by_parameter": "Differences by a parameter of the agents.",
+    "effects": "Mean of each measure by the value of a setting.",
+    "effects_by_parameter": "Mean of each measure by a parameter of the agents.",
+    "gains": "What agents gain in each branch.",
+    "interactions": "How the difference of one setting depends on another.",
+    "models": "Average losses of agents who follow each model, and regrets to them.",
+    "pair_effects": "Mean of each measure by the values of two settings.",
+    "regression": "Measures of agents, regressed on parameters and settings.",
+    "sensitivity": "Share of the variance of each measure that each setting explains.",
+    "solutions": "Losses in the solutions of the game.",
+    "swaps": "Actions of agents, and their best replacements in hindsight.",
+    "value": "Difference of average losses between forecasters.",
+    "verdict": "Alternatives in hindsight.",
+}
+UNITS_NOTE = "Losses are in [0, 1] and regrets are averages per round, where no unit is named."
+
+
+def latex_table(name: str, table: pd.DataFrame, *, caption: str | None = None) -> str:
+    """Return a table as LaTeX, with the label ``tab:NAME``.
+
+    ``caption`` is text, not LaTeX, as all cells are.
+    """
+    columns = _joined_intervals(table)
+    columns = columns.dropna(axis="columns", how="all") if len(columns) else columns
+    for number, its_name in NAMED.items():
+        if {number, its_name} <= set(columns) and columns[its_name].notna().all():
+            columns = columns.drop(columns=number)
+    notes = [UNITS_NOTE]
+    if len(columns) > 1:
+        columns, constants = _without_constants(columns)
+        if constants:
+            notes.append(f"In all rows: {'; '.join(constants)}.")
+    kept = _most_important(columns)
+    left_out = [_label(str(column)) for column in columns if column not in kept]
+    if left_out:
+        notes.append(f"Not shown: {', '.join(left_out)}.")
+    shown = columns[kept]
+    title = caption or CAPTIONS.get(name, f"Table {_label(name)}.")
+    return _written(name, shown, _escaped(title), [_escaped(note) for note in notes])
+
+
+def _joined_intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with text for both ends of an interval in the place of its lower end."""
+    if not {"low", "high"} <= set(table):
+        return table
+    joined = []
+    for low, high in zip(table["low"], table["high"], strict=True):
+        has_ends = not (pd.isna(low) or pd.isna(high))
+        joined.append(f"[{_number(low)}, {_number(high)}]" if has_ends else None)
+    place = list(table).index("low")
+    others = table.drop(columns=["low", "high"])
+    others.insert(min(place, others.shape[1]), INTERVAL, pd.Series(joined, index=table.index))
+    return others
+
+
+def _without_constants(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table without columns of one text or whole number, and what these are."""
+    constants = []
+    varying = []
+    for column in table:
+        values = table[column]
+        is_number = pd.api.types.is_float_dtype(values) and column in IMPORTANT
+        if is_number or column == INTERVAL or len(values.drop_duplicates()) > 1:
+            varying.append(column)
+        elif _cell(str(column), values.iloc[0]):
+            constants.append(f"{_label(str(column))} {_cell(str(column), values.iloc[0])}")
+    return table[varying], constants
+
+
+def _most_important(table: pd.DataFrame) -> list[str]:
+    """Return the names of at most ``MAX_COLUMNS`` columns, in the order of the table."""
+    names = [str(column) for column in table]
+    ranks = {name: rank for rank, name in enumerate(IMPORTANT)}
+    by_rank = sorted(names, key=lambda name: ranks.get(name, len(ranks)))  # stable
+    kept = set(by_rank[:MAX_COLUMNS])
+    return [name for name in names if name in kept]
+
+
+def _written(name: str, table: pd.DataFrame, caption: str, notes: list[str]) -> str:
+    """Return the LaTeX of columns that are all to be shown."""
+    alignments = ""
+    for column in table:
+        is_number = pd.api.types.is_numeric_dtype(table[column])
+        is_truth = pd.api.types.is_bool_dtype(table[column])
+        alignments += "r" if is_number and not is_truth else "l"
+    header = " & ".join(_escaped(_label(str(column))) for column in table) + r" \\"
+    lines = []
+    for row in table.itertuples(index=False, name=None):
+        cells = [_cell(str(column), value) for column, value in zip(table, row, strict=True)]
+        lines.append(" & ".join(map(_escaped, cells)) + r" \\")
+    note = r"\emph{Notes.} " + " ".join(notes)
+    title = rf"\caption{{{caption}}}\label{{tab:{name}}}"
+    if len(table) > MAX_ROWS_ON_A_PAGE:
+        return "\n".join(
+            [
+                r"% \usepackage{booktabs,longtable}",
+                rf"\begin{{longtable}}{{{alignments}}}",
+                title + r" \\",
+                r"\toprule",
+                header,
+                r"\midrule",
+                r"\endhead",
+                r"\bottomrule",
+                r"\endfoot",
+                *lines,
+                r"\end{longtable}",
+                rf"\noindent{{\footnotesize {note}\par}}",
+                "",
+            ]
+        )
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs}",
+            r"\begin{table}[htbp]",
+            r"\centering",
+            title,
+            rf"\begin{{tabular}}{{{alignments}}}",
+            r"\toprule",
+            header,
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {note}}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _label(column: str) -> str:
+    """Return what a column, or a measure, is called in words."""
+    column = column.removeprefix("param_")
+    if column in LABELS:
+        return LABELS[column]
+    name, _, ending = column.rpartition("_")
+    if name and ending == "worst":
+        return f"{_label(name)}, worst agent"
+    if name and ending == "mean":
+        return f"{_label(name)}, mean"
+    return column.replace("_", " ")
+
+
+def _cell(column: str, value: Any) -> str:
+    """Return a value as it is to be read; empty where it is missing."""
+    if value is None or (not isinstance(value, str) and np.ndim(value) == 0 and pd.isna(value)):
+        return ""
+    if column in {"p", "p_adjusted"} and value < 0.001:
+        return "<0.001"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    if isinstance(value, float | np.floating):
+        return _number(float(value))
+    if column == "measure":
+        return _label(str(value))
+    return str(value)
+
+
+def _number(value: float) -> str:
+    """Return a number in ``N_DIGITS`` digits, and all before the point."""
+    if abs(value) < FIRST_WITHOUT_DECIMALS:
+        return f"{value:.{N_DIGITS}g}"
+    return f"{value:,.0f}"
+
+
+def _escaped(text: str) -> str:
+    r"""Return text as LaTeX: no character means anything else, and a minus is one.
+
+    Examples
+    --------
+    >>> print(_escaped("loss_a: -1.5e-05 & 95 %"))
+    loss\_a: $-$1.5$\times10^{-5}$ \& 95 \%
+    """
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {character: f"\\{character}" for character in "&%$#_{}"}
+    special |= {"<": r"\textless{}", ">": r"\textgreater{}"}
+    escaped = ""
+    for place, character in enumerate(text):
+        is_before_digit = text[place + 1 : place + 2].isdigit()
+        follows_letter_of_word = place > 0 and text[place - 1].isalnum() and text[place - 1] != "e"
+        if character == "-" and is_before_digit and not follows_letter_of_word:
+            escaped += "$-$"
+        else:
+            escaped += special.get(character, character)
+    escaped = re.sub(r"(?<=\d)e\$-\$0*(\d+)", r"$\\times10^{-\1}$", escaped)
+    return " ".join(escaped.split())

@@ -1,0 +1,119 @@
+"""Tables of runs and studies as LaTeX that goes into a paper as it is."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.scenarios.latex_tables import MAX_COLUMNS, latex_table
+
+
+@pytest.fixture
+def contrasts() -> pd.DataFrame:
+    """Differences of three settings, with all columns that a study's table has."""
+    return pd.DataFrame(
+        {
+            "key": "forecaster.kind",
+            "value": ["running_mean", "last & first", "100 % {new}"],
+            "against": "decision-swap",
+            "cohort": "growers",
+            "measure": ["mean_loss", "swap_regret_worst", "mean_loss"],
+            "seeds": 20,
+            "mean": [-0.0123456, 1.5e-5, np.nan],
+            "low": [-0.02, -1e-5, np.nan],
+            "high": [-0.001, 2e-5, np.nan],
+            "same_scale": True,
+            "p": [0.0001, 0.2, np.nan],
+            "p_adjusted": [0.0004, 0.4, np.nan],
+            "verdict": ["lower", "no difference found", ""],
+            "floor": [1.0, 2.0, 3.0],
+            "ceiling": [1.0, 2.0, 3.0],
+        }
+    )
+
+
+def rows_of(latex: str) -> list[list[str]]:
+    """Return the cells of the header and of all rows."""
+    rows = re.findall(r"^(.*) \\\\$", latex, re.MULTILINE)
+    return [re.split(r"(?<!\\) ?& ?", row) for row in rows if r"\caption" not in row]
+
+
+def check_is_balanced(latex: str) -> None:
+    """Check that braces and environments close, and that no character is left special."""
+    text = re.sub(r"^%.*$", "", latex, flags=re.MULTILINE)
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", text):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    begun = re.findall(r"\\begin\{(\w+)\}", text)
+    ended = re.findall(r"\\end\{(\w+)\}", text)
+    assert begun == ended[::-1]
+    assert len(re.findall(r"(?<!\\)\$", text)) % 2 == 0
+    assert not re.search(r"(?<!\\)[%#~]", text)
+    without_mathematics = re.sub(r"\$[^$]*\$", "", text)
+    assert not re.search(r"(?<!\\)[_^]", re.sub(r"\\label\{[^}]*\}", "", without_mathematics))
+
+
+def test_a_table_is_compact_and_every_row_has_all_its_cells(contrasts: pd.DataFrame) -> None:
+    latex = latex_table("contrasts", contrasts)
+    check_is_balanced(latex)
+    rows = rows_of(latex)
+    (alignments,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", latex)
+    assert len(rows) == 1 + len(contrasts)
+    assert {len(row) for row in rows} == {len(alignments)}
+    assert len(alignments) <= MAX_COLUMNS
+
+
+def test_labels_are_words_and_numbers_are_short(contrasts: pd.DataFrame) -> None:
+    header, first, second, last = rows_of(latex_table("contrasts", contrasts))
+    assert header == [
+        *("value", "measure", "mean", r"95 \% interval", "p", "adjusted p", "verdict")
+    ]
+    assert first[:5] == [
+        r"running\_mean",
+        "average loss",
+        "$-$0.01235",
+        "[$-$0.02, $-$0.001]",
+        (r"\textless{}0.001"),
+    ]
+    assert second[:3] == [r"last \& first", "swap regret, worst agent", r"1.5$\times10^{-5}$"]
+    assert last[:5] == [r"100 \% \{new\}", "average loss", "", "", ""]
+
+
+def test_what_is_the_same_in_all_rows_and_what_is_left_out_is_in_the_notes(
+    contrasts: pd.DataFrame,
+) -> None:
+    latex = latex_table("contrasts", contrasts)
+    assert "In all rows: key forecaster.kind; compared with decision-swap; cohort growers" in latex
+    assert "Not shown: floor, ceiling." in latex
+    assert r"\caption{Differences between each value of a setting and its control.}" in latex
+    assert r"\label{tab:contrasts}" in latex
+
+
+def test_a_caption_of_ones_own_is_text(contrasts: pd.DataFrame) -> None:
+    latex = latex_table("contrasts", contrasts, caption="A 5 % test of R&D")
+    assert r"\caption{A 5 \% test of R\&D}" in latex
+
+
+def test_a_long_table_runs_over_pages() -> None:
+    agents = pd.DataFrame({"agent": range(1, 61), "mean_loss": np.linspace(0.0, 1.0, 60)})
+    latex = latex_table("agents", agents)
+    check_is_balanced(latex)
+    assert r"\begin{longtable}{rr}" in latex
+    assert len(rows_of(latex)) == 61
+
+
+def test_actions_are_named_and_large_numbers_are_whole() -> None:
+    swaps = pd.DataFrame(
+        {"action": [0, 1], "action_name": ["hold", "sell"], "count": [12345.0, 7.0]}
+    )
+    rows = rows_of(latex_table("swaps", swaps))
+    assert rows == [["action", "count"], ["hold", "12,345"], ["sell", "7"]]
+
+
+def test_a_table_without_rows_is_one() -> None:
+    latex = latex_table("failures", pd.DataFrame({"run": [], "error": []}))
+    check_is_balanced(latex)
+    assert rows_of(latex) == [["run", "error"]]
