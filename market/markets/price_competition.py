@@ -27,11 +27,16 @@ Landmarks
 ``nash_price`` and ``monopoly_price`` are found on the continuum of prices, for demand that is
 smooth: where each seller's price is best against the others', and where joint profit is greatest.
 The *profit gain* of Calvano et al. (2020) is (mean profit - profit at the former) / (profit at the
-latter - profit at the former). The mean is over sellers, of each seller's average over the rounds
-in which it was there; a seller that never was does not count.
+latter - profit at the former). Where sellers enter or leave, each round has the landmarks of the
+sellers S_t that were there, and with joint profits Pi
+
+    profit gain = sum_t (Pi_t - Pi_nash(S_t)) / sum_t (Pi_monopoly(S_t) - Pi_nash(S_t)),
+
+which is the same where all sellers are always there. A round with a single seller adds nothing to
+the denominator.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -58,6 +63,9 @@ MAX_TABLE_ENTRIES = 2**22  # numbers in the table of all profiles: 32 MiB
 ROUNDS_TO_EQUILIBRIUM = 1000  # of best responses, at most
 PRICE_TOLERANCE = 1e-10  # within which prices are at rest
 NO_MONOPOLY = "without an outside good everybody buys at any price: no monopoly price"
+MIN_COMPETITORS = 2  # sellers, of which Nash and monopoly prices differ
+MAX_PRESENCE_SETS = 32  # whose landmarks are computed, each by a search over its sellers' prices
+TOO_MANY_SETS = f"more than {MAX_PRESENCE_SETS} different sets of sellers were there"
 TIE = 1e-12  # of the greatest number, by which two sellers' offers may differ and be equally good
 
 
@@ -93,7 +101,7 @@ class PriceCompetition(Market):
         Whether the table ``sales`` is written.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "profile_counts")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "profile_counts", "rounds_by_presence")
     has_own_payoffs = True
     own_utility = "seller"
     column_labels: ClassVar[Mapping[str, str]] = {
@@ -134,6 +142,8 @@ class PriceCompetition(Market):
         # How often each profile of ``profile_table`` was played, while everybody was there.
         n_profiles = 0 if self.profile_table is None else len(self.profile_table.losses)
         self.profile_counts = np.zeros(n_profiles, dtype=np.int64)
+        # In how many of the rounds of ``sums`` which sellers were there: a 0 or 1 for each seller.
+        self.rounds_by_presence: dict[str, int] = {}
 
     def _read_menus(self) -> None:
         """Read every seller's prices, cost and quality off its cohort's loss."""
@@ -260,6 +270,7 @@ class PriceCompetition(Market):
         present = (actions >= 0).astype(np.float64)
         prices = self._prices_of(np.maximum(actions, 0))
         quantities = self.quantities(prices, present)
+        self._count_presence(present)
         sums_of_rounds, sums_of_prices, sums_of_quantities, sums_of_profits = self.sums
         sums_of_rounds += present
         sums_of_prices += prices * present
@@ -294,6 +305,15 @@ class PriceCompetition(Market):
 
     def extra_tables(self) -> Mapping[str, Mapping[str, NDArray[Any]]]:
         return {"sales": self._sales_of_round} if self.sales else {}
+
+    def _count_presence(self, present: Array) -> None:
+        """Count a round of the sellers that are present (M,), unless there are too many sets."""
+        presence = "".join(present.astype(np.int64).astype(str))
+        if presence not in self.rounds_by_presence:
+            if len(self.rounds_by_presence) > MAX_PRESENCE_SETS:
+                return  # no profit gain is computed any more, and memory stays bounded
+            self.rounds_by_presence[presence] = 0
+        self.rounds_by_presence[presence] += 1
 
     def count_profiles(self, profiles: Integers) -> None:
         self.profile_counts += np.bincount(profiles, minlength=len(self.profile_counts))
@@ -369,47 +389,60 @@ class PriceCompetition(Market):
 
     # Landmarks.
 
-    def nash_price(self) -> Array:
+    def nash_price(self, present: Array | None = None) -> Array:
         """Return prices (M,) of which each is the best against the others', by best responses.
 
+        Of the sellers that are ``present`` (M,), by default all; prices of others do not matter.
         UserError where demand is not smooth or a lone seller's price has no limit, or best
         responses do not come to rest.
         """
         self._check_smooth()
-        if self.n_sellers == 1:
+        sellers = self._sellers(present)
+        if len(sellers) == 1:
             self._check_outside()
         prices = np.asarray(self._menus.mean(1))
         for _ in range(ROUNDS_TO_EQUILIBRIUM):
             before = prices.copy()
-            for seller in range(self.n_sellers):
-                prices[seller] = self._best_price(seller, prices)
+            for seller in sellers:
+                prices[seller] = self._best_price(seller, prices, present)
             if np.abs(prices - before).max() < PRICE_TOLERANCE:
                 return prices
         raise UserError("market: best responses of prices do not come to rest; no Nash price")
 
-    def monopoly_price(self) -> Array:
-        """Return the prices (M,) at which the sellers earn most together.
+    def monopoly_price(self, present: Array | None = None) -> Array:
+        """Return the prices (M,) at which the sellers that are ``present`` earn most together.
 
         UserError as above, and without an outside good: buyers then pay any price.
         """
         self._check_smooth()
         self._check_outside()
-        start = self._menus.mean(1)
+        sellers = self._sellers(present)
+        prices = np.asarray(self._menus.mean(1))
+
+        def joint_loss(prices_of_sellers: Array) -> float:
+            prices[sellers] = prices_of_sellers
+            return -float(self.profits(prices, present).sum())
+
         found = minimize(
-            lambda prices: -self.profits(prices).sum(),
-            start,
+            joint_loss,
+            prices[sellers],
             method="Nelder-Mead",
             options={"xatol": PRICE_TOLERANCE, "fatol": 1e-14, "maxiter": 200_000},
         )
-        return np.asarray(found.x)
+        prices[sellers] = found.x
+        return prices
 
-    def _best_price(self, seller: int, prices: Array) -> float:
+    def _sellers(self, present: Array | None) -> Indices:
+        """Return the numbers of the sellers that are present, by default of all."""
+        return np.arange(self.n_sellers) if present is None else np.flatnonzero(present)
+
+    def _best_price(self, seller: int, prices: Array, present: Array | None) -> float:
         """Return the price of a seller that earns most against the others' prices (M,)."""
 
         def loss_at(price: float) -> float:
             charged = prices.copy()
             charged[seller] = price
-            return -float(self.profits(charged)[seller])
+            return -float(self.profits(charged, present)[seller])
 
         widest = np.ptp(self._menus) + 1.0
         bounds = (self.cost[seller], self._menus.max() + widest)
@@ -426,15 +459,23 @@ class PriceCompetition(Market):
 
     @cached_property
     def landmark_profits(self) -> tuple[float, float] | None:
-        """The mean profit of a seller at the Nash and at the monopoly price.
+        """The mean profit of a seller at the Nash and at the monopoly price, all being there.
 
         None where demand is not smooth, or there is no Nash or no monopoly price.
         """
         try:
-            at_monopoly = self.profits(self.monopoly_price()).mean()
-            at_nash = self.profits(self.nash_price()).mean()
+            at_nash, at_monopoly = self._joint_landmarks(None)
         except UserError:
             return None
+        return at_nash / self.n_sellers, at_monopoly / self.n_sellers
+
+    def _joint_landmarks(self, present: Array | None) -> tuple[float, float]:
+        """Return the joint profit at the Nash and at the monopoly price of those present (M,).
+
+        UserError where there is no such price.
+        """
+        at_monopoly = self.profits(self.monopoly_price(present), present).sum()
+        at_nash = self.profits(self.nash_price(present), present).sum()
         return float(at_nash), float(at_monopoly)
 
     def profit_gain(self, mean_profit: float) -> float | None:
@@ -448,6 +489,57 @@ class PriceCompetition(Market):
         if at_monopoly - at_nash <= 1e-9:
             return None
         return (mean_profit - at_nash) / (at_monopoly - at_nash)
+
+    def _profit_gain_of_play(self) -> float | None:
+        """Return the profit gain of all rounds so far, by the sellers that were there in each.
+
+        None where there is none; ``_why_no_profit_gain`` says why.
+        """
+        rounds, _, _, profits = self._totals()
+        if self._everybody_always_was_there:
+            if not rounds.any():
+                return None
+            return self.profit_gain(float((profits / np.maximum(rounds, 1)).mean()))
+        if len(self.rounds_by_presence) > MAX_PRESENCE_SETS:
+            return None
+        total_at_nash = 0.0
+        total_at_monopoly = 0.0
+        for present, n_rounds in self._rounds_of_sets():
+            try:
+                at_nash, at_monopoly = self._joint_landmarks(present)
+            except UserError:
+                return None
+            total_at_nash += n_rounds * at_nash
+            total_at_monopoly += n_rounds * at_monopoly
+        if total_at_monopoly - total_at_nash <= 1e-9 * rounds.sum():
+            return None
+        return float((profits.sum() - total_at_nash) / (total_at_monopoly - total_at_nash))
+
+    @property
+    def _everybody_always_was_there(self) -> bool:
+        return set(self.rounds_by_presence) <= {"1" * self.n_sellers}
+
+    def _rounds_of_sets(self) -> Iterator[tuple[Array, int]]:
+        """Yield which sellers were there (M,), 1 or 0 each, and for how many rounds."""
+        n_counted = int(self.profile_counts.sum())  # in which everybody was there
+        if n_counted:
+            yield np.ones(self.n_sellers), n_counted
+        for presence, n_rounds in self.rounds_by_presence.items():
+            if "1" in presence:
+                yield np.array([float(mark) for mark in presence]), n_rounds
+
+    def _why_no_profit_gain(self) -> str:
+        """Say why there is no profit gain; "" where demand has none, or nothing was played."""
+        if len(self.rounds_by_presence) > MAX_PRESENCE_SETS:
+            return TOO_MANY_SETS
+        if self.demand == "logit" and self.outside is None:
+            return f"{NO_MONOPOLY} (market.outside)"
+        if self.demand == "winner-takes-all" or self._everybody_always_was_there:
+            return ""
+        n_present = [present.sum() for present, _ in self._rounds_of_sets()]
+        if max(n_present, default=0) < MIN_COMPETITORS:
+            return "no two sellers were there at a time"
+        return ""
 
     def _totals(self) -> Array:
         """Return rounds, and sums of each seller's price, quantity and profit, in all (4, M)."""
@@ -478,30 +570,28 @@ class PriceCompetition(Market):
 
     def described(self) -> dict[str, Any]:
         means = self._seller_means()
-        gain = None
-        if means.was_there.any():
-            gain = self.profit_gain(float(means.profit[means.was_there].mean()))
         return {
             "price": means.price.tolist(),
             "quantity": means.quantity.tolist(),
             "profit": means.profit.tolist(),
-            "profit_gain": gain,
+            "profit_gain": self._profit_gain_of_play(),
         }
 
     def summary(self) -> str:
         means = self._seller_means()
-        gain = None
+        gain = self._profit_gain_of_play()
         text = "Market: no seller was there yet"
         if means.was_there.any():
             mean_price = float(means.price[means.was_there].mean())
             mean_profit = float(means.profit[means.was_there].mean())
-            gain = self.profit_gain(mean_profit)
             text = (
                 f"Market: mean price {mean_price:.4g}, mean profit "
                 f"{mean_profit:.4g} per seller and round"
             )
         if gain is not None:
             text += f", {100 * gain:.0f} % of the way from Nash to monopoly profit"
-        elif self.demand == "logit" and self.outside is None:
-            text += f"; no profit gain, since {NO_MONOPOLY} (market.outside)"
+            if not self._everybody_always_was_there:
+                text += " of those present"
+        elif self._why_no_profit_gain():
+            text += f"; no profit gain, since {self._why_no_profit_gain()}"
         return text

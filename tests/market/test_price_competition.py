@@ -10,7 +10,7 @@ from small_scenarios import TomlTable, make_scenario
 
 from regretless import UserError
 from regretless.market.game.profiles import all_profiles, profile_strides
-from regretless.market.markets.price_competition import PriceCompetition
+from regretless.market.markets.price_competition import MAX_PRESENCE_SETS, PriceCompetition
 from regretless.market.records import Decision
 
 SELLER: TomlTable = {"cost": 1.0, "quality": 2.0, "lowest": 1.4, "highest": 2.0}
@@ -230,29 +230,58 @@ def test_who_is_absent_leaves_room_however_strong_the_absent_seller_is() -> None
     assert market.quantities(prices, np.array([0.0, 0.0])) == pytest.approx([0.0, 0.0])
 
 
-def test_the_profit_gain_is_of_the_mean_over_sellers_however_long_each_was_there() -> None:
-    """The second seller, who earns another profit, is there in one round of three."""
-    cheap = seller_cohort("cheap", 1)
-    dear = seller_cohort("dear", 1, parameters={"cost": 1.2})
-    market = price_market(cheap, dear, outside=0.0)
-    together = [Decision(strategy=None, actions=np.array([1])) for _ in range(2)]
-    alone = [together[0], None]
-    for decisions in (together, alone, alone):
+def test_the_profit_gain_has_the_landmarks_of_the_sellers_that_were_there() -> None:
+    """The third seller is there in one round of three, each time all at the prices of a monopoly.
+
+    With landmarks of all three, what two sellers share would be more than a monopoly's profit.
+    """
+    menus = {"lowest": [1.2], "highest": [2.2]}
+    cohorts = [seller_cohort(name, 1, 2, parameters=menus) for name in ("a", "b", "c")]
+    market = price_market(*cohorts, outside=0.0)
+    trio = np.ones(3)
+    pair = np.array([1.0, 1.0, 0.0])
+    earned = []
+    for present in (trio, pair, pair):
+        highest = Decision(strategy=None, actions=np.array([1]))
+        decisions = [highest, highest, highest if present is trio else None]
         market.clear(np.zeros(1), decisions)
-    described = market.described()
-    gain = market.profit_gain(np.mean(described["profit"]))
-    assert gain is not None
-    assert described["profit_gain"] == pytest.approx(gain)
-    assert f"{100 * gain:.0f} % of the way" in market.summary()
-    assert f"mean profit {np.mean(described['profit']):.4g} " in market.summary()
+        earned.append(market.profits(np.full(3, 2.2), present).sum())
+    at_nash = []
+    at_monopoly = []
+    for present in (trio, pair, pair):
+        at_nash.append(market.profits(market.nash_price(present), present).sum())
+        at_monopoly.append(market.profits(market.monopoly_price(present), present).sum())
+    gain = (sum(earned) - sum(at_nash)) / (sum(at_monopoly) - sum(at_nash))
+    assert market.described()["profit_gain"] == pytest.approx(gain)
+    assert f"{100 * gain:.0f} % of the way from Nash to monopoly profit" in market.summary()
+    assert "of those present" in market.summary()
 
 
-def test_a_seller_who_never_was_there_does_not_lower_the_profit_gain() -> None:
+def test_landmarks_of_those_present_are_those_of_a_market_of_them_alone() -> None:
+    cohorts = [seller_cohort("cheap", 2), seller_cohort("dear", 1, parameters={"cost": 1.2})]
+    all_three = price_market(*cohorts, outside=0.0)
+    two = price_market(seller_cohort("cheap", 1), cohorts[1], outside=0.0)
+    present = np.array([0.0, 1.0, 1.0])
+    assert all_three.nash_price(present)[1:] == pytest.approx(two.nash_price(), abs=1e-6)
+    assert all_three.monopoly_price(present)[1:] == pytest.approx(two.monopoly_price(), abs=1e-5)
+
+
+def test_of_too_many_sets_of_sellers_there_is_no_profit_gain_and_a_line_says_so() -> None:
+    market = price_market(seller_cohort("many", 6), outside=0.0)
+    for number in range(1, MAX_PRESENCE_SETS + 8):
+        actions = np.array([int(digit) - 1 for digit in f"{number:06b}"])
+        market.clear(np.zeros(1), [Decision(strategy=None, actions=actions)])
+    assert market.described()["profit_gain"] is None
+    assert "no profit gain, since more than 32 different sets of sellers" in market.summary()
+
+
+def test_a_seller_alone_has_no_profit_gain() -> None:
+    """Its best price is a monopoly's and Nash's at once."""
     market = price_market(seller_cohort("here", 1), seller_cohort("nowhere", 1), outside=0.0)
     assert market.described()["profit_gain"] is None
     market.clear(np.zeros(1), [Decision(strategy=None, actions=np.array([1])), None])
-    profit, _ = market.described()["profit"]
-    assert market.described()["profit_gain"] == market.profit_gain(profit)
+    assert market.described()["profit_gain"] is None
+    assert "no profit gain, since no two sellers" in market.summary()
 
 
 def test_the_log_of_sales_has_price_quantity_cost_and_the_chance_of_each_price() -> None:
