@@ -183,6 +183,7 @@ def instances() -> list[Instance]:
     others = [
         middle._replace(rounds=500),
         middle._replace(rounds=4000),
+        middle._replace(rounds=10_000),
         middle._replace(outcomes=2),
         middle._replace(outcomes=8),
         middle._replace(agents=1),
