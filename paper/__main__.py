@@ -42,6 +42,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "rates": "rates",
     "series": "series",
     "sharing": "sharing short-runs",
+    "solution_times": "solution-times",
     "stays": "stays",
     "statements": "assignments certificates delay distance entry intervals margins",
     "switch_test": "switch-alarms switch-found",
