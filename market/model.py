@@ -400,7 +400,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             model.solutions(["nash", "optimum"])
 
         Columns are those of the table ``solutions``. What cannot be computed has a row without
-        numbers, whose ``method`` says why.
+        numbers, whose ``method`` says why. UserError if a name is not registered.
         """
         if names is None:
             names = self.solved.names or DEFAULT_NAMES

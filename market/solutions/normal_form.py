@@ -30,7 +30,7 @@ MAX_MOVES = 4  # of a game tree that is converted: its plans grow exponentially
 MAX_PAYOFFS = 50_000_000  # numbers of a tensor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalForm:
     """A game of N players who choose at once.
 
@@ -90,7 +90,10 @@ class NormalForm:
         payoffs = _payoff_array(tensor)
         n_players = payoffs.ndim - 1
         if n_players < 1 or payoffs.shape[-1] != n_players or 0 in payoffs.shape:
-            expected = "an axis for each player's actions, and a last one over players"
+            expected = (
+                "an axis for each player's actions and a last one over players, or a list of N "
+                "arrays (A_1, ..., A_N)"
+            )
             raise UserError(f"payoffs have the shape {payoffs.shape}; give {expected}")
         if payoffs.size > MAX_PAYOFFS:
             raise UserError(f"payoffs: {payoffs.size:,} numbers; give at most {MAX_PAYOFFS:,}")
@@ -120,6 +123,8 @@ class NormalForm:
         converted by OpenSpiel: its actions are then plans for the whole tree. UserError if it has
         no such form, or more than ``MAX_MOVES`` moves, of which there are too many plans.
         """
+        if not hasattr(game, "max_game_length"):
+            raise UserError(f"{brief(game)} is no game; give one of pyspiel.load_game")
         if hasattr(game, "row_utilities"):
             payoffs = [np.array(game.row_utilities()), np.array(game.col_utilities())]
             n_rows = game.num_rows()
@@ -137,8 +142,9 @@ class NormalForm:
         players = range(len(shape))
 
         def action_names(player: int) -> list[str]:
-            """Return the names of a player's actions."""
-            return [game.action_name(player, action) for action in range(shape[player])]
+            """Return the names of a player's actions, those of plans in one line."""
+            names = [game.action_name(player, action) for action in range(shape[player])]
+            return ["; ".join(name.split("\n")).strip("; ") for name in names]
 
         names = [action_names(player) for player in players]
         payoffs = [np.reshape(game.player_utilities(player), shape) for player in players]
@@ -175,6 +181,12 @@ class NormalForm:
             )
         except UserError as error:
             raise UserError(f"game '{file}': {error}") from error
+
+    def __repr__(self) -> str:
+        """Return its title, players and numbers of actions, without payoffs."""
+        numbers = " x ".join(map(str, self.sizes))
+        title = f"{self.title}: " if self.title else ""
+        return f"<NormalForm {title}{', '.join(self.players)}; {numbers} actions>"
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Market
@@ -95,9 +96,13 @@ class SolvedGame:
         self.why_play_is_uncounted = reason
 
     def solutions(self, names: str | Sequence[str] = DEFAULT_NAMES) -> list[Solution]:
-        """Return solutions by registered names; those that cannot be computed say why."""
+        """Return solutions by registered names; those that cannot be computed say why.
+
+        UserError if a name is not registered.
+        """
         found: list[Solution] = []
         for name in listed(names):
+            register.solution[name]  # refuses what is not registered
             if name not in self._solved:
                 self._solved[name] = self._solve(name)
             found += self._solved[name]
@@ -223,6 +228,8 @@ class SolvedGame:
         Where the concept has two ends, its own name means the worst.
         """
         found = self.solutions([concept])
+        if self.game is None:
+            raise UserError(f"there is no stage game: {self.why_no_game}")
         by_name = {solution.name: solution for solution in found if solution.is_found}
         if name in by_name:
             return by_name[name]

@@ -91,6 +91,24 @@ def test_games_of_openspiel_have_its_payoffs() -> None:
         NormalForm.from_openspiel(pyspiel.load_game("tic_tac_toe"))
 
 
+def test_plans_of_a_game_tree_have_names_of_one_line() -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    game = NormalForm.from_openspiel(pyspiel.load_game("kuhn_poker"))
+    assert game.sizes == (64, 64)
+    for names in game.actions:
+        assert not any("\n" in name for name in names)
+
+
+def test_what_is_no_game_of_openspiel_is_refused_in_a_line() -> None:
+    with pytest.raises(UserError, match=r"3 is no game; give one of pyspiel\.load_game"):
+        NormalForm.from_openspiel(3)
+
+
+def test_a_game_is_written_without_its_payoffs() -> None:
+    game = NormalForm.from_payoffs(CHICKEN, players=["Ann", "Bob"], title="chicken")
+    assert repr(game) == "<NormalForm chicken: Ann, Bob; 2 x 2 actions>"
+
+
 def test_players_who_learn_a_game_from_a_file_are_charged_its_payoffs(tmp_path: Path) -> None:
     write_game(tmp_path, PAYOFFS_FORM)
     file = tmp_path / "firms.toml"

@@ -437,3 +437,18 @@ def test_what_has_no_stage_game_says_why_and_runs() -> None:
 def test_an_unknown_solution_is_refused_with_the_one_that_is_near() -> None:
     with pytest.raises(UserError, match="did you mean 'nash'"):
         read_scenario("chicken", 'solutions=["nsh"]').build()
+
+
+def test_a_model_that_is_asked_for_an_unknown_solution_refuses_it() -> None:
+    model = load("chicken", rounds=1).build()
+    for ask in (model.solutions, model.price_of_anarchy):
+        with pytest.raises(UserError, match="unknown solution 'optimu'; did you mean 'optimum'"):
+            ask("optimu")
+    with pytest.raises(UserError, match="unknown solution 'optimu'"):
+        model.index("ce", "optimu")
+
+
+def test_without_a_stage_game_there_is_no_price_of_anarchy_and_a_line_says_so() -> None:
+    model = load("shops", rounds=1).build()
+    with pytest.raises(UserError, match="there is no stage game: market Shops does not say"):
+        model.price_of_anarchy()
