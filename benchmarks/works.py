@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import crowds, order_books, small_games
+from benchmarks import crowds, order_books, serving, small_games
 from benchmarks.duels import Array, Duel, peer
 from regretless.agents.learners import BlumMansour
 from regretless.forecaster.events.decision_events import VectorEvents
@@ -417,4 +417,5 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
         *(partial(book_work, traders) for book_work in order_books.WORKS),
         partial(small_games.repeated_game_numba, 10_000 if quick else 1_000_000),
         partial(small_games.small_market_python, 100 if quick else 5_000),
+        *serving.works(quick=quick),
     )

@@ -98,7 +98,7 @@ def _print_lines(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _listed_names(text: str) -> tuple[str, ...]:
     """Read names with commas between them."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
@@ -128,7 +128,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="a folder for both")
     for option, description in OPTIONS.items():
         parser.add_argument(f"--{option}", type=_count, metavar="N", help=description)
-    parser.add_argument("--rivals", type=_names, metavar="NAME,NAME", help="that are measured")
+    parser.add_argument(
+        "--rivals", type=_listed_names, metavar="NAME,NAME", help="that are measured"
+    )
     parser.add_argument("--jobs", type=_count, metavar="N", help="processes")
     arguments = parser.parse_args(words)
     if arguments.name is None:

@@ -35,7 +35,10 @@ if TYPE_CHECKING:  # what type checkers see; a test compares it with the table b
         SmoothDecisionSwap as SmoothDecisionSwap,
         UniversalDecisionSwap as UniversalDecisionSwap,
     )
-    from regretless.forecaster.online import OnlineOmnipredictor as OnlineOmnipredictor
+    from regretless.forecaster.online import (
+        ManyOmnipredictors as ManyOmnipredictors,
+        OnlineOmnipredictor as OnlineOmnipredictor,
+    )
     from regretless.forecaster.online.as_river import (
         OmnipredictorRegressor as OmnipredictorRegressor,
     )
@@ -89,7 +92,7 @@ _PUBLIC_NAMES = {
         "SmoothDecisionSwap",
         "UniversalDecisionSwap",
     ),
-    "forecaster.online": ("OnlineOmnipredictor",),
+    "forecaster.online": ("ManyOmnipredictors", "OnlineOmnipredictor"),
     "forecaster.online.as_river": ("OmnipredictorRegressor",),
     "forecaster.online.as_sklearn": ("OmnipredictorEstimator",),
     "market": ("losses", "register"),  # modules themselves

@@ -14,7 +14,7 @@ from benchmarks.duels import DisagreementError, Duel
 from regretless import load
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
-WORKS |= {"order-book", "book-losses", "repeated-game", "small-market"}
+WORKS |= {"order-book", "book-losses", "repeated-game", "serving", "small-market"}
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth", "bourse", "python", "numba"}
 SMALL = {  # constants of ``works``
     "QUICK_CROWD": 60,
