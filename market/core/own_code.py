@@ -16,14 +16,12 @@ read-only arrays.
 
 import sysconfig
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import FrozenInstanceError
 from functools import cache
 from inspect import Parameter, isfunction, signature
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,18 +87,29 @@ def _inherited(user_class: type, name: str) -> Any:
     return None
 
 
-@contextmanager
-def in_round(round_index: int) -> Iterator[None]:
+class in_round:  # noqa: N801 - it is used as ``with in_round(...)``, twice in every round
     """Turn a fault of the user's code, or a UserError, into one line that names the round."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
+
+    def __init__(self, round_index: int) -> None:
+        self.round_index = round_index
+
+    def __enter__(self) -> None:
+        """Begin a part of the round."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Raise the line that a fault becomes; other errors go on as they are."""
+        if not isinstance(error, Exception | SystemExit):
+            return
         message = blamed(error)
         if message is None and isinstance(error, UserError):
             message = str(error)
-        if message is None:
-            raise
-        raise UserError(f"round {round_index}: {message}") from error
+        if message is not None:
+            raise UserError(f"round {self.round_index}: {message}") from error
 
 
 def blamed(error: BaseException) -> str | None:
