@@ -27,22 +27,19 @@ most that of the common weights plus the average of this choice.
 
 import inspect
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, in_unit_cube
+from regretless.forecaster.models.base import Model, in_unit_cube, teach
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import ParameterError, UserError, brief
-from regretless.market.core.own_code import is_ours
 from regretless.market.core.validation import check_name
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
-from regretless.market.records import RoundFeedback
 
 VARIATION_OFFSET = 0.001  # c
 
@@ -62,6 +59,53 @@ def _write_shares(regret: Array, variation: Array, shares: Array) -> None:
             total += shares[k, i]
         for k in range(n_models):
             shares[k, i] = shares[k, i] / total if total > 0.0 else 1.0 / n_models
+
+
+@compiled()
+def _write_gains(
+    points: Array,
+    statistics: Array,
+    own: Array,
+    common: Array,
+    choice: Array,
+    gains_on_own: Array,
+    gains_on_common: Array,
+    gains_of_means: Array,
+) -> None:
+    """Write r of every model and of the two means in each coordinate of a round (compiled).
+
+    With q_own = sum_k own_k p_k, q_common likewise and q = choice_own q_own + choice_common
+    q_common, a model gains (q_own - s) (q_own - p_k) on the one mean, as much with q_common on the
+    other, and each mean gains (q - s) (q - q_own), or with q_common.
+
+    Parameters
+    ----------
+    points : array (M, n)
+        p_k, what each model predicted.
+    statistics : array (n,)
+        s(y).
+    own, common, choice : array (M, n), (M, 1), (2, n)
+        The round's ``Shares``.
+    gains_on_own, gains_on_common : array (M, n)
+        Written.
+    gains_of_means : array (2, n)
+        Written.
+    """
+    for i in range(points.shape[1]):
+        own_mean = 0.0
+        common_mean = 0.0
+        for k in range(points.shape[0]):
+            own_mean += own[k, i] * points[k, i]
+            common_mean += common[k, 0] * points[k, i]
+        prediction = choice[0, i] * own_mean + choice[1, i] * common_mean
+        own_error = own_mean - statistics[i]
+        common_error = common_mean - statistics[i]
+        error = prediction - statistics[i]
+        for k in range(points.shape[0]):
+            gains_on_own[k, i] = own_error * (own_mean - points[k, i])
+            gains_on_common[k, i] = common_error * (common_mean - points[k, i])
+        gains_of_means[0, i] = error * (prediction - own_mean)
+        gains_of_means[1, i] = error * (prediction - common_mean)
 
 
 class PolynomialWeights(Checkpointable):
@@ -193,32 +237,18 @@ class Aggregate(Model):
     def _learn(self, statistics: Array) -> None:
         outcome = self._outcome  # as it was observed, None where only s(y) is known
         self._outcome = None
-        shares = self._shares
-        means = np.empty((2, self.size))  # of the models, by their own and by common weights
-        means[0] = (shares.own * self._points).sum(0)
-        means[1] = (shares.common * self._points).sum(0)
-        prediction = (shares.choice * means).sum(0)
-        # (2, M, n): how much every model would have gained on each mean, to first order
-        errors_of_means = (means - statistics)[:, np.newaxis]
-        gains = errors_of_means * (means[:, np.newaxis] - self._points)
-        self._own.add(gains[0])
-        self._common.add(gains[1].mean(1, keepdims=True))
-        self._choice.add((prediction - statistics) * (prediction - means))
-        feedback = RoundFeedback(statistics, outcome)
+        # how much every model would have gained on either mean, and each mean on the prediction
+        gains_on_own = np.empty(self._points.shape)
+        gains_on_common = np.empty(self._points.shape)
+        gains_of_means = np.empty((2, self.size))
+        _write_gains(
+            self._points, statistics, *self._shares, gains_on_own, gains_on_common, gains_of_means
+        )
+        self._own.add(gains_on_own)
+        self._common.add(gains_on_common.mean(1, keepdims=True))
+        self._choice.add(gains_of_means)
         for model in self.members.values():
-            if isinstance(model, Model) and _learns_from_checked_statistics(type(model)):
-                model.learn_checked(statistics, outcome)
-            else:
-                model.observe(feedback)
-
-
-@cache
-def _learns_from_checked_statistics(kind: type[Model]) -> bool:
-    """Whether a model is one of ours that learns as the base class says.
-
-    The aggregate has checked s(y) for all of its models, so such a one need not do it again.
-    """
-    return is_ours(kind) and kind.observe is Model.observe and kind.update is Model.update
+            teach(model, statistics, outcome)
 
 
 # the models that come with the forecaster, as data that a scenario file could write

@@ -18,6 +18,7 @@ rounds before it are as far back as they were.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import ParameterError, brief
+from regretless.market.core.own_code import is_ours
 from regretless.market.core.validation import check_int, check_unit_vector
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
@@ -60,7 +62,8 @@ class Model(Checkpointable, Forecaster):
 
     def observe(self, feedback: RoundFeedback) -> None:
         if feedback.outcome is not None:
-            self._outcome = np.array(feedback.outcome, dtype=np.float64)
+            size = np.size(feedback.outcome)
+            self._outcome = check_unit_vector("outcome", feedback.outcome, size)
         super().observe(feedback)
 
     def update(self, y: ArrayLike) -> None:
@@ -68,11 +71,7 @@ class Model(Checkpointable, Forecaster):
         self.time += 1
 
     def learn_checked(self, statistics: Array, outcome: Array | None) -> None:
-        """Learn s(y) (n,), which is known to be right, and y (d,) where it is known.
-
-        For an aggregate, which has checked what all of its models learn. Neither array may change
-        later.
-        """
+        """Learn s(y) (n,), which is known to be right, and y (d,) where it is known (``teach``)."""
         if outcome is not None:
             self._outcome = outcome
         self._learn(statistics)
@@ -99,6 +98,31 @@ class Model(Checkpointable, Forecaster):
 CONTEXT = "give a mapping to numbers, a row of numbers, or None"
 
 
+class Features(dict[str, float]):
+    """The numbers of a context by the names of its features: what ``features`` has checked once.
+
+    Many models read one context, and each asks ``features`` for it.
+    """
+
+
+@cache
+def _learns_from_checked_numbers(kind: type[Model]) -> bool:
+    """Whether a model is one of ours that learns as the base class says."""
+    return is_ours(kind) and kind.observe is Model.observe and kind.update is Model.update
+
+
+def teach(model: Forecaster, statistics: Array, outcome: Array | None) -> None:
+    """Tell a model s(y) (n,), which is known to be right, and y (d,) where it is known.
+
+    What a model that consists of others has checked need not be checked by each of them again.
+    Neither array may change later.
+    """
+    if isinstance(model, Model) and _learns_from_checked_numbers(type(model)):
+        model.learn_checked(statistics, outcome)
+    else:
+        model.observe(RoundFeedback(statistics, outcome))
+
+
 def in_unit_cube(values: Array) -> Array:
     """Return a copy with every number moved into [0, 1]."""
     return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))
@@ -113,6 +137,8 @@ def features(x: object) -> Mapping[str, float]:
     match x:
         case None:
             return {}
+        case Features():
+            return x
         case Context():
             return x.features
         case Mapping():

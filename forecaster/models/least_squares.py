@@ -27,6 +27,7 @@ from regretless.forecaster.models.base import Model, features
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.validation import check_positive, check_rate, check_whole
 
 MAX_LEVELS = 50  # that a column may have, to enter level by level
@@ -118,6 +119,30 @@ def _read(raw_value: float) -> tuple[float, str]:
     if value.is_integer() and abs(value) < 1e9:
         level = str(int(value))
     return value, level
+
+
+@compiled()
+def _add_row(row: Array, statistics: Array, forgetting: float, gram: Array, cross: Array) -> None:
+    """Add a round to the sums of a discounted regression (compiled).
+
+    G <- lambda G + f' f and C <- lambda C + f' (s(y) - 1/2).
+
+    Parameters
+    ----------
+    row : array (k,)
+        f, the round's features.
+    statistics : array (n,)
+        s(y).
+    forgetting : float
+        lambda, in (0, 1].
+    gram, cross : array (k, k), (k, n)
+        G and C; changed in place.
+    """
+    for i in range(row.shape[0]):
+        for j in range(row.shape[0]):
+            gram[i, j] = gram[i, j] * forgetting + row[i] * row[j]
+        for j in range(statistics.shape[0]):
+            cross[i, j] = cross[i, j] * forgetting + row[i] * (statistics[j] - 0.5)
 
 
 @register.forecaster("least-squares")
@@ -236,15 +261,7 @@ class LeastSquares(Model):
             rows = np.concatenate([np.arange(n_fixed), n_fixed + remaining])
             self._gram = self._gram[np.ix_(rows, rows)]
             self._cross = self._cross[rows]
-        row = self._row()
-        column = row[:, None]
-        gram = self._gram
-        cross = self._cross
-        if self.forgetting < 1.0:
-            gram = gram * self.forgetting
-            cross = cross * self.forgetting
-        self._gram = gram + column * row
-        self._cross = cross + column * (statistics - 0.5)
+        _add_row(self._row(), statistics, self.forgetting, self._gram, self._cross)
         self._add_to_past(observed)
 
     def skip_round(self, x: object = None) -> None:

@@ -82,13 +82,15 @@ class DistributionPool(Aggregate):
             [forecast.outcomes for forecast in self._distributions_of_models]
         )
         all_images = self.basis.transform(all_outcomes)
-        sizes = [len(forecast.weights) for forecast in self._distributions_of_models]
-        self._images_of_models = np.split(all_images, np.cumsum(sizes)[:-1])
+        self._images_of_models = []
         points = np.empty((len(self._models), self.size))
-        for k, (forecast, images) in enumerate(
-            zip(self._distributions_of_models, self._images_of_models, strict=True)
-        ):
+        first = 0
+        for k, forecast in enumerate(self._distributions_of_models):
+            end = first + len(forecast.weights)
+            images = all_images[first:end]
+            self._images_of_models.append(images)
             points[k] = forecast.weights @ images
+            first = end
         return points
 
     def _current_shares(self) -> Shares:

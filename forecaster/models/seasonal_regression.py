@@ -148,7 +148,7 @@ class SeasonalRegression(Model):
         observed = statistics if self._outcome is None else self._outcome
         self._outcome = None
         self._regression.newer = self.newer
-        self._regression.observe(RoundFeedback(statistics, observed))
+        self._regression.learn_checked(statistics, observed)
         self._remember(statistics, observed, self._open)
         if self.time + 1 >= self._next_search:
             self._next_search = int(GROWTH * (self.time + 1)) + 1

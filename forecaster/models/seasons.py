@@ -85,6 +85,29 @@ class PastRounds(Checkpointable):
 
     def add(self, vector: Array, features: Mapping[str, float], *, newer: int) -> None:
         """Remember a vector (d,) of a round with this context, before the ``newer`` latest ones."""
+        code = NO_SEASON
+        if features:
+            code = self._code_of_new_round(features)
+        # Of the ``newer`` rounds some may have been dropped: so the place is not counted from the
+        # end of those that are kept.
+        number = max(self._learned - newer, 0)
+        self._learned += 1
+        if newer:
+            position = int(self._numbers.searchsorted(number))
+            later = self._numbers[position:] + 1
+            # joined by hand: ``np.insert`` takes 40 microseconds
+            vectors = (self._vectors[:position], vector[None], self._vectors[position:])
+            self._vectors = np.concatenate(vectors)
+            self._codes = np.concatenate((self._codes[:position], [code], self._codes[position:]))
+            self._numbers = np.concatenate((self._numbers[:position], [number], later))
+        else:
+            self._vectors = np.concatenate((self._vectors, vector[None]))
+            self._codes = np.concatenate((self._codes, (code,)))
+            self._numbers = np.concatenate((self._numbers, (number,)))
+        self._forget(code)
+
+    def _code_of_new_round(self, features: Mapping[str, float]) -> int:
+        """Learn the features of a round that is added, and return the code of its season."""
         if self._integers.learn(features):
             # A feature turned out to be no integer: none of the combinations comes back.
             self._code_of_season.clear()
@@ -92,19 +115,7 @@ class PastRounds(Checkpointable):
         season = self._integers.combination(features)
         if season and season not in self._code_of_season:
             self._code_of_season[season] = self._free_code()
-        code = self._code_of_season.get(season, NO_SEASON)
-        # Of the ``newer`` rounds some may have been dropped: so the place is not counted from the
-        # end of those that are kept.
-        number = max(self._learned - newer, 0)
-        position = int(self._numbers.searchsorted(number))
-        later = self._numbers[position:] + 1
-        self._learned += 1
-        # joined by hand: ``np.insert`` takes 40 microseconds
-        vectors = (self._vectors[:position], vector[None], self._vectors[position:])
-        self._vectors = np.concatenate(vectors)
-        self._codes = np.concatenate((self._codes[:position], [code], self._codes[position:]))
-        self._numbers = np.concatenate((self._numbers[:position], [number], later))
-        self._forget(code)
+        return self._code_of_season.get(season, NO_SEASON)
 
     def _free_code(self) -> int:
         """Return a code for a new season; if there is none left, that of the oldest one."""
@@ -132,12 +143,16 @@ class PastRounds(Checkpointable):
             self._codes = self._codes[n_before:]
             self._numbers = self._numbers[n_before:]
             return
-        is_kept = np.ones(len(self._codes), dtype=bool)
+        dropped: list[int] = []
         for season in {code, int(self._codes[n_before - 1])}:
             of_season = (self._codes == season).nonzero()[0]
             n_kept = 0 if season == NO_SEASON else self.of_season
             surplus = of_season[: max(len(of_season) - n_kept, 0)]
-            is_kept[surplus[surplus < n_before]] = False
+            dropped += surplus[surplus < n_before].tolist()
+        if not dropped and len(self._codes) <= MAX_ROUNDS:
+            return
+        is_kept = np.ones(len(self._codes), dtype=bool)
+        is_kept[dropped] = False
         is_kept[: max(len(is_kept) - MAX_ROUNDS, 0)] = False
         self._keep(is_kept)
 

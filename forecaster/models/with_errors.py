@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, check, features, in_unit_cube
+from regretless.forecaster.models.base import Model, check, features, in_unit_cube, teach
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import (
     MARKS_TO_TAKE_OVER,
@@ -39,7 +39,7 @@ from regretless.market.core.errors import ParameterError, UserError, closest
 from regretless.market.core.validation import check_whole
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Ensemble, RoundFeedback
+from regretless.market.records import Ensemble
 
 WINDOW_OF_SEASON = 40  # errors of the same season
 ROUNDS_OF_ALL = 5.0  # how many errors of the season the errors of all rounds count for
@@ -148,7 +148,7 @@ class WithErrors(DistributionModel):
             self._errors.add(outcome - self._forecast, self._open, newer=self.newer)
             self._forecast = None
         self.model.newer = self.newer
-        self.model.observe(RoundFeedback(outcome, outcome))
+        teach(self.model, outcome, outcome)
 
 
 def model_of_outcome(description: str | dict[str, Any], outcomes: int) -> Forecaster:

@@ -61,6 +61,7 @@ from regretless.forecaster.events.quantile_grid import (
 from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.models import WithErrors, adapted
 from regretless.forecaster.models.aggregate import PANEL_OF_DISTRIBUTIONS
+from regretless.forecaster.models.base import Features
 from regretless.forecaster.models.outcomes import ColumnForecast, DistributionModel
 from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.online import censoring, saved, validation
@@ -438,9 +439,9 @@ class OnlineOmnipredictor(Checkpointable):
                 raise UserError(f"no forecast '{column}' in the context; give a number")
         return values_by_name
 
-    def _context_of_models(self, context: Mapping[str, float]) -> dict[str, float]:
+    def _context_of_models(self, context: Mapping[str, float]) -> Features:
         """Return a context with the forecasts in it scaled as outcomes are, which models read."""
-        scaled = dict(context)
+        scaled = Features(context)
         for column, (low, high) in self._scale_of_column.items():
             scaled[column] = (context[column] - low) / (high - low)
         return scaled
