@@ -223,6 +223,7 @@ class ManyOmnipredictors:
         }
         self.given_up = np.zeros(self.n_shops, dtype=bool)
         self._own: dict[int, OnlineOmnipredictor] = {}
+        self._ledgers: dict[str, Ledger] = {}  # of the shops that are in arrays
         self._bases = [one.basis for one in one_of_each]
         self._low = np.array([one.space.low[0] for one in one_of_each])
         self._side = np.array([one.space.high[0] - one.space.low[0] for one in one_of_each])
@@ -287,7 +288,6 @@ class ManyOmnipredictors:
         self._now = OpenRound(self._rounds, self._contexts)
         self._regret = np.zeros((self.n_shops, n_models))  # of ML-Poly's weights
         self._variation = np.zeros((self.n_shops, n_models))
-        self._ledgers = {}
         for name, unit_losses in self._unit_losses.items():
             n_actions = unit_losses.offset.shape[1]
             self._ledgers[name] = Ledger(self.n_shops, n_actions, measures=MEASURES)
@@ -396,7 +396,7 @@ class ManyOmnipredictors:
         more than sums: ``mean_loss``, regrets, ``bound`` and ``best_model``.
         """
         tables = []
-        for name, ledger in getattr(self, "_ledgers", {}).items():
+        for name, ledger in self._ledgers.items():
             scale = self._unit_losses[name].unit_scale
             offset = self._unit_losses[name].unit_offset
             followed = self._followed[:, list(self.losses).index(name)]
@@ -629,9 +629,9 @@ class ManyOmnipredictors:
         slot.time = time
         assert isinstance(slot.events, GainEvents)  # noqa: S101 - those of every slot
         self._games.write_to(slot.events, shop)
-        counts_of_rows = [
-            self._ledgers[name].count[shop] for names in self._names_in_group for name in names
-        ]
+        counts_of_rows = []
+        for names in self._names_in_group:
+            counts_of_rows += [self._ledgers[name].count[shop] for name in names]
         slot.events.views[0].occupancy[:] = np.concatenate(counts_of_rows)
         reference = slot.reference
         assert reference is not None  # noqa: S101 - every slot has one
@@ -695,8 +695,8 @@ def _number_of_shops(losses: Mapping[str, Loss], shops: int | None) -> int:
     if not sizes:
         raise UserError("losses: none is a stack; give shops, how many there are")
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"'{name}' of {size}" for name, size in sizes.items())
-        raise UserError(f"losses are of different numbers of shops: {told}; give as many")
+        listed = ", ".join(f"'{name}' of {size}" for name, size in sizes.items())
+        raise UserError(f"losses are of different numbers of shops: {listed}; give as many")
     return next(iter(sizes.values()))
 
 
@@ -706,7 +706,7 @@ def _scales(scale: Any, n_shops: int) -> list[dict[str, tuple[float, float]] | N
         return [None] * n_shops
     if not isinstance(scale, Mapping) or len(scale) != 1:
         raise UserError(f"scale = {brief(scale)}: give (low, high) by the name of the outcome")
-    ((name, interval),) = scale.items()
+    name, interval = next(iter(scale.items()))
     try:
         low, high = (np.broadcast_to(np.asarray(end, float), n_shops) for end in interval)
     except (TypeError, ValueError) as error:

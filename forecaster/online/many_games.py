@@ -259,8 +259,9 @@ class ManyGames:
         self.losses = []
         self.gains = []
         for index in range(len(groups[0])):
-            losses = ManyLosses([of[index] for of in groups], n_statistics=n_statistics)
-            scale = np.array([gain_range(of[index].weights, None) for of in groups])
+            group_of_shops = [groups_of_shop[index] for groups_of_shop in groups]
+            losses = ManyLosses(group_of_shops, n_statistics=n_statistics)
+            scale = np.array([gain_range(group.weights, None) for group in group_of_shops])
             self.losses.append(losses)
             self.gains.append(ManyGains(losses, scale, models=models))
         self.wealth = np.zeros((len(groups), len(BET_SHARES)))

@@ -9,6 +9,8 @@ import pytest
 
 from regretless import LastValue, ManyOmnipredictors, OnlineOmnipredictor
 from regretless.agents.utilities import LpTarget, Newsvendor
+from regretless.forecaster.models import seasonal_regression
+from regretless.forecaster.online import many_models
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 
@@ -72,11 +74,11 @@ def check_same_states(state: Any, expected: Any) -> None:
         assert state == expected
 
 
-def days(n_days: int) -> Iterator[tuple[int, np.ndarray]]:
+def days(n_days: int, *, noise: float = 0.06) -> Iterator[tuple[int, np.ndarray]]:
     """Yield days with a demand for each shop that is higher on weekends."""
     rng = stream(0, "demand")
     for day in range(n_days):
-        demand = (0.4 + 0.3 * (day % 7 >= 5) + rng.normal(0, 0.06, N_SHOPS)) * HIGHEST
+        demand = (0.4 + 0.3 * (day % 7 >= 5) + rng.normal(0, noise, N_SHOPS)) * HIGHEST
         yield day, demand
 
 
@@ -95,12 +97,44 @@ def test_a_shop_is_told_what_it_would_be_told_alone() -> None:
             is_missing = bool(np.isnan(demand[shop]))
             omnipredictor.learn_one(x, None if is_missing else float(demand[shop]))
     assert shops.counts["missing"].tolist() == [0, 8, 0]
+    assert alone[0]._members["seasonal-regression"].model.seasons
     columns = ["mean_loss", "swap_regret", "bound"]
     regrets = shops.regrets()
     for shop, omnipredictor in enumerate(alone):
         own_regrets = omnipredictor.regrets()
         of_shop = regrets[regrets["shop"] == shop]
         np.testing.assert_allclose(of_shop[columns], own_regrets[columns], rtol=1e-9, atol=1e-9)
+
+
+def test_seasons_that_change_once_old_rounds_are_forgotten_are_learned_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 40 rounds that are remembered a regression makes its columns anew."""
+    monkeypatch.setattr(many_models, "MAX_HISTORY", 40)
+    monkeypatch.setattr(seasonal_regression, "MAX_HISTORY", 40)
+    losses = {"store": stores(5)}
+    models = {"seasons": {"kind": "with-errors", "model": "seasonal-regression"}}
+    shops = ManyOmnipredictors(losses, scale={"demand": (0.0, HIGHEST)}, models=models)
+    alone = each_alone(losses, models=models)
+    for day, demand in days(68, noise=0.02):
+        x = {"week": day // 7, "weekday": day % 7}
+        if day > 45:
+            check_same_forecasts(shops, alone, x, [x] * N_SHOPS)
+        if day == 50:
+            demand[1] = np.nan
+        shops.learn_many(x, demand)
+        for shop, omnipredictor in enumerate(alone):
+            is_missing = bool(np.isnan(demand[shop]))
+            omnipredictor.learn_one(x, None if is_missing else float(demand[shop]))
+    assert alone[0]._members["seasons"].model.seasons
+    for shop, omnipredictor in enumerate(alone):
+        taken_out = shops.omnipredictor(shop)
+        for day in range(68, 71):
+            x = {"week": day // 7, "weekday": day % 7}
+            forecast = omnipredictor.predict_one(x)
+            np.testing.assert_allclose(taken_out.predict_one(x).statistics, forecast.statistics)
+            taken_out.learn_one(x, 0.4 * HIGHEST[shop])
+            omnipredictor.learn_one(x, 0.4 * HIGHEST[shop])
 
 
 def test_a_shop_whose_models_are_given_up_goes_on_with_all_that_it_has_learned() -> None:
