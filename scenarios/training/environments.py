@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.agents.adversaries.learned import softmax
+from regretless.market.best_response import expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import earned, observed, per_agent
+from regretless.market.game.market import Market, expected_in_market
 from regretless.market.game.protocols import Cohort, numbered
-from regretless.market.game.round import commit_and_draw, decide, finish, offer
+from regretless.market.game.round import Game, commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Round
 from regretless.scenarios import load
@@ -149,9 +151,13 @@ class _EnvArguments:
 class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
     """The seats of agents who hear the forecast: in every round each chooses one of its actions.
 
-    Observed before it: the share of rounds played, the last outcome, and the prediction that was
-    drawn, in the basis that the agent hears. The reward is minus its loss in [0, 1], and 0 in
-    rounds in which it is not there. A copy, pickled or deep, begins anew.
+    Observed before it: the share of rounds played, the last outcome, and what the agent expects to
+    lose with each of its actions at the prediction that was drawn, clipped into [0, 1]; in a market
+    that does not say what its agents may expect to lose, the outcome that is forecast. So the
+    space is the same for every seed, although the basis of the prediction, and with it its length
+    and what its numbers mean, may depend on the population that is drawn. The reward is minus the
+    loss in [0, 1], and 0 in rounds in which the agent is not there. A copy, pickled or deep, begins
+    anew.
 
     Parameters
     ----------
@@ -260,19 +266,50 @@ class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
             seat.number: partial(self._chosen_action, name) for name, seat in self._seats.items()
         }
         deviate(model, responses)
+        self._coefficients = _coefficients_of_losses(model.game)
         self._run = _PausedRun(model, pauses_after_draw=True)
 
     def _chosen_action(self, name: str, _: object) -> int:
         return self._chosen_actions[name]
 
     def _observe(self) -> dict[str, Observation]:
+        observed_by_cohort: dict[int, Array] = {}
+        observations = {}
+        for name, seat in self._seats.items():
+            cohort_index = seat.cohort_index
+            if cohort_index not in observed_by_cohort:
+                observed_by_cohort[cohort_index] = self._expected_losses(cohort_index)
+            expected = observed_by_cohort[cohort_index][seat.index_in_cohort]
+            observations[name] = self._run.observation(expected)
+        return observations
+
+    def _expected_losses(self, cohort_index: int) -> Array:
+        """Return what the agents of a cohort expect to lose at the drawn prediction (N, A)."""
+        game = self._run.model.game
+        cohort = game.cohorts[cohort_index]
         round_in_hand = self._run.drawn
-        observations = []
-        if round_in_hand is not None:  # it never is: this run pauses after the draw
-            for cohort in self._run.model.game.cohorts:
-                forecast = round_in_hand.forecasts[cohort.block]
-                observations.append(self._run.observation(forecast.statistics))
-        return {name: observations[seat.cohort_index] for name, seat in self._seats.items()}
+        assert round_in_hand is not None  # noqa: S101 - this run pauses after the draw
+        forecast = round_in_hand.forecasts[cohort.block]
+        label = forecast.label
+        if game.market is not None and game.market.has_personal_losses and label is not None:
+            if type(game.market).expected_losses is Market.expected_losses:
+                return np.tile(label, (len(cohort.row_of), 1))  # no more is known beforehand
+            losses = expected_in_market(game.market, cohort_index, label)
+        else:
+            offset, weights = self._coefficients[cohort_index]
+            losses = expected_losses(offset, weights, forecast.statistics)
+        return np.asarray(np.clip(losses[cohort.row_of], 0.0, 1.0))
+
+
+def _coefficients_of_losses(game: Game) -> dict[int, tuple[Array, Array]]:
+    """Return, of each cohort that hears a forecast, its losses (K, A), (K, A, n) in its basis."""
+    coefficients = {}
+    for index, cohort in enumerate(game.cohorts):
+        if cohort.listens and cohort.expects_own:
+            coefficients[index] = cohort.coefficients
+        elif cohort.listens:
+            coefficients[index] = game.blocks[cohort.block].basis.coefficients(cohort.loss)
+    return coefficients
 
 
 def _follower_seats(cohorts: Sequence[Cohort], name: str | None) -> dict[str, _FollowerSeat]:

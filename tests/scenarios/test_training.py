@@ -527,6 +527,43 @@ def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
     parallel_seed_test(make_env, num_cycles=8)
 
 
+def test_followers_observe_the_same_space_whoever_is_drawn() -> None:
+    """The basis of their forecast has another length for other seeds."""
+    from pettingzoo.test import api_test  # noqa: PLC0415 - slow
+    from pettingzoo.utils import parallel_to_aec  # noqa: PLC0415 - slow
+
+    env = regretless.FollowersEnv("call-auction", rounds=4)
+    lengths_of_predictions = set()
+    for seed in range(3):
+        observations, _ = env.reset(seed=seed)
+        for agent, observation in observations.items():
+            assert env.observation_space(agent).contains(observation)
+        blocks = env._run.model.game.blocks
+        lengths_of_predictions.add(blocks[0].basis.size)
+    assert len(lengths_of_predictions) > 1
+    api_test(parallel_to_aec(env), num_cycles=10)
+
+
+def test_followers_observe_what_they_expect_to_lose() -> None:
+    """Who takes the first action with the least of it plays as one who is not asked."""
+    scenario = deng_scenario("best-response", "hedge", rounds=12)
+    env = regretless.FollowersEnv(scenario)
+    observations, _ = env.reset(seed=3)
+    seed_of_run = int(stream(3, "environment").integers(2**31))  # as ``reset`` draws it
+    model = scenario.build(seed=seed_of_run, apart=True)
+    model.run()
+    log = model.regret_frame()
+    for round_index in range(12):
+        actions = {}
+        for agent, observation in observations.items():
+            n_actions = int(env.action_space(agent).n)
+            actions[agent] = int(observation[-n_actions:].argmin())
+            number = int(agent.removeprefix("agent_"))
+            row = log[(log["round"] == round_index) & (log["agent"] == number)]
+            assert actions[agent] == row["action"].item()
+        observations, *_ = env.step(actions)
+
+
 def test_a_copy_of_the_followers_seats_begins_anew() -> None:
     env = regretless.FollowersEnv(deng_scenario("best-response", "hedge", rounds=4))
     env.reset(seed=3)
