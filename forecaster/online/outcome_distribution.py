@@ -17,13 +17,13 @@ A basis that does not know conv s(Y) may correct p to what no distribution has; 
 then is the nearest with a ridge, and its mean of s differs from p.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from regretless.forecaster.models.outcomes import lattice
 from regretless.forecaster.online.coverage import AnnouncedQuantiles
@@ -36,7 +36,6 @@ from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Ensemble, Policy
 
 RIDGE = 1e-4  # of the program that has a solution always
-GRADIENT_TOLERANCE = 1e-8  # of its gradient
 PRECISION = 1e-11  # of the mean of s, where p is the mean of some distribution
 MAX_NEWTON_STEPS = 50
 MIN_STEP_LENGTH = 1e-6  # of a Newton step, halved until it lowers the log partition
@@ -195,7 +194,8 @@ def tilted(gaps: Array, prior: Array) -> Array:
     >>> tilted(np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)).round(3)
     array([0.436, 0.346, 0.218])
     """
-    return np.asarray(weights_at(_tilt_with_ridge(gaps, prior), gaps, prior))
+    tilt, _ = _newton(np.zeros(gaps.shape[1]), gaps, np.log(prior / prior.sum()), ridge=RIDGE)
+    return weights_at(tilt, gaps, prior)
 
 
 def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
@@ -208,30 +208,10 @@ def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
     gradient of the logarithm of their sum, a convex function of the tilt, and the covariance of the
     gaps its Hessian.
     """
-    tilt = _tilt_with_ridge(gaps, prior)
     log_prior = np.log(prior / prior.sum())
-    log_partition = float(np.logaddexp.reduce(log_prior + gaps @ tilt))
-    for _ in range(MAX_NEWTON_STEPS):
-        weights = weights_at(tilt, gaps, prior)
-        mean = weights @ gaps
-        if np.abs(mean).max() <= PRECISION:
-            return weights
-        centred = gaps - mean
-        covariance = centred.T @ (weights[:, np.newaxis] * centred)
-        step = np.linalg.lstsq(covariance, -mean, rcond=SINGULAR)[0]
-        step_length = 1.0
-        while step_length > MIN_STEP_LENGTH:
-            new_log_partition = float(
-                np.logaddexp.reduce(log_prior + gaps @ (tilt + step_length * step))
-            )
-            if new_log_partition <= log_partition + ROUNDING:
-                break
-            step_length /= 2
-        else:  # no step lowers it
-            return None
-        tilt = tilt + step_length * step
-        log_partition = new_log_partition
-    return None
+    with_ridge, _ = _newton(np.zeros(gaps.shape[1]), gaps, log_prior, ridge=RIDGE)
+    tilt, is_solved = _newton(with_ridge, gaps, log_prior, ridge=0.0)
+    return weights_at(tilt, gaps, prior) if is_solved else None
 
 
 def weights_at(tilt: Array, gaps: Array, prior: Array) -> Array:
@@ -241,27 +221,57 @@ def weights_at(tilt: Array, gaps: Array, prior: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def _tilt_with_ridge(gaps: Array, prior: Array) -> Array:
-    """Return the tilt (n,) that solves the program with a ridge."""
-    log_prior = np.log(prior / prior.sum())
-    size = gaps.shape[1]
+def _newton(start: Array, gaps: Array, log_prior: Array, *, ridge: float) -> tuple[Array, bool]:
+    """Minimise ln sum_i v_i exp(lambda . gap_i) + ridge / 2 |lambda|^2 by Newton's steps.
 
-    def objective(tilt: Array) -> tuple[float, Array]:
-        total = float(np.logaddexp.reduce(log_prior + gaps @ tilt))
-        weights = weights_at(tilt, gaps, prior)
-        return total + RIDGE / 2 * float(tilt @ tilt), weights @ gaps + RIDGE * tilt
+    Parameters
+    ----------
+    start : array (n,)
+        The first lambda.
+    gaps, log_prior : array (m, n), array (m,)
+        s(y_i) - p and ln v_i.
+    ridge : float
+        At least 0.
 
-    def hessian(tilt: Array) -> Array:
-        weights = weights_at(tilt, gaps, prior)
-        centred = gaps - weights @ gaps
-        return np.asarray(centred.T @ (weights[:, None] * centred) + RIDGE * np.eye(size))
+    Returns
+    -------
+    array (n,), bool
+        Lambda, and whether the gradient there is 0, up to ``PRECISION``.
+    """
+    tilt = start
+    log_partition, weights = _partition(tilt, gaps, log_prior)
+    value = log_partition + ridge / 2 * float(tilt @ tilt)
+    for _ in range(MAX_NEWTON_STEPS):
+        mean = weights @ gaps
+        gradient = mean + ridge * tilt
+        if np.abs(gradient).max() <= PRECISION:
+            return tilt, True
+        centred = gaps - mean
+        hessian = centred.T @ (weights[:, np.newaxis] * centred)
+        if ridge > 0:  # the Hessian is definite, and is solved in half of the time
+            hessian.flat[:: len(tilt) + 1] += ridge
+            step = -np.linalg.solve(hessian, gradient)
+        else:
+            step = np.linalg.lstsq(hessian, -gradient, rcond=SINGULAR)[0]
+        step_length = 1.0
+        while step_length > MIN_STEP_LENGTH:
+            next_tilt = tilt + step_length * step
+            log_partition, weights = _partition(next_tilt, gaps, log_prior)
+            next_value = log_partition + ridge / 2 * float(next_tilt @ next_tilt)
+            if next_value <= value + ROUNDING:
+                break
+            step_length /= 2
+        else:  # no step lowers it
+            return tilt, False
+        tilt = next_tilt
+        value = next_value
+    return tilt, False
 
-    solution = minimize(
-        objective,
-        np.zeros(size),
-        jac=True,
-        hess=hessian,
-        method="trust-exact",
-        options={"gtol": GRADIENT_TOLERANCE},
-    )
-    return np.asarray(solution.x)
+
+def _partition(tilt: Array, gaps: Array, log_prior: Array) -> tuple[float, Array]:
+    """Return ln sum_i v_i exp(tilt . gap_i), and the terms' shares of the sum (m,)."""
+    exponents = log_prior + gaps @ tilt
+    largest = float(exponents.max())
+    terms = np.exp(exponents - largest)
+    total = float(terms.sum())
+    return largest + math.log(total), terms / total
