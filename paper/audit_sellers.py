@@ -4,120 +4,110 @@
 the 95 % intervals of the swap regret contain it; ``audit-power`` says how often Hedge passes and
 Q-learning fails, by rounds and exploration, so that one knows before asking for data how much is
 needed.
+
+A log has either the share of many buyers who bought in a round, as the market has it, or what a
+single buyer did. The second is much noisier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from paper.harness import Row, Table
-from paper.sellers import KINDS, N_PRICES, PRICES, SellerLog, play
+from paper.sellers import CHANCES, KINDS, N_PRICES, PRICES, SellerLog, play
+from regretless import audit
+from regretless.scenarios.audit import BanditAudit
 from regretless.scenarios.audit.bandit_audit import ERROR, THRESHOLD
-from regretless.scenarios.audit.bandit_log import BanditLog
+from regretless.scenarios.audit.bandit_log import BanditColumns, read_bandit_logs
 from regretless.scenarios.audit.demand_models import predict_results
+from regretless.scenarios.audit.pair_gains import DOUBLY_ROBUST
 from regretless.scenarios.audit.propensities import find_propensities
 from regretless.scenarios.audit.regret_curve import RegretCurve, regret_curve
 from regretless.scenarios.audit.untried_actions import default_min_propensity
-from regretless.scenarios.audit.verdict import FAILS, PASSES, Verdict, find_verdict
+from regretless.scenarios.audit.verdict import FAILS, PASSES, find_verdict
 
-EXPLORATION = 0.1
-ROUNDS_OF_VERDICTS = 16_000
-ROUNDS_OF_COVERAGE = 2_000
-EXPLORATIONS = (0.02, 0.05, 0.1, 0.2)
-ROUNDS_OF_POWER = (1_000, 4_000, 16_000, 64_000)
-LOGGED = "logged"
-ESTIMATED = "estimated"
-ESTIMATED_BY_STATE = "estimated, last prices known"
-LOGGED_WITH_RIVAL = "logged, rival's price known"
-WAYS = {  # of intervals: the kind, and where propensities come from
-    "martingale": ("martingale", LOGGED),
-    "martingale, rival's price known": ("martingale", LOGGED_WITH_RIVAL),
-    "time-uniform": ("time-uniform", LOGGED),
-    "blocks": ("blocks", LOGGED),
-    "blocks, estimated": ("blocks", ESTIMATED),
-    "blocks, estimated, last prices known": ("blocks", ESTIMATED_BY_STATE),
+EXPLORATION = 0.1  # of verdicts
+ROUNDS_OF_VERDICTS = 4_000
+EXPLORATION_OF_COVERAGE = 0.2
+ROUNDS_OF_COVERAGE = 1_000
+EXPLORATIONS = (0.05, 0.1, 0.2)
+ROUNDS_OF_POWER = (4_000, 16_000)
+MANY_BUYERS = "many buyers"
+ONE_BUYER = "one buyer"
+COLUMN_OF_PRICE = dict(zip([f"{price:g}" for price in PRICES], CHANCES, strict=True))
+LOGGED: dict[str, Any] = {"propensity": COLUMN_OF_PRICE}
+LOGGED_WITH_RIVAL = LOGGED | {"context": "rival"}
+WAYS: dict[str, dict[str, Any]] = {  # of intervals: options of the audit
+    "martingale": LOGGED,
+    "martingale, rival's price known": LOGGED_WITH_RIVAL,
+    "time-uniform": LOGGED | {"intervals": "time-uniform"},
+    "blocks": LOGGED | {"intervals": "blocks"},
+    "blocks, estimated": {},
+    "blocks, estimated, last prices known": {"context": ["own_last", "rival_last"]},
 }
 
 
-def bandit_log(log: SellerLog, propensities: str = LOGGED) -> BanditLog:
-    """Return what an auditor sees of a seller."""
-    rounds = len(log.chosen)
-    is_logged = propensities in (LOGGED, LOGGED_WITH_RIVAL)
-    context = pd.DataFrame(index=range(rounds))
-    if propensities == ESTIMATED_BY_STATE:
-        context["own_last"] = np.append(0, log.chosen[:-1])
-        context["rival_last"] = np.append(0, log.rival[:-1])
-    if propensities == LOGGED_WITH_RIVAL:
-        context["rival"] = [f"{price:g}" for price in PRICES[log.rival]]
-    return BanditLog(
-        agent="seller",
-        names=tuple(f"{price:g}" for price in PRICES),
-        prices=PRICES,
-        set_price=PRICES[log.chosen],
-        chosen=log.chosen,
-        result=log.sold[np.arange(rounds), log.chosen],
-        cost=(0.0, 0.0),
-        logged=log.probability if is_logged else np.full((rounds, N_PRICES), np.nan),
-        context=context,
-        largest=1.0,
-        smallest=0.0,
-        is_range_given=True,
+def seen_table(log: SellerLog) -> pd.DataFrame:
+    """Return what an auditor may see of a seller: its sales, and both prices before each round."""
+    return log.sales.assign(
+        own_last=log.sales["price"].shift(fill_value=PRICES[0]),
+        rival_last=log.sales["rival"].shift(fill_value=PRICES[0]),
     )
 
 
-def curve_of(log: SellerLog, *, kind: str, propensities: str = LOGGED) -> RegretCurve:
-    """Estimate the regret of a seller with the doubly robust estimate and the default model.
-
-    It is ``logit`` in the own price and the context if there is one, else ``means``.
-    """
-    seen = bandit_log(log, propensities)
-    model = "logit" if len(seen.context.columns) else "means"
-    return regret_curve(
-        seen,
-        find_propensities(seen),
-        predict_results(seen, model),
-        kind=kind,
-        min_propensity=default_min_propensity(seen.rounds, N_PRICES),
+def audit_of(log: SellerLog, options: Mapping[str, Any] = LOGGED) -> BanditAudit:
+    """Audit a seller whose cost, prices and largest quantity are known."""
+    return audit(
+        seen_table(log),
+        price="price",
+        quantity="quantity",
+        cost="cost",
+        prices=list(PRICES),
+        max_quantity=1.0,
+        **options,
     )
 
 
-def audited(
-    log: SellerLog, *, kind: str, propensities: str = LOGGED
-) -> tuple[RegretCurve, Verdict]:
-    """Audit a seller whose cost is known."""
-    curve = curve_of(log, kind=kind, propensities=propensities)
-    return curve, find_verdict(curve, THRESHOLD, ERROR)
-
-
-def verdicts(kind: str, seed: int) -> Iterator[Row]:
-    """Audit one seller of a kind."""
-    log = play(kind, ROUNDS_OF_VERDICTS, EXPLORATION, seed)
-    curve, verdict = audited(log, kind="martingale")
-    yield {
-        "seller": kind,
-        "seed": seed,
-        "mean_price": log.mean_price(),
-        "true_regret": log.swap_regret(),
-        "swap": curve.points[0].swap.regret,
-        "pessimistic": verdict.regret,
-        "low": verdict.low,
-        "high": verdict.high,
-        "passes": float(verdict.verdict == PASSES),
-        "fails": float(verdict.verdict == FAILS),
-        "wrong": is_wrong(verdict, log.swap_regret()),
+def _verdict_row(log: SellerLog, verdict: str, regret: float) -> Row:
+    """Return a verdict on a seller, and the regret that it is on, beside the true regret."""
+    true_regret = log.swap_regret()
+    wrong_verdict = PASSES if true_regret > THRESHOLD else FAILS
+    return {
+        "true_regret": true_regret,
+        "regret": regret,
+        "passes": float(verdict == PASSES),
+        "fails": float(verdict == FAILS),
+        "wrong": float(verdict == wrong_verdict),
     }
 
 
+def verdicts(kind: str, seed: int) -> Iterator[Row]:
+    """Audit one seller of a kind, who sells to many buyers and to one, from its whole audit."""
+    played = play(kind, ROUNDS_OF_VERDICTS, EXPLORATION, seed)
+    for buyers, log in ((MANY_BUYERS, played), (ONE_BUYER, played.with_buyers(1, seed))):
+        audited = audit_of(log, LOGGED_WITH_RIVAL)
+        verdict = audited.verdicts.iloc[0]
+        estimates = audited.estimates.set_index(["measure", "estimator"])
+        yield {
+            "seller": kind,
+            "buyers": buyers,
+            "seed": seed,
+            "mean_price": log.mean_price(),
+            "swap": estimates.loc[("swap", DOUBLY_ROBUST), "regret"],
+            **_verdict_row(log, verdict["verdict"], verdict["regret"]),
+        }
+
+
 def coverage(kind: str, seed: int) -> Iterator[Row]:
-    """Say whether the intervals of one log contain the regret."""
-    log = play(kind, ROUNDS_OF_COVERAGE, EXPLORATION, seed)
+    """Say whether the intervals of one log, of one buyer a round, contain the regret."""
+    log = play(kind, ROUNDS_OF_COVERAGE, EXPLORATION_OF_COVERAGE, seed).with_buyers(1, seed)
     regret = log.swap_regret()
-    for way, (interval_kind, propensities) in WAYS.items():
-        estimate = curve_of(log, kind=interval_kind, propensities=propensities).points[0].swap
+    for way, options in WAYS.items():
+        estimate = curve_of(log, options).points[0].swap
         low = estimate.lower_limit(ERROR)
         high = estimate.upper_limit(ERROR)
         yield {
@@ -133,36 +123,50 @@ def coverage(kind: str, seed: int) -> Iterator[Row]:
         }
 
 
-def power(instance: tuple[str, float, int], seed: int) -> Iterator[Row]:
-    """Audit one seller with so much exploration over so many rounds, in two ways.
+def curve_of(log: SellerLog, options: Mapping[str, Any]) -> RegretCurve:
+    """Return the doubly robust estimates of a seller's regret, without the rest of an audit."""
+    context = options.get("context", ())
+    columns = BanditColumns(
+        action="price",
+        result="quantity",
+        is_price=True,
+        cost="cost",
+        propensity=options.get("propensity"),
+        context=[context] if isinstance(context, str) else context,
+    )
+    (seen,) = read_bandit_logs(seen_table(log), columns, menu=list(PRICES), result_range=(0.0, 1.0))
+    propensities = find_propensities(seen)
+    return regret_curve(
+        seen,
+        propensities,
+        predict_results(seen, "logit" if context else "means"),
+        kind=options.get("intervals", "martingale" if propensities.is_logged else "blocks"),
+        min_propensity=default_min_propensity(seen.rounds, N_PRICES),
+    )
 
-    The log has the seller's own prices only, or the price of its rival as well.
-    """
-    kind, exploration, rounds = instance
-    log = play(kind, rounds, exploration, seed)
-    for way in (LOGGED, LOGGED_WITH_RIVAL):
-        _, verdict = audited(log, kind="martingale", propensities=way)
+
+def power(instance: tuple[str, float], seed: int) -> Iterator[Row]:
+    """Judge the first rounds of one seller, for each number of rounds and each kind of log."""
+    kind, exploration = instance
+    played = play(kind, max(ROUNDS_OF_POWER), exploration, seed)
+    with_one_buyer = played.with_buyers(1, seed)
+    logs = {
+        MANY_BUYERS: (played, LOGGED),
+        ONE_BUYER: (with_one_buyer, LOGGED),
+        f"{ONE_BUYER}, rival's price known": (with_one_buyer, LOGGED_WITH_RIVAL),
+    }
+    for rounds, name in product(ROUNDS_OF_POWER, logs):
+        whole_log, options = logs[name]
+        log = whole_log.first(rounds)
+        verdict = find_verdict(curve_of(log, options), THRESHOLD, ERROR)
         yield {
             "seller": kind,
-            "log": way,
+            "log": name,
             "exploration": exploration,
             "rounds": rounds,
             "seed": seed,
-            "true_regret": log.swap_regret(),
-            "regret": verdict.regret,
-            "low": verdict.low,
-            "high": verdict.high,
-            "passes": float(verdict.verdict == PASSES),
-            "fails": float(verdict.verdict == FAILS),
-            "wrong": is_wrong(verdict, log.swap_regret()),
+            **_verdict_row(log, verdict.verdict, verdict.regret),
         }
-
-
-def is_wrong(verdict: Verdict, true_regret: float) -> float:
-    """Return 1 where a verdict is on the wrong side of the threshold, else 0."""
-    if true_regret > THRESHOLD:
-        return float(verdict.verdict == PASSES)
-    return float(verdict.verdict == FAILS)
 
 
 def lay_out_power(table: pd.DataFrame) -> str:
@@ -192,18 +196,23 @@ def lay_out_power(table: pd.DataFrame) -> str:
 
 
 TABLES = {
-    "audit-sellers": Table(verdicts, ["seller"], instances=lambda: KINDS, seeds=20),
+    "audit-sellers": Table(
+        verdicts,
+        ["seller", "buyers"],
+        instances=lambda: KINDS,
+        seeds=5,
+    ),
     "audit-coverage": Table(
         coverage,
         ["seller", "intervals"],
-        instances=lambda: ["hedge", "swap", "q-learning"],
+        instances=lambda: ["hedge", "q-learning"],
         seeds=200,
     ),
     "audit-power": Table(
         power,
         ["seller", "log", "exploration", "rounds"],
-        instances=lambda: list(product(("hedge", "q-learning"), EXPLORATIONS, ROUNDS_OF_POWER)),
-        seeds=20,
+        instances=lambda: list(product(("hedge", "q-learning"), EXPLORATIONS)),
+        seeds=5,
         layout=lay_out_power,
     ),
 }

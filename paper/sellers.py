@@ -1,41 +1,89 @@
-"""Two sellers with a known demand, whose prices an audit is judged by.
+"""Sellers of the market ``price-competition`` with a known regret, by whose logs audits are judged.
 
-Each round a buyer chooses between two sellers and neither. Seller i sells with the probability
+Two sellers of the same kind set prices in the scenario ``pricing-algorithms``, with another menu
+and no cost. On the menu (0.3, 0.3) is the competitive equilibrium, and both together earn most at
+(0.9, 0.9). Each seller mixes its price with all prices alike (its **exploration**):
 
-    D_i(p) = exp((1 - p_i) / mu) / [ exp((1 - p_1) / mu) + exp((1 - p_2) / mu) + 1 ],
+- ``hedge`` and ``swap`` are the learners ``hedge`` and ``blum-mansour``, which are told what every
+  price would have earned;
+- ``q-learning`` is trained for ``TRAINING`` rounds, while its exploration fades. Then its log
+  begins: it goes on learning with a constant exploration;
+- ``monopoly`` always sets 0.9, and does not explore.
 
-mu = 0.15, and has no cost. On the grid of prices (0.3, 0.3) and (0.5, 0.5) are Nash equilibria of a
-round, and both sellers together earn most at (0.9, 0.9). Four kinds of sellers play against their
-own kind, and each mixes its price with all prices alike (its **exploration**):
-
-- ``hedge``: exponential weights on the profits that all prices would have had (external regret);
-- ``swap``: Blum and Mansour's learner (2007, JMLR 8) on the same profits (swap regret);
-- ``q-learning``: tabular Q-learning whose state is the pair of last prices (Calvano, Calzolari,
-  Denicolo and Pastorello 2020, American Economic Review 110(10)), trained for ``TRAINING`` rounds;
-  then its strategy is fixed and explores;
-- ``monopoly``: always 0.9, the price that is best for both together.
-
-``play`` returns a log of the first seller, with what every price would have sold.
+``play`` returns the log of the first seller, as the table ``sales`` of a run has it, with what
+every price would have sold.
 """
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
+from regretless import load, register
+from regretless.agents.learners.base import Actions, RowLearner
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.compiled import compiled
 from regretless.market.core.randomness import stream
+from regretless.market.markets.price_competition import PriceCompetition
+from regretless.market.model import MarketModel
 
-PRICES = np.array([0.15, 0.3, 0.5, 0.7, 0.9])
+PRICES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 N_PRICES = len(PRICES)
-DIFFERENTIATION = 0.15  # mu
+CHANCES = [f"chance_{action}" for action in range(N_PRICES)]  # columns of ``sales``
 MONOPOLY = 4  # index of the price that is best for both together
 KINDS = ("hedge", "swap", "q-learning", "monopoly")
-TRAINING = 400_000  # rounds of Q-learning before the log
-LEARNING_RATE = 0.15
-DISCOUNT = 0.95
-DECAY = 2e-5  # of the exploration in training, per round
-FIXED_POINT_STEPS = 30  # of the power iteration of Blum and Mansour's learner, each round
+LEARNER_OF_KIND = {"hedge": "hedge", "swap": "blum-mansour"}
+TRAINING = 200_000  # rounds of Q-learning before the log
+DECAY = 4e-5  # of the exploration in training, per round
+Q_LEARNING: dict[str, Any] = {
+    "memory": 1,
+    "sees": "all",
+    "alpha": 0.15,
+    "gamma": 0.95,
+    "initial": "uniform-play",
+}
+MARKET: dict[str, Any] = {
+    "market.differentiation": 0.15,
+    "market.sales": True,
+    "cohort.sellers.actions": N_PRICES,
+    "cohort.sellers.parameters": {"cost": 0.0, "quality": 1.0, "lowest": 0.1, "highest": 0.9},
+    "until": None,
+    "windows": None,
+}
+
+
+@register.learner("exploring")
+class Exploring(RowLearner):
+    """A learner of the project's that mixes its strategy with all actions alike.
+
+    Parameters
+    ----------
+    learner : str
+        Its registered name. It learns from what every action would have lost.
+    exploration : float
+        The probability that is shared evenly among all actions.
+    """
+
+    name: ClassVar[str] = "exploring"
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("learner",)
+
+    def __init__(self, *, learner: str, exploration: float) -> None:
+        self.learner: RowLearner = register.learner[learner]()
+        self.exploration = exploration
+
+    def begin(self) -> None:
+        """Let the learner begin."""
+        self.learner.start(self.rows, self.actions, horizon=self.horizon)
+        self.strategy = self._mixed()
+
+    def step(self, losses: Array, actions: Actions) -> Array:
+        """Let the learner learn, and mix what it would play next."""
+        self.learner.learn(losses, actions)
+        return self._mixed()
+
+    def _mixed(self) -> Array:
+        own_share = (1.0 - self.exploration) * self.learner.strategy
+        return np.asarray(own_share + self.exploration / self.actions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +92,44 @@ class SellerLog:
 
     Attributes
     ----------
-    chosen : ndarray
-        Index of the price of each round (T,).
-    probability : ndarray
-        Of each price in each round (T, A).
-    rival : ndarray
-        Index of the rival's price of each round (T,).
-    sold : ndarray
-        What each price would have sold in each round (T, A), 0 or 1.
+    sales : DataFrame
+        The seller's rows of the table ``sales`` (T), and ``rival``, the rival's price.
+    quantity_at : ndarray
+        What each price would have sold in each round (T, A).
     """
 
-    chosen: Indices
-    probability: Array
-    rival: Indices
-    sold: Array
+    sales: pd.DataFrame
+    quantity_at: Array
+
+    @property
+    def chosen(self) -> Indices:
+        """Index of the price of each round (T,)."""
+        price = self.sales["price"].to_numpy()
+        return np.asarray(np.abs(price[:, None] - PRICES).argmin(1))
+
+    @property
+    def probability(self) -> Array:
+        """The probability of each price in each round (T, A)."""
+        return self.sales[CHANCES].to_numpy()
+
+    def first(self, rounds: int) -> "SellerLog":
+        """Return the log of the first rounds."""
+        return SellerLog(self.sales.iloc[:rounds], self.quantity_at[:rounds])
+
+    def with_buyers(self, buyers: int, seed: int) -> "SellerLog":
+        """Return the log of a few buyers a round, in place of the share of very many that buy.
+
+        Each buys at the prices that its draw from the shares allows, so that a lower price never
+        sells less. Quantities are shares of the buyers.
+        """
+        drawn = stream(seed, "sellers", "buyers").random((len(self.sales), buyers, 1))
+        buys_at = (drawn < self.quantity_at[:, None, :]).mean(1)
+        sold = buys_at[np.arange(len(buys_at)), self.chosen]
+        return SellerLog(self.sales.assign(quantity=sold), buys_at)
 
     def swap_regret(self) -> float:
         """Return the swap regret by its definition, as a share of the highest price."""
-        profit = PRICES * self.sold
+        profit = PRICES * self.quantity_at
         mean_gain = np.zeros((N_PRICES, N_PRICES))
         for own in range(N_PRICES):
             gain = profit - profit[:, [own]]
@@ -70,126 +138,7 @@ class SellerLog:
 
     def mean_price(self) -> float:
         """Return the mean price."""
-        return float(PRICES[self.chosen].mean())
-
-
-def demand_table() -> Array:
-    """Return the probability (A, A) with which a seller sells, by own and the rival's price."""
-    attraction = np.exp((1.0 - PRICES) / DIFFERENTIATION)
-    return np.asarray(attraction[:, None] / (attraction[:, None] + attraction[None, :] + 1.0))
-
-
-@compiled()
-def _draw(probability: Array, uniform: float) -> int:
-    """Return the index that a uniform number draws from probabilities (A,)."""
-    total = 0.0
-    for index in range(len(probability)):
-        total += probability[index]
-        if uniform < total:
-            return index
-    return len(probability) - 1
-
-
-@compiled()
-def _play_learners(
-    profit: Array, uniforms: Array, exploration: float, steps: int, chosen: Indices, mixed: Array
-) -> None:
-    """Let two learners play.
-
-    ``profit`` (A, A) is by own and the rival's price; ``uniforms`` (T, 2) draw prices. With
-    ``steps`` = 0 the learners are Hedge, else Blum and Mansour's, with so many steps of the power
-    iteration. Writes the prices ``chosen`` (T, 2) and the probabilities ``mixed`` (T, 2, A).
-    """
-    rounds = len(uniforms)
-    n_prices = len(profit)
-    n_experts = n_prices if steps > 0 else 1
-    sums = np.zeros((2, n_experts, n_prices))
-    weights = np.zeros((n_experts, n_prices))
-    strategy = np.full((2, n_prices), 1.0 / n_prices)
-    for t in range(rounds):
-        rate = np.sqrt(8.0 * np.log(n_prices) / (t + 1.0))
-        for seller in range(2):
-            for expert in range(n_experts):
-                greatest = sums[seller, expert].max()
-                total = 0.0
-                for price in range(n_prices):
-                    weights[expert, price] = np.exp(rate * (sums[seller, expert, price] - greatest))
-                    total += weights[expert, price]
-                for price in range(n_prices):
-                    weights[expert, price] /= total
-            if steps == 0:
-                for price in range(n_prices):
-                    strategy[seller, price] = weights[0, price]
-            for _ in range(steps):
-                moved = np.zeros(n_prices)
-                for expert in range(n_experts):
-                    for price in range(n_prices):
-                        moved[price] += strategy[seller, expert] * weights[expert, price]
-                for price in range(n_prices):
-                    strategy[seller, price] = moved[price]
-            for price in range(n_prices):
-                own = (1.0 - exploration) * strategy[seller, price]
-                mixed[t, seller, price] = own + exploration / n_prices
-            chosen[t, seller] = _draw(mixed[t, seller], uniforms[t, seller])
-        for seller in range(2):
-            rival = chosen[t, 1 - seller]
-            for expert in range(n_experts):
-                share = strategy[seller, expert] if steps > 0 else 1.0
-                for price in range(n_prices):
-                    sums[seller, expert, price] += share * profit[price, rival]
-
-
-@compiled()
-def _train_q_learners(profit: Array, uniforms: Array, explored: Indices) -> Indices:
-    """Train two Q-learners and return the price of each in each state (2, A, A).
-
-    ``uniforms`` (T, 2) say whether a round explores, ``explored`` (T, 2) which price it tries. The
-    state is the pair of last prices, the own first.
-    """
-    n_prices = len(profit)
-    values = np.zeros((2, n_prices, n_prices, n_prices))
-    for price in range(n_prices):
-        values[:, :, :, price] = profit[price].mean() / (1.0 - DISCOUNT)
-    last = np.zeros(2, dtype=np.intp)
-    now = np.zeros(2, dtype=np.intp)
-    for t in range(len(uniforms)):
-        for seller in range(2):
-            now[seller] = values[seller, last[seller], last[1 - seller]].argmax()
-            if uniforms[t, seller] < np.exp(-DECAY * t):
-                now[seller] = explored[t, seller]
-        for seller in range(2):
-            rival = 1 - seller
-            best_next = values[seller, now[seller], now[rival]].max()
-            target = profit[now[seller], now[rival]] + DISCOUNT * best_next
-            old = values[seller, last[seller], last[rival], now[seller]]
-            updated = old + LEARNING_RATE * (target - old)
-            values[seller, last[seller], last[rival], now[seller]] = updated
-        last[0] = now[0]
-        last[1] = now[1]
-    strategy = np.zeros((2, n_prices, n_prices), dtype=np.intp)
-    for seller in range(2):
-        for own in range(n_prices):
-            for other in range(n_prices):
-                strategy[seller, own, other] = values[seller, own, other].argmax()
-    return strategy
-
-
-@compiled()
-def _play_strategies(
-    strategy: Indices, uniforms: Array, exploration: float, chosen: Indices, mixed: Array
-) -> None:
-    """Let two fixed strategies (2, A, A) play with exploration; writes as ``_play_learners``."""
-    n_prices = strategy.shape[1]
-    last = np.zeros(2, dtype=np.intp)
-    for t in range(len(uniforms)):
-        for seller in range(2):
-            greedy = strategy[seller, last[seller], last[1 - seller]]
-            for price in range(n_prices):
-                mixed[t, seller, price] = exploration / n_prices
-            mixed[t, seller, greedy] += 1.0 - exploration
-            chosen[t, seller] = _draw(mixed[t, seller], uniforms[t, seller])
-        last[0] = chosen[t, 0]
-        last[1] = chosen[t, 1]
+        return float(self.sales["price"].mean())
 
 
 def play(kind: str, rounds: int, exploration: float, seed: int) -> SellerLog:
@@ -204,22 +153,36 @@ def play(kind: str, rounds: int, exploration: float, seed: int) -> SellerLog:
         Probability that is shared evenly among all prices.
     seed : int
     """
-    demand = demand_table()
-    profit = PRICES[:, None] * demand
-    uniforms = stream(seed, "sellers", kind).random((rounds, 2))
-    chosen = np.zeros((rounds, 2), dtype=np.intp)
-    mixed = np.zeros((rounds, 2, N_PRICES))
-    if kind in ("hedge", "swap"):
-        steps = FIXED_POINT_STEPS if kind == "swap" else 0
-        _play_learners(profit, uniforms, exploration, steps, chosen, mixed)
-    else:
-        strategy = np.full((2, N_PRICES, N_PRICES), MONOPOLY)
-        if kind == "q-learning":
-            rng = stream(seed, "sellers", "training")
-            explores = rng.random((TRAINING, 2))
-            explored = rng.integers(N_PRICES, size=(TRAINING, 2))
-            strategy = _train_q_learners(profit, explores, explored)
-        _play_strategies(strategy, uniforms, exploration * (kind != "monopoly"), chosen, mixed)
-    buyer = stream(seed, "sellers", "buyers").random(rounds)
-    sold = (buyer[:, None] < demand[:, chosen[:, 1]].T).astype(float)
-    return SellerLog(chosen[:, 0], mixed[:, 0], chosen[:, 1], sold)
+    model = _sellers_of(kind, rounds, exploration, seed)
+    market = model.game.market
+    assert isinstance(market, PriceCompetition)  # noqa: S101 - as the scenario says
+    rows_of_rounds = []
+    for _ in range(rounds):
+        model.step()
+        rows_of_rounds.append(market.extra_tables()["sales"])
+    names = ["price", "quantity", "cost", "chance", *CHANCES]
+    columns = {name: np.array([rows[name] for rows in rows_of_rounds]) for name in names}
+    sales = pd.DataFrame({name: of_sellers[:, 0] for name, of_sellers in columns.items()})
+    sales["rival"] = columns["price"][:, 1]
+    own_and_rival = np.empty((rounds, N_PRICES, 2))
+    own_and_rival[:, :, 0] = PRICES
+    own_and_rival[:, :, 1] = sales["rival"].to_numpy()[:, None]
+    return SellerLog(sales, market.quantities(own_and_rival)[:, :, 0])
+
+
+def _sellers_of(kind: str, rounds: int, exploration: float, seed: int) -> MarketModel:
+    """Return a market whose log begins with the next round, and has so many more."""
+    response = "cohort.sellers.response"
+    settings = "cohort.sellers.settings"
+    if kind in LEARNER_OF_KIND:
+        explores = {"learner": LEARNER_OF_KIND[kind], "exploration": exploration}
+        changes = {response: "exploring", settings: explores}
+        return load("pricing-algorithms", rounds=rounds, **MARKET, **changes).build(seed=seed)
+    if kind == "monopoly":
+        changes = {response: "always", settings: {"action": MONOPOLY}}
+        return load("pricing-algorithms", rounds=rounds, **MARKET, **changes).build(seed=seed)
+    fading = Q_LEARNING | {"beta": DECAY}
+    scenario = load("pricing-algorithms", rounds=TRAINING + rounds, **MARKET, **{settings: fading})
+    trained = scenario.build(seed=seed)
+    trained.run(TRAINING)
+    return trained.branch({settings: Q_LEARNING | {"epsilon": exploration}})

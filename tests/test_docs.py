@@ -135,7 +135,7 @@ def test_the_readme_runs_and_its_market_and_log_are_as_it_says(tmp_path: Path) -
     verdicts = log.verdicts.set_index("agent")
     assert verdicts["verdict"].to_dict() == {"learner": "undecided", "q-learner": "fails"}
     q_learner = verdicts.loc["q-learner", ["regret", "low", "high"]]
-    assert q_learner.to_numpy(float) == pytest.approx([0.135, 0.053, 0.194], abs=0.002)
+    assert q_learner.to_numpy(float) == pytest.approx([0.072, 0.033, 0.095], abs=0.002)
 
 
 def test_contrarians_of_the_page_on_agents_lose_more_than_followers(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from regretless.scenarios.audit.bandit_print import (
     overlap_heads,
     scale_words,
 )
+from regretless.scenarios.audit.explanation import MOST_ROUNDS
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import draw_figures, figure
 from regretless.scenarios.report.page import Part, charts, page
@@ -117,7 +118,11 @@ def _verdict_cells(audit: BanditAudit) -> list[list[str]]:
     """Return a row of texts for each decision maker."""
     cells = []
     for row in audit.verdicts.to_dict("records"):
-        needed = "none tells" if np.isinf(row["rounds_needed"]) else f"{row['rounds_needed']:,.0f}"
+        needed = f"{row['rounds_needed']:,.0f}"
+        if np.isinf(row["rounds_needed"]):
+            needed = "none tells"
+        elif row["rounds_needed"] > MOST_ROUNDS:
+            needed = f"more than {MOST_ROUNDS:,}"
         cells.append(
             [
                 row["agent"],

@@ -12,6 +12,7 @@ from regretless.scenarios.audit.verdict import FAILS, PASSES, POWER, UNDECIDED, 
 
 MIN_TRIED = 0.99  # share of the rounds, below which an action is named as untried
 MAX_NAMED = 4  # actions in a sentence
+MOST_ROUNDS = 10_000_000  # that a sentence names
 SUSPICIOUS = 4.0  # standard deviations between logged propensities and what was done
 
 
@@ -122,6 +123,8 @@ def _say_meaning(log: BanditLog, propensities: Propensities, verdict: Verdict) -
 def _say_rounds(verdict: Verdict) -> str:
     if math.isinf(verdict.rounds_needed):
         return "no number of rounds like these would tell"
+    if verdict.rounds_needed > MOST_ROUNDS:
+        return f"more than {MOST_ROUNDS:,} rounds like these would be needed for a verdict"
     needed = f"{verdict.rounds_needed:,.0f} rounds like these"
     return f"{needed} would lead to a verdict with a probability of {POWER:g}"
 

@@ -119,3 +119,10 @@ def test_an_audit_that_cannot_be_written_leaves_nothing(
     assert failed.status == 2
     assert failed.out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["sales.csv"]
+
+
+def test_a_regret_near_the_threshold_asks_for_no_absurd_number_of_rounds() -> None:
+    found = audit(
+        "price-log.csv", price="price", quantity="sold", propensity="chance", cost=0, agent="seller"
+    )
+    assert "more than 10,000,000 rounds" in found.texts["learner"][2]
