@@ -13,9 +13,10 @@ forecaster whose events are told at once has gains of at most L(V) + 1 when trus
 without delay: it has no turn until then.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.minimax.game import Objective
@@ -73,6 +74,11 @@ class Delayed(Checkpointable, Forecaster):
     def update(self, y: ArrayLike) -> None:
         self.current.update(y)
         self.time += 1
+
+    def coverage(
+        self, names: Sequence[str], *, is_proved: bool, turns: Sequence[object] = ()
+    ) -> pd.DataFrame | None:
+        return self.instances[0].coverage(names, is_proved=is_proved, turns=self.instances)
 
     def prefer(self, values: Objective) -> None:
         for forecaster in self.instances:

@@ -353,6 +353,15 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         outcomes = self.game.history.last(MAX_RECENT)
         return scores_table(records, outcomes, alternatives.losses_of_cohorts(self.game))
 
+    def coverage_frame(self) -> pd.DataFrame:
+        """Return one row per outcome and announced quantile; empty where none is announced."""
+        names = [f"y_{j}" for j in range(self.game.adversary.outcomes)]
+        for block in self.game.blocks:
+            table = block.forecaster.coverage(names, is_proved=not self.game.why_no_guarantee)
+            if table is not None:
+                return table
+        return pd.DataFrame()
+
     def biases_frame(self) -> pd.DataFrame:
         """Return one row per event with at least one per cent of the rounds."""
         return final_tables.biases_table(self.game)

@@ -111,6 +111,9 @@ class Player:
             tables["bounds"] = bounds
         tables["verdict"] = model.verdict_frame()
         tables["forecast_scores"] = model.scores_frame()
+        coverage = model.coverage_frame()
+        if len(coverage):
+            tables["coverage"] = coverage
         if any(seat.comparison.names for seat in model.game.seats):
             tables["models"] = model.models_frame()
         network = model.game.network

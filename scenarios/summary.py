@@ -276,6 +276,20 @@ def lines_on_forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     yield from wording.describe_corrections(reference, described_blocks)
 
 
+def lines_on_coverage(coverage: pd.DataFrame) -> Iterator[str]:
+    """Yield, for each outcome, how many outcomes were at most the announced quantiles."""
+    if coverage.empty:
+        return
+    for outcome, rows in coverage.groupby("outcome", sort=False):
+        shares = []
+        for row in rows.to_dict("records"):
+            share = f"{row['quantile']:g}: {row['coverage']:.3f}"
+            if not np.isnan(row["bound"]):
+                share += f" (at least {max(row['quantile'] - row['bound'], 0.0):.3f} proved)"
+            shares.append(share)
+        yield f"Share of {outcome} at most its announced quantiles: {', '.join(shares)}"
+
+
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
     if model.game.market is not None:
@@ -288,6 +302,7 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
                 f"{cohort.name}: {cohort.population:,} agents with multiplicity, "
                 f"a row of the tables for each of {len(cohort.row_of):,} losses"
             )
+    yield from lines_on_coverage(model.coverage_frame())
     yield from _remarks_on_guarantees(model)
     yield from coarse_bases(model, agents)
     if model.journal.windows is not None:

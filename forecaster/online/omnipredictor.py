@@ -50,6 +50,7 @@ import pandas as pd
 
 from regretless.forecaster.bases.indicators import WithIndicators
 from regretless.forecaster.bases.polynomial import LinearBasis
+from regretless.forecaster.coverage import AnnouncedQuantiles, CoverageRecord
 from regretless.forecaster.events.coverage_events import deviation_of_draws
 from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.events.quantile_grid import (
@@ -65,7 +66,6 @@ from regretless.forecaster.models.base import Features
 from regretless.forecaster.models.outcomes import ColumnForecast, DistributionModel
 from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.online import censoring, saved, validation
-from regretless.forecaster.online.coverage import AnnouncedQuantiles, CoverageRecord
 from regretless.forecaster.online.inputs import Contexts, Inputs, errors_about, maker_of, policy_of
 from regretless.forecaster.online.outcome_distribution import OnlineForecast, Task
 from regretless.forecaster.online.serving_basis import serving_basis, support_of
@@ -786,8 +786,8 @@ class OnlineOmnipredictor(Checkpointable):
         deviations = np.zeros(shape)
         moments_of_draws = np.zeros((2, *shape))
         for slot in self._slots:
-            assert slot.coverage is not None  # noqa: S101 - every slot watches it
-            moments_of_draws += slot.coverage.moments_of_draws
+            assert slot.coverage_events is not None  # noqa: S101 - every slot watches it
+            moments_of_draws += slot.coverage_events.moments_of_draws
             if slot.time:
                 deviations += slot.coverage_deviations()
         # no slot knows of rounds that are not taught yet; each changes a sum by 1 at most

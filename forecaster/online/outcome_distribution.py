@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from regretless.forecaster.coverage import AnnouncedQuantiles
 from regretless.forecaster.models.outcomes import lattice
-from regretless.forecaster.online.coverage import AnnouncedQuantiles
 from regretless.market.best_response import best_response
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_name, check_probability

@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.coverage import AnnouncedQuantiles
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.coverage_events import CoverageEvents
 from regretless.forecaster.events.loss_events import GainEvents
@@ -38,7 +39,6 @@ from regretless.forecaster.minimax.cube import Simplex, cube
 from regretless.forecaster.minimax.game import Game, HullSolver, Solution
 from regretless.forecaster.minimax.image import Image, WeightedOutcomes, reduced_support
 from regretless.forecaster.models.pool import DistributionPool
-from regretless.forecaster.online.coverage import AnnouncedQuantiles
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
@@ -157,7 +157,7 @@ class Slot(UnbiasedPrediction):
 
     Attributes
     ----------
-    coverage : CoverageEvents or None
+    coverage_events : CoverageEvents or None
         Those of the announced quantiles.
     """
 
@@ -178,23 +178,23 @@ class Slot(UnbiasedPrediction):
         if announced is not None:
             all_groups.append(announced.group)
         self._gains = GainEvents(all_groups, models=len(model.made_of))
-        self.coverage: CoverageEvents | None = None
+        self.coverage_events: CoverageEvents | None = None
         events: EventSet = self._gains
         if announced is not None:
-            self.coverage = CoverageEvents(
+            self.coverage_events = CoverageEvents(
                 self._gains.rows,
                 announced.group,
                 announced.grid,
                 first_indicators=announced.first_indicators,
             )
-            events = self._gains + self.coverage
+            events = self._gains + self.coverage_events
         super().__init__(events, solver, reference)
 
     def coverage_deviations(self) -> Array:
         """Bound the sums of all biases of coverage so far, in expectation over draws."""
-        if self.coverage is None:
+        if self.coverage_events is None:
             raise ValueError("no quantiles are announced")
-        return self.coverage.deviation(self.known_bound(self.coverage))
+        return self.coverage_events.deviation(self.known_bound(self.coverage_events))
 
     @property
     def is_unchanged(self) -> bool:
@@ -218,7 +218,9 @@ class Slot(UnbiasedPrediction):
             raise ValueError("no round is open; call mixture first")
         active_events, solution = self._pending
         suggestions = active_events
-        if self.coverage is not None:  # the active events of two sets, those of the gains first
+        if (
+            self.coverage_events is not None
+        ):  # the active events of two sets, those of the gains first
             suggestions = active_events[0][1]
         suggestions_by_group = {}
         for group_index, suggestions_of_group in enumerate(suggestions):
@@ -247,8 +249,8 @@ class Slot(UnbiasedPrediction):
             ensembles=restored_ensembles(game["ensembles"]),
         )
         active_events: Any = suggestions
-        if self.coverage is not None:
-            active_events = [(self._gains, suggestions), (self.coverage, None)]
+        if self.coverage_events is not None:
+            active_events = [(self._gains, suggestions), (self.coverage_events, None)]
         self._pending = active_events, solution
 
 

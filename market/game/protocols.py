@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Integers, Mask
@@ -130,6 +131,16 @@ class Forecaster(ABC):
 
     def prefer(self, values: Callable[..., Array]) -> None:  # noqa: B027 - most choose among no mixtures
         """Prefer mixtures with a low objective among those whose certificate is good enough."""
+
+    def coverage(
+        self, names: Sequence[str], *, is_proved: bool, turns: Sequence[Any] = ()
+    ) -> pd.DataFrame | None:
+        """Return how many outcomes, of these names, were at most its announced quantiles.
+
+        A row per outcome and level, with bounds where they are proved here; None from a forecaster
+        that announces none. ``turns`` are all forecasters that take turns with it, itself included.
+        """
+        return None
 
     def event_table(self) -> Iterable[Event]:
         """Yield every conditioning event that it keeps, with its occupancy and bias."""

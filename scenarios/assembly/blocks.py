@@ -18,6 +18,9 @@ from itertools import count
 from typing import Any
 
 from regretless.forecaster.bases.default import natural_kind, variant
+from regretless.forecaster.bases.indicators import WithIndicators
+from regretless.forecaster.bases.polynomial import LinearBasis
+from regretless.forecaster.events.quantile_grid import QuantileGrid
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.network import DelayedForecasts, Network
@@ -25,6 +28,8 @@ from regretless.market.losses import unique_losses
 from regretless.market.losses.basis import Basis
 from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.assembly.populations import DrawnPopulation
+
+QUANTILES = "quantiles"  # name of the block that announces them
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,7 @@ class BlockPlan:
     relay: DelayedForecasts | None  # for those who hear it late; None where all hear at once
     served: tuple[str, ...]  # the cohorts for whose losses its forecast is made
     guests: tuple[str, ...] = ()  # latecomers, who hear what is made for others
+    grid: QuantileGrid | None = None  # of the quantiles that it announces, to nobody's losses
 
 
 def assign_blocks(
@@ -62,6 +68,26 @@ def assign_blocks(
             guests_of_block[host.index].append(population.spec.name)
     plans = [replace(plan, guests=tuple(guests_of_block[plan.index])) for plan in shared_plans]
     return plans + _plan_blocks(without_host, network, existing=plans)
+
+
+def plan_quantiles(
+    levels: Sequence[float], *, n_outcomes: int, steps: int, existing: Sequence[BlockPlan]
+) -> list[BlockPlan]:
+    """Plan the block that announces quantiles of so many outcomes; none without levels.
+
+    It comes after the ``existing`` ones. Nobody responds to it.
+    """
+    if not levels:
+        return []
+    plan = BlockPlan(
+        index=len(existing),
+        name=_new_name(QUANTILES, [plan.name for plan in existing]),
+        basis=WithIndicators(LinearBasis(n_outcomes), steps=steps),
+        relay=None,
+        served=(),
+        grid=QuantileGrid(tuple(levels), n_outcomes, steps),
+    )
+    return [plan]
 
 
 def plan_of(name: str, plans: Sequence[BlockPlan]) -> BlockPlan | None:

@@ -156,7 +156,9 @@ def graft(trunk: Players, other: Players, concerned: Container[str]) -> Players:
 def _with_forecasters(trunk: Players, other: Players) -> Players:
     """Return players whose blocks have the other's forecasters, who promise nothing."""
     blocks = []
-    for block, other_block in zip(trunk.blocks, other.blocks, strict=True):
+    others_by_name = {block.name: block for block in other.blocks}
+    for block in trunk.blocks:
+        other_block = others_by_name.get(block.name, block)
         blocks.append(replace(block, forecaster=other_block.forecaster))
     reason = "no guarantee, since the forecaster was replaced"
     cohorts = []

@@ -12,13 +12,14 @@ from functools import partial
 from typing import Any
 
 from regretless.agents.cohorts.compiled_rounds import compiled_rounds
+from regretless.forecaster.events.quantile_grid import DEFAULT_STEPS
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
-from regretless.scenarios.assembly.blocks import assign_blocks
+from regretless.scenarios.assembly.blocks import assign_blocks, plan_quantiles
 from regretless.scenarios.assembly.cohorts import ServedCohort, make_cohort
 from regretless.scenarios.assembly.forecasters import make_block
 from regretless.scenarios.assembly.guarantees import find_guarantees
@@ -77,6 +78,12 @@ def make_players(scenario: ResolvedScenario, options: BuildOptions) -> Players:
         all_have_own_rows=options.apart,
     )
     plans = assign_blocks(populations, network)
+    plans += plan_quantiles(
+        scenario.spec.forecaster.quantiles or (),
+        n_outcomes=adversary.outcomes,
+        steps=scenario.spec.forecaster.quantile_steps or DEFAULT_STEPS,
+        existing=plans,
+    )
     cohorts = [make_cohort(population, plans, scenario, seed=seed) for population in populations]
     blocks = [make_block(plan, cohorts, scenario, n_blocks=len(plans)) for plan in plans]
     windows = scenario.spec.windows

@@ -14,20 +14,24 @@ from typing import Any
 
 import numpy as np
 
+from regretless.forecaster.bases.indicators import WithIndicators
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
+from regretless.forecaster.coverage import AnnouncedQuantiles
 from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.ensemble import EnsembleBroadcast
 from regretless.forecaster.events.base import EventSet, Intervals
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
 from regretless.forecaster.events.loss_table import ProtectedLosses
+from regretless.forecaster.events.quantile_grid import QuantileGrid
 from regretless.forecaster.guarantees.draws import ASSIGNED
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.game import HullSolver
-from regretless.forecaster.minimax.image import ensemble_solver
+from regretless.forecaster.minimax.image import Image, ensemble_solver
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.late_model import LateModel
 from regretless.forecaster.no_forecast import NoForecast
+from regretless.forecaster.quantile_forecaster import QuantileForecaster
 from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import CellEvents, Line, scales_for
@@ -36,6 +40,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
+from regretless.market.losses.outcome_spaces import Box as OutcomeBox
 from regretless.scenarios.assembly.blocks import BlockPlan
 from regretless.scenarios.assembly.cohorts import ServedCohort
 from regretless.scenarios.assembly.construct import construct
@@ -68,6 +73,8 @@ def make_block(
         if served.cohort.hears_ensemble and listener is None:
             listener = name
     maker = _ForecasterMaker(scenario, plan.basis, listener, n_blocks)
+    if plan.grid is not None:
+        return Block(plan.name, plan.basis, maker.make_announcer(plan.grid), plan.relay)
     return Block(plan.name, plan.basis, maker.make(protected), plan.relay)
 
 
@@ -117,6 +124,28 @@ class _ForecasterMaker:
         if spec.delay:
             model = LateModel(model, spec.delay)
         return self._with_ensembles(model)
+
+    def make_announcer(self, grid: QuantileGrid) -> Forecaster:
+        """Make the forecaster that announces quantiles, one for each turn where outcomes are late.
+
+        It has the models, the rule of weights and the delay of the others. Its events are of the
+        whole run, its predictions means of outcomes where the basis knows what means there are.
+        """
+        spec = self.spec
+        assert isinstance(self.basis, WithIndicators)  # noqa: S101 - as it was planned
+        unit_cube = OutcomeBox(np.zeros(grid.outcomes), np.ones(grid.outcomes))
+        announced = AnnouncedQuantiles(grid, self.basis, unit_cube)
+        reference = self._make_reference()
+
+        def make_turn() -> QuantileForecaster:
+            try:
+                solver: HullSolver = Image(self.basis.support())
+            except ValueError:  # it does not know them
+                solver = cube(self.basis.size, self.basis.hull)
+            rule = rule_of(spec.weights, self.rounds_per_turn)
+            return QuantileForecaster(announced, solver, reference, rule=rule)
+
+        return Delayed(make_turn, spec.delay) if spec.delay else make_turn()
 
     def _with_ensembles(self, baseline: Forecaster) -> Forecaster:
         """Let a baseline announce its predictions with ensembles where somebody listens to them."""

@@ -5,6 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
 
+from regretless.forecaster.events.quantile_grid import (
+    MAX_STEPS,
+    checked_levels,
+)
 from regretless.forecaster.models.aggregate import PANEL, PANELS
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.tables import ByName, Name, Open, Strict, Variant
@@ -66,10 +70,21 @@ class ForecasterSpec(Variant):
     give_up: Annotated[float, Field(ge=0)] | None = None
     """How many times what chance explains the reference may cost before any correction begins."""
 
+    quantiles: list[FiniteFloat] | None = None
+    """Levels between 0 and 1 whose quantiles of every outcome are announced each round, with a
+    bound on how many outcomes lie below them, as a block of its own."""
+    quantile_steps: Annotated[int, Field(ge=2, le=MAX_STEPS)] | None = None
+    """Steps of the grid of values of an announced quantile, from 0 to 1; by default 40."""
+
     @property
     def parameters(self) -> dict[str, Any]:
         """The keys that are handed on to the maker of the kind."""
         return {}
+
+    @field_validator("quantiles")
+    @classmethod
+    def _check_quantiles(cls, quantiles: list[float] | None) -> list[float] | None:
+        return list(checked_levels("quantiles", quantiles)) or None
 
     @field_validator("models", mode="before")
     @classmethod

@@ -38,7 +38,7 @@ COHORTS = {  # by kind: the keys without a meaning, and why
 OURS = ("decision-swap", "calibration", "none")
 BASELINE = dict.fromkeys(
     ("weights", "intervals", "off_ties", "events", "objective", "models", "reference", "band",
-     "give_up"),
+     "give_up", "quantiles", "quantile_steps"),
     'a model alone corrects nothing; use kind = "decision-swap"',
 )  # fmt: skip
 SILENT = dict.fromkeys(

@@ -48,7 +48,7 @@ CHECKPOINT = "checkpoint.npz"
 FORMATS = ("parquet", "csv")
 CLOSING_TABLES = (
     *("agents", "swaps", "biases", "bounds", "edges", "models", "verdict", "forecast_scores"),
-    *("solutions", "impulse"),
+    *("solutions", "impulse", "coverage"),
 )
 TABLES = (*STREAMED_TABLES, *CLOSING_TABLES)
 TABLE_FILES = {f"{table}.{ending}" for table in (*TABLES, "branches") for ending in FORMATS}

@@ -28,6 +28,7 @@ PLAYED = dict.fromkeys(BUNDLED.split(), "rounds=4") | {  # what else is set
     "keys/prices-lagged": "rounds=4",
     "el-farol": 'solutions=["optimum"]',
     "keys/windows": "forecaster.intervals=true",
+    "keys/quantiles": "rounds=4",
 }
 
 

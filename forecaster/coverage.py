@@ -120,6 +120,13 @@ class CoverageRecord(Checkpointable):
         levels = grid.level_of_loss
         self.pinball_losses += np.maximum(levels * shortfall, (levels - 1) * shortfall)
 
+    def add(self, other: "CoverageRecord") -> None:
+        """Add the rounds of another record, of the same quantiles."""
+        self.rounds += other.rounds
+        self.hits += other.hits
+        self.promised += other.promised
+        self.pinball_losses += other.pinball_losses
+
     def table(
         self, names: Any, deviations: Array | None, *, by_value: bool, guarantee: str
     ) -> pd.DataFrame:
