@@ -45,13 +45,16 @@ class GainBound(RegretBound):
         """Bound decision swap regret (K,); policies cost a logarithm."""
         rounds_played = rounds or self.inputs.rounds
         actions = coefficients.shape[1]
-        by_gains = self.sum_over_actions(coefficients, extra_band_factor=0.0, rounds=rounds_played)
+        scale = gain_range(coefficients, self.within)
+        by_gains = self.sum_over_actions(
+            scale, actions=actions, extra_band_factor=0.0, rounds=rounds_played
+        )
         assignments = (actions + policies) ** actions
-        by_gains = self._within_switch_test(by_gains, assignments, coefficients, rounds_played)
+        by_gains = self._within_switch_test(by_gains, assignments, scale, rounds_played)
         is_whole_run = rounds_played == self.inputs.rounds
         if self.inputs.risk < 1 or self.holds_throughout or not is_whole_run:
             return by_gains
-        by_assignments = self._assignments(coefficients, policies)
+        by_assignments = self._assignments(scale, actions, policies)
         if by_assignments is None:
             return by_gains
         return np.minimum(by_gains, by_assignments)
@@ -59,14 +62,16 @@ class GainBound(RegretBound):
     def realised(self, coefficients: Array, *, policies: int = 0) -> Array | None:
         if self.inputs.risk == 1:
             return None
-        by_assignments = self._assignments(coefficients, policies)
+        scale = gain_range(coefficients, self.within)
+        by_assignments = self._assignments(scale, coefficients.shape[1], policies)
         if by_assignments is not None and not self.holds:
             return np.full(len(coefficients), np.nan)
         return by_assignments
 
     def to_models(self, coefficients: Array) -> Array:
         by_gains = super().to_models(coefficients)
-        return self._within_switch_test(by_gains, self.models, coefficients, self.inputs.rounds)
+        scale = gain_range(coefficients, self.within)
+        return self._within_switch_test(by_gains, self.models, scale, self.inputs.rounds)
 
     def assignment_level(self, actions: int, comparators: int) -> float | None:
         """Return L, by which assignments' gains are at most (L + psi_j U) / eta_j for every j.
@@ -85,15 +90,16 @@ class GainBound(RegretBound):
         )
         return log_growth + actions * math.log(comparators) + log_price
 
-    def _assignments(self, coefficients: Array, policies: int) -> Array | None:
-        """Bound decision swap regret (K,) by the assignments; None without them."""
+    def _assignments(self, scale: Array, actions: int, policies: int) -> Array | None:
+        """Bound decision swap regret (K,) by the assignments; None without them.
+
+        ``scale`` (K,) is the range of the gains of each loss, with so many actions.
+        """
         rounds = self.inputs.rounds
-        actions = coefficients.shape[1]
-        scale = gain_range(coefficients, self.within)
         level = self.assignment_level(actions, actions + policies + self.models)
         if level is None:
             return None
-        gain = float(((level + ASSIGNMENT_COSTS * rounds) / ASSIGNMENT_RATES).min())
+        gain: Array | float = float(((level + ASSIGNMENT_COSTS * rounds) / ASSIGNMENT_RATES).min())
         test = self.inputs.switch_test
         if test is not None:  # what was gained when the games began, at most
             action_by_action = actions * (test.limit(rounds / actions) + 1)
@@ -103,17 +109,14 @@ class GainBound(RegretBound):
             gain = gain + np.minimum(action_by_action, together)
         return np.asarray(scale * gain / rounds)
 
-    def _within_switch_test(
-        self, regret: Array, tests: int, coefficients: Array, rounds: int
-    ) -> Array:
+    def _within_switch_test(self, regret: Array, tests: int, scale: Array, rounds: int) -> Array:
         """Take the lesser of a regret (K,) and of what the switch test lets a trusted model cost.
 
-        The test is of ``tests`` sums for each loss.
+        The test is of ``tests`` sums for each loss, whose gains have the range ``scale`` (K,).
         """
         test = self.inputs.switch_test
         if not self.inputs.trusted or test is None:
             return regret
-        scale = gain_range(coefficients, self.within)
         of_sums = replace(test, tests=self._tested_losses(test) * tests)
         greatest = of_sums.most(self._greatest_squares(scale, rounds))
         return np.minimum(regret, scale * greatest / rounds)

@@ -99,7 +99,8 @@ class RegretBound(ABC):
     def to_models(self, coefficients: Array) -> Array:
         """Bound the regret to each model that is a comparator (K,)."""
         return self.sum_over_actions(
-            coefficients,
+            gain_range(coefficients, self.within),
+            actions=coefficients.shape[1],
             extra_band_factor=self.inputs.band.extra_factor_of_models,
             rounds=self.inputs.rounds,
         )
@@ -143,12 +144,13 @@ class RegretBound(ABC):
         return np.asarray((until_now + until_entry) / (rounds - joined))
 
     def sum_over_actions(
-        self, coefficients: Array, *, extra_band_factor: float, rounds: int
+        self, scale: Array, *, actions: int, extra_band_factor: float, rounds: int
     ) -> Array:
         """Bound the sum of every action's greatest gain per round (K,), in a band of their own.
 
-        Bounds are concave in occupancies, so that equal shares of the rounds are the worst.
+        ``scale`` (K,) is the range of the gains of each loss. Bounds are concave in occupancies, so
+        that equal shares of the rounds are the worst.
         """
-        occupancy = rounds / coefficients.shape[1]
+        occupancy = rounds / actions
         of_action = float(self.bias(occupancy)) + extra_band_factor * math.sqrt(occupancy)
-        return np.asarray(gain_range(coefficients, self.within) * of_action / occupancy)
+        return np.asarray(scale * of_action / occupancy)
