@@ -25,7 +25,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
         "anchoring covers crowding events newcomers price-forecasts skill speculator streams "
         "two-sellers unseen"
     ),
-    "attacks": "attacks attacks-learners",
+    "attacks": "attacks attacks-followers attacks-learners",
     "audit_sellers": "audit-coverage audit-power audit-sellers",
     "bases": "bases",
     "censored_demand": "censored-demand",

@@ -17,6 +17,7 @@ the outcomes that a plan draws.
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from regretless.scenarios.training.train import FIRST_JUDGING_SEED, TrainingOpti
 GAME = "beating-mean-based-learners"
 SEED = 1
 ROUNDS = 300
-ROUNDS_OF_LEARNERS = 1000
+ROUNDS_OF_LONGER_RUNS = 1000
 N_PHASES = 8
 JUDGING_RUNS = 20
 CHOOSING_RUNS = 4  # in which the best plan of certain outcomes is chosen
@@ -63,33 +64,50 @@ def game_against(name: str, rounds: int) -> Scenario:
     return load(GAME, rounds=rounds, cohort=[cohort], seed=SEED)
 
 
+@dataclass(frozen=True)
+class JudgedAttack:
+    """What an attack took in the judged runs: surplus, its interval, and the cap of these runs."""
+
+    surplus: float
+    low: float
+    high: float
+    cap: float
+
+
 def measure_attacks(name: str, rounds: int | None = None) -> Iterator[Row]:
     """Attack one cohort in every way; yield its line."""
     scenario = game_against(name, rounds or ROUNDS)
     plays_side_by_side = _plays_side_by_side(scenario)
     budget = BUDGET_SIDE_BY_SIDE if plays_side_by_side else BUDGET_ONE_BY_ONE
-    found: dict[str, tuple[float, float, float]] = {}
-    caps: dict[str, float] = {}
+    judged: dict[str, JudgedAttack] = {}
     certified = np.nan
     for sees in ("history", "mixture"):
         options = TrainingOptions("cma", budget, phases=N_PHASES, jobs=1, sees=sees)
         with tempfile.TemporaryDirectory() as folder:
             row = train(scenario, options, Path(folder) / "attack").iloc[0]
-        found[sees] = (row["surplus"], row["low"], row["high"])
-        caps[sees] = row["cap"]
+        judged[sees] = JudgedAttack(row["surplus"], row["low"], row["high"], row["cap"])
         if sees == "history":
-            found["commitment"] = tuple(row[["commitment", "commitment_low", "commitment_high"]])
-            caps["commitment"] = row["commitment_cap"]
             certified = row["certified"]
+            judged["commitment"] = JudgedAttack(
+                row["commitment"],
+                row["commitment_low"],
+                row["commitment_high"],
+                row["commitment_cap"],
+            )
     if plays_side_by_side:
-        found["brute force"], caps["brute force"] = best_pure_plan(scenario)
-    strongest = max(found, key=lambda attack: found[attack][0])
+        judged["brute force"] = best_pure_plan(scenario)
     line: Row = {"cohort": name, "rounds": scenario.spec.rounds}
     for attack in ATTACKS:
-        line[attack] = found[attack][0] if attack in found else np.nan
-    surplus, low, high = found[strongest]
-    line |= {"strongest": surplus, "low": low, "high": high, "by": strongest}
-    yield line | {"cap, tried": caps[strongest], "cap, any": certified}
+        line[attack] = judged[attack].surplus if attack in judged else np.nan
+    name_of_strongest = max(judged, key=lambda attack: judged[attack].surplus)
+    strongest = judged[name_of_strongest]
+    line["strongest"] = strongest.surplus
+    line["low"] = strongest.low
+    line["high"] = strongest.high
+    line["by"] = name_of_strongest
+    line["cap, tried"] = strongest.cap
+    line["cap, any"] = certified
+    yield line
 
 
 def _plays_side_by_side(scenario: Scenario) -> bool:
@@ -99,8 +117,8 @@ def _plays_side_by_side(scenario: Scenario) -> bool:
         return Rehearsals(attack, workers).together
 
 
-def best_pure_plan(scenario: Scenario) -> tuple[tuple[float, float, float], float]:
-    """Return the surplus of the best plan of certain outcomes, with its interval, and its cap."""
+def best_pure_plan(scenario: Scenario) -> JudgedAttack:
+    """Judge the best plan of certain outcomes."""
     (attack,) = prepare_attacks(scenario, phases=N_PHASES, looking=False, cohort=None)
     plans = pure_plans(attack.shape[2])
     seeds = range(FIRST_JUDGING_SEED, FIRST_JUDGING_SEED + JUDGING_RUNS)
@@ -109,7 +127,8 @@ def best_pure_plan(scenario: Scenario) -> tuple[tuple[float, float, float], floa
         paid = [rehearsals.paid(plans, SEED + number) for number in range(CHOOSING_RUNS)]
         best = plans[int(np.mean(paid, axis=0).argmax())]
         scores = pd.DataFrame(rehearsals.scores(best, list(seeds)))
-    return interval(scores["surplus"].to_numpy()), float(scores["cap"].mean())
+    surplus, low, high = interval(scores["surplus"].to_numpy())
+    return JudgedAttack(surplus, low, high, cap=float(scores["cap"].mean()))
 
 
 def pure_plans(n_outcomes: int) -> Array:
@@ -131,11 +150,18 @@ TABLES = {
         rounds=ROUNDS,
         layout=lines,
     ),
+    "attacks-followers": Table(
+        measure_attacks,
+        by=["cohort", "rounds"],
+        instances=lambda: ["followers of the forecast"],
+        rounds=ROUNDS_OF_LONGER_RUNS,
+        layout=lines,
+    ),
     "attacks-learners": Table(
         measure_attacks,
         by=["cohort", "rounds"],
         instances=lambda: list(SIDE_BY_SIDE),
-        rounds=ROUNDS_OF_LEARNERS,
+        rounds=ROUNDS_OF_LONGER_RUNS,
         layout=lines,
     ),
 }

@@ -55,16 +55,16 @@ def commitments_to_try(attack: Attack) -> list[Commitment]:
     shares = cohort.counts / cohort.counts.sum()
     payoff = np.einsum("mka,k->ma", leader.payoff.values(cohort.loss, support), shares)
     loss = np.einsum("mka,k->ma", cohort.loss.losses(support), shares)
-    found: list[Commitment] = []
+    commitments: list[Commitment] = []
     for margin in _margins(payoff, loss, rounds=model.rounds):
         try:
             mixture = stackelberg(payoff, loss, margin=margin).mixture
         except (UnprovedError, ParameterError):  # another margin will do
             continue
-        is_known = any(np.allclose(mixture, other.mixture) for other in found)
+        is_known = any(np.allclose(mixture, other.mixture) for other in commitments)
         if not is_known:
-            found.append(Commitment(mixture, margin))
-    return found or _pure_and_even(len(support))
+            commitments.append(Commitment(mixture, margin))
+    return commitments or _pure_and_even(len(support))
 
 
 def _margins(payoff: Array, loss: Array, *, rounds: int) -> list[float]:

@@ -20,8 +20,8 @@ def test_brute_force_takes_at_least_what_up_then_down_does() -> None:
     up_then_down = np.array([up] * half + [down] * half)[:, None]
     with mapper(1) as workers:
         (score,) = Rehearsals(attack, workers).scores(up_then_down, [1])
-    (surplus, _, _), cap = attacks.best_pure_plan(scenario)
-    assert score.surplus - 1e-12 <= surplus <= cap
+    best = attacks.best_pure_plan(scenario)
+    assert score.surplus - 1e-12 <= best.surplus <= best.cap
     assert len(np.unique(attacks.pure_plans(2), axis=0)) == 2**attacks.N_PHASES
 
 

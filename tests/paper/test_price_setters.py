@@ -1,12 +1,22 @@
 """What two price setters come to: their regrets, their play, and their buyers' surplus."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from small_scenarios import read_scenario
 
-from paper.price_setters import buyers_surplus, greatest_swap_regret, joint_play, stage_game
+from paper.price_setters import (
+    MEASURES,
+    buyers_surplus,
+    greatest_swap_regret,
+    joint_play,
+    measure_prices,
+    stage_game,
+)
+from paper.study_table import Run
+from regretless.scenarios.run import Options, run
 
 SELLERS = {
     "name": "sellers",
@@ -25,6 +35,18 @@ SELLERS = {
         for name, n_prices, response in [("first", 3, "coin"), ("second", 4, "hedge")]
     ],
 }
+
+
+def test_a_run_is_measured_in_its_second_half(tmp_path: Path) -> None:
+    run(read_scenario(SELLERS), Options(out=tmp_path / "run"))
+    logs = Run({}, tmp_path / "run")
+    (row,) = measure_prices(logs)
+    assert list(row) == MEASURES
+    second_half = logs.table("rounds").iloc[20:]
+    assert row["price"] == pytest.approx(second_half[["price_0", "price_1"]].to_numpy().mean())
+    assert row["profit gain"] == pytest.approx((row["first"] + row["second"]) / 2)
+    assert 0 < row["distance"] <= 1
+    assert row["swap regret"] > 0
 
 
 def test_the_greatest_swap_regret_is_that_of_the_actions_that_sellers_took() -> None:
