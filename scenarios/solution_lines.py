@@ -44,7 +44,11 @@ def lines_on_solutions(
     for concept, noun in CONCEPTS.items():
         for distance in play[f"distance_{concept}"].dropna():
             yield f"  play is {distance:.4f} from the {noun} equilibria, in total variation"
-    yield from lines_on_methods(solutions[solutions["mean_loss"].isna()])
+    missing = solutions[solutions["mean_loss"].isna()]
+    yield from lines_on_methods(missing)
+    why_uncounted = model.solved.why_play_is_uncounted
+    if why_uncounted and not missing["method"].str.contains(why_uncounted, regex=False).any():
+        yield f"play: not counted, since {why_uncounted}"
     yield ""
 
 

@@ -78,6 +78,10 @@ SOLUTION_HEADERS = [
     "distance to correlated",
     "distance to coarse correlated",
 ]
+PLAY_IS_UNCOUNTED = (
+    "What was played has no row and no distances: profiles are counted where they are few enough "
+    "for tables, and agents are not shared out among workers."
+)
 ABOUT_SOLUTIONS = (
     "What is lost in play and in the solutions of the stage game. Welfare is minus the sum of the "
     "losses, in units of the utility. The greatest gain is the most that an agent would gain by a "
@@ -162,6 +166,8 @@ def _parts_on_solutions(solutions: pd.DataFrame) -> list[Part]:
     parts = notes([f"{anarchy[0].upper()}{anarchy[1:]}." if anarchy else ""], "line")
     if rows:
         parts += [*notes([ABOUT_SOLUTIONS]), _table(SOLUTION_HEADERS, rows)]
+        if "play" not in solutions["name"].to_numpy():
+            parts += notes([PLAY_IS_UNCOUNTED])
     is_window = solutions["name"].str.startswith("play, ")  # found as the play of the run
     return [*parts, ("bullets", list(lines_on_methods(solutions[~is_window])))]
 

@@ -11,11 +11,13 @@ from small_scenarios import TomlTable, cohort_table
 
 from regretless import load
 from regretless.market.logs.alternatives import EVERYBODY
+from regretless.market.solutions import stage_game
 from regretless.scenarios.logs.reading import log_parts, regret_curves
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import run_figures
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.report.write import write_report
+from regretless.scenarios.solution_lines import lines_on_solutions
 
 ROUNDS = 40
 PIGOU = (
@@ -181,6 +183,24 @@ def test_the_page_says_why_a_market_has_no_solutions(finished_run: FinishedRun) 
     assert "nash, optimum: none: market Shops does not say what profiles lose" in page.text
     assert "price of anarchy" not in page.text.lower()
     assert "it takes two rounds" not in page.text
+
+
+def test_of_too_many_profiles_the_page_says_that_play_was_not_counted(
+    finished_run: FinishedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_game, "MAX_CONFIGURATIONS", 5)
+    page = read_page(finished_run("pigou", *PIGOU, "seed=2"))
+    assert "What was played has no row and no distances" in page.text
+    assert "cce: none: 21 profiles by counts of actions are more than 5" in page.text
+    assert "solutions" in chart_names(page)
+
+
+def test_a_run_whose_play_is_not_counted_says_why() -> None:
+    model = load("pigou", rounds=3, solutions=["optimum"]).build()
+    model.solved.leave_play_uncounted("agents are shared out among workers")
+    model.run()
+    lines = list(lines_on_solutions(model, None, width=80))
+    assert "play: not counted, since agents are shared out among workers" in lines
 
 
 def test_a_market_in_memory_shows_the_figure() -> None:
