@@ -1,5 +1,6 @@
 """A study directory, read back as data frames: what ``load_study`` returns."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,10 +10,17 @@ import pyarrow.parquet as pq
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.scenarios.latex_tables import latex_table
+from regretless.scenarios.logs.column_notes import UNIT_SCALE, outcomes_of
+from regretless.scenarios.logs.run_directory import MANIFEST
 from regretless.scenarios.studies.analysis import parameters
+from regretless.scenarios.studies.analysis.certainty_equivalents import (
+    EQUIVALENT,
+    certainty_equivalents,
+    gains_by_parameter,
+)
 from regretless.scenarios.studies.directory import StudyDirectory
 from regretless.scenarios.studies.sampling import calibration_table
-from regretless.scenarios.studies.study_runs import StudyRuns
+from regretless.scenarios.studies.study_runs import StudyRuns, run_table
 from regretless.scenarios.studies.tables import STUDY_TABLES
 from regretless.scenarios.table_files import export
 
@@ -59,9 +67,31 @@ class Study(StudyRuns):
         """Return the value of the forecast, in the utility's own units."""
         return self.result("value")
 
-    def effects(self) -> pd.DataFrame:
-        """Return the means for each value of each key."""
-        return self.result("effects")
+    def effects(self, *, by: str | None = None) -> pd.DataFrame:
+        """Return the means for each value of each key.
+
+        With ``by``, a parameter of the agents such as ``"param_risk_aversion"``: what each value of
+        a key is worth to them against its control, in certainty equivalents, among who is alike in
+        the parameter, and its ``slope`` in it, which is the interaction of both. UserError if
+        agents have no such parameter, or do not differ in it.
+        """
+        if by is None:
+            return self.result("effects")
+        return gains_by_parameter(
+            self._agents_with_equivalents(), self.parameters(), by, controls=self.rules.controls
+        )
+
+    def _agents_with_equivalents(self) -> pd.DataFrame:
+        """Return the agents of all complete runs with their certainty equivalents."""
+        parts = []
+        for run, home in self.folders().items():
+            agents = run_table(home, "agents")
+            config = json.loads((home / MANIFEST).read_text(encoding="utf-8"))["config"]
+            outcomes = outcomes_of(config)
+            scale = outcomes[0].scale if outcomes else UNIT_SCALE
+            equivalents = certainty_equivalents(agents, scale)
+            parts.append(agents.assign(run=run, **{EQUIVALENT: equivalents}))
+        return pd.concat(parts, ignore_index=True) if parts else self.agents_if_any()
 
     def pair_effects(self) -> pd.DataFrame:
         """Return the means for each values of two keys."""
