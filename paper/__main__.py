@@ -39,6 +39,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "listeners": "listeners",
     "omniprediction": "omniprediction",
     "prequential": "prequential",
+    "quantile_coverage": "quantile-coverage",
     "rates": "rates",
     "series": "series",
     "sharing": "sharing short-runs",
