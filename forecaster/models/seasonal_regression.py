@@ -50,6 +50,8 @@ def _with_row(table: Any, place: int, row: Any) -> Any:
 def find_seasons(outcomes: Array) -> list[int]:
     """Return at most two seasons, in rounds, of a series of outcomes (T, d); the shorter one first.
 
+    A series of less than two rounds has none.
+
     Examples
     --------
     >>> rounds = np.arange(120)
@@ -58,6 +60,8 @@ def find_seasons(outcomes: Array) -> list[int]:
     >>> find_seasons(rounds[:, None] / 120)  # a trend has none
     []
     """
+    if len(outcomes) < 2:
+        return []
     changes = np.diff(outcomes, axis=0)
     changes = changes - changes.mean(0)
     n_changes = len(changes)

@@ -44,6 +44,11 @@ def test_a_constant_has_no_season() -> None:
     assert find_seasons(np.full((100, 2), 0.3)) == []
 
 
+@pytest.mark.parametrize("n_rounds", [0, 1, 2])
+def test_a_series_of_hardly_any_rounds_has_no_season(n_rounds: int) -> None:
+    assert find_seasons(np.zeros((n_rounds, 2))) == []
+
+
 def test_without_a_season_it_is_least_squares() -> None:
     values = np.clip(0.5 + 0.05 * stream(1, "walk").normal(size=150).cumsum(), 0.0, 1.0)
     seasonal = SeasonalRegression(1, lags=4, forgetting=0.99, ridge=0.01)
