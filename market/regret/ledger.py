@@ -44,6 +44,35 @@ DEFAULT_MEASURES = MEASURES[:4]  # contextual swap regret takes A times as much 
 
 
 @compiled(nogil=True)
+def _add_rounds(
+    strategies: Array, losses: Array, count: Array, fixed: Array, first: int, last: int
+) -> None:
+    """Add rounds of mixed play to the rows from ``first`` to before ``last`` (compiled).
+
+    Parameters
+    ----------
+    strategies : array (T, K, A)
+        Probability with which each row plays each action in each round; not modified.
+    losses : array (T, K, A)
+        Losses of all actions; not modified.
+    count : array (K, A)
+        How often each action was played, in probability; added to in place.
+    fixed : array (K, A, A)
+        Sums of losses by action played and by comparator; added to in place.
+    first, last : int
+        Span of rows.
+    """
+    for k in range(first, last):
+        for t in range(strategies.shape[0]):
+            for a in range(strategies.shape[2]):
+                probability = strategies[t, k, a]
+                count[k, a] += probability
+                if probability != 0.0:
+                    for b in range(strategies.shape[2]):
+                        fixed[k, a, b] += probability * losses[t, k, b]
+
+
+@compiled(nogil=True)
 def _add_mixed_play(
     strategies: Array, losses: Array, suggested: Indices,
     fixed: Array, followed: Array, contextual: Array, first: int, last: int,
@@ -247,6 +276,16 @@ class Ledger(Checkpointable):
         self.contextual = np.zeros((contextual_rows, policies, actions, actions, actions))
         self.surprise_followed = np.zeros((rows, actions, policies))
         self.expects = True
+
+    def add_rounds(self, strategies: Array, losses: Array) -> None:
+        """Add rounds of mixed play without policies or expectations to all sums, in place.
+
+        The sums are those of ``add`` called for one round after another. ``strategies`` and
+        ``losses`` are (T, K, A); all rows were there.
+        """
+        self.rounds = self.rounds + len(strategies)
+        self.expects = False
+        over_rows(_add_rounds, len(self.count), strategies, losses, self.count, self.fixed)
 
     def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
         """Add a round to all sums, in place.
