@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from regretless.market import register
 from regretless.market.agent_view import AgentView
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import in_round, read_only
@@ -60,9 +60,17 @@ MAX_VIEWS = 100_000  # agents; in larger markets no agent is seen by itself
 
 
 class RoundPlayer(Protocol):
-    """Plays many rounds at once (``agents.cohorts.compiled_rounds``)."""
+    """Plays many rounds at once (``compiled_rounds``, ``scripted_rounds`` of ``agents.cohorts``).
 
-    last_profiles: Indices  # what all agents played in each round of the last block (T, N)
+    A fault in a round is a UserError that names the round.
+    """
+
+    # Of each round that was not noted yet the number of its profile (T,) (``game.profiles``).
+    last_profiles: Integers
+
+    @property
+    def can_play(self) -> bool:
+        """Whether the next rounds can be played so."""
 
     def play(self, rounds: int, *, patience: int = 0) -> Sequence[Indices]:
         """Play up to so many rounds, at least one; return each cohort's last actions (N,)."""
@@ -249,20 +257,29 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def advance(self, rounds: int) -> None:
         """Play at least one and at most so many rounds.
 
-        Rounds between two logged ones are played as a compiled block where ``compiled`` can.
+        Rounds between two logged ones are played as a block where ``compiled`` can.
         """
+        player = self.compiled
         n_unlogged = 0
-        if self.compiled is not None and not hasattr(self, "datacollector"):
+        if player is not None and player.can_play and not hasattr(self, "datacollector"):
             n_unlogged = self.journal.unlogged_rounds(self.played)
         n_block = min(rounds, n_unlogged, self.rounds - self.played)
-        if self.compiled is None or n_block < 1:
+        if player is None or n_block < 1:
             self.step()
             return
-        first_round = self.played
-        with in_round(self.played):
-            last_actions = self.compiled.play(n_block, patience=self.patience)
+        self._is_round_open = True
+        last_actions = player.play(n_block, patience=self.patience)
+        self._is_round_open = False
+        self.note_block(last_actions, player.last_profiles)
+
+    def note_block(self, last_actions: Sequence[Indices], profiles: Integers) -> None:
+        """Take note of rounds that were played as a block, when the game has learned of them.
+
+        ``last_actions`` are those of each cohort in the last of them (N,), ``profiles`` the numbers
+        of the profiles that were played in each of them (T,).
+        """
         if self.solved.play is not None:
-            self.solved.play.add_profiles(first_round, self.compiled.last_profiles)
+            self.solved.play.add_profiles(self.played - len(profiles), profiles)
         self.journal.add_unlogged(self.played - 1)
         self._cache.clear()
         self.last = {index: (actions, None) for index, actions in enumerate(last_actions)}

@@ -100,27 +100,40 @@ KERNELS: dict[type[RowLearner], Callable[..., Rule]] = {
 
 def compiled_rounds(game: Game) -> "CompiledRounds | None":
     """Return what plays rounds of a game as a compiled loop; None where it cannot be so."""
+    table = table_of_all_rounds(game)
+    if table is None:
+        return None
+    for cohort in game.cohorts:
+        if type(cohort) is not LearnerCohort:  # not one that learns whom to follow
+            return None
+        has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
+        if not has_own_rows or type(cohort.learner) not in KERNELS:
+            return None
+    return CompiledRounds(game, table)
+
+
+def table_of_all_rounds(game: Game) -> ProfileTable | None:
+    """Return the table of a market in which profiles alone decide what a round brings, else None.
+
+    Nobody hears a forecast, and nothing but learning and the sums of ledgers happens in a round.
+    """
     market = game.market
     if market is None or market.profile_table is None or game.adversary.observes_play:
         return None
     if not all(block.forecaster.is_silent for block in game.blocks):
         return None
     for seat in game.seats:
-        cohort = seat.cohort
         is_plain = (
             seat.attendance.throughout
             and seat.signal is PUBLIC
             and seat.budget is UNLIMITED
             and seat.comparison is NOT_COMPARED
             and not seat.deviations.agent_and_policy_of_row
-            and not cohort.policies
+            and not seat.cohort.policies
         )
-        if not is_plain or type(cohort) is not LearnerCohort:  # not one that learns whom to follow
+        if not is_plain:
             return None
-        has_own_rows = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
-        if not has_own_rows or type(cohort.learner) not in KERNELS:
-            return None
-    return CompiledRounds(game, market.profile_table)
+    return market.profile_table
 
 
 class CompiledRounds:
@@ -144,9 +157,10 @@ class CompiledRounds:
         ends = np.cumsum(sizes)
         self._spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
         self._max_actions = int(table.action_counts.max())
-        self._own_losses, self._own_strides = _by_own_action(table)
+        self._own_losses, self._own_strides = losses_by_own_action(table)
 
-    last_profiles: Indices  # of the last block, (T, N)
+    can_play = True
+    last_profiles: Integers  # of the last block (T,)
 
     def play(self, rounds: int, *, patience: int = 0) -> list[Indices]:
         """Play up to so many rounds, at most ``MAX_BLOCK_ROUNDS``, and return the last actions.
@@ -209,16 +223,14 @@ class CompiledRounds:
         market = self._game.market
         assert market is not None  # noqa: S101 - it has the table
         market.count_profiles(profiles)
-        numbers, rounds_of_number = np.unique(profiles, return_inverse=True)
-        distinct = numbers[:, np.newaxis] // self._table.strides % self._table.action_counts
-        self.last_profiles = distinct[rounds_of_number]
+        self.last_profiles = profiles
 
     def _actions_at(self, profile: int) -> list[Indices]:
         actions = profile // self._table.strides % self._table.action_counts
         return [actions[span] for span in self._spans]
 
 
-def _by_own_action(table: ProfileTable) -> tuple[Array, Indices]:
+def losses_by_own_action(table: ProfileTable) -> tuple[Array, Indices]:
     """Return each agent's losses (N, P) with its own action fastest, and strides (N, N) of all."""
     n_agents = len(table.action_counts)
     shape = tuple(table.action_counts)

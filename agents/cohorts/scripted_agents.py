@@ -16,6 +16,7 @@ class and the method.
 Shapes: N agents of a cohort, A actions, d coordinates of an outcome, n statistics of a prediction.
 """
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,13 +98,29 @@ class UserAgents(Checkpointable):
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
-    model: Any = None
     number: int = 0
     affordable: Mask | None = None
+    has_looked: bool = False  # whether it has read ``model``
+    # Brings the model up to date, while rounds are played that it has not been told of
+    # (``agents.cohorts.scripted_rounds``).
+    bring_up_to_date: Callable[[], None] | None = None
+    _model: Any = None
 
     def __init__(self, loss: Loss, rng: np.random.Generator) -> None:
         self.loss = loss
         self.rng = rng
+
+    @property
+    def model(self) -> Any:
+        """The model in which it plays, as it is after the last round; None before it is known."""
+        self.has_looked = True
+        if self.bring_up_to_date is not None:
+            self.bring_up_to_date()
+        return self._model
+
+    @model.setter
+    def model(self, model: Any) -> None:
+        self._model = model
 
     @property
     def resumable(self) -> bool:
@@ -272,7 +289,7 @@ class ScriptedCohort(Cohort, Checkpointable):
         strategies = np.zeros((n_agents, self.loss.actions))  # zeros of who does not take part
         for row, agent in enumerate(self.agents):
             if self._is_present[row]:
-                actions[row] = self._ask_agent(
+                actions[row] = self.ask_agent(
                     agent, forecasts[row], context.of(row), strategy=strategies[row]
                 )
         return Decision(strategies, actions)
@@ -298,7 +315,7 @@ class ScriptedCohort(Cohort, Checkpointable):
             forecasts.append(heard_forecast)
         return HeardForecasts(tuple(forecasts), read_only(index_of_agent))
 
-    def _ask_agent(
+    def ask_agent(
         self, agent: Any, forecast: Forecast, context: Context, *, strategy: Array
     ) -> int:
         """Return the action that an agent plays, and write its mixed strategy.

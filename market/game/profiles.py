@@ -14,11 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Cohort
 
 MAX_PROFILES = 2**20  # that are listed, of all agents
+MAX_COUNTERS_PER_ROUND = 8  # of profiles, where rounds are not sorted to count them
 
 
 class KnowsProfiles(Protocol):
@@ -70,6 +71,19 @@ def all_profiles(action_counts: Indices) -> Indices:
     """Return all profiles (P, M), in the order of their numbers."""
     profiles = np.indices(tuple(action_counts)).reshape(len(action_counts), -1).T
     return np.ascontiguousarray(profiles, dtype=np.intp)
+
+
+def count_numbers(numbers: Integers, n_profiles: int) -> tuple[Integers, Integers]:
+    """Return which of the numbers of profiles (T,) occur, ascending, and how often each does.
+
+    >>> count_numbers(np.array([3, 1, 3]), n_profiles=4)
+    (array([1, 3]), array([1, 2]))
+    """
+    if n_profiles > MAX_COUNTERS_PER_ROUND * len(numbers):
+        return np.unique(numbers, return_counts=True)
+    times = np.bincount(numbers, minlength=n_profiles)  # sorting takes ten times as long
+    distinct = np.flatnonzero(times)
+    return distinct, times[distinct]
 
 
 def mean_losses(market: KnowsProfiles | None, cohorts: Sequence[Cohort], agents: Indices) -> Array:

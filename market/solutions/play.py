@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions
+from regretless.market.game.profiles import count_numbers, profile_strides
 from regretless.market.game.seats import taken_actions
 from regretless.market.solutions.stage_game import StageGame
 
@@ -27,6 +28,8 @@ class PlayCounts:
         self.spans = tuple(spans)
         self.left_out = 0  # rounds in which somebody was absent
         self.first_round = 0  # from which on play is counted
+        # Keys of ``_counts`` by the numbers of profiles: each is computed once.
+        self._key_of_number: dict[int, tuple[int, ...]] = {}
         self._counts: list[dict[tuple[int, ...], int]] = [{} for _ in range(1 + len(self.spans))]
         ends_of_types = np.cumsum(game.size_of_type)
         starts_of_types = ends_of_types - game.size_of_type
@@ -46,18 +49,27 @@ class PlayCounts:
             if first <= round_index <= last:
                 self._counts[number][key] = self._counts[number].get(key, 0) + 1
 
-    def add_profiles(self, first_round: int, profiles: Indices) -> None:
-        """Count the profiles (T, N) that all agents played in consecutive rounds."""
+    def add_profiles(self, first_round: int, profiles: Integers) -> None:
+        """Count the profiles that all agents played in consecutive rounds.
+
+        ``profiles`` (T,) are their numbers (``market.game.profiles``).
+        """
+        action_counts = np.asarray(self.game.size_of_type)[self.game.type_of]
+        strides = profile_strides(action_counts)
         round_indices = first_round + np.arange(len(profiles))
         for number, span in enumerate((None, *self.spans)):
-            is_inside = np.ones(len(profiles), dtype=np.bool_)
+            profiles_inside = profiles
             if span is not None:
                 is_inside = (round_indices >= span[0]) & (round_indices <= span[1])
-            distinct, times = np.unique(profiles[is_inside], axis=0, return_counts=True)
-            counted = self._counts[number]
-            for profile, n_times in zip(distinct, times.tolist(), strict=True):
-                key = self._key_of_profile(profile)
-                counted[key] = counted.get(key, 0) + n_times
+                profiles_inside = profiles[is_inside]
+            distinct, times = count_numbers(profiles_inside, int(np.prod(action_counts)))
+            counts = self._counts[number]
+            for profile, n_times in zip(distinct.tolist(), times.tolist(), strict=True):
+                key = self._key_of_number.get(profile)
+                if key is None:
+                    key = self._key_of_profile(profile // strides % action_counts)
+                    self._key_of_number[profile] = key
+                counts[key] = counts.get(key, 0) + n_times
 
     def _key_of_profile(self, profile: Indices) -> tuple[int, ...]:
         """Return how many agents of each type take each action at a profile (N,)."""

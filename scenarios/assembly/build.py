@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from regretless.agents.cohorts.compiled_rounds import compiled_rounds
+from regretless.agents.cohorts.scripted_rounds import scripted_rounds
 from regretless.forecaster.events.quantile_grid import DEFAULT_STEPS
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.tracker import MEASURES, Tracker
@@ -172,7 +173,8 @@ def make_model(
         if cohort.name in options.spare:
             model.keep_spare(index, options.spare[cohort.name])
     model.name = spec.name
-    model.compiled = compiled_rounds(game) if model.tracker is None else None
+    if model.tracker is None:
+        model.compiled = compiled_rounds(game) or scripted_rounds(game, model.note_block)
     if spec.until is not None and has_greedy_strategies(game):
         model.patience = spec.until.greedy_unchanged
     if options.drawer is not None:

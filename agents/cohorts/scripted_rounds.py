@@ -1,0 +1,184 @@
+"""Rounds of a market of a user's own agents, played without the market.
+
+Where every loss is an entry of a table (``market.game.profiles``), a round that nobody looks at
+needs no market, adversary or forecast: the agents are asked and told their losses, and sums and
+history learn of many rounds at once. ``scripted_rounds`` says whether a game can be played so, and
+returns the ``ScriptedRounds`` to which ``MarketModel`` hands the rounds between two logged ones.
+They are the rounds that the general path would have played, bit by bit.
+
+An agent may look at the model at any time: it is brought up to date before, and rounds are played
+on the general path from then on.
+
+It is so where the conditions of ``compiled_rounds`` hold, but all agents are objects of classes
+that inherit from ``ScriptedAgent``, and the adversary is one of the project's that shows no
+context.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from regretless.agents.cohorts.compiled_rounds import losses_by_own_action, table_of_all_rounds
+from regretless.agents.cohorts.scripted_agents import ScriptedAgent, ScriptedCohort
+from regretless.market.core.arrays import Indices
+from regretless.market.core.own_code import in_round, is_ours, read_only
+from regretless.market.game.profiles import ProfileTable
+from regretless.market.game.protocols import Adversary
+from regretless.market.game.round import Game
+from regretless.market.records import Context, Forecast
+
+MAX_BLOCK_ROUNDS = 2**12  # of one call, so that progress shows and Ctrl-C is heard
+MAX_BLOCK_NUMBERS = 2**20  # of the mixed strategies of a block
+
+
+def scripted_rounds(game: Game, note_block: Callable[..., None]) -> "ScriptedRounds | None":
+    """Return what plays rounds of a user's own agents; None where the general path must.
+
+    ``note_block`` is the model's method of that name.
+    """
+    table = table_of_all_rounds(game)
+    adversary = type(game.adversary.innermost)
+    if table is None or not is_ours(adversary) or adversary.context is not Adversary.context:
+        return None
+    for cohort in game.cohorts:
+        if type(cohort) is not ScriptedCohort or cohort.relay is not None:
+            return None
+        for agent in cohort.agents:
+            is_plain = isinstance(agent, ScriptedAgent)
+            if not is_plain or type(agent).model is not ScriptedAgent.model:
+                return None
+    return ScriptedRounds(game, table, note_block)
+
+
+class ScriptedRounds:
+    """Plays rounds of one game in blocks.
+
+    Parameters
+    ----------
+    game : Game
+        Whose agents, ledgers, market and history are changed by ``play``.
+    table : ProfileTable
+        What everybody loses at every profile, and the outcome there.
+    note_block : callable
+        Tells the model of rounds that the game has learned of, before an agent looks at it.
+    """
+
+    last_profiles: Indices  # of rounds that the model was not told of yet (T,)
+
+    def __init__(self, game: Game, table: ProfileTable, note_block: Callable[..., None]) -> None:
+        self._game = game
+        self._note_block = note_block
+        self._cohorts = [cohort for cohort in game.cohorts if isinstance(cohort, ScriptedCohort)]
+        self._agents: list[ScriptedAgent] = []
+        self._cohort_of_agent: list[ScriptedCohort] = []
+        self._forecast_of_agent: list[Forecast] = []
+        context = Context()
+        for cohort in self._cohorts:
+            forecaster = game.blocks[cohort.block].forecaster
+            forecast = Forecast(forecaster.mixture(context), 0)
+            for agent in cohort.agents:
+                self._agents.append(agent)
+                self._cohort_of_agent.append(cohort)
+                self._forecast_of_agent.append(forecast)
+        self._context = context
+        self._strides = table.strides
+        self._outcomes = read_only(table.outcomes)
+        own_losses, own_strides = losses_by_own_action(table)
+        self._own_losses = read_only(own_losses)  # (M, P), an agent's own action fastest
+        # (M, M), by how much the others' actions count there
+        self._strides_of_others = own_strides * (1 - np.eye(len(own_strides), dtype=np.intp))
+        self._n_actions = table.action_counts.tolist()
+        numbers_per_round = len(self._agents) * int(table.action_counts.max())
+        self._max_rounds = min(MAX_BLOCK_ROUNDS, max(1, MAX_BLOCK_NUMBERS // numbers_per_round))
+        # The block: how many of its rounds are finished, and of how many the game has learned.
+        self._n_finished = 0
+        self._n_learned = 0
+        self._strategies = np.empty((0, 0, 0))  # (T, M, A)
+        self._actions = np.empty((0, 0), dtype=np.intp)  # (T, M)
+
+    @property
+    def can_play(self) -> bool:
+        """Whether no agent has looked at the model so far."""
+        return not any(agent.has_looked for agent in self._agents)
+
+    def play(self, rounds: int, *, patience: int = 0) -> list[Indices]:
+        """Play up to so many rounds, at least one, and return the last actions by cohort (K,).
+
+        A round in which an agent looks at the model is the last one.
+        """
+        n_rounds = min(rounds, self._max_rounds)
+        first_round = self._game.history.rounds
+        self._n_finished = 0
+        self._n_learned = 0
+        self._strategies = np.zeros((n_rounds, len(self._agents), max(self._n_actions)))
+        self._actions = np.zeros((n_rounds, len(self._agents)), dtype=np.intp)
+        for agent in self._agents:
+            agent.bring_up_to_date = self._bring_model_up_to_date
+        try:
+            self._play_rounds(n_rounds)
+        except BaseException:
+            self._bring_model_up_to_date()
+            with in_round(first_round + self._n_finished):
+                raise
+        finally:
+            for agent in self._agents:
+                agent.bring_up_to_date = None
+        self._teach_game()
+        return self._last_actions()
+
+    def _play_rounds(self, rounds: int) -> None:
+        """Ask all agents and tell them their losses, until somebody has looked at the model."""
+        for t in range(rounds):
+            actions = self._actions[t]
+            for number, agent in enumerate(self._agents):
+                actions[number] = self._cohort_of_agent[number].ask_agent(
+                    agent,
+                    self._forecast_of_agent[number],
+                    self._context,
+                    strategy=self._strategies[t, number, : self._n_actions[number]],
+                )
+            outcome = self._outcomes[actions @ self._strides]
+            first_entries = (self._strides_of_others @ actions).tolist()
+            for number, agent in enumerate(self._agents):
+                first = first_entries[number]
+                losses = self._own_losses[number, first : first + self._n_actions[number]]
+                agent.learn(losses, outcome)
+            self._n_finished = t + 1
+            if not self.can_play:
+                return
+
+    def _bring_model_up_to_date(self) -> None:
+        """Let game and model learn of all rounds before the one that is played."""
+        if self._n_finished > self._n_learned:
+            self._teach_game()
+            self._note_block(self._last_actions(), self.last_profiles)
+
+    def _teach_game(self) -> None:
+        """Add rounds that are finished to ledgers, history, and what the market counts."""
+        new_rounds = slice(self._n_learned, self._n_finished)
+        self._n_learned = self._n_finished
+        profiles = self._actions[new_rounds]
+        numbers = profiles @ self._strides
+        first_entries = profiles @ self._strides_of_others.T
+        end = 0
+        for cohort in self._cohorts:
+            start = end
+            end = start + len(cohort.agents)
+            n_actions = cohort.loss.actions
+            losses = np.empty((len(profiles), end - start, n_actions))
+            for row in range(end - start):
+                entries = first_entries[:, start + row, np.newaxis] + np.arange(n_actions)
+                losses[:, row] = self._own_losses[start + row][entries]
+            strategies = self._strategies[new_rounds, start:end, :n_actions]
+            cohort.ledger.add_rounds(np.ascontiguousarray(strategies), losses)
+        self._game.history.extend(self._outcomes[numbers])
+        market = self._game.market
+        assert market is not None  # noqa: S101 - it has the table
+        market.count_profiles(numbers)
+        self.last_profiles = numbers
+
+    def _last_actions(self) -> list[Indices]:
+        """Return the actions of the last finished round by cohort (K,)."""
+        actions = self._actions[self._n_finished - 1]
+        ends = np.cumsum([len(cohort.agents) for cohort in self._cohorts])
+        return np.split(actions, ends[:-1])
