@@ -287,7 +287,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
 ) -> None:
     """With as many shares as before, or others."""
     out = tmp_path / "logs"
-    run_until_interrupted(text, out, at=at)
+    run_until_interrupted(text, out, interrupt_round=at)
     n_played = len(pd.read_parquet(out / "rounds.parquet"))
     assert run_status(out) == "interrupted"
     assert at <= n_played < read_scenario(text).resolved.rounds
@@ -300,14 +300,14 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
 
 
 def test_a_run_in_shares_is_not_continued_on_one_machine(tmp_path: Path) -> None:
-    run_until_interrupted(PLAIN, tmp_path / "logs", at=70)
+    run_until_interrupted(PLAIN, tmp_path / "logs", interrupt_round=70)
     with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
         run(read_scenario(PLAIN), Options(tmp_path / "logs", resume=True))
 
 
 def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     out = tmp_path / "logs"
-    run_until_interrupted(PLAIN, out, at=70)
+    run_until_interrupted(PLAIN, out, interrupt_round=70)
     record = out / ".partial" / "record.jsonl"
     record.write_bytes(record.read_bytes().replace(b"0.1", b"0.2", 1))
     with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
@@ -349,7 +349,7 @@ def interrupted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("interrupted") / "logs"
     with pytest.MonkeyPatch.context() as patch:
         set_small_chunks_and_shares(patch)
-        run_until_interrupted(PLAIN, folder, at=70)
+        run_until_interrupted(PLAIN, folder, interrupt_round=70)
     return folder
 
 
@@ -367,7 +367,7 @@ def test_a_strange_checkpoint_of_a_share_is_passed_over(
 def test_a_checkpoint_of_a_share_that_is_ahead_is_passed_over(
     interrupted_run: Path, tmp_path: Path, finished_run: FinishedRun
 ) -> None:
-    run_until_interrupted(PLAIN, tmp_path / "later", at=100)
+    run_until_interrupted(PLAIN, tmp_path / "later", interrupt_round=100)
     out = shutil.copytree(interrupted_run, tmp_path / "logs")
     shutil.copy(tmp_path / "later" / SHARE_CHECKPOINT, out / SHARE_CHECKPOINT)
     run_shared_out(PLAIN, out, 2, resume=True)
