@@ -74,6 +74,13 @@ def test_names_that_files_may_use_are_listed_with_a_meaning(kind: str) -> None:
         assert len(name_and_meaning) == 2
 
 
+@pytest.mark.parametrize("kind", ["scenarios", "studies"])
+def test_every_bundled_file_has_its_line(kind: str) -> None:
+    bundled = {line.split()[0] for line in listing(kind, verbose=True)}
+    listed = {line.split()[0] for line in listing(kind) if line.startswith("  ")}
+    assert listed == bundled
+
+
 def test_an_unknown_kind_of_names_is_refused_with_the_one_that_is_near() -> None:
     with pytest.raises(UserError, match="list: unknown kind 'utilties'; did you mean 'utilities'"):
         listing("utilties")
