@@ -32,7 +32,12 @@ from regretless.agents.parameters import check_int, numbers, require, table
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.game.protocols import Adversary, Follower, Payoff
+from regretless.market.game.protocols import (
+    Adversary,
+    Follower,
+    Payoff,
+    depends_on_losses_alone,
+)
 from regretless.market.losses import Loss
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
@@ -110,7 +115,7 @@ class JointPayoff(Payoff):
     def values(self, loss: Loss, outcomes: Array) -> Array:
         total = np.zeros((len(outcomes), len(loss), loss.actions))
         for member in self.members:
-            if member.payoff.of_losses:
+            if depends_on_losses_alone(member.payoff):
                 relevant_outcomes = outcomes
             else:
                 relevant_outcomes = outcomes[:, member.coordinates]

@@ -37,7 +37,12 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import sight_of
-from regretless.market.game.protocols import Adversary, Follower, Payoff
+from regretless.market.game.protocols import (
+    Adversary,
+    Follower,
+    Payoff,
+    depends_on_losses_alone,
+)
 from regretless.market.losses import LipschitzLoss, Loss
 from regretless.market.records import (
     AdversaryView,
@@ -103,7 +108,7 @@ class AveragedPayoff(Payoff):
         self.payoff = payoff
         self._rows = rows
         self._budget = budget
-        self.of_losses = payoff.of_losses  # type: ignore[misc]
+        self.of_losses = depends_on_losses_alone(payoff)  # type: ignore[misc]
         self.loss_of_outcomes: dict[int, Loss] = {}  # by the identity of an averaged loss
 
     def values(self, loss: Loss, outcomes: Array) -> Array:

@@ -32,7 +32,13 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import read_only
 from regretless.market.game.lookahead import GameView, Rollout, strategies_of_play
-from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
+from regretless.market.game.protocols import (
+    Adversary,
+    Cohort,
+    Follower,
+    Payoff,
+    depends_on_losses_alone,
+)
 from regretless.market.game.seats import is_taking_part, present_cohorts
 from regretless.market.numerics.exact_sum import total
 from regretless.market.records import AdversaryView, Forecast, Mixture, Observation, Round
@@ -124,7 +130,7 @@ def summed(
         summands = np.zeros((len(strategy), 2 + strategy.shape[1]))  # of each row's agents
         summands[:, 0] = 1.0
         if payoff is not None:
-            if payoff.of_losses and losses_are_personal:  # what the market charged
+            if losses_are_personal and depends_on_losses_alone(payoff):  # what the market charged
                 values = losses
             else:
                 values = payoff.values(cohort.loss, played.outcome[None])[0]

@@ -192,6 +192,14 @@ class Payoff(ABC):
         return None
 
 
+def depends_on_losses_alone(payoff: Payoff) -> bool:
+    """Whether a payoff is a function of the followers' losses alone.
+
+    A payoff of the user's own that has nothing but ``values`` is not taken for one.
+    """
+    return getattr(payoff, "of_losses", False)
+
+
 class Adversary(ABC):
     """Chooses what happens, in sight of the forecast's mixture but never of its draw.
 
