@@ -273,7 +273,8 @@ def lines_on_forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
         if description:
             described_blocks[block.name] = description
     reference = scenario.spec.forecaster.reference.kind
-    yield from wording.describe_corrections(reference, described_blocks)
+    labels = [guarantee.label for guarantee in model.guarantees]
+    yield from wording.describe_corrections(reference, described_blocks, labels=labels)
 
 
 def lines_on_coverage(coverage: pd.DataFrame) -> Iterator[str]:

@@ -5,7 +5,7 @@ round, of losses in [0, 1]. A difference with an interval that contains 0 is tol
 sentence says that two losses are equal.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -264,16 +264,22 @@ def _sentences_on_extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame
         )
 
 
-def describe_corrections(reference: str, blocks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def describe_corrections(
+    reference: str, blocks: Mapping[str, Mapping[str, Any]], *, labels: Iterable[str]
+) -> Iterator[str]:
     """Say from which round on a reference model is corrected, in one line if all blocks agree.
 
     Each of ``blocks`` has ``kept``, the share of the rounds in which the model was broadcast
-    unchanged, and ``first_correction``, the round of that, counted from 0, or None.
+    unchanged, and ``first_correction``, the round of that, counted from 0, or None. ``labels``
+    name what each cohort is guaranteed: where that is nothing for all, no bound is said to hold.
     """
+    has_guarantee = any(label != "none" for label in labels)
     subject = "weighted mean of the models" if reference == "aggregate" else reference
     line_of_block = {}
     for name, block in blocks.items():
-        correction = _describe_correction(block["first_correction"], block["kept"])
+        correction = _describe_correction(
+            block["first_correction"], block["kept"], has_guarantee=has_guarantee
+        )
         line_of_block[name] = f"{subject}, {correction}."
     different_lines = set(line_of_block.values())
     if len(different_lines) == 1:
@@ -283,12 +289,14 @@ def describe_corrections(reference: str, blocks: Mapping[str, Mapping[str, Any]]
         yield f"Models: {name}: {line}"
 
 
-def _describe_correction(first_correction: int | None, kept: float) -> str:
+def _describe_correction(first_correction: int | None, kept: float, *, has_guarantee: bool) -> str:
     """Say when a model was corrected, and how often it was broadcast unchanged.
 
     A model that was never disproved gives way in a round where an objective prefers another
-    forecast: then nobody can say that no correction was needed.
+    forecast: then nobody can say that no correction was needed, nor where no theorem applies.
     """
+    if first_correction is None and kept == 1 and not has_guarantee:
+        return "never corrected"
     if first_correction is None and kept == 1:
         return f"never corrected; {NOT_NEEDED}"
     if first_correction is None:

@@ -305,7 +305,8 @@ def _lines_on_forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
     for block in manifest.get("blocks", []):
         if "first_correction" in block:  # a run of an older version has not noted it
             noted_blocks[block["name"]] = block
-    yield from wording.describe_corrections(reference, noted_blocks)
+    labels = manifest["guarantee"].values()
+    yield from wording.describe_corrections(reference, noted_blocks, labels=labels)
 
 
 def _origin_cells(run: Run) -> Iterator[list[str]]:

@@ -12,6 +12,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.censored_data import completed_outcomes
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.summary import lines_on_forecast
 
 N_DAYS = 120
 SCALE = {"sold": [0.0, 200.0]}
@@ -75,11 +76,13 @@ def test_later_rows_change_nothing_of_earlier_ones(sales: pd.DataFrame, tmp_path
 
 
 def test_nothing_is_guaranteed_and_the_run_says_why(sales: pd.DataFrame, tmp_path: Path) -> None:
-    model = play_to_end(make_shop(tmp_path, sales, censored="sold_out"))
+    scenario = make_shop(tmp_path, sales, censored="sold_out")
+    model = play_to_end(scenario)
     agent = model.agents_frame().iloc[0]
     assert agent["guarantee"] == "none"
     assert np.isnan(agent["bound"])
     assert "censored outcomes are estimates" in model.guarantees[0].note
+    assert "holds" not in " ".join(lines_on_forecast(scenario, model))
 
 
 def test_the_run_says_how_many_rows_are_censored(sales: pd.DataFrame, tmp_path: Path) -> None:

@@ -127,9 +127,15 @@ def test_only_a_forecast_that_was_always_unchanged_needed_no_correction(
     first_correction: int | None, kept: float, said: str
 ) -> None:
     block = {"kept": kept, "first_correction": first_correction}
-    (line,) = describe_corrections("aggregate", {"linear": block})
+    (line,) = describe_corrections("aggregate", {"linear": block}, labels=["decision swap"])
     assert line.startswith(f"Models: weighted mean of the models, {said}")
     assert ("no correction was needed" in line) == (kept == 1)
+
+
+def test_without_a_guarantee_no_bound_is_said_to_hold() -> None:
+    block = {"kept": 1.0, "first_correction": None}
+    (line,) = describe_corrections("aggregate", {"linear": block}, labels=["none", "none"])
+    assert line == "Models: weighted mean of the models, never corrected."
 
 
 def test_where_an_objective_prefers_other_forecasts_some_rounds_are_changed() -> None:
