@@ -8,7 +8,7 @@ from pathlib import Path
 from regretless.market.core.errors import UserError
 
 
-def import_for_good(module: str) -> None:
+def import_without_collector(module: str) -> None:
     """Import one of our modules, and all that it needs, with the garbage collector switched off.
 
     Imported modules stay to the end of the process. The collector would walk through all of them

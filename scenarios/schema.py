@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from regretless.forecaster.models.aggregate import PANELS
+from regretless.forecaster.models.aggregate import MODELS_OF_PANEL
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.cohort import COHORTS
@@ -67,7 +67,7 @@ def _further_forms() -> dict[str, list[Json]]:
     text: Json = {"type": "string"}
     bases = {"enum": ["auto", *register.basis.names()]}
     baselines = register.forecaster.names()
-    models = {"type": "array", "items": {"anyOf": [{"enum": [*PANELS, *baselines]}, {}]}}
+    models = {"type": "array", "items": {"anyOf": [{"enum": [*MODELS_OF_PANEL, *baselines]}, {}]}}
     list_of_names = {"type": "array", "items": text}
     cohort = {
         "actions": [list_of_names],

@@ -57,7 +57,7 @@ BEYOND = "numbers above 1e100: mend these cells"
 BELOW = "no number above 1e-100: give them in a smaller unit"
 COUNTER = "a counter: it only grows or only falls"
 LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
-CALENDARS = [[name.lower() for name in names if name] for names in (day_name, month_name)]
+CALENDAR_NAMES = [[name.lower() for name in names if name] for names in (day_name, month_name)]
 MAX_NUMBERS = 31  # different ones of a context
 MAX_WORDS = 12  # different ones of a context
 MAX_LAG = 400  # rows of a season
@@ -410,7 +410,7 @@ def _ordered_words(words: "pd.Series[Any]") -> tuple[str, ...]:
     if words.nunique() > MAX_WORDS:
         return ()
     different = sorted(words.unique())
-    for names in CALENDARS:
+    for names in CALENDAR_NAMES:
         place_of_word: dict[str, int] = {}
         for word in different:  # a name, or the beginning of one
             start = word.casefold().rstrip(".")

@@ -270,7 +270,7 @@ PANEL_WITH_ERRORS: dict[str, dict[str, Any]] = PANEL | {
     "regression-with-errors": {"kind": "with-errors", "model": LONG_REGRESSION},
 }
 # names that stand for several models in a scenario file
-PANELS = {"panel": PANEL, "panel-with-errors": PANEL_WITH_ERRORS}
+MODELS_OF_PANEL = {"panel": PANEL, "panel-with-errors": PANEL_WITH_ERRORS}
 # ten models that are distributions: what ``OnlineOmnipredictor`` calls its panel
 PANEL_OF_DISTRIBUTIONS: dict[str, dict[str, Any]] = {
     "running-mean": {"kind": "past-outcomes"},

@@ -67,10 +67,10 @@ class ServedCohort:
         return int(self.loss_of_row.max()) + 1
 
     @property
-    def lines(self) -> Indices | slice:
-        """The line of the protected losses through which each row is served."""
-        lines = slice(None) if self.loss_of_row is None else self.loss_of_row
-        return lines if self.cover is None else self.cover.representative_of[lines]
+    def protected_index(self) -> Indices | slice:
+        """Which of the protected losses each row is served through (K,)."""
+        loss_index = slice(None) if self.loss_of_row is None else self.loss_of_row
+        return loss_index if self.cover is None else self.cover.representative_of[loss_index]
 
     def hears_at_once(self) -> Mask | None:
         """Return the rows that hear every forecast at once (K,); None for all."""

@@ -151,7 +151,7 @@ class _ForecasterMaker:
         """Let a baseline announce its predictions with ensembles where somebody listens to them."""
         if not self.has_ensembles:
             return baseline
-        return EnsembleBroadcast(baseline, self._make_hull())
+        return EnsembleBroadcast(baseline, self._make_solver())
 
     def _make_model(
         self, where: str, kind: str, parameters: dict[str, Any], other_kinds: Iterable[str] = ()
@@ -177,7 +177,7 @@ class _ForecasterMaker:
                 events: EventSet = Intervals(make_events, rounds=self.rounds_per_turn)
             else:
                 events = make_events()
-            solver = self._make_hull()
+            solver = self._make_solver()
             solver.preferring = spec.objective != "none"
             return UnbiasedPrediction(events, solver, reference)
 
@@ -234,14 +234,14 @@ class _ForecasterMaker:
             f'has {self.basis.size}, or curved ensembles: use events = "coordinates"'
         )
 
-    def _make_hull(self) -> HullSolver:
+    def _make_solver(self) -> HullSolver:
         """Make the solver over the basis's own hull, or over conv s(Y) with ensembles."""
         off_ties = self.spec.off_ties
         if self.spec.events == "everyone":
-            ends = None
+            outcomes_at_ends = None
             if self.has_ensembles:
-                ends = self.basis.inverse(np.array([[0.0], [1.0]]))
-            return Line(self._scales, off_ties=off_ties, ends=ends)
+                outcomes_at_ends = self.basis.inverse(np.array([[0.0], [1.0]]))
+            return Line(self._scales, off_ties=off_ties, ends=outcomes_at_ends)
         if not self.has_ensembles:
             return cube(self.basis.size, self.basis.hull, off_ties=off_ties)
         try:

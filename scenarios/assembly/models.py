@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from regretless.forecaster.models.aggregate import PANEL_WITH_ERRORS, PANELS, Aggregate
+from regretless.forecaster.models.aggregate import MODELS_OF_PANEL, PANEL_WITH_ERRORS, Aggregate
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.market import register
@@ -82,8 +82,8 @@ def make_advisers(scenario: ScenarioSpec, basis: Basis, names: Iterable[str]) ->
     """
     tables: dict[str, dict[str, Any]] = {}
     for name in names:
-        if name in PANELS:
-            tables |= PANELS[name]
+        if name in MODELS_OF_PANEL:
+            tables |= MODELS_OF_PANEL[name]
             continue
         named = (scenario.forecaster.models or {}).get(name)
         if named is not None:

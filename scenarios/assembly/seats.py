@@ -93,7 +93,7 @@ def compare_with_models(served: ServedCohort, block: Block) -> Comparison:
         protected = None
     if protected is None:
         models = ()
-    suggest = Suggestions(block.forecaster, protected, served.lines, len(cohort.counts))
+    suggest = Suggestions(block.forecaster, protected, served.protected_index, len(cohort.counts))
     sizes = (len(cohort.policies), cohort.loss.actions)
     return ModelComparison(models, cohort.counts, sizes=sizes, suggest=suggest)
 
@@ -102,20 +102,20 @@ def compare_with_models(served: ServedCohort, block: Block) -> Comparison:
 class Suggestions:
     """What the models of a block suggest to the K rows of a cohort in the open round: (K, M).
 
-    ``lines`` (slice or int array (K,)): which of the protected losses stand for the rows; nothing
-    is suggested to a cohort for which nothing is protected.
+    ``protected_index`` (slice or int array (K,)): which of the protected losses stand for the rows;
+    nothing is suggested to a cohort for which nothing is protected.
     """
 
     forecaster: Forecaster
     protected: ProtectedLosses | None
-    lines: slice | Indices
+    protected_index: slice | Indices
     rows: int
 
     def __call__(self) -> Indices:
         """Ask the forecaster, who has worked it out for the losses that it protects."""
         if self.protected is None:
             return self._nothing
-        return self.forecaster.suggested(self.protected)[self.lines]
+        return self.forecaster.suggested(self.protected)[self.protected_index]
 
     @cached_property
     def _nothing(self) -> Indices:
@@ -127,6 +127,6 @@ class Suggestions:
         if self.protected is None:
             n_chosen = len(np.arange(self.rows)[rows])
             return lambda _: np.zeros((n_chosen, 0), dtype=np.intp)
-        lines = np.arange(len(self.protected.offset))[self.lines][rows]
-        losses = ProtectedLosses(self.protected.offset[lines], self.protected.weights[lines])
+        chosen = np.arange(len(self.protected.offset))[self.protected_index][rows]
+        losses = ProtectedLosses(self.protected.offset[chosen], self.protected.weights[chosen])
         return LossTable([losses]).best_responses

@@ -140,7 +140,7 @@ def follow_stays(
     block: Block,
     groups: Sequence[ProtectedLosses],
     *,
-    listed: bool = True,
+    losses_are_listed: bool = True,
 ) -> list[FollowedStays]:
     """Let forecasters record the stays of a cohort that comes and goes.
 
@@ -150,27 +150,27 @@ def follow_stays(
     if served.attendance.throughout:
         return []
     followed = list[FollowedStays]()
-    n_lines = sum(len(group.offset) for group in groups)
-    line_of_row = np.arange(n_lines)[served.lines]
-    stays = served.attendance.span(len(line_of_row))
+    n_protected = sum(len(group.offset) for group in groups)
+    index_of_row = np.arange(n_protected)[served.protected_index]
+    stays = served.attendance.span(len(index_of_row))
     players = block.forecaster.instances
     for turn, player in enumerate(players):
         own_stays = stays.turn(turn, len(players))  # in rounds of its own
-        events = player.events if listed else player.events.others
-        first_line = 0
+        events = player.events if losses_are_listed else player.events.others
+        first_index = 0
         for group in groups:
-            end_line = first_line + len(group.offset)
-            rows = np.flatnonzero((first_line <= line_of_row) & (line_of_row < end_line))
+            end_index = first_index + len(group.offset)
+            rows = np.flatnonzero((first_index <= index_of_row) & (index_of_row < end_index))
             if len(rows):
                 record = player.follow(
                     group,
-                    line_of_row[rows] - first_line,
+                    index_of_row[rows] - first_index,
                     entered=own_stays.entered[rows],
                     left=own_stays.left[rows],
                     events=events,
                 )
                 followed.append(FollowedStays(player, record, rows))
-            first_line = end_line
+            first_index = end_index
     return followed
 
 
@@ -182,9 +182,9 @@ class Terms:
     block: Block
     groups: Sequence[ProtectedLosses]  # of losses through which it is served, one below the other
     promises: int  # of the whole run, for the union over all of them
-    horizon: int | None = None  # rounds, whatever happens in them; None for what happened so far
+    rounds_beforehand: int | None = None  # whatever happens in them; None for what happened so far
     covered: Mask | None = None  # rows that are served, of a cohort that joins late; None for all
-    listed: bool = True  # whether the forecaster knows its losses, and need not serve all there are
+    losses_are_listed: bool = True  # known to the forecaster, which need not serve all there are
     stays: Sequence[FollowedStays] = ()  # of rows that come and go, before every forecaster
     windows: FollowedWindows | None = None  # that are declared, of rows that are there throughout
 
@@ -195,7 +195,7 @@ class Terms:
 
     def beforehand(self, rounds: int) -> Array:
         """Bound what ``bound`` will be after so many rounds (K,)."""
-        return replace(self, horizon=rounds).bound()
+        return replace(self, rounds_beforehand=rounds).bound()
 
     def bound(self) -> Array:
         """Bound each row's realised decision swap regret per round (K,) by the theorem.
@@ -208,7 +208,7 @@ class Terms:
         if attendance.throughout:
             expected = self._summed(lambda bound: bound.a_priori(weights, policies=policies))
         else:
-            weights_of_rows = weights[self.served.lines]
+            weights_of_rows = weights[self.served.protected_index]
             expected = over_stays(self._bounds, weights_of_rows, attendance, policies=policies)
         expected = expected + self._regret_from_draws() / self._rounds
         if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, self._bounds)):
@@ -220,26 +220,26 @@ class Terms:
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases and the margins so far, too."""
         if not self.served.attendance.throughout:
-            return self._over_followed_stays()
-        lines = self.served.lines  # where each row's loss stands among those of all groups
+            return self._variation_bound_over_stays()
+        protected_index = self.served.protected_index  # among the losses of all groups
         # Regret in sum over the rounds: of each protected loss, and then of each row (K,).
         total = np.zeros(sum(len(group.weights) for group in self.groups))
         for player in self._players:
             others = self._others(player)
             per_group = [player.from_variation(group, others) for group in self.groups]
             total += np.concatenate(per_group)
-        total = total[lines]
+        total = total[protected_index]
         total = total + self._regret_from_draws()
         if self._acts_on_broadcast:
             realised = [player.realised(self.groups[0]) for player in self._players]
             realised_regrets = [regret for regret in realised if regret is not None]
             if len(realised_regrets) == len(realised):
-                total = np.minimum(total, np.sum(realised_regrets, axis=0)[lines])
+                total = np.minimum(total, np.sum(realised_regrets, axis=0)[protected_index])
         return np.asarray(
             np.minimum(self.bound(), total / self._rounds + self._regret_from_basis())
         )
 
-    def _over_followed_stays(self) -> Array:
+    def _variation_bound_over_stays(self) -> Array:
         """Bound the same of who comes and goes, by what is known of both ends of each stay."""
         total = np.zeros(len(self.cohort.loss))
         for followed in self.stays:
@@ -261,7 +261,7 @@ class Terms:
         counts_regret = all(player.events.counts_regret for player in self._players)
         is_preferring = any(player.solver.preferring for player in self._players)
         has_draws = self.cohort.private or is_preferring
-        if reference is None or not counts_regret or not self.listed or has_draws:
+        if reference is None or not counts_regret or not self.losses_are_listed or has_draws:
             return np.zeros(n_rows, dtype=np.bool_)
         if reference.first_correction is None:
             return np.ones(n_rows, dtype=np.bool_)
@@ -294,11 +294,13 @@ class Terms:
             elif end:
                 of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
                 total += end * of_turn.a_priori(weights, policies=policies)
-        drawn = self._regret_from_draws(self._at_most(rounds), times=(first + 1) * (first + 2))
-        expected = np.asarray(total[self.served.lines]) + rounds * self.cohort.gap()
+        drawn = self._regret_from_draws(
+            self._greatest_variance_and_range(rounds), times=(first + 1) * (first + 2)
+        )
+        expected = np.asarray(total[self.served.protected_index]) + rounds * self.cohort.gap()
         known = None if self.windows is None else self.windows.bound((first, last))
         if known is not None:  # a response's gap is among its margins
-            expected = np.fmin(expected, known[self.served.lines])
+            expected = np.fmin(expected, known[self.served.protected_index])
         return np.asarray((expected + drawn) / rounds + self._regret_from_basis())
 
     def contextual(self) -> Array:
@@ -306,7 +308,7 @@ class Terms:
         expected = self._summed(lambda bound: bound.contextual(self._weights))
         actions = self.cohort.loss.actions
         drawn = swap_draws(
-            self._known(fixed=False),
+            self._variance_and_range(fixed=False),
             width=self._width,
             actions=actions**2,
             comparators=actions,
@@ -326,10 +328,10 @@ class Terms:
         sums_of_players = [player.to_models(self.groups[0]) for player in self._players]
         known_sums = [sums for sums in sums_of_players if sums is not None]
         if len(known_sums) == len(sums_of_players):
-            of_worst_model = np.sum(known_sums, axis=0).max(1)[self.served.lines]
+            of_worst_model = np.sum(known_sums, axis=0).max(1)[self.served.protected_index]
             expected = np.minimum(expected, of_worst_model / self._rounds)
         drawn = swap_draws(
-            self._known(fixed=True),
+            self._variance_and_range(fixed=True),
             width=self._width,
             actions=0,
             comparators=1,
@@ -345,40 +347,40 @@ class Terms:
             if bound.inputs.rounds:
                 total = total + bound.inputs.rounds * np.asarray(regret(bound))
                 rounds += bound.inputs.rounds
-        return np.asarray(total[self.served.lines] / rounds)
+        return np.asarray(total[self.served.protected_index] / rounds)
 
     @staticmethod
     def _is_charged_as_drawn(bound: RegretBound) -> bool:
         """Whether a bound holds for the predictions that were broadcast, not in expectation."""
         return bound.inputs.risk < 1 and not bound.inputs.trusted
 
-    def _regret_from_draws(self, most: float | Array = np.inf, times: int = 1) -> Array:
+    def _regret_from_draws(self, limit: float | Array = np.inf, times: int = 1) -> Array:
         """Bound what draws add to swap regret; ``times``: as many first rounds there may be."""
         actions = self.cohort.loss.actions
         policies = len(self.cohort.policies)
         return swap_draws(
-            np.minimum(self._known(fixed=not policies), most),
+            np.minimum(self._variance_and_range(fixed=not policies), limit),
             promises=self.promises * times,
             actions=actions,
             comparators=actions + policies,
             width=self._width,
         )
 
-    def _known(self, *, fixed: bool) -> Array:
-        """Return V and what is sure (2, K), never more than a row's rounds allow."""
-        most = self._at_most(self._rounds)
-        if self.cohort.private or self.horizon:  # see ``market.game.caveats``
-            return most
+    def _variance_and_range(self, *, fixed: bool) -> Array:
+        """Return V and what is sure of draws (2, K), never more than a row's rounds allow."""
+        greatest = self._greatest_variance_and_range(self._rounds)
+        if self.cohort.private or self.rounds_beforehand:  # see ``market.game.caveats``
+            return greatest
         total: Any = 0
         for player in self._players:
-            if self.listed:
+            if self.losses_are_listed:
                 per_group = [player.draws.of(group, fixed=fixed) for group in self.groups]
                 total = total + np.concatenate(per_group, axis=-1)
             else:
                 total = total + player.draws.of_anybody(self._width)
-        return np.asarray(np.minimum(total[:, self.served.lines], most))
+        return np.asarray(np.minimum(total[:, self.served.protected_index], greatest))
 
-    def _at_most(self, rounds: Array | int) -> Array:
+    def _greatest_variance_and_range(self, rounds: Array | int) -> Array:
         """Return the greatest V and what is sure of so many rounds (2, K)."""
         step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
         return np.asarray(rounds * step)
@@ -396,7 +398,7 @@ class Terms:
 
     def _others(self, player: UnbiasedPrediction) -> EventSet | None:
         """Return the events that serve losses that are not listed; None where these are."""
-        return None if self.listed else player.events.others
+        return None if self.losses_are_listed else player.events.others
 
     @cached_property
     def _weights(self) -> Array:
@@ -414,12 +416,12 @@ class Terms:
     @property
     def _bounds(self) -> list[RegretBound]:
         """The bound of each forecaster on its biases."""
-        if self.horizon is None:
+        if self.rounds_beforehand is None:
             return [player.bias_bound(self._others(player)) for player in self._players]
         turns = len(self._players)
         bounds = []
         for turn, player in enumerate(self._players):
-            rounds = len(range(turn, self.horizon, turns))
+            rounds = len(range(turn, self.rounds_beforehand, turns))
             if rounds:
                 bounds.append(player.beforehand(rounds))
         return bounds
@@ -427,7 +429,7 @@ class Terms:
     @property
     def _rounds(self) -> Array | int:
         """Rounds that each row was there."""
-        rounds = self.horizon or sum(player.time for player in self._players)
+        rounds = self.rounds_beforehand or sum(player.time for player in self._players)
         attendance = self.served.attendance
         return rounds if attendance.throughout else stayed(attendance, rounds)
 
@@ -467,8 +469,8 @@ def promise_to_anybody(served: ServedCohort, block: Block, promises: int) -> Gua
         return None
     by_own_losses = replace(served, cover=None, loss_of_row=None)
     groups = [ProtectedLosses(*cohort.coefficients)]
-    stays = follow_stays(by_own_losses, block, groups, listed=False)
-    terms = Terms(by_own_losses, block, groups, promises, listed=False, stays=stays)
+    stays = follow_stays(by_own_losses, block, groups, losses_are_listed=False)
+    terms = Terms(by_own_losses, block, groups, promises, losses_are_listed=False, stays=stays)
     return Guarantee(
         label="decision-swap",
         bound=terms.bound,

@@ -17,8 +17,14 @@ from typer import Argument, Option
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import options as shared
-from regretless.scenarios.cli.options import File, Text, Whole, Words, path_of
-from regretless.scenarios.imports import import_for_good, import_modules
+from regretless.scenarios.cli.options import (
+    OptionalInteger,
+    OptionalPath,
+    OptionalText,
+    OptionalTexts,
+    path_of,
+)
+from regretless.scenarios.imports import import_modules, import_without_collector
 
 app = typer.Typer(name="regretless", rich_markup_mode=None)
 
@@ -51,60 +57,66 @@ def audit(
     ],
     *,
     outcomes: Annotated[
-        File, Option(parser=path_of, metavar="PATH", help="A row for each round: what happened.")
+        OptionalPath,
+        Option(parser=path_of, metavar="PATH", help="A row for each round: what happened."),
     ] = None,
     utility: Annotated[
-        Text, Option(help="By name; without it columns are the actions' losses.")
+        OptionalText, Option(help="By name; without it columns are the actions' losses.")
     ] = None,
     parameter: Annotated[
-        Words, Option(metavar="KEY=VALUE", help="Of the utility; repeatable.")
+        OptionalTexts, Option(metavar="KEY=VALUE", help="Of the utility; repeatable.")
     ] = None,
     scale: Annotated[
-        Words, Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable.")
+        OptionalTexts, Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable.")
     ] = None,
     policy: Annotated[
-        Words, Option(metavar="COLUMN", help="What a rule would have done; repeatable.")
+        OptionalTexts, Option(metavar="COLUMN", help="What a rule would have done; repeatable.")
     ] = None,
     round_: Annotated[
-        Text, Option("--round", help="Column that names a round, with outcomes; else 'round'.")
+        OptionalText,
+        Option("--round", help="Column that names a round, with outcomes; else 'round'."),
     ] = None,
     agent: Annotated[str, Option(help="Column that says who decided.")] = "agent",
     group: Annotated[
-        Text, Option(metavar="COLUMN", help="Who has the same value has the same alternatives.")
+        OptionalText,
+        Option(metavar="COLUMN", help="Who has the same value has the same alternatives."),
     ] = None,
     action: Annotated[
-        Text, Option(help="Column that says what was done; by default 'action'.")
+        OptionalText, Option(help="Column that says what was done; by default 'action'.")
     ] = None,
     actions: Annotated[
-        Text, Option(metavar="A,A,...", help="All actions that could be chosen.")
+        OptionalText, Option(metavar="A,A,...", help="All actions that could be chosen.")
     ] = None,
     price: Annotated[
-        Text, Option(metavar="COLUMN", help="Without outcomes: the price that was set.")
+        OptionalText, Option(metavar="COLUMN", help="Without outcomes: the price that was set.")
     ] = None,
     quantity: Annotated[
-        Text, Option(metavar="COLUMN", help="The quantity that was sold at it.")
+        OptionalText, Option(metavar="COLUMN", help="The quantity that was sold at it.")
     ] = None,
     cost: Annotated[
-        Text,
+        OptionalText,
         Option(
             metavar="NUMBER|LOW:HIGH|COLUMN",
             help="Of a unit; by default from 0 to the highest price.",
         ),
     ] = None,
-    prices: Annotated[Text, Option(metavar="P,P,...", help="All prices that could be set.")] = None,
+    prices: Annotated[
+        OptionalText, Option(metavar="P,P,...", help="All prices that could be set.")
+    ] = None,
     max_quantity: Annotated[
         float | None,
         Option(help="The largest quantity of a round; by default that of its decision maker."),
     ] = None,
     loss: Annotated[
-        Text, Option(metavar="COLUMN", help="In place of these: the loss of the action taken.")
+        OptionalText,
+        Option(metavar="COLUMN", help="In place of these: the loss of the action taken."),
     ] = None,
     loss_range: Annotated[
-        Text,
+        OptionalText,
         Option(metavar="LOW:HIGH", help="Of the losses; by default those of its decision maker."),
     ] = None,
     propensity: Annotated[
-        Words,
+        OptionalTexts,
         Option(
             metavar="COLUMN|ACTION=COLUMN",
             help="Probability of the action taken, or of each; repeatable. Else it is estimated.",
@@ -114,11 +126,11 @@ def audit(
         float | None, Option(help="Below it an action counts as untried in a round.")
     ] = None,
     demand: Annotated[
-        Text,
+        OptionalText,
         Option(help="Model of demand: means, linear or logit; by default logit with a context."),
     ] = None,
     context: Annotated[
-        Words, Option(metavar="COLUMN", help="Known before the action; repeatable.")
+        OptionalTexts, Option(metavar="COLUMN", help="Known before the action; repeatable.")
     ] = None,
     threshold: Annotated[
         float | None,
@@ -127,18 +139,20 @@ def audit(
     error: Annotated[
         float | None, Option(help="Probability that each limit is wrong; 0.025.")
     ] = None,
-    intervals: Annotated[Text, Option(help="martingale, blocks or time-uniform.")] = None,
+    intervals: Annotated[OptionalText, Option(help="martingale, blocks or time-uniform.")] = None,
     estimator: Annotated[
-        Text, Option(help="doubly robust, self-normalised or inverse propensity.")
+        OptionalText, Option(help="doubly robust, self-normalised or inverse propensity.")
     ] = None,
     separator: Annotated[
-        Text, Option(metavar="MARK", help="Between the values of a CSV, as ';'; else a comma.")
+        OptionalText,
+        Option(metavar="MARK", help="Between the values of a CSV, as ';'; else a comma."),
     ] = None,
     decimal: Annotated[
-        Text, Option(metavar="MARK", help="Before the decimals of numbers: ',' or '.'.")
+        OptionalText, Option(metavar="MARK", help="Before the decimals of numbers: ',' or '.'.")
     ] = None,
     out: Annotated[
-        File, Option(parser=path_of, metavar="DIR", help="Write the tables and a page there.")
+        OptionalPath,
+        Option(parser=path_of, metavar="DIR", help="Write the tables and a page there."),
     ] = None,
     imports: shared.Imports = None,
 ) -> None:
@@ -213,7 +227,7 @@ def dashboard(
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         reason = "dashboard: this needs Starlette and Uvicorn, which are not installed"
         raise UserError(f"{reason}; run pip install 'regretless[live]'")
-    import_for_good("regretless.scenarios.live.server")
+    import_without_collector("regretless.scenarios.live.server")
     from regretless.scenarios.live.browser import opened_in_browser
     from regretless.scenarios.live.server import Live
     from regretless.scenarios.live.source import Source
@@ -230,19 +244,23 @@ def dashboard(
         typer.echo("Ended.")
 
 
-ALGORITHMS = "Needed: cma (CMA-ES) or exp3 (bandit)."
-NEEDED = "train needs --algorithm (cma or exp3) and --budget (how many runs to learn from)"
+HELP_ON_ALGORITHMS = "Needed: cma (CMA-ES) or exp3 (bandit)."
+TRAIN_NEEDS_OPTIONS = (
+    "train needs --algorithm (cma or exp3) and --budget (how many runs to learn from)"
+)
 
 
 @app.command()
 def train(
-    scenario: shared.Name,
+    scenario: shared.ScenarioName,
     *,
-    algorithm: Annotated[Text, Option(help=ALGORITHMS)] = None,
+    algorithm: Annotated[OptionalText, Option(help=HELP_ON_ALGORITHMS)] = None,
     budget: Annotated[
-        Whole, Option(min=1, help="Needed: runs to learn from, for each cohort.")
+        OptionalInteger, Option(min=1, help="Needed: runs to learn from, for each cohort.")
     ] = None,
-    cohort: Annotated[Text, Option(help="Cohort to attack; each in turn by default.")] = None,
+    cohort: Annotated[
+        OptionalText, Option(help="Cohort to attack; each in turn by default.")
+    ] = None,
     phases: Annotated[int, Option(min=1, help="Number of phases of a plan.")] = 8,
     looking: Annotated[
         bool, Option("--looking", help="Plans depend on what was played last.")
@@ -253,14 +271,14 @@ def train(
     rounds: shared.Rounds = None,
     seed: shared.Seed = None,
     out: Annotated[
-        File,
+        OptionalPath,
         Option(
             parser=path_of,
             metavar="PATH",
             help="Directory; runs/NAME-ALGORITHM by default, or the next free one.",
         ),
     ] = None,
-    jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
+    jobs: Annotated[OptionalInteger, Option(min=1, help="Worker processes.")] = None,
     assignments: shared.Assignments = None,
     imports: shared.Imports = None,
     resume: shared.Resume = False,
@@ -268,10 +286,10 @@ def train(
     quiet: shared.Quiet = False,
 ) -> None:
     """Train an attacker against a scenario. Prints its surplus beside its cap."""
-    import_for_good("regretless.scenarios.assembly.scenario")
+    import_without_collector("regretless.scenarios.assembly.scenario")
     import_modules(imports or [])
     if algorithm is None or budget is None:
-        raise UserError(NEEDED)
+        raise UserError(TRAIN_NEEDS_OPTIONS)
     from regretless.scenarios.training.results import TrainingDirectory, format_table
     from regretless.scenarios.training.train import TrainingOptions, prepare_trainings
     from regretless.scenarios.training.train import train as train_attackers
@@ -322,7 +340,7 @@ def list_names(
 
 @app.command()
 def run(
-    scenario: shared.Name,
+    scenario: shared.ScenarioName,
     *,
     rounds: shared.Rounds = None,
     seed: shared.Seed = None,
@@ -342,7 +360,7 @@ def run(
     verbose: shared.Verbose = False,
 ) -> None:
     """Run a scenario and write its logs."""
-    import_for_good("regretless.scenarios.assembly.scenario")
+    import_without_collector("regretless.scenarios.assembly.scenario")
     from regretless.scenarios.logs.run_directory import check_format
 
     check_format(format)
@@ -408,7 +426,7 @@ def report(
     ],
     *,
     tables: Annotated[
-        File,
+        OptionalPath,
         Option(
             parser=path_of, metavar="FOLDER", help="Write its tables there too, as CSV and LaTeX."
         ),
@@ -431,7 +449,7 @@ def study(
     out: Annotated[Path, Option(parser=path_of, metavar="PATH", help="Study directory.")],
     rounds: shared.Rounds = None,
     seeds: shared.Seeds = None,
-    jobs: Annotated[Whole, Option(min=1, help="Worker processes.")] = None,
+    jobs: Annotated[OptionalInteger, Option(min=1, help="Worker processes.")] = None,
     scheduler: shared.Scheduler = None,
     patience: Annotated[
         float | None,
@@ -472,7 +490,8 @@ def describe(
     data: Annotated[Path, Argument(parser=path_of, metavar="DATA", help="A CSV or Parquet file.")],
     *,
     out: Annotated[
-        File, Option(parser=path_of, metavar="FILE.toml", help="Write a starter scenario there.")
+        OptionalPath,
+        Option(parser=path_of, metavar="FILE.toml", help="Write a starter scenario there."),
     ] = None,
     underage: Annotated[
         float | None, Option(metavar="COST", help="What a unit too few costs, in that scenario.")

@@ -34,10 +34,10 @@ def path_of(text: str) -> Path:
     return expanded(text)
 
 
-Text = str | None
-Words = list[str] | None
-File = Path | None
-Whole = int | None
+OptionalText = str | None
+OptionalTexts = list[str] | None
+OptionalPath = Path | None
+OptionalInteger = int | None
 
 
 def _complete_scenario(prefix: str) -> list[str]:
@@ -46,7 +46,7 @@ def _complete_scenario(prefix: str) -> list[str]:
     return [name for name in catalogue() if name.startswith(prefix)]
 
 
-Name = Annotated[
+ScenarioName = Annotated[
     str,
     Argument(
         metavar="SCENARIO|FILE.toml",
@@ -54,32 +54,32 @@ Name = Annotated[
         autocompletion=_complete_scenario,
     ),
 ]
-Rounds = Annotated[Whole, Option(min=1, help="Number of rounds.")]
-Seed = Annotated[Whole, Option(min=0, help="Root seed.")]
-Seeds = Annotated[Whole, Option(min=1, help="Number of seeds: 0, 1, ...")]
+Rounds = Annotated[OptionalInteger, Option(min=1, help="Number of rounds.")]
+Seed = Annotated[OptionalInteger, Option(min=0, help="Root seed.")]
+Seeds = Annotated[OptionalInteger, Option(min=1, help="Number of seeds: 0, 1, ...")]
 Out = Annotated[
-    File,
+    OptionalPath,
     Option(parser=path_of, metavar="PATH", help="Run directory; runs/NAME by default, or NAME-2."),
 ]
 Format = Annotated[str, Option(help="parquet or csv.")]
 Assignments = Annotated[
-    Words, Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
+    OptionalTexts, Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
 ]
-LogAgents = Annotated[Whole, Option(min=1, help="Log a sample of this many agents.")]
+LogAgents = Annotated[OptionalInteger, Option(min=1, help="Log a sample of this many agents.")]
 LogEvery = Annotated[
     int | None, Option(min=1, help="Rounds between two logged ones; by default each is logged.")
 ]
 Imports = Annotated[
-    Words, Option("--import", metavar="MODULE", help="Your module with agents; repeatable.")
+    OptionalTexts, Option("--import", metavar="MODULE", help="Your module with agents; repeatable.")
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Print the resolved file and stop.")]
 Resume = Annotated[bool, Option("--resume", help="Continue what was interrupted.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace an earlier run in the directory.")]
 Workers = Annotated[
-    Whole, Option(min=1, help="Divide the agents of one run among so many workers.")
+    OptionalInteger, Option(min=1, help="Divide the agents of one run among so many workers.")
 ]
 Scheduler = Annotated[
-    Text, Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
+    OptionalText, Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
 ]
 Solutions = Annotated[
     bool, Option("--solutions", help="Solve the game behind the market: equilibria and optimum.")

@@ -9,7 +9,7 @@ from regretless.forecaster.events.quantile_grid import (
     MAX_STEPS,
     checked_levels,
 )
-from regretless.forecaster.models.aggregate import PANEL, PANELS
+from regretless.forecaster.models.aggregate import MODELS_OF_PANEL, PANEL
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.tables import ByName, Name, Open, Strict, Variant
 
@@ -96,8 +96,8 @@ class ForecasterSpec(Variant):
             return models
         named_tables: dict[str, Any] = {}
         for entry in models:
-            if isinstance(entry, str) and entry in PANELS:
-                entry_tables = {name: dict(table) for name, table in PANELS[entry].items()}
+            if isinstance(entry, str) and entry in MODELS_OF_PANEL:
+                entry_tables = {name: dict(table) for name, table in MODELS_OF_PANEL[entry].items()}
             elif isinstance(entry, str):
                 entry_tables = {entry: {"kind": entry}}
             elif isinstance(entry, dict) and "kind" in entry:

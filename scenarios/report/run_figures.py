@@ -44,7 +44,7 @@ COLOUR_OF_SOLUTION = {
     "cce": theme.FAINT,
 }
 RANGE_COLOUR = "rgba(138, 138, 138, 0.15)"  # of what lies between two ends
-FAR_ABOVE = 30.0  # times the worst regret at the end; a bound beyond waits in the legend
+MAX_BOUND_OVER_REGRET = 30.0  # of the worst at the end; a bound above waits in the legend
 
 
 @figure("run")
@@ -268,8 +268,8 @@ def _regret_lines(run: Run, curve: pd.DataFrame, cohort: Any) -> Iterator[go.Sca
     if bounds.empty:
         return
     bounds_of_cohort = bounds[bounds["cohort"] == cohort]
-    is_regret_itself = _is_trusted(run, cohort, bounds_of_cohort["round"])
-    highest_to_draw = FAR_ABOVE * curve["max"].iloc[-1]
+    is_regret_itself = _when_bound_is_regret(run, cohort, bounds_of_cohort["round"])
+    highest_drawn_bound = MAX_BOUND_OVER_REGRET * curve["max"].iloc[-1]
     for column, (name, dash) in BOUNDS.items():
         is_drawn = bounds_of_cohort[column] < 1
         if column == "bound_from_variation":
@@ -282,12 +282,12 @@ def _regret_lines(run: Run, curve: pd.DataFrame, cohort: Any) -> Iterator[go.Sca
         )
         if len(drawn_bounds) == 1:
             bound.update(mode="markers", marker={"color": theme.FAINT})
-        if drawn_bounds[column].iloc[-1] > highest_to_draw > 0:
+        if drawn_bounds[column].iloc[-1] > highest_drawn_bound > 0:
             bound.update(visible=theme.LEGEND_ONLY, name=f"{name} (far above)")
         yield bound
 
 
-def _is_trusted(run: Run, cohort: Any, rounds_played: pd.Series[int]) -> pd.Series[bool]:
+def _when_bound_is_regret(run: Run, cohort: Any, rounds_played: pd.Series[int]) -> pd.Series[bool]:
     """Say after which numbers of rounds the bound given the variation was the regret itself.
 
     It was as long as a reference was trusted: until the first correction, or to the end.

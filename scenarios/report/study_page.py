@@ -35,7 +35,7 @@ from regretless.scenarios.studies.analysis.contrasts import equivalent
 from regretless.scenarios.studies.analysis.measures import (
     MEASURES,
     WITHIN,
-    Ends,
+    IntervalRule,
     keys_of,
     own_measures,
 )
@@ -232,7 +232,7 @@ def _table_of_settings(data: StudyData) -> Part:
             sample = cohorts_of_runs[cohorts_of_runs["cohort"] == name]
             rows.append([*map(str, (*values, name)), Markup(" ").join(links)])
             figures.append(
-                [_mean_and_half(sample[column].dropna(), study.ends) for column in columns]
+                [_mean_and_half(sample[column].dropna(), study.interval_rule) for column in columns]
             )
     for column_figures in zip(*figures, strict=True):
         n_decimals = _decimals_of_column(column_figures)
@@ -259,9 +259,9 @@ def _decimals_of_column(figures: Sequence[tuple[float, float]]) -> int:
     return decimals([mean for mean, _ in figures], 3)
 
 
-def _mean_and_half(values: pd.Series[float], interval_of: Ends) -> tuple[float, float]:
+def _mean_and_half(values: pd.Series[float], interval_rule: IntervalRule) -> tuple[float, float]:
     """Return a mean and half the width of its interval; NaN where there is none."""
-    mean, low, high = interval_of(values.tolist(), WITHIN.get(str(values.name)))
+    mean, low, high = interval_rule(values.tolist(), WITHIN.get(str(values.name)))
     half = (high - low) / 2
     return mean, half if half > abs(mean) * NEGLIGIBLE else np.nan
 

@@ -288,7 +288,7 @@ class Design:
         setting_index, seed_index = divmod(run, len(self.spec.seeds))
         seed = self.spec.seeds[seed_index]
         sample = self.spec.sample
-        if sample is not None and sample.own_seeds:
+        if sample is not None and sample.is_latin_hypercube:
             seed += setting_index * (max(self.spec.seeds) + 1)
         return self.settings[setting_index], seed
 

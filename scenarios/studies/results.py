@@ -149,7 +149,7 @@ class Study(StudyRuns):
         sample = self.sample
         if sample is not None and targets is not None:
             sample = sample.model_copy(update={"targets": dict(targets)})
-        if sample is None or not sample.own_seeds or not sample.targets:
+        if sample is None or not sample.is_latin_hypercube or not sample.targets:
             expected = "a [sample] of method 'latin-hypercube' with targets"
             raise UserError(f"{self.path}: nothing to calibrate; give the study file {expected}")
         if targets is None:

@@ -88,16 +88,19 @@ class Span(Strict):
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
-    def ends(self) -> Array:
-        """The ends on the scale that is sampled; whole numbers reach half a unit beyond."""
+    def sampled_limits(self) -> Array:
+        """Both ends on the scale that is sampled: logarithms of the range, if ``log``.
+
+        Those of whole numbers reach half a unit beyond.
+        """
         half_unit = 0.5 if self.whole else 0.0
         limits = np.array([self.low - half_unit, self.high + half_unit])
         return np.log(limits) if self.log else limits
 
     def values(self, share: Array) -> list[float | int]:
         """Return the values at shares of the range, from 0 to 1."""
-        low, high = self.ends
-        values = low + share * (high - low)
+        sampled_low, sampled_high = self.sampled_limits
+        values = sampled_low + share * (sampled_high - sampled_low)
         if self.log:
             values = np.exp(values)
         values = np.clip(values, self.low, self.high)
@@ -107,9 +110,9 @@ class Span(Strict):
 
     def shares(self, values: Array) -> Array:
         """Return which shares of the range values are, strictly between 0 and 1."""
-        low, high = self.ends
+        sampled_low, sampled_high = self.sampled_limits
         scaled = np.log(values) if self.log else values
-        shares = (scaled - low) / (high - low)
+        shares = (scaled - sampled_low) / (sampled_high - sampled_low)
         return np.asarray(np.clip(shares, 1e-6, 1 - 1e-6))
 
 
@@ -152,28 +155,28 @@ class SampleSpec(Strict):
         return self
 
     @property
-    def own_seeds(self) -> bool:
-        """Whether every point has seeds of its own."""
+    def is_latin_hypercube(self) -> bool:
+        """Whether it is of this design, whose points have seeds of their own."""
         return self.method == "latin-hypercube"
 
     def __len__(self) -> int:
         """Count the settings."""
-        return self.points * (1 if self.own_seeds else len(self.keys) + 2)
+        return self.points * (1 if self.is_latin_hypercube else len(self.keys) + 2)
 
     def settings(self) -> list[dict[str, Any]]:
         """Return the keys of every setting; of ``sobol`` A, then B, then A with one column of B."""
         n_keys = len(self.keys)
-        if self.own_seeds:
+        if self.is_latin_hypercube:
             shares = qmc.LatinHypercube(n_keys, rng=self.seed).random(self.points)
         else:
             sobol_points = qmc.Sobol(2 * n_keys, rng=self.seed).random(self.points)
-            first, second = np.split(sobol_points, 2, axis=1)  # the blocks A and B
-            blocks = [first, second]
+            block_a, block_b = np.split(sobol_points, 2, axis=1)  # the blocks A and B
+            design_blocks = [block_a, block_b]
             for key in range(n_keys):
-                mixed = first.copy()
-                mixed[:, key] = second[:, key]
-                blocks.append(mixed)
-            shares = np.concatenate(blocks)
+                mixed_block = block_a.copy()
+                mixed_block[:, key] = block_b[:, key]
+                design_blocks.append(mixed_block)
+            shares = np.concatenate(design_blocks)
         settings: list[dict[str, Any]] = [{} for _ in shares]
         for key_index, (key_name, span) in enumerate(self.keys.items()):
             for setting, value in zip(settings, span.values(shares[:, key_index]), strict=True):
@@ -205,7 +208,7 @@ def sensitivity_table(
     table = measured(cohorts)
     varying = table.loc[:, table.max() - table.min() > MAX_ROUNDING]
     rows: list[list[Any]] = []
-    if sample.own_seeds:
+    if sample.is_latin_hypercube:
         rows += _rank_correlations(varying, parameters, sample)
     elif len(table) == len(parameters):
         rows += _sobol_indices(varying, sample)

@@ -18,7 +18,7 @@ from regretless.scenarios.studies.analysis.contrasts import Rules, controls_of
 from regretless.scenarios.studies.analysis.measures import (
     COHORT_TYPES,
     WITHIN,
-    Ends,
+    IntervalRule,
     Range,
     cohorts_of,
     interval,
@@ -174,14 +174,14 @@ class StudyRuns:
         """How differences are tested: controls and margins are the study file's."""
         levels = {str(key): values for key, values in self.levels().items()}
         return Rules(
-            ends=self.ends,
+            interval_rule=self.interval_rule,
             within=self.within,
             controls=controls_of(self._file.get("control"), levels),
             margin=self._file.get("margin"),
         )
 
     @property
-    def ends(self) -> Ends:
+    def interval_rule(self) -> IntervalRule:
         """How means over seeds get their intervals: seeds may be replicates of one history."""
         seeds_are_replicates = "data.bootstrap" in self._keys()
         return replicates if seeds_are_replicates else interval

@@ -48,16 +48,18 @@ class StudyTable:
 
 
 def _value(runs: StudyRuns) -> pd.DataFrame:
-    return measures.value_table(runs.cohort_rows, runs.parameters(), runs.ends)
+    return measures.value_table(runs.cohort_rows, runs.parameters(), runs.interval_rule)
 
 
 def _effects(runs: StudyRuns) -> pd.DataFrame:
-    return measures.effects_table(runs.compared_rows, runs.levels(), runs.ends, runs.within)
+    return measures.effects_table(
+        runs.compared_rows, runs.levels(), runs.interval_rule, runs.within
+    )
 
 
 def _pair_effects(runs: StudyRuns) -> pd.DataFrame:
     return measures.effects_table(
-        runs.compared_rows, runs.levels(), runs.ends, runs.within, pairs=True
+        runs.compared_rows, runs.levels(), runs.interval_rule, runs.within, pairs=True
     )
 
 
@@ -72,7 +74,9 @@ def _interactions(runs: StudyRuns) -> pd.DataFrame:
 
 def _effects_by_parameter(runs: StudyRuns) -> pd.DataFrame:
     rows = runs.rows_by_parameter
-    return parameters.named(measures.effects_table(rows, runs.levels(), runs.ends, runs.within))
+    return parameters.named(
+        measures.effects_table(rows, runs.levels(), runs.interval_rule, runs.within)
+    )
 
 
 def _contrasts_by_parameter(runs: StudyRuns) -> pd.DataFrame:
@@ -89,7 +93,9 @@ def _regression(runs: StudyRuns) -> pd.DataFrame:
 
 
 def _gains(runs: StudyRuns) -> pd.DataFrame:
-    return contrasts.gains_table(runs.table("branches"), runs.parameters(), ends=runs.ends)
+    return contrasts.gains_table(
+        runs.table("branches"), runs.parameters(), interval_rule=runs.interval_rule
+    )
 
 
 def _sensitivity(runs: StudyRuns) -> pd.DataFrame:
@@ -113,7 +119,7 @@ def _windows(runs: StudyRuns) -> pd.DataFrame:
         parts.append(losses.assign(run=run))
     has_rows = len(parts) > 1
     together = pd.concat(parts[1:] if has_rows else parts, ignore_index=True)
-    return measures.windows_table(together, runs.parameters(), runs.ends)
+    return measures.windows_table(together, runs.parameters(), runs.interval_rule)
 
 
 def _impulse(runs: StudyRuns) -> pd.DataFrame:
@@ -124,7 +130,7 @@ def _impulse(runs: StudyRuns) -> pd.DataFrame:
     for run, impulse in runs.tables_by_run("impulse"):
         parts.append(impulse.assign(run=run))
     together = pd.concat(parts[1:] if len(parts) > 1 else parts, ignore_index=True)
-    return measures.impulse_table(together, runs.parameters(), runs.ends)
+    return measures.impulse_table(together, runs.parameters(), runs.interval_rule)
 
 
 def sample_of(runs: StudyRuns) -> sampling.SampleSpec:

@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
     raise UserError(f"{needed}; python -m pip install gymnasium pettingzoo") from error
 
 SCORE_FACTOR = 5.0  # a score in [-1, 1] becomes a probability in proportion to exp(5 score)
-SEEDS = 2**31
+END_OF_SEEDS = 2**31
 Observation = NDArray[np.float32]
 
 
@@ -94,7 +94,7 @@ class LeaderEnv(gymnasium.Env[Observation, Any]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin a run, and return what is observed."""
         super().reset(seed=seed)
-        self._begin(int(self.np_random.integers(SEEDS)))
+        self._begin(int(self.np_random.integers(END_OF_SEEDS)))
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -225,7 +225,7 @@ class FollowersEnv(ParallelEnv[str, Observation, Any]):  # type: ignore[misc]
         """Begin a run, and return what everybody observes."""
         if seed is not None:
             self._rng = stream(seed, "environment")
-        self._begin(int(self._rng.integers(SEEDS)))
+        self._begin(int(self._rng.integers(END_OF_SEEDS)))
         self.agents = list(self.possible_agents)
         return self._observe(), {name: {} for name in self.agents}
 

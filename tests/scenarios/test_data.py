@@ -595,7 +595,7 @@ def test_the_interval_of_replicates_is_that_of_their_quantiles() -> None:
 
 def test_a_study_of_histories_drawn_anew_has_intervals_of_quantiles(tmp_path: Path) -> None:
     study = conduct(write_study(tmp_path, STUDY), StudyOptions(tmp_path / "out", jobs=1))
-    assert study.ends is analysis.replicates
+    assert study.interval_rule is analysis.replicates
     contrast = study.contrasts().query("measure == 'mean_loss'").iloc[0]
     losses = study.cohorts().merge(study.parameters(), on="run")
     by_seed = losses.pivot_table(index="seed", columns="forecaster.kind", values="mean_loss")

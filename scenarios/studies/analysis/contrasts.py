@@ -39,7 +39,7 @@ from regretless.scenarios.studies.analysis.measures import (
     OF_MARKET,
     SEEDS,
     WITHIN,
-    Ends,
+    IntervalRule,
     Range,
     interval,
     keys_of,
@@ -71,7 +71,7 @@ class Rules:
     ``margin`` is up to what a difference counts as none: of all measures in [0, 1], or by measure.
     """
 
-    ends: Callable[..., tuple[float, float, float]] = interval
+    interval_rule: Callable[..., tuple[float, float, float]] = interval
     within: Mapping[str, Range] = field(default_factory=lambda: WITHIN)
     controls: Mapping[str, Any] = field(default_factory=dict)
     margin: float | Mapping[str, float] | None = None
@@ -112,8 +112,8 @@ def family(
     for difference in differences:
         measure = difference.words["measure"]
         values = difference.by_seed.dropna().to_numpy()
-        ends = rules.ends(values, range_of_difference(rules.within.get(measure)))
-        row = {"seeds": len(values)} | dict(zip(INTERVAL, ends, strict=True))
+        mean_low_high = rules.interval_rule(values, range_of_difference(rules.within.get(measure)))
+        row = {"seeds": len(values)} | dict(zip(INTERVAL, mean_low_high, strict=True))
         row |= {"same_scale": difference.has_same_scale, "margin": rules.margin_of(measure)}
         rows.append(difference.words | row)
     types = dict(columns) | TESTED_MEAN
@@ -127,7 +127,7 @@ def family(
     mean = tested["mean"].to_numpy()
     n_seeds = tested["seeds"].to_numpy()
     deviation = np.array([values.std(ddof=1) for values in by_seed])
-    seeds_are_replicates = rules.ends is replicates  # of one history, and not of a mean
+    seeds_are_replicates = rules.interval_rule is replicates  # of one history, and not of a mean
     error = deviation / np.sqrt(1 if seeds_are_replicates else n_seeds)
     common_seeds = pd.concat(by_seed, axis=1).dropna()
     if len(common_seeds) >= MIN_SEEDS_FOR_MAX_T:
@@ -269,7 +269,7 @@ def interactions_table(
 
 
 def gains_table(
-    branches: pd.DataFrame, parameters: pd.DataFrame, *, ends: Ends = interval
+    branches: pd.DataFrame, parameters: pd.DataFrame, *, interval_rule: IntervalRule = interval
 ) -> pd.DataFrame:
     """Say what each branch did to each agent, one by one: one in twenty intervals errs by chance.
 
@@ -280,7 +280,8 @@ def gains_table(
     groups = means.groupby(AGENTS, sort=False)
     rows = []
     for labels, gains_by_seed in groups:
-        mean_low_high = ends(gains_by_seed.to_numpy(), None)  # without limits: a gain has no range
+        # Without limits: a gain has no range.
+        mean_low_high = interval_rule(gains_by_seed.to_numpy(), None)
         rows.append([*labels, len(gains_by_seed), *mean_low_high])
     return typed_table(rows, GAINS_OF_AGENTS)
 

@@ -34,7 +34,7 @@ from regretless.market.logs.counted import COUNT_COLUMN, means_of, with_counts
 from regretless.market.logs.welfare import cohort_welfare
 
 Range = tuple[float, float]
-Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high
+IntervalRule = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high
 
 FORECASTER = "forecaster.kind"
 OURS = "decision-swap"
@@ -271,7 +271,7 @@ def replicates(
 
 
 def value_table(
-    cohorts: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+    cohorts: pd.DataFrame, parameters: pd.DataFrame, interval_rule: IntervalRule = interval
 ) -> pd.DataFrame:
     """Value of Decision-Swap against each other forecast, per cohort and setting of other keys.
 
@@ -285,15 +285,17 @@ def value_table(
         for labels, group in runs.groupby(["cohort", *other_keys], sort=False):
             wide = group.pivot_table(index="seed", columns=FORECASTER, values="welfare_mean")
             for baseline in wide.columns.drop(OURS) if OURS in wide else ():
-                pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
-                rows.append([*labels, baseline, len(pairs), *ends(pairs, None)])
+                differences = (wide[OURS] - wide[baseline]).dropna().to_numpy()
+                rows.append(
+                    [*labels, baseline, len(differences), *interval_rule(differences, None)]
+                )
     return typed_table(rows, types | VALUE)
 
 
 def effects_table(
     cohorts: pd.DataFrame,
     parameters: pd.DataFrame,
-    ends: Ends = interval,
+    interval_rule: IntervalRule = interval,
     within: Mapping[str, Range] = WITHIN,
     *,
     pairs: bool = False,
@@ -324,13 +326,13 @@ def effects_table(
                 for measure in measures:
                     if counts[measure].any():
                         sample = means.loc[is_whole[measure], measure].to_numpy()
-                        interval_of_mean = ends(sample, within.get(measure))
+                        interval_of_mean = interval_rule(sample, within.get(measure))
                         rows.append([*texts, cohort, measure, len(sample), *interval_of_mean])
     return typed_table(rows, dict.fromkeys(word_columns, "str") | EFFECTS)
 
 
 def windows_table(
-    windows: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+    windows: pd.DataFrame, parameters: pd.DataFrame, interval_rule: IntervalRule = interval
 ) -> pd.DataFrame:
     """Mean over seeds of ``LOSSES`` in every window, per setting and cohort.
 
@@ -344,14 +346,14 @@ def windows_table(
         for measure in LOSSES:
             sample = group[measure].dropna().to_numpy()
             if len(sample):
-                interval_of_mean = ends(sample, WITHIN.get(measure))
+                interval_of_mean = interval_rule(sample, WITHIN.get(measure))
                 rows.append([*labels, measure, len(sample), *interval_of_mean])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
     return typed_table(rows, types | WINDOW_TYPES)
 
 
 def impulse_table(
-    impulses: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+    impulses: pd.DataFrame, parameters: pd.DataFrame, interval_rule: IntervalRule = interval
 ) -> pd.DataFrame:
     """Mean over seeds of what agents did around an impulse, with it and without it.
 
@@ -369,7 +371,7 @@ def impulse_table(
         for measure in IMPULSE_MEASURES:
             sample = group[measure].dropna().to_numpy(dtype=np.float64)
             if len(sample):
-                rows.append([*place, measure, len(sample), *ends(sample, None)])
+                rows.append([*place, measure, len(sample), *interval_rule(sample, None)])
     types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
     return typed_table(rows, types | IMPULSE_TYPES)
 
