@@ -14,7 +14,7 @@ it speaks has more (``market.exploitability.information_design``).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,14 @@ from regretless.scenarios.config.forecaster import Payoffs
 ROUNDS_AHEAD = 50  # that are played to see what a market answers
 WHERE = "forecaster.objective"
 Strategies = list[Array | None]  # what every cohort would do, (K, A); None for those left out
+
+
+@dataclass(frozen=True, eq=False)
+class Foreseen:
+    """What follows from a prediction of a block: the outcome it speaks of (d,), and all play."""
+
+    outcome: Array
+    strategies: Strategies
 
 
 def prefer_objective(game: Game, objective: str | Payoffs) -> None:
@@ -60,7 +68,7 @@ def _future_losses(game: Game, market: Market, block_index: int, solution: Solut
     known_losses: dict[bytes, float] = {}  # by the strategies that the predictions call forth
     losses = []
     for mixture in _single_points(solution):
-        _, strategies = _answers(game, block_index, mixture)
+        strategies = _foresee(game, block_index, mixture).strategies
         key = b"".join(strategy.tobytes() for strategy in strategies if strategy is not None)
         if key not in known_losses:
             known_losses[key] = _future_loss(market, game.cohorts, strategies, state_before)
@@ -85,39 +93,43 @@ def _loss_of_listeners(game: Game, block_index: int) -> Objective:
         else:
             coefficients[index] = basis.coefficients(cohort.loss)
 
-    def losses(solution: Solution) -> Array:
+    def loss_of_points(solution: Solution) -> Array:
         total = np.zeros(len(solution.points))
         for j, mixture in enumerate(_single_points(solution)):
-            label, strategies = _answers(game, block_index, mixture)
+            foreseen = _foresee(game, block_index, mixture)
             for index, (offset, weights) in coefficients.items():
                 cohort = game.cohorts[index]
-                strategy = strategies[index]
+                strategy = foreseen.strategies[index]
                 assert strategy is not None  # noqa: S101 - it is foreseen
                 if cohort.market_losses is None:
                     expected = expected_losses(offset, weights, solution.points[j])
                 else:
-                    expected = cohort.market_losses(label[1:])
+                    expected = cohort.market_losses(foreseen.outcome)
                 lost = (strategy * expected).sum(1)
                 total[j] += cohort.counts @ (lost * cohort.loss.unit_scale)
         return total
 
-    return losses
+    return loss_of_points
 
 
 def _loss_of_planner(game: Game, payoffs: Payoffs, block_index: int) -> Objective:
     """Return what a planner goes without after predictions of a block: its payoff, negative."""
     tables = _payoff_tables(game, payoffs)
 
-    def losses(solution: Solution) -> Array:
+    def loss_of_points(solution: Solution) -> Array:
         payoff = np.zeros(len(solution.points))
         for j, mixture in enumerate(_single_points(solution)):
-            label, strategies = _answers(game, block_index, mixture)
-            for cohort, strategy in zip(game.cohorts, strategies, strict=True):
-                if cohort.name in tables and cohort.block == block_index and strategy is not None:
-                    payoff[j] += cohort.counts @ strategy @ (label @ tables[cohort.name])
+            foreseen = _foresee(game, block_index, mixture)
+            one_and_outcome = np.append(1.0, foreseen.outcome)  # as the rows of a table
+            for cohort, strategy in zip(game.cohorts, foreseen.strategies, strict=True):
+                is_paid_for = cohort.name in tables and cohort.block == block_index
+                if is_paid_for and strategy is not None:
+                    agents_by_action = cohort.counts @ strategy
+                    payoff_by_action = one_and_outcome @ tables[cohort.name]
+                    payoff[j] += agents_by_action @ payoff_by_action
         return -payoff / sum(cohort.population for cohort in game.cohorts)
 
-    return losses
+    return loss_of_points
 
 
 def _payoff_tables(game: Game, payoffs: Payoffs) -> dict[str, Array]:
@@ -155,8 +167,8 @@ def _single_points(solution: Solution) -> list[Mixture]:
     return mixtures
 
 
-def _answers(game: Game, block_index: int, mixture: Mixture) -> tuple[Array, Strategies]:
-    """Return 1 and the outcome that a block's prediction speaks of, and what all would do."""
+def _foresee(game: Game, block_index: int, mixture: Mixture) -> Foreseen:
+    """Return the outcome that a block's prediction speaks of, and what all would do."""
     mixtures: list[Mixture | None] = []  # of every block, with labels
     for index, block in enumerate(game.blocks):
         of_block = mixture if index == block_index else block.forecaster.latest
@@ -167,8 +179,8 @@ def _answers(game: Game, block_index: int, mixture: Mixture) -> tuple[Array, Str
     for cohort in game.cohorts:
         announced = mixtures[cohort.block] if cohort.predictable else None
         strategies.append(None if announced is None else cohort.strategy(announced, Context()))
-    outcome = game.blocks[block_index].basis.inverse(mixture.points)[0]
-    return np.append(1.0, outcome), strategies
+    outcome = game.blocks[block_index].basis.inverse(mixture.points)[0].copy()
+    return Foreseen(outcome, strategies)
 
 
 def _future_loss(

@@ -36,6 +36,7 @@ from regretless.scenarios.config.scenario import ScenarioSpec
 
 GIVEN_GAINS = {"affine", "buyer", "game", "payoffs"}  # utilities in the unit of the gains given
 COPIES_OF_LOSSES = 3  # that are held at once while losses are made
+RANGE_TOLERANCE = 1e-9  # by which rounding may take a loss out of [0, 1]
 MAX_NOISY_COORDINATES = 6  # with noise of one's own: 3 nodes each, 729 together
 
 
@@ -321,9 +322,10 @@ def _draw_losses(
     """
     rng = stream(seed, "cohort", spec.name, "population")
     rng_of_reports = stream(seed, "cohort", spec.name, "reports")
+    n_losses = spec.types or spec.count  # one of each type, where the cohort is counted
     population = Population(
         rng,
-        spec.types or spec.count,
+        n_losses,
         spec.actions,
         n_outcomes,
         game=scenario.game,
@@ -334,7 +336,7 @@ def _draw_losses(
     for key, value in spec.parameters.items():
         where = f"{cohort_key}.parameters.{key}"
         parameters[key] = drawn_values(where, value, rng, population.count)
-    for key, value in (reports or {}).items():
+    for key, value in (reports or {}).items():  # which takes the place of the truth
         where = f"{cohort_key}.reports.{key}"
         parameters[key] = drawn_values(where, value, rng_of_reports, population.count)
     table = "reports" if reports else "parameters"
@@ -343,7 +345,9 @@ def _draw_losses(
     wanted_shape = (population.count, population.actions, population.goods)
     _check_shape(where, loss, wanted_shape)
     low, high = loss.range()
-    if spec.utility != "game" and (low.min() < -1e-9 or high.max() > 1 + 1e-9):
+    leaves_unit_range = low.min() < -RANGE_TOLERANCE or high.max() > 1 + RANGE_TOLERANCE
+    is_of_game = spec.utility == "game"  # whose losses are in [0, 1] at mixed actions as they are
+    if leaves_unit_range and not is_of_game:
         loss = loss.normalised()
     if spec.precision == "single":
         if not isinstance(loss, Linear):

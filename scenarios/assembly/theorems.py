@@ -223,21 +223,32 @@ class Terms:
             return self._variation_bound_over_stays()
         protected_index = self.served.protected_index  # among the losses of all groups
         # Regret in sum over the rounds: of each protected loss, and then of each row (K,).
-        total = np.zeros(sum(len(group.weights) for group in self.groups))
+        total_by_loss = np.zeros(sum(len(group.weights) for group in self.groups))
         for player in self._players:
             others = self._others(player)
             per_group = [player.from_variation(group, others) for group in self.groups]
-            total += np.concatenate(per_group)
-        total = total[protected_index]
-        total = total + self._regret_from_draws()
+            total_by_loss += np.concatenate(per_group)
+        total = total_by_loss[protected_index] + self._regret_from_draws()
         if self._acts_on_broadcast:
-            realised = [player.realised(self.groups[0]) for player in self._players]
-            realised_regrets = [regret for regret in realised if regret is not None]
-            if len(realised_regrets) == len(realised):
-                total = np.minimum(total, np.sum(realised_regrets, axis=0)[protected_index])
+            regrets_as_drawn = self._regrets_as_drawn()
+            if regrets_as_drawn is not None:
+                total = np.minimum(total, regrets_as_drawn[protected_index])
         return np.asarray(
             np.minimum(self.bound(), total / self._rounds + self._regret_from_basis())
         )
+
+    def _regrets_as_drawn(self) -> Array | None:
+        """Bound the sum of regret of each protected loss on what was broadcast.
+
+        None where some forecaster bounds expectations alone.
+        """
+        regrets = []
+        for player in self._players:
+            regret_of_turn = player.realised(self.groups[0])
+            if regret_of_turn is None:
+                return None
+            regrets.append(regret_of_turn)
+        return np.asarray(np.sum(regrets, axis=0))
 
     def _variation_bound_over_stays(self) -> Array:
         """Bound the same of who comes and goes, by what is known of both ends of each stay."""
@@ -371,14 +382,18 @@ class Terms:
         greatest = self._greatest_variance_and_range(self._rounds)
         if self.cohort.private or self.rounds_beforehand:  # see ``market.game.caveats``
             return greatest
-        total: Any = 0
+        total: Array | float = 0.0
         for player in self._players:
-            if self.losses_are_listed:
-                per_group = [player.draws.of(group, fixed=fixed) for group in self.groups]
-                total = total + np.concatenate(per_group, axis=-1)
-            else:
-                total = total + player.draws.of_anybody(self._width)
-        return np.asarray(np.minimum(total[:, self.served.protected_index], greatest))
+            total = total + self._variance_and_range_of_turn(player, fixed=fixed)
+        of_rows = np.asarray(total)[:, self.served.protected_index]
+        return np.asarray(np.minimum(of_rows, greatest))
+
+    def _variance_and_range_of_turn(self, player: UnbiasedPrediction, *, fixed: bool) -> Array:
+        """Return V and what is sure of one forecaster's draws, for every protected loss."""
+        if not self.losses_are_listed:  # for any losses of such a range
+            return np.asarray(player.draws.of_anybody(self._width))
+        per_group = [player.draws.of(group, fixed=fixed) for group in self.groups]
+        return np.concatenate(per_group, axis=-1)
 
     def _greatest_variance_and_range(self, rounds: Array | int) -> Array:
         """Return the greatest V and what is sure of so many rounds (2, K)."""
