@@ -113,5 +113,6 @@ def _simplify(node: Any) -> Any:
     if "oneOf" in simple:  # a response that is not known may be of several kinds
         simple["anyOf"] = simple.pop("oneOf")
     if len(simple.get("anyOf", ())) == 1:
-        simple |= simple.pop("anyOf")[0]
+        only_form = simple.pop("anyOf")[0]
+        simple |= only_form
     return simple

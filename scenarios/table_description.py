@@ -57,6 +57,7 @@ BEYOND = "numbers above 1e100: mend these cells"
 BELOW = "no number above 1e-100: give them in a smaller unit"
 COUNTER = "a counter: it only grows or only falls"
 LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
+# The names of days and of months, each in their order.
 CALENDAR_NAMES = [[name.lower() for name in names if name] for names in (day_name, month_name)]
 MAX_NUMBERS = 31  # different ones of a context
 MAX_WORDS = 12  # different ones of a context
@@ -415,7 +416,8 @@ def _ordered_words(words: "pd.Series[Any]") -> tuple[str, ...]:
         for word in different:  # a name, or the beginning of one
             start = word.casefold().rstrip(".")
             places = [i for i, name in enumerate(names) if name.startswith(start)]
-            if len(places) == 1 and len(start) > 1:
+            is_one_name = len(places) == 1 and len(start) > 1  # one letter may be anything
+            if is_one_name:
                 place_of_word[word] = places[0]
         if len(place_of_word) == len(different):
             return tuple(sorted(different, key=place_of_word.__getitem__))

@@ -147,28 +147,28 @@ def market(run: Run) -> go.Figure | None:
     rounds = run.table("rounds")
     columns_of_kind: dict[str, list[str]] = defaultdict(list)
     for column in map(str, rounds):
-        kind, _, number = column.rpartition("_")
-        if number.isdigit() and kind not in DRAWN_ELSEWHERE:
-            columns_of_kind[kind].append(column)
+        column_kind, _, number = column.rpartition("_")
+        if number.isdigit() and column_kind not in DRAWN_ELSEWHERE:
+            columns_of_kind[column_kind].append(column)
     if len(rounds) < 2 or not columns_of_kind:
         return None
     market_kind = (run.config.get("market") or {}).get("kind", "")
     market_class: Any = Market
     if market_kind in register.market:  # one of a user's own may not be imported
         market_class = register.market[market_kind]
-    goods = run.goods
-    if market_class.by_cohort:
-        goods = list(map(str, run.agents["cohort"].unique()))
+    names_in_market = run.goods
+    if market_class.by_cohort:  # its columns are of cohorts, not of goods
+        names_in_market = list(map(str, run.agents["cohort"].unique()))
     rounds_by_number = rounds.set_index("round")
     panels: dict[str, list[go.Scatter]] = {}
-    for kind, kind_columns in columns_of_kind.items():
-        names = goods
-        if len(goods) != len(kind_columns):
+    for column_kind, kind_columns in columns_of_kind.items():
+        names = names_in_market
+        if len(names_in_market) != len(kind_columns):  # it is of something else: numbers name it
             names = list(map(str, range(len(kind_columns))))
         curves = _rolling_means(rounds_by_number[kind_columns], names)
         for curve in curves:
             curve.update(showlegend=len(kind_columns) > 1)  # else its title says it
-        panels[market_class.column_labels.get(kind, kind)] = curves
+        panels[market_class.column_labels.get(column_kind, column_kind)] = curves
     rounds_name = f"round; {describe_rolling_mean(len(rounds))}"
     return theme.draw_panels(panels, x=rounds_name, y="mean")
 

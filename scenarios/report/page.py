@@ -93,6 +93,24 @@ def charts(figures: Mapping[str, Figure], section: str) -> list[Part]:
     return [("chart", figure) for figure in figures.values() if figure.section == section]
 
 
+def table_part(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    n_text_columns: int = 1,
+    n_naming_columns: int | None = None,
+    is_sortable: bool = False,
+) -> Part:
+    """Return a table, whose first columns are texts.
+
+    The first ``n_naming_columns`` of these, by default all, name a row; others stand below their
+    head where the table is folded. Readers can sort one that ``is_sortable``.
+    """
+    if n_naming_columns is None:
+        n_naming_columns = n_text_columns
+    return "table", headers, rows, n_text_columns, is_sortable, n_naming_columns
+
+
 def notes(lines: Iterable[str], kind: str = "note") -> list[Part]:
     """Return lines that are not empty, a paragraph each."""
     return [(kind, line) for line in lines if line]

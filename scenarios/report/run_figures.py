@@ -282,7 +282,9 @@ def _regret_lines(run: Run, curve: pd.DataFrame, cohort: Any) -> Iterator[go.Sca
         )
         if len(drawn_bounds) == 1:
             bound.update(mode="markers", marker={"color": theme.FAINT})
-        if drawn_bounds[column].iloc[-1] > highest_drawn_bound > 0:
+        last_bound = drawn_bounds[column].iloc[-1]
+        is_far_above = highest_drawn_bound > 0 and last_bound > highest_drawn_bound
+        if is_far_above:
             bound.update(visible=theme.LEGEND_ONLY, name=f"{name} (far above)")
         yield bound
 

@@ -20,7 +20,15 @@ from regretless.scenarios.report import (  # noqa: F401 - they register their fi
     run_figures,
 )
 from regretless.scenarios.report.figures import Run, draw_figures
-from regretless.scenarios.report.page import Part, charts, legible, notes, page, written_by
+from regretless.scenarios.report.page import (
+    Part,
+    charts,
+    legible,
+    notes,
+    page,
+    table_part,
+    written_by,
+)
 from regretless.scenarios.solution_lines import line_on_anarchy, lines_on_methods
 
 REQUIRED_IN_MANIFEST = {"scenario", "config", "seed", "rounds", "status", "guarantee"}
@@ -219,7 +227,9 @@ def _table(headers: list[str], rows: list[list[str]], *, n_text_columns: int = 2
     shown_rows = [[row[column] for column in shown_columns] for row in rows]
     n_left_aligned = sum(column < n_text_columns for column in shown_columns)
     n_naming = sum(column < 2 for column in shown_columns)
-    return "table", shown_headers, shown_rows, n_left_aligned, False, n_naming
+    return table_part(
+        shown_headers, shown_rows, n_text_columns=n_left_aligned, n_naming_columns=n_naming
+    )
 
 
 def _read_logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:

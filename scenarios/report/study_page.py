@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,15 @@ from markupsafe import Markup
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report.figures import draw_figures
-from regretless.scenarios.report.page import Part, charts, legible, notes, page, written_by
+from regretless.scenarios.report.page import (
+    Part,
+    charts,
+    legible,
+    notes,
+    page,
+    table_part,
+    written_by,
+)
 from regretless.scenarios.report.study_data import COLUMNS_BESIDE_KEYS, StudyData
 from regretless.scenarios.report.study_figures import AXIS_NAMES
 from regretless.scenarios.report.study_sentences import (
@@ -74,6 +82,7 @@ NOT_DRAWN = "Regret over time is not drawn: the regret logs are too large to be 
 
 DESIGN_HEADERS = ["key", "chosen", "values"]
 CALIBRATION_HEADERS = ["key", "estimate", "95 % interval", "range", "runs that counted"]
+NO_COHORT = "-"  # of a setting that has no complete run
 ABOUT_COLOURS = """\
 Where settings are many, colours run from dark, the first in the table of all settings, to light."""
 ABOUT_SETTINGS = """\
@@ -136,7 +145,8 @@ def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:
     parameters = data.table("parameters")
     figures = draw_figures("study", data)
     keys = keys_of(parameters)
-    design = ("table", DESIGN_HEADERS, _design_rows(study.record["study"]["file"], parameters), 3)
+    design_rows = _design_rows(study.record["study"]["file"], parameters)
+    design = table_part(DESIGN_HEADERS, design_rows, n_text_columns=3)
     yield "Design", [design, *notes([NOT_DRAWN] if data.curves is None else [])]
     for name, (table, row_keys) in SECTIONS.items():
         parts = charts(figures, name)
@@ -167,7 +177,7 @@ def _parts_on_calibration(data: StudyData, targets: Mapping[str, float]) -> list
         interval_ends = _interval_text(row["low"], row["high"], ".3g")
         prior_ends = _interval_text(row["prior_low"], row["prior_high"], ".3g")
         rows.append([str(row["key"]), estimate, interval_ends, prior_ends, str(row["runs"])])
-    return [("note", f"Observed: {observed}."), ("table", CALIBRATION_HEADERS, rows)]
+    return [("note", f"Observed: {observed}."), table_part(CALIBRATION_HEADERS, rows)]
 
 
 def _design_rows(file: dict[str, Any], parameters: pd.DataFrame) -> list[list[str]]:
@@ -209,7 +219,8 @@ def _table_of_value(table: pd.DataFrame) -> Part:
         interval = _interval_text(row["low"], row["high"], digits)
         rows.append([*map(str, texts), f"{row['mean']:{digits}}", interval])
     headers = ["cohort", *keys, "against", "pairs", "difference", "95 % interval"]
-    return "table", headers, rows, len(headers) - 3, True
+    n_text_columns = len(headers) - 3  # all but the last three
+    return table_part(headers, rows, n_text_columns=n_text_columns, is_sortable=True)
 
 
 def _table_of_settings(data: StudyData) -> Part:
@@ -223,26 +234,40 @@ def _table_of_settings(data: StudyData) -> Part:
     if cohorts[DECISION_SWAP_REGRET].notna().all():
         measured = [column for column in measured if column != SWAP_REGRET]  # which it tells nearly
     columns = [*measured, *own_measures(cohorts)]
-    rows: list[list[str]] = []
-    figures: list[list[tuple[float, float]]] = []
-    for values, runs in parameters.groupby(keys, sort=False) if keys else [((), parameters)]:
+    names_of_rows: list[list[str]] = []  # the values of the keys, and the cohort
+    links_of_rows: list[str] = []
+    estimates_of_rows: list[list[Estimate]] = []
+    for values, runs in _runs_by_setting(parameters, keys):
         cohorts_of_runs = cohorts[cohorts["run"].isin(runs["run"])]
         links = [_link_of_run(run, is_complete=run in complete_runs) for run in runs["run"]]
-        for name in cohorts_of_runs["cohort"].unique() if len(cohorts_of_runs) else ["-"]:
+        cohort_names = list(cohorts_of_runs["cohort"].unique()) or [NO_COHORT]
+        for name in cohort_names:
             sample = cohorts_of_runs[cohorts_of_runs["cohort"] == name]
-            rows.append([*map(str, (*values, name)), Markup(" ").join(links)])
-            figures.append(
-                [_mean_and_half(sample[column].dropna(), study.interval_rule) for column in columns]
+            names_of_rows.append([*map(str, values), str(name)])
+            links_of_rows.append(Markup(" ").join(links))
+            estimates_of_rows.append(
+                [_estimate(sample[column].dropna(), study.interval_rule) for column in columns]
             )
-    for column_figures in zip(*figures, strict=True):
-        n_decimals = _decimals_of_column(column_figures)
-        for row, (mean, half) in zip(rows, column_figures, strict=True):
-            text = f"{mean:.{n_decimals}f}"
-            if not np.isnan(half):
-                text += f" ± {half:.{n_decimals}f}"
-            row.insert(-1, "-" if np.isnan(mean) else text)
+    texts_of_rows: list[list[str]] = [[] for _ in names_of_rows]
+    for estimates_of_column in zip(*estimates_of_rows, strict=True):
+        n_decimals = _decimals_of_column(estimates_of_column)
+        for texts, estimate in zip(texts_of_rows, estimates_of_column, strict=True):
+            texts.append(_estimate_text(estimate, n_decimals))
+    rows = []
+    for names, texts, links_of_row in zip(names_of_rows, texts_of_rows, links_of_rows, strict=True):
+        rows.append([*names, *texts, links_of_row])
     headers = [*keys, "cohort", *(COLUMN_TITLES.get(column, column) for column in columns), "runs"]
-    return "table", headers, rows, len(keys) + 1, True
+    return table_part(headers, rows, n_text_columns=len(keys) + 1, is_sortable=True)
+
+
+def _runs_by_setting(
+    parameters: pd.DataFrame, keys: list[str]
+) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """Yield the values of the keys of each setting, and its runs: all of them without a key."""
+    if keys:
+        yield from parameters.groupby(keys, sort=False)
+    else:
+        yield (), parameters
 
 
 def _link_of_run(run: int, *, is_complete: bool) -> Markup:
@@ -251,19 +276,38 @@ def _link_of_run(run: int, *, is_complete: bool) -> Markup:
     return Markup(template).format(run, run)  # noqa: S704 - a number
 
 
-def _decimals_of_column(figures: Sequence[tuple[float, float]]) -> int:
-    """Return decimals for means and halves of a column: two digits of the median half."""
-    halves = [half for _, half in figures if not np.isnan(half)]
-    if halves:
-        return decimals([float(np.median(halves))], 2)
-    return decimals([mean for mean, _ in figures], 3)
+class Estimate(NamedTuple):
+    """A mean over seeds and half the width of its interval; each is NaN where there is none."""
+
+    mean: float
+    half_width: float
 
 
-def _mean_and_half(values: pd.Series[float], interval_rule: IntervalRule) -> tuple[float, float]:
-    """Return a mean and half the width of its interval; NaN where there is none."""
+def _decimals_of_column(estimates: Sequence[Estimate]) -> int:
+    """Return decimals for the estimates of a column: two digits of the median half width."""
+    half_widths = [
+        estimate.half_width for estimate in estimates if not np.isnan(estimate.half_width)
+    ]
+    if half_widths:
+        return decimals([float(np.median(half_widths))], 2)
+    return decimals([estimate.mean for estimate in estimates], 3)
+
+
+def _estimate(values: pd.Series[float], interval_rule: IntervalRule) -> Estimate:
+    """Return the mean of values with its interval, unless that has no width."""
     mean, low, high = interval_rule(values.tolist(), WITHIN.get(str(values.name)))
-    half = (high - low) / 2
-    return mean, half if half > abs(mean) * NEGLIGIBLE else np.nan
+    half_width = (high - low) / 2
+    has_width = half_width > abs(mean) * NEGLIGIBLE
+    return Estimate(mean, half_width if has_width else np.nan)
+
+
+def _estimate_text(estimate: Estimate, n_decimals: int) -> str:
+    if np.isnan(estimate.mean):
+        return "-"
+    mean = f"{estimate.mean:.{n_decimals}f}"
+    if np.isnan(estimate.half_width):
+        return mean
+    return f"{mean} ± {estimate.half_width:.{n_decimals}f}"
 
 
 def _parts_on_tests(table: pd.DataFrame, row_keys: Sequence[str]) -> list[Part]:
@@ -293,8 +337,8 @@ def _parts_on_tests(table: pd.DataFrame, row_keys: Sequence[str]) -> list[Part]:
     if not has_equivalence:
         headers = headers[:-1]
         rows = [row[:-1] for row in rows]
-    # The macro's arguments: heads, rows, how many columns are texts, whether readers can sort it.
-    return _with_note(ABOUT_TESTS, ("table", headers, rows, len(text_columns), True), len(listed))
+    table_of_tests = table_part(headers, rows, n_text_columns=len(text_columns), is_sortable=True)
+    return _with_note(ABOUT_TESTS, table_of_tests, len(listed))
 
 
 def _parts_on_regression(table: pd.DataFrame) -> list[Part]:
@@ -314,7 +358,8 @@ def _parts_on_regression(table: pd.DataFrame) -> list[Part]:
     if not rows:
         return []
     headers = ["cohort", "measure", "term", "coefficient", "95 % interval", "p", "clusters"]
-    return _with_note(ABOUT_REGRESSION, ("table", headers, rows, 3, True), len(table))
+    coefficients = table_part(headers, rows, n_text_columns=3, is_sortable=True)
+    return _with_note(ABOUT_REGRESSION, coefficients, len(table))
 
 
 def _with_note(note: str, table: Part, count: int) -> list[Part]:

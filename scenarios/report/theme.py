@@ -48,6 +48,8 @@ DARK = {  # the partner of each colour on a dark page
 }
 LEGEND_ONLY = "legendonly"  # Plotly's word: a curve is drawn on a click on its name
 SMALLEST_LOGARITHMIC = 1e-5  # smaller values, and zero, are drawn on the edge of the axis
+TICK_EXPONENTS = range(-5, 4)  # of 10, on a logarithmic axis, from SMALLEST_LOGARITHMIC upwards
+TICK_DECIMALS = 5  # that the smallest of these ticks takes
 MIN_DECADES = 1.7  # of a logarithmic axis, below which 2 and 5 times a decade are named too
 EDGE_PIXELS = 96  # above and below the panels: margins, the name of the axis, one line of legend
 GAP_PIXELS = 46  # between panels
@@ -124,15 +126,17 @@ def assign_colours(names: Iterable[Any]) -> dict[Any, str]:
 
 
 def make_panels(
-    titles: Sequence[str] = ("",), *, pixels_per_panel: int = 150, **grid: Any
+    titles: Sequence[str] = ("",), *, pixels_per_panel: int = 150, **subplot_options: Any
 ) -> go.Figure:
     """Make a chart of empty panels, one above the other, of so many pixels each on average.
 
-    ``grid`` is handed to Plotly's ``make_subplots``.
+    ``subplot_options`` are of Plotly's ``make_subplots``, in place of the defaults here.
     """
-    inner_pixels = len(titles) * pixels_per_panel + (len(titles) - 1) * GAP_PIXELS
-    settings = {"shared_xaxes": True, "vertical_spacing": GAP_PIXELS / inner_pixels} | grid
-    chart = make_subplots(len(titles), subplot_titles=tuple(titles), **settings)
+    n_panels = len(titles)
+    inner_pixels = n_panels * pixels_per_panel + (n_panels - 1) * GAP_PIXELS
+    default_options = {"shared_xaxes": True, "vertical_spacing": GAP_PIXELS / inner_pixels}
+    all_options = default_options | subplot_options
+    chart = make_subplots(n_panels, subplot_titles=tuple(titles), **all_options)
     for title, axis in zip(chart.layout.annotations, chart.select_xaxes(), strict=False):
         title.update(x=axis.domain[0], xanchor="left", align="left", font_size=13)
     chart.update_layout(LAYOUT, height=inner_pixels + EDGE_PIXELS)
@@ -147,7 +151,7 @@ def draw_panels(
     y: str | Sequence[str] = "",
     log: bool = False,
     legend: bool | None = None,
-    **grid: Any,
+    **subplot_options: Any,
 ) -> go.Figure:
     """Draw a chart of panels, one above the other.
 
@@ -164,7 +168,7 @@ def draw_panels(
     """
     marks_of_panel = {title: list(marks) for title, marks in panels.items()}
     titles = [heading(title) for title in marks_of_panel]
-    chart = make_panels(titles, pixels_per_panel=pixels_per_panel, **grid)
+    chart = make_panels(titles, pixels_per_panel=pixels_per_panel, **subplot_options)
     if log:
         drawn_values = []
         for marks in marks_of_panel.values():
@@ -265,17 +269,19 @@ def show_dates(chart: go.Figure, rounds_in_data: NamesOfRounds) -> None:
 
     Names that are no dates, or can be read in two ways, leave the chart as it is.
     """
-    days = calendar(rounds_in_data.names, rounds_in_data.order)
-    if days.isna().any() or not days.is_monotonic_increasing or len(days) < 2:
+    day_of_round = calendar(rounds_in_data.names, rounds_in_data.order)  # NaT where it is no date
+    are_in_order = not day_of_round.isna().any() and day_of_round.is_monotonic_increasing
+    if not are_in_order or len(day_of_round) < 2:
         return
-    first_round, last_round = days.index[[0, -1]]
+    first_round, last_round = day_of_round.index[[0, -1]]
     for trace in chart.data:
+        # Marks may lie before or after all rounds that have a date.
         rounds = np.clip(np.asarray(trace.x), first_round, last_round).astype(int)
-        stamps = days.reindex(rounds).dt.strftime("%Y-%m-%dT%H:%M:%S")
+        stamps = day_of_round.reindex(rounds).dt.strftime("%Y-%m-%dT%H:%M:%S")
         trace.update(x=stamps.to_numpy(), hovertemplate=trace.hovertemplate.replace("round ", ""))
-    time = " %H:%M" if (days.dt.hour > 0).any() else ""
+    time_format = " %H:%M" if (day_of_round.dt.hour > 0).any() else ""
     for axis in chart.select_xaxes():
-        axis.update(type="date", hoverformat=f"%-d %b %Y{time}")
+        axis.update(type="date", hoverformat=f"%-d %b %Y{time_format}")
         if axis.title.text:
             axis.title.text = axis.title.text.replace("round", plain(rounds_in_data.column), 1)
 
@@ -303,8 +309,8 @@ def make_logarithmic(chart: go.Figure, values: Iterable[Any]) -> None:
     exponents = np.log10(np.maximum(finite_values, SMALLEST_LOGARITHMIC))
     decades = exponents.max() - exponents.min()
     factors = (1, 2, 5) if decades < MIN_DECADES else (1,)
-    ticks = [factor * 10.0**power for power in range(-5, 4) for factor in factors]
-    names = [f"{tick:.5f}".rstrip("0").rstrip(".") for tick in ticks]
+    ticks = [factor * 10.0**power for power in TICK_EXPONENTS for factor in factors]
+    names = [f"{tick:.{TICK_DECIMALS}f}".rstrip("0").rstrip(".") for tick in ticks]
     chart.update_yaxes(type="log", tickvals=ticks, ticktext=names)
 
 
