@@ -98,10 +98,13 @@ class StudySpec(Strict):
     def _list_seeds(cls, seeds: Any) -> Any:
         """Turn a number of seeds into a list; check a list."""
         if type(seeds) is int and seeds > 0:
-            # A number that is far too large is refused later, and its list is never made.
-            return list(range(min(seeds, MAX_RUNS + 1)))
-        are_integers = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
-        if not are_integers or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
+            # More seeds than runs are refused later; a list of all of them is never made.
+            n_listed = min(seeds, MAX_RUNS + 1)
+            return list(range(n_listed))
+        are_seeds = isinstance(seeds, list) and all(
+            type(seed) is int and seed >= 0 for seed in seeds
+        )
+        if not are_seeds or not seeds or len(set(seeds)) != len(seeds):
             hint = "give how many, at least 1, or a list of different seeds"
             raise ValueError(f"{format_value(seeds)}: {hint}")
         return seeds

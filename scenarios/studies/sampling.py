@@ -100,13 +100,12 @@ class Span(Strict):
     def values(self, share: Array) -> list[float | int]:
         """Return the values at shares of the range, from 0 to 1."""
         sampled_low, sampled_high = self.sampled_limits
-        values = sampled_low + share * (sampled_high - sampled_low)
-        if self.log:
-            values = np.exp(values)
-        values = np.clip(values, self.low, self.high)
+        scaled = sampled_low + share * (sampled_high - sampled_low)
+        values = np.exp(scaled) if self.log else scaled
+        values_in_range = np.clip(values, self.low, self.high)
         if self.whole:
-            return [int(value) for value in np.rint(values)]
-        return [float(value) for value in values]
+            return [int(value) for value in np.rint(values_in_range)]
+        return [float(value) for value in values_in_range]
 
     def shares(self, values: Array) -> Array:
         """Return which shares of the range values are, strictly between 0 and 1."""
@@ -165,23 +164,28 @@ class SampleSpec(Strict):
 
     def settings(self) -> list[dict[str, Any]]:
         """Return the keys of every setting; of ``sobol`` A, then B, then A with one column of B."""
-        n_keys = len(self.keys)
-        if self.is_latin_hypercube:
-            shares = qmc.LatinHypercube(n_keys, rng=self.seed).random(self.points)
-        else:
-            sobol_points = qmc.Sobol(2 * n_keys, rng=self.seed).random(self.points)
-            block_a, block_b = np.split(sobol_points, 2, axis=1)  # the blocks A and B
-            design_blocks = [block_a, block_b]
-            for key in range(n_keys):
-                mixed_block = block_a.copy()
-                mixed_block[:, key] = block_b[:, key]
-                design_blocks.append(mixed_block)
-            shares = np.concatenate(design_blocks)
+        shares = self._shares()
         settings: list[dict[str, Any]] = [{} for _ in shares]
         for key_index, (key_name, span) in enumerate(self.keys.items()):
             for setting, value in zip(settings, span.values(shares[:, key_index]), strict=True):
                 setting[key_name] = value
         return settings
+
+    def _shares(self) -> Array:
+        """Return where every setting is in the range of every key, from 0 to 1: (len(self), d)."""
+        n_keys = len(self.keys)
+        n_points = self.points
+        if self.is_latin_hypercube:
+            return np.asarray(qmc.LatinHypercube(n_keys, rng=self.seed).random(n_points))
+        # Saltelli's design: the blocks A and B, then for each key A with that key's column of B.
+        sobol_points = qmc.Sobol(2 * n_keys, rng=self.seed).random(n_points)
+        block_a, block_b = np.split(sobol_points, 2, axis=1)
+        blocks = [block_a, block_b]
+        for key_index in range(n_keys):
+            mixed_block = block_a.copy()
+            mixed_block[:, key_index] = block_b[:, key_index]
+            blocks.append(mixed_block)
+        return np.concatenate(blocks)
 
 
 def measured(cohorts: pd.DataFrame) -> pd.DataFrame:

@@ -284,7 +284,9 @@ def value_table(
         runs = parameters.merge(cohorts[["run", "cohort", "welfare_mean"]], on="run")
         for labels, group in runs.groupby(["cohort", *other_keys], sort=False):
             wide = group.pivot_table(index="seed", columns=FORECASTER, values="welfare_mean")
-            for baseline in wide.columns.drop(OURS) if OURS in wide else ():
+            if OURS not in wide:
+                continue
+            for baseline in wide.columns.drop(OURS):
                 differences = (wide[OURS] - wide[baseline]).dropna().to_numpy()
                 rows.append(
                     [*labels, baseline, len(differences), *interval_rule(differences, None)]
