@@ -262,11 +262,12 @@ def train(
         OptionalText, Option(help="Cohort to attack; each in turn by default.")
     ] = None,
     phases: Annotated[int, Option(min=1, help="Number of phases of a plan.")] = 8,
-    looking: Annotated[
+    depends_on_play: Annotated[
         bool, Option("--looking", help="Plans depend on what was played last.")
     ] = False,
-    sees: Annotated[
-        str, Option(help="What else plans may depend on: history, or the announced mixture.")
+    what_plans_see: Annotated[
+        str,
+        Option("--sees", help="What else plans may depend on: history, or the announced mixture."),
     ] = "history",
     rounds: shared.Rounds = None,
     seed: shared.Seed = None,
@@ -296,15 +297,22 @@ def train(
 
     chosen = shared.load_scenario(scenario, assignments or [], {"rounds": rounds, "seed": seed})
     options = TrainingOptions(
-        algorithm, budget, phases, looking, cohort, jobs, tuple(imports or []), sees
+        algorithm=algorithm,
+        budget=budget,
+        phases=phases,
+        looking=depends_on_play,
+        cohort=cohort,
+        jobs=jobs,
+        imports=tuple(imports or []),
+        sees=what_plans_see,
     )
-    runs = budget * len(prepare_trainings(chosen, options))
+    n_runs = budget * len(prepare_trainings(chosen, options))
     options_of_folder = {"resume": resume, "overwrite": overwrite}
     name = f"{chosen.spec.name}-{algorithm}"
     target = out or shared.free_directory(name, TrainingDirectory, **options_of_folder, quiet=quiet)
     with (
         shared.compilation_announced(quiet=quiet),
-        shared.progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance,
+        shared.progress_bar(f"{chosen.spec.name}, {algorithm}", n_runs, quiet=quiet) as advance,
     ):
         table = train_attackers(
             chosen, options, target, **options_of_folder, progress=advance, warn=shared.warn

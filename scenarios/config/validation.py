@@ -125,32 +125,46 @@ def fault_line(fault: Any, key: str, known_keys: list[str], file: str) -> str:
     """
     fault_type = fault["type"]
     if fault_type.startswith("union_tag"):  # the kind of a table is unknown or not given
-        discriminator = fault["ctx"]["discriminator"].strip("'")
-        if not isinstance(fault["input"], dict):
-            fault_type = "model_type"
-        elif discriminator not in fault["input"]:
-            key = f"{key}.{discriminator}"
-            fault_type = "missing"
-        else:
-            known_kinds = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
-            kind = fault["input"][discriminator]
-            hint = closest(str(kind), known_kinds)
-            return f"{key}.{discriminator} = {format_value(kind)}: unknown; {hint}"
+        return _line_on_kind(fault, key, file)
     if fault_type == "extra_forbidden":
         return f"unknown key '{key}'; {closest(str(fault['loc'][-1]), known_keys)}"
     if fault_type == "missing":
-        return f"key '{key}' is missing; add it to the {file} file"
+        return _line_on_missing_key(key, file)
     reason = fault["msg"].removeprefix("Value error, ")
     reason = reason[0].lower() + reason[1:]
     if fault_type == "value_error":
         return f"{key}: {reason}" if key else reason
-    assignment = f"{key} = {format_value(fault.get('input'))}"
     if fault_type in TYPE_FAULTS:
-        reason, hint = TYPE_FAULTS[fault_type]
-        return f"{assignment}: {reason}; {hint.format(**fault.get('ctx', {}))}"
+        return _line_on_type(fault, fault_type, key)
+    assignment = f"{key} = {format_value(fault.get('input'))}"
     if reason.startswith("input should be "):
         return f"{assignment}: must be {reason.removeprefix('input should be ')}"
     return f"{assignment}: {reason}; change the value"
+
+
+def _line_on_kind(fault: Any, key: str, file: str) -> str:
+    """Return the line on a table whose kind is unknown or not given, or on what is no table."""
+    discriminator = fault["ctx"]["discriminator"].strip("'")  # the key that names the kind
+    table = fault["input"]
+    if not isinstance(table, dict):
+        return _line_on_type(fault, "model_type", key)
+    if discriminator not in table:
+        return _line_on_missing_key(f"{key}.{discriminator}", file)
+    known_kinds = fault["ctx"]["expected_tags"].replace("'", "").split(", ")
+    kind = table[discriminator]
+    hint = closest(str(kind), known_kinds)
+    return f"{key}.{discriminator} = {format_value(kind)}: unknown; {hint}"
+
+
+def _line_on_type(fault: Any, fault_type: str, key: str) -> str:
+    """Return the line on a value of another type, or on a list of another length."""
+    reason, hint = TYPE_FAULTS[fault_type]
+    limits = fault.get("ctx", {})  # of a list's length, which hints name
+    return f"{key} = {format_value(fault.get('input'))}: {reason}; {hint.format(**limits)}"
+
+
+def _line_on_missing_key(key: str, file: str) -> str:
+    return f"key '{key}' is missing; add it to the {file} file"
 
 
 def _models_by_key(spec: type[BaseModel]) -> dict[str, type[BaseModel]]:

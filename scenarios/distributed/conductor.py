@@ -17,7 +17,7 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import resolved
 from regretless.scenarios.distributed.crew import DaskCrew
 from regretless.scenarios.distributed.division import divide
-from regretless.scenarios.distributed.record import Record
+from regretless.scenarios.distributed.record import LINES_PER_ROUND, Record
 from regretless.scenarios.distributed.remote import SharedGame
 from regretless.scenarios.distributed.share import ClosedShare, Recipe, Share
 from regretless.scenarios.distributed.tasks import Answer, Question, Task
@@ -152,7 +152,7 @@ class Conductor(Player):
         self.model.game = self._shared_game
         checkpoint.check_like(state, self._state())
         self.model.restore(state)
-        self.record.restore(2 * self.model.played, state["shared"])
+        self.record.restore(LINES_PER_ROUND * self.model.played, state["shared"])
         self._n_lines_due = len(self.record)
         for share in self._shares:
             share.n_lines_heard = self._n_lines_due
@@ -193,7 +193,7 @@ class Conductor(Player):
                 self._play_round()
                 if full_chunks:
                     ask_for_rows(self._state() if is_resumable else None)
-                elif len(self.record) - self._n_lines_due >= 2 * BLOCK_ROUNDS:  # two lines a round
+                elif len(self.record) - self._n_lines_due >= LINES_PER_ROUND * BLOCK_ROUNDS:
                     self._ask(Share.nothing)
             model.journal.flush()
             if full_chunks:
@@ -252,10 +252,11 @@ class Conductor(Player):
             self._take_answer(self._shares[index], answer)
         answers = [share.answer for share in self._shares]
         use_answers = self._use_answers
-        self._use_answers = None
+        self._use_answers = None  # so that whoever waits again does not use them twice
         if use_answers is not None:
             use_answers(answers)
-        self._progress(self._n_lines_due // 2)
+        n_rounds_heard = self._n_lines_due // LINES_PER_ROUND
+        self._progress(n_rounds_heard)
         return answers
 
     def _take_answer(self, share: ShareStatus, answer: Answer | Failure | None) -> None:
@@ -315,8 +316,8 @@ class Conductor(Player):
 def _rows_of_all(rows_of_conductor: Frames, shares: Sequence[Frames]) -> Frames:
     """Return the rows of all agents, by round and agent; the bounds of windows are in our own.
 
-    ``own`` has the tables of a chunk of the logs, as of the agents that are played here, and
-    ``shares`` those that agents elsewhere have rows in; ``own`` is changed in place.
+    ``rows_of_conductor`` has the tables of a chunk of the logs, as of the agents that are played
+    here, and is changed in place; ``shares`` has those that agents elsewhere have rows in.
     """
     logs = [share["regret_log"] for share in shares if "regret_log" in share]
     windows = [share["windows"] for share in shares if "windows" in share]

@@ -17,6 +17,8 @@ from regretless.market.game.adversary_view import certain_of_drawn
 from regretless.market.game.round import Block, Game
 from regretless.market.records import Context, Forecast, Mixture, Round
 
+LINES_PER_ROUND = 2  # what is heard before agents decide, and the outcome
+
 
 class Record:
     """What agents hear of the game so far, in a file: two lines of JSON a round.
@@ -52,7 +54,7 @@ class Record:
 
     def end_round(self, outcome: Array) -> None:
         """Note the outcome of the round, once."""
-        if len(self) % 2:
+        if len(self) % LINES_PER_ROUND:  # the round has begun
             self._write({"outcome": outcome})
 
     def _write(self, content: dict[str, Any]) -> None:

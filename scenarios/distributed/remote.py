@@ -95,8 +95,8 @@ class SharedGame(Game):
     def sums(self, played: Round) -> dict[str, Array]:
         """Return what the agents of each cohort come to, wherever they are."""
         self._record.end_round(played.outcome)
-        sums = super().sums(played)
+        total_of = super().sums(played)
         for sums_of_share in self._ask_all(Share.sums):
             for name, values in sums_of_share.items():
-                sums[name] = sums[name] + values
-        return sums
+                total_of[name] = total_of[name] + values
+        return total_of

@@ -32,7 +32,7 @@ from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.validation import validated
 from regretless.scenarios.distributed.division import divide
-from regretless.scenarios.distributed.record import read_round
+from regretless.scenarios.distributed.record import LINES_PER_ROUND, read_round
 from regretless.scenarios.imports import import_modules
 
 Frames = dict[str, pd.DataFrame]
@@ -190,7 +190,7 @@ class Share:
     @property
     def n_lines_heard(self) -> int:
         """How many lines of the record it was told."""
-        return 2 * self.model.played + (self._current is not None)
+        return LINES_PER_ROUND * self.model.played + (self._current is not None)
 
     def hear(self, line: bytes) -> None:
         """Decide in a round that begins, or play it to its end."""

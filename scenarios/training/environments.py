@@ -37,7 +37,7 @@ except ModuleNotFoundError as error:
     raise UserError(f"{needed}; python -m pip install gymnasium pettingzoo") from error
 
 SCORE_FACTOR = 5.0  # a score in [-1, 1] becomes a probability in proportion to exp(5 score)
-END_OF_SEEDS = 2**31
+END_OF_SEEDS = 2**31  # the seeds of episodes are below it
 Observation = NDArray[np.float32]
 
 
