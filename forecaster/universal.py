@@ -318,7 +318,7 @@ class Line(Box):
         has_mass = mass > 0
         points = (cells[has_mass, None] + PLACE_IN_CELL) / self.finest
         mass = mass[has_mass] / mass.sum()
-        certificate = self.worst(mass, points, game.fields(points))
+        certificate = self.worst_case(mass, points, game.fields(points))
         return self._with_ensembles(Solution(points, mass, certificate))
 
     def choices(self, game: Game) -> Solution:

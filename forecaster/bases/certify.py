@@ -192,12 +192,12 @@ class _Search:
         middle, radius = _middle_and_radius(self.ranges_of_functions(low, high))  # (boxes, n)
         bound = np.empty(len(loss_index))
         for k, pairs_of_loss in self._pairs_by_loss(loss_index):
-            box = box_index[pairs_of_loss]
-            range_of_loss = self.losses[k].enclosure(low[box], high[box])
+            boxes_of_pairs = box_index[pairs_of_loss]
+            range_of_loss = self.losses[k].enclosure(low[boxes_of_pairs], high[boxes_of_pairs])
             centre, width = _middle_and_radius(range_of_loss)  # (pairs, A)
             # of the error: ranges of the loss and of its linear form, whose widths add up
-            centre -= self.offset[k] + middle[box] @ self.weights[k].T
-            width += radius[box] @ np.abs(self.weights[k]).T
+            centre -= self.offset[k] + middle[boxes_of_pairs] @ self.weights[k].T
+            width += radius[boxes_of_pairs] @ np.abs(self.weights[k]).T
             bound[pairs_of_loss] = (np.abs(centre) + width).max(-1)
         return bound
 
@@ -211,16 +211,16 @@ class _Search:
         values = self.ranges_of_functions(midpoint, midpoint)[0]
         bound = np.empty(len(loss_index))
         for k, pairs_of_loss in self._pairs_by_loss(loss_index):
-            box = box_index[pairs_of_loss]
+            boxes_of_pairs = box_index[pairs_of_loss]
             weights = self.weights[k].T  # (n, A)
-            slopes_of_loss = self.losses[k].slopes(low[box], high[box])
+            slopes_of_loss = self.losses[k].slopes(low[boxes_of_pairs], high[boxes_of_pairs])
             slope, width = _middle_and_radius(slopes_of_loss)  # (pairs, A, d)
             # (pairs, d, A) from here on, of the error: loss less linear form
-            slope = np.abs(slope.swapaxes(1, 2) - middle[box] @ weights)
-            width = width.swapaxes(1, 2) + radius[box] @ np.abs(weights)
-            drift = (half_side[box, :, None] * (slope + width)).sum(1)
-            losses = self.losses[k].losses(midpoint[box])
-            error = losses - self.offset[k] - values[box] @ weights
+            slope = np.abs(slope.swapaxes(1, 2) - middle[boxes_of_pairs] @ weights)
+            width = width.swapaxes(1, 2) + radius[boxes_of_pairs] @ np.abs(weights)
+            drift = (half_side[boxes_of_pairs, :, None] * (slope + width)).sum(1)
+            losses = self.losses[k].losses(midpoint[boxes_of_pairs])
+            error = losses - self.offset[k] - values[boxes_of_pairs] @ weights
             bound[pairs_of_loss] = (np.abs(error) + drift).max(-1)
         return bound
 

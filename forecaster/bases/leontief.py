@@ -233,9 +233,9 @@ class MReLUCover:
         self.bottom = bottom
         self.top = top
         thresholds = lattice_points(0, top, dimension)
-        coarse_of_threshold = thresholds // stride * stride
-        coarse_of_threshold[-1] = thresholds[-1]  # it is zero on the lattice and needs no steps
-        coarse, coarse_index = np.unique(coarse_of_threshold, axis=0, return_inverse=True)
+        coarse_below = thresholds // stride * stride
+        coarse_below[-1] = thresholds[-1]  # it is zero on the lattice and needs no steps
+        coarse, coarse_index = np.unique(coarse_below, axis=0, return_inverse=True)
         coarse_index = coarse_index.ravel()
         least = mrelu(np.full(dimension, bottom), coarse)
         greatest = mrelu(np.full(dimension, top), coarse)
@@ -245,7 +245,7 @@ class MReLUCover:
         self.coarse_range = (greatest - least)[varies]
         n_thresholds = len(thresholds)
         starts_at = _ones_at(np.arange(n_thresholds), coarse_index, (n_thresholds, len(coarse)))
-        steps_of_threshold = self._path(thresholds, coarse_of_threshold)
+        steps_of_threshold = self._path(thresholds, coarse_below)
         boxes_of_step, is_everywhere, boxes = self._steps(thresholds)
         boxes_of_threshold = sparse.csc_array(steps_of_threshold @ boxes_of_step)
         is_used = np.diff(boxes_of_threshold.indptr) > 0
@@ -295,23 +295,23 @@ class MReLUCover:
         boxes_of_step = _ones_at(np.concatenate(steps_with_box), box, shape_of_steps)
         return boxes_of_step, np.concatenate(is_everywhere), boxes
 
-    def _path(self, thresholds: Indices, coarse_of_threshold: Indices) -> sparse.csr_array:
+    def _path(self, thresholds: Indices, coarse_below: Indices) -> sparse.csr_array:
         """Mark the unit steps from each threshold's coarse one to itself (thresholds, steps).
 
         The first coordinate goes first, so that the last step is along the last that has moved.
         """
         n_thresholds = len(thresholds)
-        distance = thresholds - coarse_of_threshold
+        distance = thresholds - coarse_below
         fine = np.flatnonzero(distance.any(-1))  # thresholds that need steps
         last_axis = self.dimension - 1 - (distance[fine, ::-1] > 0).argmax(-1)
-        previous = fine - (self.top + 1) ** (self.dimension - 1 - last_axis)
+        index_before_step = fine - (self.top + 1) ** (self.dimension - 1 - last_axis)
         shape = (n_thresholds, self.dimension * n_thresholds)
-        last_step = _ones_at(fine, last_axis * n_thresholds + previous, shape)
-        go_back = _ones_at(fine, previous, (n_thresholds, n_thresholds))
-        path = last_step
+        last_step = _ones_at(fine, last_axis * n_thresholds + index_before_step, shape)
+        to_index_before_step = _ones_at(fine, index_before_step, (n_thresholds, n_thresholds))
+        steps_of_path = last_step
         for _ in range(distance.sum(-1).max() - 1):
-            path = last_step + go_back @ path
-        return path
+            steps_of_path = last_step + to_index_before_step @ steps_of_path
+        return steps_of_path
 
     def transform(self, z: Indices) -> Array:
         """Values (T, size) of all functions at lattice points (T, d)."""

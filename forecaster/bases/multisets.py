@@ -140,9 +140,9 @@ class OfMultisets(CellBasis):
     def inverse(self, points: Array) -> Array:
         """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
         degree = self._sizes[0]  # the least; its powers of one coordinate are in their order
-        is_signed = np.broadcast_to(self._signed, self.size)[self._powers_of_coordinates]
+        can_be_negative = np.broadcast_to(self._signed, self.size)[self._powers_of_coordinates]
         values = np.asarray(points)[..., self._powers_of_coordinates]
-        powers = np.where(is_signed, 2 * values - 1, values)
+        powers = np.where(can_be_negative, 2 * values - 1, values)
         levels = powers if degree == 1 else np.clip(powers, 0.0, 1.0) ** (1 / degree)
         return np.minimum(np.maximum(self.outcomes_at(levels), self.floor), 1.0)
 
@@ -166,9 +166,9 @@ class OfMultisets(CellBasis):
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
         scale = np.where(self._signed, 2.0, 1.0)[..., None]  # (1 + t^c) / 2 bends half as much
         curvature = self.counts * (self.counts - 1.0) / scale  # (n, d), of every axis
-        below = (high - low) ** 2 / 8 @ curvature.T  # (T, n), the axes' errors added up
+        greatest_gap = (high - low) ** 2 / 8 @ curvature.T  # (T, n), the axes' errors added up
         is_even = (self.counts % 2 == 0).all(-1)
-        return np.where(is_even | (low.min(1) >= 0)[:, None], 0.0, below), below
+        return np.where(is_even | (low.min(1) >= 0)[:, None], 0.0, greatest_gap), greatest_gap
 
     def _inner(self, y: Array) -> Array:
         return transformed(y, np.asarray(self.power), np.asarray(self.floor))
@@ -277,7 +277,7 @@ class ChebyshevExponentialBasis(OfMultisets):
             raise ValueError(
                 f"absolute weights add up to {greatest_sum:.6g}, beyond reach {self.reach:g}"
             )
-        direction, series = self._exponential(exponential_loss.weights)
+        direction, series = self._series_of_exponential(exponential_loss.weights)
         return direction, exponential_loss.amplitude[..., None] * series
 
     def _choose(self, error: float) -> tuple[int, float]:
@@ -318,7 +318,7 @@ class ChebyshevExponentialBasis(OfMultisets):
         rise_between_points = np.ptp(totals[peak - 1 : peak + 2]) if is_inside else 0.0
         return float(totals[peak] + rise_between_points)
 
-    def _exponential(self, weights: Array) -> tuple[Array, Array]:
+    def _series_of_exponential(self, weights: Array) -> tuple[Array, Array]:
         """Return v (..., A, d) and p (..., A, k + 1) with e^S = sum_s p_s (v . t)^s, nearly."""
         total = np.abs(weights).sum(-1, keepdims=True)
         direction = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
@@ -367,7 +367,7 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
         orders = np.arange(1, self.degree + 1)
         return float((self._greatest_sum**orders / factorial(orders)).sum())
 
-    def _exponential(self, weights: Array) -> tuple[Array, Array]:
+    def _series_of_exponential(self, weights: Array) -> tuple[Array, Array]:
         return weights * self._unit, 1 / factorial(np.arange(self.degree + 1))
 
 

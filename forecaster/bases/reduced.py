@@ -201,7 +201,7 @@ class SupNormFit:
     sum_i (r+_i + r-_i) <= ``max_weight_sum``; every working point adds two rows, which hold the
     linear form plus e above f and the form minus e below it, and whose bounds are set for each f.
 
-    ``function_values`` (n, M) are those of s. ``working_points``, indices of the sample, grow in
+    ``function_values`` (n, M) are those of s. ``working_indices``, indices of the sample, grow in
     place, so that they can be handed on: a point joins where its error exceeds the program's by
     more than ``precision``.
     """
@@ -211,12 +211,12 @@ class SupNormFit:
         function_values: Array,
         max_weight_sum: float,
         *,
-        working_points: list[int],
+        working_indices: list[int],
         precision: float = 2e-3,
     ) -> None:
         self.function_values = function_values
         self.max_weight_sum = max_weight_sum
-        self.working_points = working_points
+        self.working_indices = working_indices
         self.precision = precision
         self._solver = new_highs()
         size = len(function_values)
@@ -229,32 +229,34 @@ class SupNormFit:
         )
         hand_over(self._solver, program)
         self._columns = np.arange(2 * size + 2, dtype=np.int32)
-        for point in working_points:
+        for point in working_indices:
             self._add_rows_of(point)
 
     def __call__(self, values: Array) -> Fit:
         """Fit the function with these values (M,) on the sample."""
         size = len(self.function_values)
         while True:
-            values_at_points = values[self.working_points]
-            no_limit = np.full(len(values_at_points), np.inf)
-            lower = np.column_stack([values_at_points, -no_limit]).ravel()
-            upper = np.column_stack([no_limit, values_at_points]).ravel()
+            values_at_working_points = values[self.working_indices]
+            no_limit = np.full(len(values_at_working_points), np.inf)
+            lower = np.column_stack([values_at_working_points, -no_limit]).ravel()
+            upper = np.column_stack([no_limit, values_at_working_points]).ravel()
             rows = np.arange(1, 1 + len(lower), dtype=np.int32)
             self._solver.changeRowsBounds(len(rows), rows, lower, upper)  # type: ignore[attr-defined]
             solution = fitted(self._solver)
             weights = solution[:size] - solution[size : 2 * size]
             # the sum may be above its bound by the solver's tolerance
             weights *= self.max_weight_sum / max(np.abs(weights).sum(), self.max_weight_sum)
-            offset, error_at_points = solution[-2:].tolist()
+            offset, error_at_working_points = solution[-2:].tolist()
             errors = np.abs(values - offset - weights @ self.function_values)
             worst = int(errors.argmax())
-            accepted_error = max(SLACK * error_at_points, error_at_points + self.precision)
-            is_full = len(self.working_points) >= MAX_WORKING_POINTS
-            cannot_grow = worst in self.working_points or is_full
+            accepted_error = max(
+                SLACK * error_at_working_points, error_at_working_points + self.precision
+            )
+            is_full = len(self.working_indices) >= MAX_WORKING_POINTS
+            cannot_grow = worst in self.working_indices or is_full
             if cannot_grow or errors[worst] <= accepted_error:
                 return Fit(offset, weights, float(errors[worst]))
-            self.working_points.append(worst)
+            self.working_indices.append(worst)
             self._add_rows_of(worst)
 
     def _add_rows_of(self, point: int) -> None:
@@ -292,14 +294,14 @@ class _SearchResult(NamedTuple):
     sampled_errors: Array  # (N,) the greatest on the sample
     unseen_error: float  # the greatest of all functions on outcomes that the fits did not see
     function_values: Array  # (n, M) of the chosen functions on the sample
-    working_points: list[int]
+    working_indices: list[int]
 
     def fitter(self, cap: float, error: float) -> SupNormFit:
         """Return a program for functions that are not listed, as the search left it."""
         return SupNormFit(
             self.function_values,
             cap,
-            working_points=self.working_points[:],
+            working_indices=self.working_indices[:],
             precision=PRECISION * error,
         )
 
@@ -327,7 +329,7 @@ def _search_or_remember(
         sampled_errors=search.sampled_errors,
         unseen_error=float(search.unseen_errors.max()),
         function_values=search.values[search.chosen],
-        working_points=search.working_points,
+        working_indices=search.working_indices,
     )
     if weights.size <= MAX_REMEMBERED_NUMBERS:
         if len(_remembered) == MAX_REMEMBERED:
@@ -354,24 +356,24 @@ class _Search:
         self.values = np.ascontiguousarray(population.transform(self.sample).T)
         losses = self._losses()
         # a third of the sample, which is enough for a first choice, less each loss's mean
-        thinned = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
-        pivots = qr(thinned.T, mode="r", pivoting=True)[1]
+        centred_losses = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
+        pivots = qr(centred_losses.T, mode="r", pivoting=True)[1]
         self.chosen: list[int] = pivots[: min(FUNCTIONS_FROM_QR, population.size)].tolist()
         # outcomes of the sample that the program starts with; a fit adds those that it needs
-        self.working_points = list(range(0, SAMPLE_OUTCOMES, SAMPLE_OUTCOMES // 60))
+        self.working_indices = list(range(0, SAMPLE_OUTCOMES, SAMPLE_OUTCOMES // 60))
         self._order_of_fits = order_of_neighbours(losses)
         self.errors = np.full(population.size, np.inf)  # of nobody is anything known yet
-        self._grow(MARGIN * error)
+        self._add_functions(MARGIN * error)
 
         # fit everybody with the functions that were chosen, and check on unseen outcomes
-        everyone = np.arange(population.size)
+        all_functions = np.arange(population.size)
         self.offset = np.zeros(population.size)
         self.weights = np.zeros((population.size, len(self.chosen)))
         self.sampled_errors = np.zeros(population.size)
         self.unseen_errors = np.zeros(population.size)
-        self._worst_outcome = np.zeros_like(everyone)  # the index of an unseen one
-        self._refit(everyone)
-        self._mend()
+        self._worst_outcome = np.zeros_like(all_functions)  # the index of an unseen one
+        self._refit(all_functions)
+        self._repair_on_unseen_outcomes()
         # new unseen outcomes around those where errors are greatest
         for round_number in range(ROUNDS_NEAR_WORST):
             worst_outcomes = np.unique(self._unseen_outcomes[self._worst_outcome], axis=0)
@@ -381,8 +383,8 @@ class _Search:
             spread = rng.choice([0.01, 0.05], (len(centres), 1))
             nearby = centres + spread * rng.normal(size=centres.shape)
             self._unseen_outcomes = np.clip(nearby, 0.0, 1.0)
-            self._check(everyone)
-            self._mend()
+            self._check(all_functions)
+            self._repair_on_unseen_outcomes()
 
     def _losses(self, rows: Any = slice(None)) -> Array:
         """Turn stretched functions back into losses on the sample (rows, M)."""
@@ -395,11 +397,11 @@ class _Search:
         return SupNormFit(
             self.values[self.chosen],
             self.cap,
-            working_points=self.working_points,
+            working_indices=self.working_indices,
             precision=PRECISION * self.error,
         )
 
-    def _grow(self, error: float) -> None:
+    def _add_functions(self, error: float) -> None:
         """Add functions until all are within ``error``; ValueError if there would be too many."""
         while True:
             fit = self.fitter()
@@ -424,7 +426,7 @@ class _Search:
                 )
             self.chosen.append(worst)
 
-    def _mend(self) -> None:
+    def _repair_on_unseen_outcomes(self) -> None:
         """Add unseen outcomes where the promise is broken most, and refit those who broke it."""
         for _ in range(MAX_REPAIRS):
             broken = np.flatnonzero(self.unseen_errors > self.error)
@@ -432,13 +434,15 @@ class _Search:
                 return
             added_outcomes = self._unseen_outcomes[np.unique(self._worst_outcome[broken])]
             n_before = len(self.sample)
-            self.working_points += range(n_before, n_before + len(added_outcomes))
+            self.working_indices += range(n_before, n_before + len(added_outcomes))
             self.sample = np.vstack([self.sample, added_outcomes])
             added_values = self.population.transform(added_outcomes).T
             self.values = np.hstack([self.values, added_values])
             self.errors = np.maximum(self.sampled_errors, self.unseen_errors)
-            self.errors[broken] = np.inf  # so that ``_grow`` fits them to the larger sample
-            self._grow(self.error)
+            self.errors[broken] = (
+                np.inf
+            )  # so that ``_add_functions`` fits them to the larger sample
+            self._add_functions(self.error)
             n_new_functions = len(self.chosen) - self.weights.shape[1]
             self.weights = np.pad(self.weights, ((0, 0), (0, n_new_functions)))
             self._refit(broken)
@@ -464,8 +468,10 @@ class _Search:
         for start in range(0, len(self._unseen_outcomes), OUTCOMES_AT_ONCE):
             outcomes = self._unseen_outcomes[start : start + OUTCOMES_AT_ONCE]
             linear_forms = self.offset[rows] + chosen_functions.transform(outcomes) @ weights.T
-            stretched = checked_functions.transform(outcomes)  # losses mapped onto [0, 1]
-            losses = checked_functions.low + checked_functions.scale * stretched
+            values_in_unit_interval = checked_functions.transform(
+                outcomes
+            )  # losses mapped onto [0, 1]
+            losses = checked_functions.low + checked_functions.scale * values_in_unit_interval
             batches_of_errors.append(np.abs(linear_forms - losses))
         errors = np.concatenate(batches_of_errors)  # (outcomes, rows)
         self._worst_outcome[rows] = errors.argmax(axis=0)

@@ -57,7 +57,7 @@ class CubeSolver(HullSolver):
         """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
         return best_mixture(payments_of(points, fields), fields, simplex=self.simplex)
 
-    def worst(self, mass: Array, points: Array, fields: Array) -> float:
+    def worst_case(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
         mean_field = mass @ fields
         mean_payment = mass @ payments_of(points, fields)
@@ -94,7 +94,7 @@ class CubeSolver(HullSolver):
         mass, answer = self.best(points, fields)
         last_points: Array | None = None  # of the last mixture; not looked up unless needed
         for _ in range(MAX_WALKS):
-            if self.worst(mass, points, fields) <= tolerance:
+            if self.worst_case(mass, points, fields) <= tolerance:
                 break
             if last_points is None:
                 last_points = self._last[~np.isnan(self._last[:, 0])]
@@ -114,7 +114,7 @@ class CubeSolver(HullSolver):
         solution = self._with_ensembles(Solution(points, mass))
         if solution.points is not points:  # off by rounding
             fields = game.fields(solution.points)
-        certificate = self.worst(mass, solution.points, fields)
+        certificate = self.worst_case(mass, solution.points, fields)
         return Solution(solution.points, mass, certificate, solution.ensembles)
 
     def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
@@ -124,7 +124,7 @@ class CubeSolver(HullSolver):
             game.signed_weights,
             origin,
             steps=steps,
-            inset=game.inset,
+            distance_off_sides=game.distance_off_sides,
             simplex=self.simplex,
         )
         kept = undominated(points, fields)
@@ -142,10 +142,10 @@ class CubeSolver(HullSolver):
             lattice = grid_points(np.linspace(0, 1, n_levels), self.size)
         if self.off_ties:
             for point in lattice:
-                move_inside(point, game.inset, self.simplex)  # in place
+                move_inside(point, game.distance_off_sides, self.simplex)  # in place
         return self._with_ensembles(Solution(np.vstack([visited, lattice])))
 
-    def best_within(
+    def best_mixture_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
         payments = payments_of(points, fields)

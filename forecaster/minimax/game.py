@@ -186,19 +186,21 @@ def _move_into_simplex(point: Array) -> None:
 
 
 @compiled()
-def move_inside(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
+def move_inside(point: Array, distance_off_sides: float, simplex: bool) -> None:  # noqa: FBT001
     """Move a point (n,) in place off the sides of the hull, off no two by the same distance.
 
-    ``inset`` bounds the distance, in units of the prediction.
+    ``distance_off_sides`` bounds the distance, in units of the prediction.
     """
     total = 0.0
     for i in range(point.shape[0]):
         share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
         if simplex:
-            point[i] += inset * share
+            point[i] += distance_off_sides * share
             total += point[i]
         else:
-            point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
+            point[i] = min(
+                1.0 - distance_off_sides * (1.0 - share), max(distance_off_sides * share, point[i])
+            )
     if simplex:
         for i in range(point.shape[0]):
             point[i] /= total
@@ -229,7 +231,7 @@ def _write_walk(
     rows: RowArrays,
     signed_weights: Array,
     steps: Array,
-    inset: float,
+    distance_off_sides: float,
     simplex: bool,  # noqa: FBT001
     scratch: ResponseScratch,
 ) -> None:
@@ -259,8 +261,8 @@ def _write_walk(
         field = fields[t]
         for i in range(field.shape[0]):
             field[i] = 0.0
-        if inset > 0.0:
-            move_inside(point, inset, simplex)
+        if distance_off_sides > 0.0:
+            move_inside(point, distance_off_sides, simplex)
         write_responses(
             offset, weights, start, eta, tie, point, losses_in_blocks, play_chance, played_rows
         )
@@ -311,22 +313,24 @@ def walked(
     origin: Array,
     *,
     steps: Array = WALK,
-    inset: float = 0.0,
+    distance_off_sides: float = 0.0,
     simplex: bool = False,
 ) -> tuple[Array, Array]:
-    """Walk against h from ``origin``, at most ``inset`` off the sides; points and fields (T, n)."""
+    """Walk against h from ``origin``, at most ``distance_off_sides`` off the sides; points and fields (T, n)."""
     points = np.empty((len(steps), signed_weights.shape[1]))
     fields = np.empty_like(points)
     points[0] = origin
     scratch = response_scratch(rows.arrays)
     if not rows.custom:
-        _write_walk(points, fields, rows.arrays, signed_weights, steps, inset, simplex, scratch)
+        _write_walk(
+            points, fields, rows.arrays, signed_weights, steps, distance_off_sides, simplex, scratch
+        )
         return points, fields
     point = origin
     for t, step in enumerate(steps):  # response rules that are not compiled
         points[t] = point
-        if inset > 0.0:
-            move_inside(points[t], inset, simplex)
+        if distance_off_sides > 0.0:
+            move_inside(points[t], distance_off_sides, simplex)
         fields[t] = field_at(rows, signed_weights, points[t], scratch)
         point = np.empty_like(points[t])
         _write_next_point(point, points[t], fields[t], step, simplex)
@@ -355,7 +359,7 @@ class Game:
     signed_weights: Array  # H, of the losses' rows (R, n), then of dyadic cells if there are any
     tolerance: float  # above 0: the certificate that is good enough
     start: Solution  # the single point from which to start
-    inset: float = 0.0  # by how much points keep off the sides
+    distance_off_sides: float = 0.0  # by how much points keep off the sides
 
     def field(self, point: Array) -> Array:
         """Compute h (n,) at a point (n,)."""
@@ -417,7 +421,7 @@ class HullSolver(Checkpointable, ABC):
         """Start the next round from this one."""
 
     @abstractmethod
-    def worst(self, mass: Array, points: Array, fields: Array) -> float:
+    def worst_case(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the hull of a mixture (m,) of points with fields (m, n)."""
 
     @abstractmethod
@@ -425,7 +429,7 @@ class HullSolver(Checkpointable, ABC):
         """Return points of the hull for an objective to choose from; their masses mean nothing."""
 
     @abstractmethod
-    def best_within(
+    def best_mixture_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
         """Return the masses (m,) of least mean value with a worst case within a limit, or None."""
@@ -454,13 +458,15 @@ class HullSolver(Checkpointable, ABC):
         certificate alone is within the tolerance, and the point to start from where it is not.
         """
         start = candidate or self.origin
-        inset = 0.0
+        distance_off_sides = 0.0
         if self.off_ties:
-            inset = INSET * tolerance
-        game = Game(rows, signed_weights, tolerance, start, inset)
+            distance_off_sides = INSET * tolerance
+        game = Game(rows, signed_weights, tolerance, start, distance_off_sides)
         candidate_certificate = np.inf
         if candidate is not None:
-            candidate_certificate = self.worst(start.mass, start.points, game.fields(start.points))
+            candidate_certificate = self.worst_case(
+                start.mass, start.points, game.fields(start.points)
+            )
         if candidate_certificate <= tolerance:
             solved = Solution(
                 start.points,
@@ -492,12 +498,12 @@ class HullSolver(Checkpointable, ABC):
         # A program with the solved game's certificate as limit could fail by rounding.
         limit = max(game.tolerance, (solved.certificate or 0.0) + ROUNDING)
         values = objective(Solution(points, ensembles=ensembles))  # of each point
-        mass = self.best_within(values, points, fields, limit=limit)
+        mass = self.best_mixture_within(values, points, fields, limit=limit)
         if mass is None:
             return solved
         atoms = np.flatnonzero(mass > MIN_MASS)
         mass = mass[atoms] / mass[atoms].sum()
-        certificate = self.worst(mass, points[atoms], fields[atoms])
+        certificate = self.worst_case(mass, points[atoms], fields[atoms])
         if certificate > limit + ROUNDING:
             return solved
         ensembles_of_atoms = None

@@ -125,8 +125,8 @@ def extreme_outcomes(support: Support) -> tuple[Array, Array]:
     vertices = [support.best(direction) for direction in directions]
     images = np.array([vertex.image for vertex in vertices])
     _distinct_images, first_index = np.unique(images, axis=0, return_index=True)
-    distinct = np.sort(first_index)  # in the order in which they were found
-    return np.array([vertices[i].outcome for i in distinct]), images[distinct]
+    index_of_distinct = np.sort(first_index)  # in the order in which they were found
+    return np.array([vertices[i].outcome for i in index_of_distinct]), images[index_of_distinct]
 
 
 def mean_of(ensembles: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
@@ -166,7 +166,7 @@ class Walk(NamedTuple):
 
     points: Array  # (m, n)
     fields: Array  # (m, n)
-    ensemble_makers: list[partial[WeightedOutcomes]]  # make each point's ensemble when called
+    make_ensembles: list[partial[WeightedOutcomes]]  # make each point's ensemble when called
     outcomes: Array  # (e, d)
     images: Array  # (e, n) of the outcomes
 
@@ -194,9 +194,9 @@ class Image(HullSolver):
         # fractional parts of multiples of the golden ratio, are all unlike, so that no symmetry of
         # the outcomes makes losses tie there as well.
         fractional_parts = np.arange(1, len(even_weights) + 1) * GOLDEN % 1
-        unequal_weights = 0.25 + 0.5 * fractional_parts
-        self._unequal_weights = unequal_weights / unequal_weights.sum()
-        self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unequal_weights)
+        unlike_weights = 0.25 + 0.5 * fractional_parts
+        self._unlike_weights = unlike_weights / unlike_weights.sum()
+        self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unlike_weights)
 
     @property
     def origin(self) -> Solution:
@@ -207,7 +207,9 @@ class Image(HullSolver):
         nearest = self._moved_inside(nearest, OFF_TIES if self.off_ties else 0.0)
         return Solution(nearest.point[None], ensembles=(nearest,), unchanged=True)
 
-    def worst(self, mass: Array, points: Array, fields: Array, enough: float = -np.inf) -> float:
+    def worst_case(
+        self, mass: Array, points: Array, fields: Array, enough: float = -np.inf
+    ) -> float:
         """Worst case over every outcome, by the oracle's bound, no closer than ``enough``."""
         payment = float(mass @ (points * fields).sum(1))
         return payment + self.support.bound(-(mass @ fields), enough=enough - payment)
@@ -217,8 +219,8 @@ class Image(HullSolver):
         last_points = np.array([atom.point for atom in self._atoms]).reshape(-1, self.size)
         points = np.vstack([last_points, walk.points])
         fields = np.vstack([game.fields(last_points), walk.fields])
-        last_makers = [partial(replace, atom) for atom in self._atoms]
-        ensemble_makers = [*last_makers, *walk.ensemble_makers]
+        make_last_ensembles = [partial(replace, atom) for atom in self._atoms]
+        make_ensembles = [*make_last_ensembles, *walk.make_ensembles]
         outcomes = walk.outcomes
         images = walk.images
         max_points = len(points) + MAX_ANSWERS
@@ -244,8 +246,8 @@ class Image(HullSolver):
                 break
             if needs_point:
                 answer = WeightedOutcomes.of(outcomes, images, distribution)
-                answer = self._moved_inside(answer, game.inset)
-                ensemble_makers.append(partial(replace, answer))
+                answer = self._moved_inside(answer, game.distance_off_sides)
+                make_ensembles.append(partial(replace, answer))
                 points = np.vstack([points, answer.point])
                 fields = np.vstack([fields, game.field(answer.point)])
             if needs_outcome:
@@ -257,15 +259,15 @@ class Image(HullSolver):
         # another prediction.
         points = points[atoms]
         fields = fields[atoms]
-        certificate = self.worst(mass, points, fields, SHARE_OF_CERTIFICATE * game.tolerance)
-        ensembles = tuple(ensemble_makers[j]() for j in atoms)
+        certificate = self.worst_case(mass, points, fields, SHARE_OF_CERTIFICATE * game.tolerance)
+        ensembles = tuple(make_ensembles[j]() for j in atoms)
         return Solution(points, mass, certificate, ensembles)
 
-    def _moved_inside(self, ensemble: WeightedOutcomes, inset: float) -> WeightedOutcomes:
+    def _moved_inside(self, ensemble: WeightedOutcomes, share_of_way: float) -> WeightedOutcomes:
         """Move a prediction towards the inner one, by a share of the way."""
-        if inset == 0.0:
+        if share_of_way == 0.0:
             return ensemble
-        return mean_of((ensemble, self._inner), np.array([1 - inset, inset]))
+        return mean_of((ensemble, self._inner), np.array([1 - share_of_way, share_of_way]))
 
     def _walk(self, game: Game) -> Walk:
         """Walk from the game's start, by steps towards the outcome that pays nature most."""
@@ -275,8 +277,8 @@ class Image(HullSolver):
         earlier_images = [ensemble.images for ensemble in earlier_ensembles]
         outcomes = np.vstack([*earlier_outcomes, self._outcomes])
         images = np.vstack([*earlier_images, self._images])
-        n_earlier = len(images) - len(self._unequal_weights)
-        weights_of_inner = np.append(np.zeros(n_earlier), self._unequal_weights)
+        n_earlier = len(images) - len(self._unlike_weights)
+        inner_weights = np.append(np.zeros(n_earlier), self._unlike_weights)
         point = start.point
         weights = np.zeros(len(images))  # of all outcomes, in the ensemble of the point
         used_outcomes = set(range(len(start.weights)))
@@ -285,9 +287,9 @@ class Image(HullSolver):
         fields = np.empty_like(points)
         weights_of_points = np.empty((len(WALK), len(images)))
         for t, step in enumerate(WALK):
-            if game.inset > 0.0:
-                point = point + game.inset * (weights_of_inner @ images - point)
-                weights = weights + game.inset * (weights_of_inner - weights)
+            if game.distance_off_sides > 0.0:
+                point = point + game.distance_off_sides * (inner_weights @ images - point)
+                weights = weights + game.distance_off_sides * (inner_weights - weights)
             points[t] = point
             weights_of_points[t] = weights
             fields[t] = game.field(point)
@@ -298,11 +300,11 @@ class Image(HullSolver):
             weights[best] += step
         kept = undominated(points, fields)
         used = sorted(used_outcomes)
-        ensemble_makers = []
+        make_ensembles = []
         for t in kept:
-            maker = partial(WeightedOutcomes.of, outcomes, images, weights_of_points[t])
-            ensemble_makers.append(maker)
-        return Walk(points[kept], fields[kept], ensemble_makers, outcomes[used], images[used])
+            make_ensemble = partial(WeightedOutcomes.of, outcomes, images, weights_of_points[t])
+            make_ensembles.append(make_ensemble)
+        return Walk(points[kept], fields[kept], make_ensembles, outcomes[used], images[used])
 
     def choices(self, game: Game) -> Solution:
         walk = self._walk(game)
@@ -311,12 +313,12 @@ class Image(HullSolver):
             self._outcomes[:MAX_CORNERS], self._images[:MAX_CORNERS], strict=True
         ):
             single_outcome = WeightedOutcomes(outcome[None], np.ones(1), image[None])
-            corners.append(self._moved_inside(single_outcome, game.inset))
+            corners.append(self._moved_inside(single_outcome, game.distance_off_sides))
         points = np.vstack([walk.points, [corner.point for corner in corners]])
-        ensembles = [make_ensemble() for make_ensemble in walk.ensemble_makers]
+        ensembles = [make_ensemble() for make_ensemble in walk.make_ensembles]
         return Solution(points, ensembles=(*ensembles, *corners))
 
-    def best_within(
+    def best_mixture_within(
         self, values: Array, points: Array, fields: Array, *, limit: float
     ) -> Array | None:
         payments = (points * fields).sum(1)
@@ -329,7 +331,7 @@ class Image(HullSolver):
             if mass is None:
                 return None
             mass /= mass.sum()
-            excess = self.worst(mass, points, fields, limit) - limit
+            excess = self.worst_case(mass, points, fields, limit) - limit
             if excess <= 0.0:
                 return mass
             vertex = self.support.best(-(mass @ fields))

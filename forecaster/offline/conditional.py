@@ -93,8 +93,10 @@ class Sample:
         """Weights (m,) of some rows, 0 for others, and these on the support, sparse (m, S)."""
         weights = np.zeros(len(self.outcomes))
         weights[rows] = self.weights[rows]
-        places = np.arange(len(weights))[:, None]
-        return weights, onto(self.points, places, self.outcomes[:, :1], weights[:, None])
+        row_numbers = np.arange(len(weights))[:, None]
+        return weights, spread_on_support(
+            self.points, row_numbers, self.outcomes[:, :1], weights[:, None]
+        )
 
 
 def support_points(outcomes: Array, weights: Array) -> Array:
@@ -110,7 +112,7 @@ def support_points(outcomes: Array, weights: Array) -> Array:
     return np.asarray(values[np.unique(ranks), np.newaxis])
 
 
-def onto(points: Array, row_numbers: Indices, values: Array, mass: Array) -> Any:
+def spread_on_support(points: Array, row_numbers: Indices, values: Array, mass: Array) -> Any:
     """Put the mass (m, r) of rows with these numbers onto the support, sparse (m, S).
 
     The support of several outcomes is the rows themselves. One outcome, with the ``values`` (m, r),
@@ -192,11 +194,11 @@ class Leaves(Member):
         features, outcomes, row_weights = sample.part(rows)
         target = np.concatenate([outcomes, rankdata(outcomes, axis=0)], axis=1)
         forest.fit(features, StandardScaler().fit_transform(target), row_weights)
-        weights, onto = sample.counted(rows)
+        weights, rows_on_support = sample.counted(rows)
         is_in_leaf = _leaves(forest, sample.features).T.tocsr()
         mass = np.maximum(is_in_leaf @ weights, FLOOR) * sample.trees
         self.forest = forest
-        self.shares: Any = sparse.csr_matrix(sparse.diags(1 / mass) @ is_in_leaf @ onto)
+        self.shares: Any = sparse.csr_matrix(sparse.diags(1 / mass) @ is_in_leaf @ rows_on_support)
 
     def weights(self, features: Array) -> Array:
         return np.asarray((_leaves(self.forest, features) @ self.shares).toarray())
@@ -273,7 +275,9 @@ class Around(Member):
         row_weights /= row_weights.sum(1, keepdims=True)
         outcomes = forecasts[:, :1] + self.missed[rows, 0]  # a forecast plus what rows missed
         row_numbers = np.broadcast_to(self.places[rows], row_weights.shape)
-        return np.asarray(onto(self.points, row_numbers, outcomes, row_weights).toarray())
+        return np.asarray(
+            spread_on_support(self.points, row_numbers, outcomes, row_weights).toarray()
+        )
 
 
 def ridge(sample: Sample, rows: Indices) -> Any:

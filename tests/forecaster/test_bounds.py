@@ -125,7 +125,7 @@ def test_promises_are_kept_on_odd_streams(forecaster: Any, stream: str, agents: 
             rows = player.events.rows
             if not player.trusting:
                 fields = np.stack([responses_at(rows, p) @ table for p in mixture.points])
-                worst = player.solver.worst(mixture.weights, mixture.points, fields)
+                worst = player.solver.worst_case(mixture.weights, mixture.points, fields)
             assert mixture.certificate == pytest.approx(worst, abs=1e-9)
         model.step()
     check_promises(model)

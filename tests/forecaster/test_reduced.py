@@ -75,7 +75,7 @@ def test_the_fit_is_the_optimum(seed: int) -> None:
     cap = float(rng.choice([0.3, 1.0, 2.0, 50.0]))
     count = table.shape[1]
     on_all_points, on_growing_points = (
-        SupNormFit(table, cap, working_points=list(range(n))) for n in (count, 1)
+        SupNormFit(table, cap, working_indices=list(range(n))) for n in (count, 1)
     )
     for scale in (1.0, 0.03, 3.0):
         values = scale * rng.normal(size=count)

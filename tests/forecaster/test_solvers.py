@@ -243,10 +243,10 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     rows = LossTable([ProtectedLosses(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
     table = rng.standard_normal((20, 4))
     steps = 10 * steps_for(tolerance)
-    inset = INSET * tolerance
+    distance_off_sides = INSET * tolerance
     for solver in (Box(4, off_ties=True), Simplex(4, off_ties=True)):
         start = solver.origin.points[0]
-        keywords = {"inset": inset, "simplex": solver.simplex}
+        keywords = {"distance_off_sides": distance_off_sides, "simplex": solver.simplex}
         points, _ = walked(rows, table / np.abs(table).sum(), start, steps=steps, **keywords)  # type: ignore[arg-type]
         assert apart(points) > (1e-9 if solver.hull == "box" else 1e-10)
         assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance
@@ -274,7 +274,7 @@ def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
     assert ((mean >= 0) & (mean <= 1)).all()
     assert hull == "box" or mean.sum() == pytest.approx(1.0, abs=1e-12)
-    value = solver.worst(mass, points, fields)
+    value = solver.worst_case(mass, points, fields)
     assert value == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-10)
 
 
@@ -288,15 +288,15 @@ def test_no_mixture_that_is_good_enough_is_better(hull: Hull) -> None:
         fields = rng.normal(size=(6, 3))
         values = rng.random(6)
         other_points = rng.dirichlet(np.full(6, 0.5), 500)
-        cases = np.array([solver.worst(mass, points, fields) for mass in other_points])
+        cases = np.array([solver.worst_case(mass, points, fields) for mass in other_points])
         limit = float(np.quantile(cases, 0.3))
-        mass = solver.best_within(values, points, fields, limit=limit)
+        mass = solver.best_mixture_within(values, points, fields, limit=limit)
         assert mass.sum() == pytest.approx(1)
-        assert solver.worst(mass, points, fields) <= limit + 1e-8
+        assert solver.worst_case(mass, points, fields) <= limit + 1e-8
         assert mass @ values <= (other_points[cases <= limit] @ values).min() + 1e-8
     points = np.full((2, 1), 0.5)
     fields = np.array([[1.0], [2.0]])
-    assert Box(1).best_within(np.zeros(2), points, fields, limit=0.1) is None
+    assert Box(1).best_mixture_within(np.zeros(2), points, fields, limit=0.1) is None
 
 
 def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
@@ -306,7 +306,7 @@ def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
     fields = rows[:, 8:] / 1e8  # the units of the file
     mass, mean = Box(8).best(points, fields)
     against_mean = (fields * (points - mean)).sum(1)
-    assert Box(8).worst(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
+    assert Box(8).worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
     assert mass.sum() == pytest.approx(1.0, abs=1e-15)
 
 
