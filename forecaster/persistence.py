@@ -59,11 +59,11 @@ def dumps(model: Any, readable: tuple[str, ...] = READABLE) -> bytes:
     except NOT_WRITABLE as error:
         raise UserError(f"{error} and cannot be saved; use forms and policies") from error
     untrusted_types = skops.get_untrusted_types(data=data)
-    code = [name for name in untrusted_types if not name.startswith(readable)]
-    if code:
+    unreadable_types = [name for name in untrusted_types if not name.startswith(readable)]
+    if unreadable_types:
         raise UserError(
-            f"{', '.join(code)} is code and cannot be saved; use forms of market.losses and "
-            "policies of forecaster.offline or scikit-learn"
+            f"{', '.join(unreadable_types)} is code and cannot be saved; "
+            "use forms of market.losses and policies of forecaster.offline or scikit-learn"
         )
     return data
 
@@ -73,9 +73,9 @@ def loads(data: bytes, readable: tuple[str, ...] = READABLE) -> Any:
     skops = _import_skops()
     refuse_expanding(BytesIO(data), len(data))
     untrusted_types = skops.get_untrusted_types(data=data)
-    code = [name for name in untrusted_types if not name.startswith(readable)]
-    if code:
-        raise UnreadError(f"names {', '.join(code)}, which is not read")
+    unreadable_types = [name for name in untrusted_types if not name.startswith(readable)]
+    if unreadable_types:
+        raise UnreadError(f"names {', '.join(unreadable_types)}, which is not read")
     model = skops.loads(data, trusted=untrusted_types)
     _check_trees(model, set())
     return model

@@ -300,13 +300,21 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         ``statistics`` is s(y) (n,).
         """
         rows = self.events.rows
-        trusted = self.trusting
-        expected = played_of(rows, solution.points, solution.mass, statistics, trusted=trusted)
+        reference_is_trusted = self.trusting
+        expected = played_of(
+            rows,
+            solution.points,
+            solution.mass,
+            statistics,
+            reference_is_trusted=reference_is_trusted,
+        )
         if len(solution.mass) == 1:
             return expected._replace(as_drawn=expected)
         if self.events.charges_broadcast_predictions and drawn_atom is not None:
             drawn_point = solution.points[[drawn_atom]]
-            broadcast = played_of(rows, drawn_point, np.ones(1), statistics, trusted=trusted)
+            broadcast = played_of(
+                rows, drawn_point, np.ones(1), statistics, reference_is_trusted=reference_is_trusted
+            )
             return expected._replace(as_drawn=broadcast)
         return expected
 

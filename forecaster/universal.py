@@ -54,7 +54,7 @@ from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble, Event
 
 # Where a prediction lies in its finest cell, as a share of the width: few losses tie there.
-PLACE_IN_CELL = (math.sqrt(5) - 1) / 2
+POSITION_IN_CELL = (math.sqrt(5) - 1) / 2
 # Nodes of the tree of cells, in which node i has the children 2 i and 2 i + 1.
 ROOT = 1  # all predictions, which is no cell
 NODE_OF_FIRST_CELL = 2
@@ -204,20 +204,20 @@ def cells_of_actions(group: ProtectedLosses, scales: int) -> list[tuple[Indices,
 
     And, of each cell, that action (m,).
     """
-    finest = 2**scales
+    n_finest_cells = 2**scales
     cells_and_actions = []
-    predictions = (np.arange(finest)[:, None] + PLACE_IN_CELL) / finest
+    predictions = (np.arange(n_finest_cells)[:, None] + POSITION_IN_CELL) / n_finest_cells
     for k in range(len(group.offset)):
         single_loss = ProtectedLosses(group.offset[[k]], group.weights[[k]])
         best_actions_by_loss = LossTable([single_loss]).best_responses(predictions)
         best_actions = best_actions_by_loss[0]  # (2^S,), of the only one
         changes = np.flatnonzero(np.diff(best_actions)) + 1
-        edges = [0, *changes.tolist(), finest]  # between two of them one action is the best
+        edges = [0, *changes.tolist(), n_finest_cells]  # between two of them one action is the best
         cells = []
         actions_of_cells = []
         for first, end in pairwise(edges):
             # in the tree of all cells, the finest ones are the nodes from 2^S on
-            for cell in _cells_of_interval(finest + first, finest + end):
+            for cell in _cells_of_interval(n_finest_cells + first, n_finest_cells + end):
                 cells.append(cell)
                 actions_of_cells.append(best_actions[first])
         cells_and_actions.append((np.array(cells), np.array(actions_of_cells)))
@@ -262,7 +262,7 @@ class Line(Box):
 
     def __init__(self, scales: int, *, off_ties: bool = False, ends: Array | None = None) -> None:
         super().__init__(1, off_ties=off_ties)
-        self.finest = 2**scales
+        self.n_finest_cells = 2**scales
         self._ends = ends
         self.has_ensembles = ends is not None
         self.hull: Hull = "box" if ends is None else "image"
@@ -275,8 +275,10 @@ class Line(Box):
 
     def _in_cells(self, points: Array) -> Array:
         """Move points (m, 1) to the predictions of their cells."""
-        cells = np.floor(np.clip(points, 0.0, 1.0) * self.finest)
-        return np.asarray((np.minimum(cells, self.finest - 1) + PLACE_IN_CELL) / self.finest)
+        cells = np.floor(np.clip(points, 0.0, 1.0) * self.n_finest_cells)
+        return np.asarray(
+            (np.minimum(cells, self.n_finest_cells - 1) + POSITION_IN_CELL) / self.n_finest_cells
+        )
 
     def _with_ensembles(self, solution: Solution) -> Solution:
         if self._ends is None:
@@ -288,12 +290,12 @@ class Line(Box):
     def _play(self, game: Game) -> Solution:
         def field_in(cell: int) -> float:
             """Return h at the prediction of a finest cell."""
-            return float(game.field(np.array([(cell + PLACE_IN_CELL) / self.finest]))[0])
+            return float(game.field(np.array([(cell + POSITION_IN_CELL) / self.n_finest_cells]))[0])
 
         # Neighbours with h <= 0 and h >= 0, or one end twice, where no outcome gains: strides
         # double until the sign of h changes, then the stretch between is halved.
-        near = int(self._in_cells(game.start.points)[0, 0] * self.finest)
-        last = self.finest - 1
+        near = int(self._in_cells(game.start.points)[0, 0] * self.n_finest_cells)
+        last = self.n_finest_cells - 1
         direction = -1 if field_in(near) > 0 else 1
         stride = 1
         first = near
@@ -316,7 +318,7 @@ class Line(Box):
         if not mass.any():
             mass[0] = 1.0
         has_mass = mass > 0
-        points = (cells[has_mass, None] + PLACE_IN_CELL) / self.finest
+        points = (cells[has_mass, None] + POSITION_IN_CELL) / self.n_finest_cells
         mass = mass[has_mass] / mass.sum()
         certificate = self.worst_case(mass, points, game.fields(points))
         return self._with_ensembles(Solution(points, mass, certificate))

@@ -363,35 +363,35 @@ class AdaptiveWeights(WeightRule):
 @compiled()
 def add_second_order_weights(
     gain: Array,
-    noise: Array,
+    width_of_band: Array,
     variation: Array,
     sign: float,
     prior: float,
     reference_exponent: float,
-    weights: Array,
+    signed_weights: Array,
 ) -> float:
-    """Add the weights of experts, times their sign, to ``weights``, and return their sum.
+    """Add weights times their sign to ``signed_weights``; return the sum of the weights alone.
 
     Parameters
     ----------
-    gain, noise, variation : array (m,)
+    gain, width_of_band, variation : array (m,)
         G, z sqrt(V) and V of every expert; its gain is the sign times G.
     sign, prior : float
         1 or -1, and what each weight is multiplied by.
     reference_exponent : float
         Weights are relative to exp(reference_exponent), so that none overflows.
-    weights : array (m,)
+    signed_weights : array (m,)
         Is added to.
     """
     total = 0.0
     for e in range(gain.shape[0]):
         weight = 0.0
         for j in range(RATES.shape[0]):  # RATES are eta_j and COSTS psi_j of the mixture
-            exponent = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e]
+            exponent = RATES[j] * (sign * gain[e] - width_of_band[e]) - COSTS[j] * variation[e]
             relative_exponent = exponent - reference_exponent
             if relative_exponent > -NEGLIGIBLE:
                 weight += prior * RATES[j] * np.exp(relative_exponent)
-        weights[e] += sign * weight
+        signed_weights[e] += sign * weight
         total += weight
     return total
 
@@ -401,7 +401,7 @@ class SecondOrderExpertWeights(ExpertWeights):
     """Those of ``SecondOrderWeights``."""
 
     gain: Array
-    noise: Array  # z sqrt(V), of the gains' shape
+    width_of_band: Array  # z sqrt(V), of the gains' shape
     variation: Array
     both_signs: bool
     largest_exponent: float
@@ -412,7 +412,7 @@ class SecondOrderExpertWeights(ExpertWeights):
         for sign in (1.0, -1.0) if self.both_signs else (1.0,):
             total += add_second_order_weights(
                 self.gain.ravel(),
-                self.noise.ravel(),
+                self.width_of_band.ravel(),
                 self.variation.ravel(),
                 sign,
                 prior,
@@ -448,11 +448,13 @@ class SecondOrderWeights(WeightRule):
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
     ) -> ExpertWeights:
-        noise = moment.band.factor * np.sqrt(variation)
-        regret = (np.abs(gain) if both_signs else gain) - noise
+        width_of_band = moment.band.factor * np.sqrt(variation)
+        regret = (np.abs(gain) if both_signs else gain) - width_of_band
         exponents = RATES * regret[..., None] - COSTS * variation[..., None]
         largest_exponent = float(exponents.max(initial=MIN_EXPONENT))
-        return SecondOrderExpertWeights(gain, noise, variation, both_signs, largest_exponent)
+        return SecondOrderExpertWeights(
+            gain, width_of_band, variation, both_signs, largest_exponent
+        )
 
     def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
         regret = gain - band_factor * np.sqrt(variation)
@@ -475,13 +477,13 @@ class SecondOrderWeights(WeightRule):
 
 @compiled()
 def signed_exponential_weights(
-    bias: Array, noise: Array, rate: float, exponent: float, prior: float, weights: Array
+    bias: Array, width_of_band: Array, rate: float, exponent: float, prior: float, weights: Array
 ) -> float:
     """Write the weights of both signs, positive less negative, and return the sum of all.
 
     Parameters
     ----------
-    bias, noise : array (m,)
+    bias, width_of_band : array (m,)
         B and z sqrt(C) of every coordinate of every event; its experts have the gains B and -B.
     rate, prior : float
         That of the exponential, and what each weight is multiplied by.
@@ -492,8 +494,8 @@ def signed_exponential_weights(
     """
     total = 0.0
     for e in range(bias.shape[0]):
-        positive = prior * np.exp(rate * (bias[e] - noise[e]) - exponent)
-        negative = prior * np.exp(rate * (-bias[e] - noise[e]) - exponent)
+        positive = prior * np.exp(rate * (bias[e] - width_of_band[e]) - exponent)
+        negative = prior * np.exp(rate * (-bias[e] - width_of_band[e]) - exponent)
         total += positive + negative
         weights[e] = positive - negative
     return total
@@ -504,7 +506,7 @@ class ExponentialExpertWeights(ExpertWeights):
     """Those of ``ExponentialWeights``."""
 
     gain: Array
-    noise: Array  # z sqrt(C), of the gains' shape
+    width_of_band: Array  # z sqrt(C), of the gains' shape
     regret: Array  # R, of the greater sign where there are both
     rate: float
     both_signs: bool
@@ -516,7 +518,12 @@ class ExponentialExpertWeights(ExpertWeights):
             return weights, float(weights.sum())
         signed_weights = np.empty(self.gain.size)
         total = signed_exponential_weights(
-            self.gain.ravel(), self.noise.ravel(), self.rate, exponent, prior, signed_weights
+            self.gain.ravel(),
+            self.width_of_band.ravel(),
+            self.rate,
+            exponent,
+            prior,
+            signed_weights,
         )
         return signed_weights.reshape(self.gain.shape), total
 
@@ -544,10 +551,12 @@ class ExponentialWeights(WeightRule):
             rate = math.sqrt(2 * entropy / self.horizon)
         else:
             rate = math.sqrt(entropy / moment.time)
-        noise = moment.band.factor * np.sqrt(variation)
-        regret = (np.abs(gain) if both_signs else gain) - noise
+        width_of_band = moment.band.factor * np.sqrt(variation)
+        regret = (np.abs(gain) if both_signs else gain) - width_of_band
         largest_exponent = rate * float(regret.max(initial=MIN_EXPONENT))
-        return ExponentialExpertWeights(gain, noise, regret, rate, both_signs, largest_exponent)
+        return ExponentialExpertWeights(
+            gain, width_of_band, regret, rate, both_signs, largest_exponent
+        )
 
     def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
         return np.zeros(np.shape(gain))  # of which the budget takes no notice

@@ -57,7 +57,7 @@ class ChargedWithRegret(GainEvents):
 
     def gains_of_round(self, active: list[Indices], played: Played) -> list[GainsOfRound]:
         """Return the regrets, without a margin."""
-        return super().gains_of_round(active, played._replace(trusted=True))
+        return super().gains_of_round(active, played._replace(reference_is_trusted=True))
 
 
 class AssignmentsChargedWithRegret(ChargedWithRegret, Assignments):

@@ -185,10 +185,10 @@ class ReLUBasis(ConvexBasis):
 
     def _excess(self, loss: Convex1D) -> Array:
         """Height (..., A) of the line above the loss: a triangle at each kink, in its cell."""
-        kinks_inside = np.clip(loss.knots, 0.0, 1.0)
-        cell = np.searchsorted(self._inner_knots, kinks_inside, side="right")
+        kink_places = np.clip(loss.knots, 0.0, 1.0)
+        cell = np.searchsorted(self._inner_knots, kink_places, side="right")
         length = self._lengths[cell]
-        share_of_cell = (kinks_inside - self.knots[cell]) / length
+        share_of_cell = (kink_places - self.knots[cell]) / length
         greatest = np.zeros(loss.offset.shape)
         # the line's height above the loss is greatest at one of the kinks, to which all kinks of
         # the same cell add a triangle
@@ -197,8 +197,8 @@ class ReLUBasis(ConvexBasis):
             share_of_kink = share_of_cell[..., k, None]
             left_of_both = np.minimum(share_of_kink, share_of_cell)
             right_of_both = 1 - np.maximum(share_of_kink, share_of_cell)
-            height = np.where(is_same_cell, left_of_both * right_of_both, 0.0)
-            greatest = np.maximum(greatest, (length * loss.kinks * height).sum(-1))
+            triangle = np.where(is_same_cell, left_of_both * right_of_both, 0.0)
+            greatest = np.maximum(greatest, (length * loss.kinks * triangle).sum(-1))
         return np.asarray(greatest)
 
 

@@ -91,7 +91,7 @@ def _write_gains(
     value: Array,
     suggested: Indices,
     scale: Array,
-    trusted: bool,  # noqa: FBT001
+    reference_is_trusted: bool,  # noqa: FBT001
     chance: Array,
     realised_losses: Array,
     gain: Array,
@@ -119,7 +119,7 @@ def _write_gains(
         What the comparators after the constant actions suggest.
     scale : array (K,)
         D, the range of the gains of each loss.
-    trusted : bool
+    reference_is_trusted : bool
         Whether a reference is trusted.
     chance : array (K, A)
         q, with which each action is played.
@@ -142,7 +142,7 @@ def _write_gains(
                     b = suggested[k, c - n_constants]
                 excess = value[k, a, b] - value[k, a, a]
                 regret = chance[k, a] * (realised_losses[k, a] - realised_losses[k, b])
-                if trusted:
+                if reference_is_trusted:
                     excess = max(min(excess, regret), -chance[k, a] * scale[k])
                 gain[k, a, c] = excess / scale[k]
                 margin[k, a, c] = (excess - regret) / scale[k]
@@ -277,7 +277,14 @@ class Gains:
         gain = np.empty(self.shape)
         margin = np.empty(self.shape)
         _write_gains(
-            value, suggested, self.scale, played.trusted, chance, realised_losses, gain, margin
+            value,
+            suggested,
+            self.scale,
+            played.reference_is_trusted,
+            chance,
+            realised_losses,
+            gain,
+            margin,
         )
         return GainsOfRound(gain, margin)
 
@@ -289,7 +296,7 @@ class Gains:
             gains.margin,
             played.play_chance[self.rows].reshape(n_losses, n_actions),
             squared,
-            played.trusted,  # the switch test goes on
+            played.reference_is_trusted,  # the switch test goes on
             self.gain,
             self.margin,
             self.variation,
@@ -302,7 +309,7 @@ class Gains:
         chance = played.play_chance[self.rows].reshape(*self.shape[:2], 1)
         return np.where(chance > 0, chance, 1.0)
 
-    def folded(self, weights: Array, suggested: Indices) -> Array:
+    def fold_onto_rows(self, weights: Array, suggested: Indices) -> Array:
         """Turn weights (K A C,) into those of rows (R, n): sum_c w_c (r(c) - r(a)) / scale."""
         coefficients = self.group.weights  # (K, A, n)
         n_losses, n_actions, _ = self.shape
@@ -367,7 +374,7 @@ class WeightedGains(WeightedEvents):
     suggested: list[Indices]  # by policies and models to the losses of every group, (K, C - A) each
 
     def add_to(self, signed_weights: Array, weights: Array) -> None:
-        weights_of_rows = self.gains.folded(self.suggested, weights)
+        weights_of_rows = self.gains.fold_onto_rows(self.suggested, weights)
         signed_weights[: len(weights_of_rows)] += weights_of_rows
 
 
@@ -436,13 +443,15 @@ class GainEvents(EventSet):
             raise UserError(f"forecaster.events = 'losses': {fault}; take 'coordinates'")
         # Gains of all groups lie side by side: where those of each end, but for the last, and all.
         ends_of_groups = np.cumsum([math.prod(member.shape) for member in self.members])
-        self._ends = ends_of_groups[:-1]
+        self._ends_of_groups = ends_of_groups[:-1]
         end = ends_of_groups[-1]
         # Gains, variations, squares whatever variations are, squares given the action, and margins,
         # of all groups side by side; every group has views of its own part.
         sums = np.zeros((5, end))
         against_models = []
-        for member, part in zip(self.members, np.split(sums, self._ends, axis=1), strict=True):
+        for member, part in zip(
+            self.members, np.split(sums, self._ends_of_groups, axis=1), strict=True
+        ):
             by_kind = part.reshape(5, *member.shape)
             member.gain, member.variation, member.squares = by_kind[:3]
             member.played_squares, member.margin = by_kind[3:]
@@ -474,21 +483,23 @@ class GainEvents(EventSet):
         weights = self.rule.weigh(view.gain_in_band(moment.band), view.variation, moment)
         yield WeightedGains(weights, gains=self, suggested=active)
 
-    def folded(self, active: list[Indices], weights: Array) -> Array:
+    def fold_onto_rows(self, suggestions_by_group: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into signed weights of the losses' rows (R, n)."""
         tables_of_groups = []
-        weights_of_groups = np.split(weights, self._ends)
+        weights_of_groups = np.split(weights, self._ends_of_groups)
         for member, group_weights, suggested in zip(
-            self.members, weights_of_groups, active, strict=True
+            self.members, weights_of_groups, suggestions_by_group, strict=True
         ):
-            tables_of_groups.append(member.folded(group_weights, suggested))
+            tables_of_groups.append(member.fold_onto_rows(group_weights, suggested))
         return np.concatenate(tables_of_groups)
 
-    def gains_of_round(self, active: list[Indices], played: Played) -> list[GainsOfRound]:
+    def gains_of_round(
+        self, suggestions_by_group: list[Indices], played: Played
+    ) -> list[GainsOfRound]:
         """Return what a round adds to the gains of every group, and the margins."""
         return [
             member.of_round(suggested, played)
-            for member, suggested in zip(self.members, active, strict=True)
+            for member, suggested in zip(self.members, suggestions_by_group, strict=True)
         ]
 
     def charge(self, active: list[Indices], played: Played) -> None:
@@ -645,7 +656,7 @@ class Assignments(GainEvents):
         ):
             weighed_gain, squares, gain_before_games, margins = part
             margins += margin
-            if charged.trusted:  # no game yet: it is known, and not weighed
+            if charged.reference_is_trusted:  # no game yet: it is known, and not weighed
                 gain_before_games += gain
                 continue
             weighed_gain += gain

@@ -248,15 +248,22 @@ class Played(NamedTuple):
     distribution: tuple[Array, Array, Array]  # the mixture's points (m, n) and mass (m,), s(y) (n,)
     realised_losses: Array  # (R,) of every row's action at s(y)
     as_drawn: "Played | None" = None  # the same of the prediction that was broadcast, if known
-    trusted: bool = False  # whether a reference is: gains of listed losses are regrets then
+    reference_is_trusted: bool = (
+        False  # whether a reference is: gains of listed losses are regrets then
+    )
 
 
 def played_of(
-    rows: LossTable, points: Array, mass: Array, statistics: Array, *, trusted: bool = False
+    rows: LossTable,
+    points: Array,
+    mass: Array,
+    statistics: Array,
+    *,
+    reference_is_trusted: bool = False,
 ) -> Played:
     """Compute how rows are played under a mixture (m, n), (m,), where s(y) is ``statistics``.
 
-    ``trusted`` says whether a reference is.
+    ``reference_is_trusted`` says whether a model is broadcast unchanged.
     """
     if rows.custom:
         responses = np.stack([responses_at(rows, point) for point in points])
@@ -266,7 +273,13 @@ def played_of(
     else:
         play_chance, bias = _play_and_bias(rows.arrays, points, mass, statistics)
     realised_losses = rows.offset + rows.times(statistics)
-    return Played(play_chance, bias, (points, mass, statistics), realised_losses, trusted=trusted)
+    return Played(
+        play_chance,
+        bias,
+        (points, mass, statistics),
+        realised_losses,
+        reference_is_trusted=reference_is_trusted,
+    )
 
 
 def _play_and_bias(

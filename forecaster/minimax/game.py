@@ -316,7 +316,10 @@ def walked(
     distance_off_sides: float = 0.0,
     simplex: bool = False,
 ) -> tuple[Array, Array]:
-    """Walk against h from ``origin``, at most ``distance_off_sides`` off the sides; points and fields (T, n)."""
+    """Walk against h from ``origin``; return points and fields (T, n).
+
+    Points keep up to ``distance_off_sides`` off the sides of the hull.
+    """
     points = np.empty((len(steps), signed_weights.shape[1]))
     fields = np.empty_like(points)
     points[0] = origin

@@ -48,7 +48,9 @@ class Model(Checkpointable, Forecaster):
         self.size = check_int("size", size, least=1, below=MAX_NUMBERS + 1)
         self.time = 0
         self._outcome: Array | None = None
-        self._open: Mapping[str, float] = {}  # the features of the open round, where they matter
+        self._open_features: Mapping[
+            str, float
+        ] = {}  # the features of the open round, where they matter
 
     def mixture(self, x: object = None) -> Mixture:
         return Mixture(self.point(x)[None], np.ones(1))

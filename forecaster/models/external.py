@@ -94,16 +94,16 @@ class _Wrapped(Model):
 
     def _predicted(self, x: object) -> Array:
         lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last_statistics)}
-        self._open = {**features(x), **lagged}
+        self._open_features = {**features(x), **lagged}
         if self.time < self.silent_rounds:
             return self._last_statistics
         return self._answer()
 
     def opened(self) -> Any:
-        return dict(self._open)
+        return dict(self._open_features)
 
     def reopen(self, x: object, opened: Any) -> None:
-        self._open = dict(opened)
+        self._open_features = dict(opened)
 
     def _answer(self) -> Array:
         raise NotImplementedError
@@ -132,11 +132,13 @@ class OnlineModel(_Wrapped):
 
     def _answer(self) -> Array:
         methods = [copy_of_model.model.predict_one for copy_of_model in self._model_copies]
-        return np.concatenate([_numbers(method, 1, dict(self._open)) for method in methods])
+        return np.concatenate(
+            [_numbers(method, 1, dict(self._open_features)) for method in methods]
+        )
 
     def _learn(self, statistics: Array) -> None:
         for copy_of_model, value in zip(self._model_copies, statistics.tolist(), strict=True):
-            copy_of_model.model.learn_one(dict(self._open), value)
+            copy_of_model.model.learn_one(dict(self._open_features), value)
         self._remember_last(statistics)
 
 
@@ -190,16 +192,18 @@ class BatchModel(_Wrapped):
         """Return what the fitted copies predict of the open round (n,)."""
         row = self._fitted_means.copy()
         for column, name in enumerate(self._feature_names[: len(row)]):
-            row[column] = self._open.get(name, row[column])
+            row[column] = self._open_features.get(name, row[column])
         numbers_per_copy = self.size // len(self._model_copies)
         methods = [model_copy.model.predict for model_copy in self._model_copies]
         rows = np.array([row])
         return np.concatenate([_numbers(method, numbers_per_copy, rows) for method in methods])
 
     def _learn(self, statistics: Array) -> None:
-        self._feature_names += [name for name in self._open if name not in self._feature_names]
-        features_of_round = [self._open.get(name, 0.0) for name in self._feature_names]
-        is_known = [float(name in self._open) for name in self._feature_names]
+        self._feature_names += [
+            name for name in self._open_features if name not in self._feature_names
+        ]
+        features_of_round = [self._open_features.get(name, 0.0) for name in self._feature_names]
+        is_known = [float(name in self._open_features) for name in self._feature_names]
         self._feature_table = _with_row(self._feature_table, features_of_round)
         self._is_known = _with_row(self._is_known, is_known)
         self._target_table = _with_row(self._target_table, statistics)

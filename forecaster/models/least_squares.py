@@ -195,12 +195,12 @@ class LeastSquares(Model):
         return self._lagged_outcomes.copy()
 
     def reopen(self, x: object, opened: Any) -> None:
-        self._open = features(x)
+        self._open_features = features(x)
         self._lagged_outcomes = opened
 
     def open_round(self, x: object) -> None:
         """Open a round with this context, as a prediction does, without predicting it."""
-        self._open = features(x)
+        self._open_features = features(x)
         self._lagged_outcomes = self._past[self._positions_of_lags(self._past.shape[1])]
 
     def _predicted(self, x: object) -> Array:
@@ -213,7 +213,7 @@ class LeastSquares(Model):
         return np.asarray(0.5 + np.linalg.solve(gram, row) @ self._cross)
 
     def _row(self) -> Array:
-        encoded = self._columns.encoded(self._open)
+        encoded = self._columns.encoded(self._open_features)
         return np.concatenate((ONE, self._lagged_outcomes.ravel(), encoded))
 
     def _positions_of_lags(self, width: int) -> list[int]:
@@ -248,7 +248,7 @@ class LeastSquares(Model):
             # the round was opened before anything was known
             self._lagged_outcomes = np.zeros(shape_of_lags)
         n_columns_before = self._columns.size
-        remaining = self._columns.learn(self._open)
+        remaining = self._columns.learn(self._open_features)
         n_fixed = len(self._gram) - n_columns_before
         n_columns_after = self._columns.size
         if remaining is not None:

@@ -37,7 +37,7 @@ MAX_WINDOW = 10_000  # marks
 MARKS_TO_TAKE_OVER = 8  # marks without which the forecast is believed as it is
 MAX_BEYOND = 20.0  # how far beyond 0 and 1 a mark may lie
 MIN_SLOPE = 1e-9  # slope of Q where quantiles are equal
-EQUAL_OUTCOMES = 1e-6  # outcomes so near are the same
+MAX_GAP_OF_EQUAL_OUTCOMES = 1e-6  # outcomes so near are the same
 
 
 class Spread(NamedTuple):
@@ -55,15 +55,19 @@ class Spread(NamedTuple):
             outcomes.append(np.interp(marks_of_coordinate, levels, values))
         return in_unit_cube(np.array(outcomes).T)
 
-    def mark(self, outcome: Array, turn: float) -> Array:
-        """Return the marks (d,) of an outcome; among many the one at ``turn`` in [0, 1]."""
+    def marks_of(self, outcome: Array, share_of_interval: float) -> Array:
+        """Return the marks (d,) of an outcome; of many the one at this share of them."""
         if self._is_point:
             return np.asarray(outcome - self.values[:, 0] + 0.5)
         marks = []
         for y, (levels, values) in zip(outcome, self._knots(), strict=True):
-            marks.append(np.interp((y - EQUAL_OUTCOMES, y + EQUAL_OUTCOMES), values, levels))
+            marks.append(
+                np.interp(
+                    (y - MAX_GAP_OF_EQUAL_OUTCOMES, y + MAX_GAP_OF_EQUAL_OUTCOMES), values, levels
+                )
+            )
         lowest, highest = np.array(marks).T
-        return np.asarray(lowest + turn * (highest - lowest))
+        return np.asarray(lowest + share_of_interval * (highest - lowest))
 
     @property
     def _is_point(self) -> bool:
@@ -195,8 +199,12 @@ class OutcomeModel(DistributionModel):
 
     def _learn_outcome(self, outcome: Array) -> None:
         if self._spread is not None:
-            turn = (self.time + 1) * 0.6180339887498949 % 1  # evenly, and never the same
-            self._marks[self._marked % self.window] = self._spread.mark(outcome, turn)
+            share_of_interval = (
+                (self.time + 1) * 0.6180339887498949 % 1
+            )  # evenly, and never the same
+            self._marks[self._marked % self.window] = self._spread.marks_of(
+                outcome, share_of_interval
+            )
             self._marked += 1
             self._spread = None
 

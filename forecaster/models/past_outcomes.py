@@ -65,9 +65,9 @@ class PastOutcomes(DistributionModel):
             self._outcomes = PastRounds(basis.outcomes, of_all=self._count)
 
     def distribution(self, x: object = None) -> Ensemble:
-        self._open = features(x)
+        self._open_features = features(x)
         if self.seasonal:
-            outcomes = self._outcomes.last_of_season(self._open, self._count)
+            outcomes = self._outcomes.last_of_season(self._open_features, self._count)
             if not len(outcomes):
                 outcomes = self._outcomes.last(1)
         else:
@@ -80,7 +80,7 @@ class PastOutcomes(DistributionModel):
         return Ensemble(outcomes, weights / weights.sum())
 
     def _learn_outcome(self, outcome: Array) -> None:
-        seasonal_features = self._open if self.seasonal else {}
+        seasonal_features = self._open_features if self.seasonal else {}
         self._outcomes.add(outcome, seasonal_features, newer=self.newer)
 
 

@@ -139,12 +139,12 @@ class SeasonalRegression(Model):
         return self._regression.opened()
 
     def reopen(self, x: object, opened: Any) -> None:
-        self._open = features(x)
+        self._open_features = features(x)
         self._regression.ahead = self.ahead
         self._regression.reopen(x, opened)
 
     def _predicted(self, x: object) -> Array:
-        self._open = features(x)
+        self._open_features = features(x)
         self._regression.ahead = self.ahead
         return self._regression.point(x)
 
@@ -153,7 +153,7 @@ class SeasonalRegression(Model):
         self._outcome = None
         self._regression.newer = self.newer
         self._regression.learn_checked(statistics, observed)
-        self._remember(statistics, observed, self._open)
+        self._remember(statistics, observed, self._open_features)
         if self.time + 1 >= self._next_search:
             self._next_search = int(GROWTH * (self.time + 1)) + 1
             self._search()

@@ -100,19 +100,19 @@ class SeasonalNaive(Model):
         self._integers = IntegerFeatures()
 
     def _predicted(self, x: object) -> Array:
-        self._open = features(x)
+        self._open_features = features(x)
         return self._seasons.get(self._season(), self._last)
 
     def _season(self) -> str:
         if self.period is not None:
             return str((self.time + self.ahead) % self.period)
-        return self._integers.combination(self._open)
+        return self._integers.combination(self._open_features)
 
     def skip_round(self, x: object = None) -> None:
         self.time += 1  # with a period the next round is of the next season
 
     def _learn(self, statistics: Array) -> None:
-        self._integers.learn(self._open)
+        self._integers.learn(self._open_features)
         season = self._season()
         if season not in self._seasons and len(self._seasons) == (self.period or MAX_SEASONS):
             oldest = next(iter(self._seasons))

@@ -96,14 +96,14 @@ class WithErrors(DistributionModel):
         self._forecast: Array | None = None  # of the open round (d,)
 
     def distribution(self, x: object = None) -> Ensemble:
-        self._open = features(x)
+        self._open_features = features(x)
         forecast = self._forecast_of_outcome(x)
         self._forecast = forecast
         errors = self._errors.last(self.window)
         share = min(self._errors.rounds / min(MARKS_TO_TAKE_OVER, self.window), 1.0)
         errors_of_season = errors[:0]
         if self.by_season:
-            errors_of_season = self._errors.last_of_season(self._open, WINDOW_OF_SEASON)
+            errors_of_season = self._errors.last_of_season(self._open_features, WINDOW_OF_SEASON)
         n_of_season = len(errors_of_season)
         share_of_season = share * n_of_season / (n_of_season + ROUNDS_OF_ALL)
         parts = [errors]
@@ -131,7 +131,7 @@ class WithErrors(DistributionModel):
         return {"forecast": forecast, "model": self.model.opened()}
 
     def reopen(self, x: object, opened: Any) -> None:
-        self._open = features(x)
+        self._open_features = features(x)
         self._forecast = opened["forecast"]
         self.model.ahead = self.ahead
         self.model.newer = self.newer
@@ -145,7 +145,7 @@ class WithErrors(DistributionModel):
 
     def _learn_outcome(self, outcome: Array) -> None:
         if self._forecast is not None:
-            self._errors.add(outcome - self._forecast, self._open, newer=self.newer)
+            self._errors.add(outcome - self._forecast, self._open_features, newer=self.newer)
             self._forecast = None
         self.model.newer = self.newer
         teach(self.model, outcome, outcome)

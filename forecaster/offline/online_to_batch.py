@@ -329,10 +329,10 @@ class OnlineToBatch:
 def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
     """Mixed strategies (K, A) of best responses to a mixture; offset (K, A), weights (K, A, n)."""
     strategies = np.zeros(offset.shape)
-    every_loss = np.arange(len(offset))
+    loss_index = np.arange(len(offset))
     for point, probability in zip(mixture.points, mixture.weights, strict=True):
         actions = best_response(expected_losses(offset, weights, point))
-        strategies[every_loss, actions] += probability
+        strategies[loss_index, actions] += probability
     return strategies
 
 

@@ -209,7 +209,7 @@ class OnlineOmnipredictor(Checkpointable):
         for name in {*self.actions, *self.policies} - set(self.losses):
             raise UserError(f"actions, policies: no loss '{name}'; {closest(name, self.losses)}")
         # The losses over the unit cube, and the basis in which they are linear.
-        self.names, self.space = _outcomes(self.losses, self.scale)
+        self.names, self.space = _names_and_box_of_outcomes(self.losses, self.scale)
         unit_losses = {}  # the losses over the unit cube, in [0, 1]
         for name, loss in self.losses.items():
             with errors_about(f"losses['{name}']"):
@@ -944,7 +944,7 @@ def all_names(table: Mapping[Any, Any]) -> bool:
     return all(isinstance(name, str) for name in table)
 
 
-def _outcomes(
+def _names_and_box_of_outcomes(
     losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
 ) -> tuple[list[str], Box]:
     """Return the names of the outcomes, and the box of their values in the user's units."""

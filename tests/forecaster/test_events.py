@@ -196,7 +196,7 @@ def test_assignments_add_up_gains_and_their_squares_given_that_one_plays() -> No
     point = np.array([[0.1, 0.4, 0.3, 0.7]])
     truth = np.array([0.9, 0.1, 0.4, 0.2])
     trusted = played_of(rows, point, np.ones(1), truth)
-    trusted = trusted._replace(trusted=True)
+    trusted = trusted._replace(reference_is_trusted=True)
     events.charge(events.active(31), trusted)
     for member, before, after in zip(
         events.members, parts_before, events._assignment_sums, strict=True

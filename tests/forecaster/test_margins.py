@@ -67,7 +67,7 @@ def test_gains_less_margins_are_regrets(
     regret = np.zeros((4, 3, 5))
     for x in range(ROUNDS):
         played = random_round(charged.rows, rng)
-        charged.charge(charged.active(x), played._replace(trusted=x < trusted_rounds))
+        charged.charge(charged.active(x), played._replace(reference_is_trusted=x < trusted_rounds))
         regret += regret_of_round(group, played, x)
     some_losses = np.array([2, 0, 3])
     np.testing.assert_allclose(charged.regretted(group, some_losses), regret[some_losses])
@@ -90,7 +90,7 @@ def test_regrets_are_charged_without_a_margin_while_a_reference_is_trusted() -> 
     charged = GainEvents([group])
     rng = np.random.default_rng(3)
     for x in range(ROUNDS):
-        played = random_round(charged.rows, rng)._replace(trusted=True)
+        played = random_round(charged.rows, rng)._replace(reference_is_trusted=True)
         charged.charge(charged.active(x), played)
     np.testing.assert_allclose(charged.margins(group, np.arange(4)), 0.0, atol=1e-12)
 

@@ -117,7 +117,7 @@ def test_a_sum_over_actions_counts_each_square_by_the_chance_of_its_action() -> 
         point = rng.random((1, 2))
         truth = rng.random(2)
         played = played_of(events.rows, point, np.ones(1), truth)
-        events.charge(events.active(None), played._replace(trusted=True))
+        events.charge(events.active(None), played._replace(reference_is_trusted=True))
     gain = np.where(np.isfinite(member.gain), member.gain, 0.0)
     assert (member.played_squares >= member.squares).all()
     total = gain.sum(1)
@@ -145,7 +145,7 @@ def test_a_calibrated_prediction_is_expected_to_cost_nobody_anything(eta: float 
         for chance, outcome in zip(chances, outcomes, strict=True):
             played = played_of(events.rows, prediction[None], np.ones(1), outcome)
             suggested = events.active(None)
-            (gains,) = events.gains_of_round(suggested, played._replace(trusted=True))
+            (gains,) = events.gains_of_round(suggested, played._replace(reference_is_trusted=True))
             expected += chance * gains.gain
             assert np.abs(gains.gain).max() <= 1 + 1e-12
             margins = events.gains_of_round(suggested, played)[0].margin
@@ -168,7 +168,7 @@ def test_squares_are_at_most_what_the_bound_of_a_trusted_reference_counts(
         prediction = rng.integers(2, size=(1, 2)).astype(float)
         outcome = rng.integers(2, size=2).astype(float)
         played = played_of(events.rows, prediction, np.ones(1), outcome)
-        events.charge(events.active(None), played._replace(trusted=True))
+        events.charge(events.active(None), played._replace(reference_is_trusted=True))
     bound = events.bound(UnbiasedPrediction(events).bias_bound().inputs, "box")
     greatest = bound._greatest_squares(member.scale, rounds)
     assert (member.played_squares.max(2).sum(1) <= greatest + 1e-9).all()
