@@ -202,24 +202,26 @@ class CellBound(CoordinateBound):
 def cells_of_actions(group: ProtectedLosses, scales: int) -> list[tuple[Indices, Indices]]:
     """Return for every loss the fewest cells on each of which its owner plays one action (m,).
 
-    And, of each cell, that action (m,).
+    And, of each cell, that action (m,). With S ``scales`` the finest cells have the width 2^-S.
     """
     n_finest_cells = 2**scales
     cells_and_actions = []
     predictions = (np.arange(n_finest_cells)[:, None] + POSITION_IN_CELL) / n_finest_cells
     for k in range(len(group.offset)):
-        single_loss = ProtectedLosses(group.offset[[k]], group.weights[[k]])
-        best_actions_by_loss = LossTable([single_loss]).best_responses(predictions)
-        best_actions = best_actions_by_loss[0]  # (2^S,), of the only one
+        table_of_loss = LossTable([ProtectedLosses(group.offset[[k]], group.weights[[k]])])
+        (best_actions,) = table_of_loss.best_responses(predictions)  # (2^S,), of the only loss
         changes = np.flatnonzero(np.diff(best_actions)) + 1
         edges = [0, *changes.tolist(), n_finest_cells]  # between two of them one action is the best
         cells = []
         actions_of_cells = []
-        for first, end in pairwise(edges):
-            # in the tree of all cells, the finest ones are the nodes from 2^S on
-            for cell in _cells_of_interval(n_finest_cells + first, n_finest_cells + end):
+        for first_cell, end_cell in pairwise(edges):
+            # In the tree of all cells, whose node i has the children 2 i and 2 i + 1, the finest
+            # cells are the leaves, the nodes from 2^S on.
+            first_leaf = n_finest_cells + first_cell
+            end_leaf = n_finest_cells + end_cell
+            for cell in _cells_of_interval(first_leaf, end_leaf):
                 cells.append(cell)
-                actions_of_cells.append(best_actions[first])
+                actions_of_cells.append(best_actions[first_cell])
         cells_and_actions.append((np.array(cells), np.array(actions_of_cells)))
     return cells_and_actions
 

@@ -305,7 +305,12 @@ class AdaptiveWeights(WeightRule):
             gain.reshape(-1), variation.reshape(-1), band_factor, both_signs, exponents
         )
         return AdaptiveExpertWeights(
-            gain, variation, band_factor, both_signs, exponents, largest_exponent
+            gain=gain,
+            variation=variation,
+            band_factor=band_factor,
+            both_signs=both_signs,
+            exponents=exponents,
+            largest_exponent=largest_exponent,
         )
 
     def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
@@ -409,7 +414,8 @@ class SecondOrderExpertWeights(ExpertWeights):
     def relative_to(self, exponent: float, prior: float = 1.0) -> tuple[Array, float]:
         weights = np.zeros(self.gain.size)
         total = 0.0
-        for sign in (1.0, -1.0) if self.both_signs else (1.0,):
+        signs = (1.0, -1.0) if self.both_signs else (1.0,)
+        for sign in signs:
             total += add_second_order_weights(
                 self.gain.ravel(),
                 self.width_of_band.ravel(),
@@ -448,12 +454,18 @@ class SecondOrderWeights(WeightRule):
     def weigh(
         self, gain: Array, variation: Array, moment: Moment, *, both_signs: bool = False
     ) -> ExpertWeights:
-        width_of_band = moment.band.factor * np.sqrt(variation)
-        regret = (np.abs(gain) if both_signs else gain) - width_of_band
+        band_factor = moment.band.factor  # z
+        width_of_band = band_factor * np.sqrt(variation)
+        greater_gain = np.abs(gain) if both_signs else gain  # of the two signs, if both are experts
+        regret = greater_gain - width_of_band
+        # one exponent for each expert and rate, the rates along a further axis
         exponents = RATES * regret[..., None] - COSTS * variation[..., None]
-        largest_exponent = float(exponents.max(initial=MIN_EXPONENT))
         return SecondOrderExpertWeights(
-            gain, width_of_band, variation, both_signs, largest_exponent
+            gain=gain,
+            width_of_band=width_of_band,
+            variation=variation,
+            both_signs=both_signs,
+            largest_exponent=float(exponents.max(initial=MIN_EXPONENT)),
         )
 
     def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
@@ -462,13 +474,15 @@ class SecondOrderWeights(WeightRule):
         return np.asarray(np.logaddexp.reduce(powers, axis=-1) - math.log(len(RATES)))
 
     def budget(self, inputs: BoundInputs) -> float:
-        log_start = 0.0
+        # What one round with the gain 1, or a certificate of 1, adds to a log-potential at most.
+        greatest_rate = float(RATES[0])
+        greatest_log_start = 0.0
         if inputs.switch_test is not None:
-            log_start = inputs.switch_test.evidence + float(RATES[0])
+            greatest_log_start = inputs.switch_test.evidence + greatest_rate
         if inputs.log_start is not None:
-            log_start = min(log_start, inputs.log_start)
-        of_expert = math.log(inputs.experts) - math.log(inputs.prior)
-        return of_expert + log_start + float(RATES[0]) * inputs.certificate_sum
+            greatest_log_start = min(greatest_log_start, inputs.log_start)
+        log_inverse_prior = math.log(inputs.experts) - math.log(inputs.prior)
+        return log_inverse_prior + greatest_log_start + greatest_rate * inputs.certificate_sum
 
     def greatest(self, variation: Array | float, budget: float) -> Array:
         """Return beta(V)."""
@@ -551,11 +565,18 @@ class ExponentialWeights(WeightRule):
             rate = math.sqrt(2 * entropy / self.horizon)
         else:
             rate = math.sqrt(entropy / moment.time)
-        width_of_band = moment.band.factor * np.sqrt(variation)
-        regret = (np.abs(gain) if both_signs else gain) - width_of_band
-        largest_exponent = rate * float(regret.max(initial=MIN_EXPONENT))
+        band_factor = moment.band.factor  # z
+        width_of_band = band_factor * np.sqrt(variation)
+        greater_gain = np.abs(gain) if both_signs else gain  # of the two signs, if both are experts
+        regret = greater_gain - width_of_band
         return ExponentialExpertWeights(
-            gain, width_of_band, regret, rate, both_signs, largest_exponent
+            gain=gain,
+            width_of_band=width_of_band,
+            regret=regret,
+            rate=rate,
+            both_signs=both_signs,
+            # the round's weights, of all kinds of experts, are relative to the greatest exponent
+            largest_exponent=rate * float(regret.max(initial=MIN_EXPONENT)),
         )
 
     def potentials(self, gain: Array, variation: Array, band_factor: float) -> Array:
@@ -566,12 +587,12 @@ class ExponentialWeights(WeightRule):
         if inputs.switch_test is not None:
             greatest_start = float(inputs.switch_test.limit(inputs.rounds)) + 1.0
         entropy = math.log(inputs.experts)
-        of_expert = entropy - math.log(inputs.prior)
+        log_inverse_prior = entropy - math.log(inputs.prior)
         if self.horizon is None:
-            growth = (1 + of_expert / entropy) * math.sqrt(inputs.rounds * entropy)
+            growth = (1 + log_inverse_prior / entropy) * math.sqrt(inputs.rounds * entropy)
         else:
             rate = math.sqrt(2 * entropy / self.horizon)
-            growth = of_expert / rate + rate * inputs.rounds / 2
+            growth = log_inverse_prior / rate + rate * inputs.rounds / 2
         return growth + inputs.certificate_sum + greatest_start
 
     def greatest(self, variation: Array | float, budget: float) -> Array:

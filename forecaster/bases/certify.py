@@ -194,11 +194,13 @@ class _Search:
         for k, pairs_of_loss in self._pairs_by_loss(loss_index):
             boxes_of_pairs = box_index[pairs_of_loss]
             range_of_loss = self.losses[k].enclosure(low[boxes_of_pairs], high[boxes_of_pairs])
-            centre, width = _middle_and_radius(range_of_loss)  # (pairs, A)
-            # of the error: ranges of the loss and of its linear form, whose widths add up
-            centre -= self.offset[k] + middle[boxes_of_pairs] @ self.weights[k].T
-            width += radius[boxes_of_pairs] @ np.abs(self.weights[k]).T
-            bound[pairs_of_loss] = (np.abs(centre) + width).max(-1)
+            middle_of_loss, radius_of_loss = _middle_and_radius(range_of_loss)  # (pairs, A)
+            middle_of_form = self.offset[k] + middle[boxes_of_pairs] @ self.weights[k].T
+            radius_of_form = radius[boxes_of_pairs] @ np.abs(self.weights[k]).T
+            # the error is the loss less its linear form: middles are subtracted, radii add up
+            middle_of_error = middle_of_loss - middle_of_form
+            radius_of_error = radius_of_loss + radius_of_form
+            bound[pairs_of_loss] = (np.abs(middle_of_error) + radius_of_error).max(-1)
         return bound
 
     def _second_order(self, loss_index: Indices, box_index: Indices, boxes: Array) -> Array:
@@ -214,11 +216,14 @@ class _Search:
             boxes_of_pairs = box_index[pairs_of_loss]
             weights = self.weights[k].T  # (n, A)
             slopes_of_loss = self.losses[k].slopes(low[boxes_of_pairs], high[boxes_of_pairs])
-            slope, width = _middle_and_radius(slopes_of_loss)  # (pairs, A, d)
-            # (pairs, d, A) from here on, of the error: loss less linear form
-            slope = np.abs(slope.swapaxes(1, 2) - middle[boxes_of_pairs] @ weights)
-            width = width.swapaxes(1, 2) + radius[boxes_of_pairs] @ np.abs(weights)
-            drift = (half_side[boxes_of_pairs, :, None] * (slope + width)).sum(1)
+            middle_of_loss, radius_of_loss = _middle_and_radius(slopes_of_loss)
+            # those are (pairs, A, d); from here on (pairs, d, A), of the error: loss less form
+            middle_of_form = middle[boxes_of_pairs] @ weights
+            radius_of_form = radius[boxes_of_pairs] @ np.abs(weights)
+            middle_of_error = middle_of_loss.swapaxes(1, 2) - middle_of_form
+            radius_of_error = radius_of_loss.swapaxes(1, 2) + radius_of_form
+            steepest_slope = np.abs(middle_of_error) + radius_of_error
+            drift = (half_side[boxes_of_pairs, :, None] * steepest_slope).sum(1)
             losses = self.losses[k].losses(midpoint[boxes_of_pairs])
             error = losses - self.offset[k] - values[boxes_of_pairs] @ weights
             bound[pairs_of_loss] = (np.abs(error) + drift).max(-1)

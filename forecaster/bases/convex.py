@@ -55,6 +55,7 @@ from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.basis import Basis, Support, of_form, steepest
 
 ROUNDING = 1e-9
+ROUNDING_OF_SUMS = 1e-12  # what sums of a table's entries may round
 MAX_CELLS = 100_000
 DEFAULT_ERROR = 0.01  # of a broken line whose losses have more kinks than that takes
 TABLES = Path(__file__).with_name("optimised.npz")
@@ -189,17 +190,19 @@ class ReLUBasis(ConvexBasis):
         cell = np.searchsorted(self._inner_knots, kink_places, side="right")
         length = self._lengths[cell]
         share_of_cell = (kink_places - self.knots[cell]) / length
-        greatest = np.zeros(loss.offset.shape)
-        # the line's height above the loss is greatest at one of the kinks, to which all kinks of
-        # the same cell add a triangle
+        rises_of_slope = loss.kinks  # of the loss, at its kinks
+        greatest_excess = np.zeros(loss.offset.shape)
+        # The line's height above the loss is greatest at one of the kinks, k. There every kink of
+        # the same cell adds its triangle, which is 0 at the cell's ends and highest at that kink.
         for k in range(loss.knots.shape[-1]):
             is_same_cell = cell == cell[..., k, None]
             share_of_kink = share_of_cell[..., k, None]
             left_of_both = np.minimum(share_of_kink, share_of_cell)
             right_of_both = 1 - np.maximum(share_of_kink, share_of_cell)
-            triangle = np.where(is_same_cell, left_of_both * right_of_both, 0.0)
-            greatest = np.maximum(greatest, (length * loss.kinks * triangle).sum(-1))
-        return np.asarray(greatest)
+            unit_triangle_at_k = np.where(is_same_cell, left_of_both * right_of_both, 0.0)
+            excess_at_k = (length * rises_of_slope * unit_triangle_at_k).sum(-1)
+            greatest_excess = np.maximum(greatest_excess, excess_at_k)
+        return np.asarray(greatest_excess)
 
 
 class ConvexRankBasis(ConvexBasis):
@@ -316,9 +319,10 @@ class ConvexTable(NamedTuple):
         approximation = self.rows[:, 0] + self.functions @ self.rows[:, 1:].T  # (G, G): of y and t
         error_at_corners = np.abs(approximation - distances(len(approximation))).max()
         # in the cells along y = t the kink is in the middle
-        beside_diagonal = np.diag(approximation, 1) + np.diag(approximation, -1)
-        error_on_diagonal = np.abs(beside_diagonal).max() / 2
-        return float(max(error_at_corners, error_on_diagonal)) + 1e-12  # what sums may round
+        # there the error is at most |A_01 + A_10| / 2, A its values at the cell's corners off y = t
+        sum_of_corners = np.diag(approximation, 1) + np.diag(approximation, -1)
+        error_on_diagonal = np.abs(sum_of_corners).max() / 2
+        return float(max(error_at_corners, error_on_diagonal)) + ROUNDING_OF_SUMS
 
 
 def distances(count: int) -> Array:

@@ -303,13 +303,20 @@ class MReLUCover:
         n_thresholds = len(thresholds)
         distance = thresholds - coarse_below
         fine = np.flatnonzero(distance.any(-1))  # thresholds that need steps
-        last_axis = self.dimension - 1 - (distance[fine, ::-1] > 0).argmax(-1)
-        index_before_step = fine - (self.top + 1) ** (self.dimension - 1 - last_axis)
+        # the last axis along which a threshold is off its coarse one: the first in reversed order
+        axes_after_last = (distance[fine, ::-1] > 0).argmax(-1)
+        last_axis = self.dimension - 1 - axes_after_last
+        # Thresholds are numbered as digits of base top + 1: one step less along an axis is so many
+        # numbers less.
+        index_before_step = fine - (self.top + 1) ** axes_after_last
         shape = (n_thresholds, self.dimension * n_thresholds)
         last_step = _ones_at(fine, last_axis * n_thresholds + index_before_step, shape)
         to_index_before_step = _ones_at(fine, index_before_step, (n_thresholds, n_thresholds))
+        # A path is its last step and the path to where that begins: each product adds a step to
+        # all paths that are longer.
+        longest_path = distance.sum(-1).max()
         steps_of_path = last_step
-        for _ in range(distance.sum(-1).max() - 1):
+        for _ in range(longest_path - 1):
             steps_of_path = last_step + to_index_before_step @ steps_of_path
         return steps_of_path
 

@@ -98,8 +98,9 @@ class OfMultisets(CellBasis):
     def _list(self, sizes: range) -> None:
         """List the multisets of these sizes, which are the degrees of their monomials.
 
-        ``counts`` (n, d) says how often each coordinate occurs in each multiset, by size, and
-        within a size in the order of sorted tuples.
+        ``counts`` (n, d) says how often each coordinate occurs in each multiset, and so the
+        exponent of each coordinate in its monomial, by size, and within a size in the order of
+        sorted tuples.
         """
         self.size = sum(math.comb(self.outcomes + size - 1, size) for size in sizes)
         if self.size > MAX_MULTISETS:
@@ -166,9 +167,13 @@ class OfMultisets(CellBasis):
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
         scale = np.where(self._signed, 2.0, 1.0)[..., None]  # (1 + t^c) / 2 bends half as much
         curvature = self.counts * (self.counts - 1.0) / scale  # (n, d), of every axis
-        greatest_gap = (high - low) ** 2 / 8 @ curvature.T  # (T, n), the axes' errors added up
+        # (T, n): a monomial bends either way along an axis, by as much, and the axes' errors add up
+        greatest_error = (high - low) ** 2 / 8 @ curvature.T
         is_even = (self.counts % 2 == 0).all(-1)
-        return np.where(is_even | (low.min(1) >= 0)[:, None], 0.0, greatest_gap), greatest_gap
+        is_nonnegative_box = (low.min(1) >= 0)[:, None]
+        error_above = np.where(is_even | is_nonnegative_box, 0.0, greatest_error)
+        error_below = greatest_error
+        return error_above, error_below
 
     def _inner(self, y: Array) -> Array:
         return transformed(y, np.asarray(self.power), np.asarray(self.floor))

@@ -59,6 +59,8 @@ GRID = 20_000
 MAX_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
 MAX_EXACT_EXPONENTS = 6  # distinct ones that are listed one by one; more are interpolated
 KNOTS = 2049  # of a support
+MIN_EXPONENT_OF_KNOTS = 2.0  # of u in the knots, which are denser towards 0
+INFINITE_CURVATURE = 1e300  # stands for an infinite second derivative
 
 
 class LinearBasis(Basis):
@@ -203,12 +205,18 @@ class PowerBasis(Basis):
     def support(self) -> Support:
         """Put knots along one coordinate, denser towards 0."""
         exponents = np.tile(self.exponents, self.outcomes)  # of every function (n,)
-        knots = np.linspace(0, 1, KNOTS) ** max(2.0, 2 / float(exponents.min()))
+        # With the smallest exponent rho the knots u^q, q = 2 / rho, have the values u^2: they
+        # resolve the steepest of the powers near 0.
+        exponent_of_knots = max(MIN_EXPONENT_OF_KNOTS, 2 / float(exponents.min()))
+        knots = np.linspace(0, 1, KNOTS) ** exponent_of_knots
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            curvature = exponents * np.abs(exponents - 1) * knots[:, None] ** (exponents - 2)
-        curvature = np.maximum(curvature[:-1], curvature[1:])  # the greatest of each cell
-        curvature = np.nan_to_num(curvature, posinf=1e300)  # at 0 the range counts
-        error_by_curvature = np.diff(knots)[:, None] ** 2 / 8 * curvature
+            curvature_factors = exponents * np.abs(exponents - 1)
+            curvature_at_knots = curvature_factors * knots[:, None] ** (exponents - 2)  # |f''|
+        # |f''| is monotone, and so greatest at an end of each cell; where it is infinite, at 0, the
+        # power's range over the cell counts instead
+        curvature_in_cells = np.maximum(curvature_at_knots[:-1], curvature_at_knots[1:])
+        finite_curvature = np.nan_to_num(curvature_in_cells, posinf=INFINITE_CURVATURE)
+        error_by_curvature = np.diff(knots)[:, None] ** 2 / 8 * finite_curvature
         ranges = np.diff(knots[:, None] ** exponents, axis=0)
         errors = np.minimum(error_by_curvature, ranges).max(0)
         is_concave = exponents < 1

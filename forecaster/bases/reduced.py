@@ -47,6 +47,11 @@ MARGIN = 0.98  # share of the promise that the fit to the sample aims at
 MAX_FUNCTIONS = 400
 MAX_REPAIRS = 30
 ROUNDS_NEAR_WORST = 2  # times that new outcomes are tried around the worst ones
+SPREADS_NEAR_WORST = (0.01, 0.05)  # deviations of new outcomes from the worst ones, drawn evenly
+STRIDE_OF_QR = 3  # of the sample the QR sees every third outcome, enough for a first choice
+FIRST_WORKING_POINTS = 60  # outcomes of the sample that the program starts with, evenly spread
+FEATURES_OF_NEIGHBOURS = 40  # about so many outcomes say which functions are alike
+SHARE_ON_FACES = 1 / 3  # of scattered outcomes: how many coordinates lie at 0 or 1
 BUDGET = 1_000_000  # evaluations that a certificate may take, about a second
 QUICK_FUNCTIONS = 600  # functions that the quick variant looks at
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
@@ -179,7 +184,7 @@ def scattered(count: int, outcomes: int, *, seed: int) -> Array:
     rng = stream(seed, "reduced basis")
     points = rng.random((count, outcomes))
     points[::2] **= 2  # denser towards 0, where losses may be steep
-    on_face = rng.random((count, outcomes)) < 1 / 3
+    on_face = rng.random((count, outcomes)) < SHARE_ON_FACES
     on_face[count // 2 :] = False
     points[on_face] = rng.integers(0, 2, on_face.sum())
     points[:2] = [[0.0] * outcomes, [1.0] * outcomes]
@@ -272,7 +277,8 @@ def order_of_neighbours(functions: Array) -> Indices:
 
     Programs that are solved in this order start from a near solution.
     """
-    features = np.ascontiguousarray(functions[:, :: max(functions.shape[1] // 40, 1)])
+    stride = max(functions.shape[1] // FEATURES_OF_NEIGHBOURS, 1)
+    features = np.ascontiguousarray(functions[:, ::stride])
     squares = (features**2).sum(axis=1)
     distance_penalty = np.zeros(len(features))
     order = np.empty(len(features), dtype=np.intp)
@@ -319,7 +325,8 @@ def _search_or_remember(
         return remembered
     search = _Search(population, error=error, cap=cap, seed=seed)
     # from the order of choice to ascending functions, in which ``ExactLossesBasis.chosen`` has them
-    weights = search.weights[:, np.argsort(search.chosen)]
+    ascending_order = np.argsort(search.chosen)
+    weights = search.weights[:, ascending_order]
     search.chosen.sort()
     result = _SearchResult(
         chosen=search.chosen,
@@ -355,12 +362,15 @@ class _Search:
         self._unseen_outcomes = scattered(UNSEEN_OUTCOMES, population.outcomes, seed=seed + 1)
         self.values = np.ascontiguousarray(population.transform(self.sample).T)
         losses = self._losses()
-        # a third of the sample, which is enough for a first choice, less each loss's mean
-        centred_losses = losses[:, ::3] - losses[:, ::3].mean(axis=1, keepdims=True)
-        pivots = qr(centred_losses.T, mode="r", pivoting=True)[1]
-        self.chosen: list[int] = pivots[: min(FUNCTIONS_FROM_QR, population.size)].tolist()
-        # outcomes of the sample that the program starts with; a fit adds those that it needs
-        self.working_indices = list(range(0, SAMPLE_OUTCOMES, SAMPLE_OUTCOMES // 60))
+        losses_of_qr = losses[:, ::STRIDE_OF_QR]
+        centred_losses = losses_of_qr - losses_of_qr.mean(axis=1, keepdims=True)
+        # pivots are functions: each is the one that those before it explain least
+        _triangle, pivots = qr(centred_losses.T, mode="r", pivoting=True)
+        n_first_choices = min(FUNCTIONS_FROM_QR, population.size)
+        self.chosen: list[int] = pivots[:n_first_choices].tolist()
+        # indices of the sample's outcomes in the program; a fit adds those that it needs
+        stride_of_working_points = SAMPLE_OUTCOMES // FIRST_WORKING_POINTS
+        self.working_indices = list(range(0, SAMPLE_OUTCOMES, stride_of_working_points))
         self._order_of_fits = order_of_neighbours(losses)
         self.errors = np.full(population.size, np.inf)  # of nobody is anything known yet
         self._add_functions(MARGIN * error)
@@ -377,10 +387,11 @@ class _Search:
         # new unseen outcomes around those where errors are greatest
         for round_number in range(ROUNDS_NEAR_WORST):
             worst_outcomes = np.unique(self._unseen_outcomes[self._worst_outcome], axis=0)
+            # the seeds before are those of the sample and of the first unseen outcomes
             rng = stream(seed + 2 + round_number, "near the worst")
             centre_indices = rng.integers(len(worst_outcomes), size=UNSEEN_OUTCOMES // 2)
             centres = worst_outcomes[centre_indices]
-            spread = rng.choice([0.01, 0.05], (len(centres), 1))
+            spread = rng.choice(SPREADS_NEAR_WORST, (len(centres), 1))
             nearby = centres + spread * rng.normal(size=centres.shape)
             self._unseen_outcomes = np.clip(nearby, 0.0, 1.0)
             self._check(all_functions)
@@ -462,16 +473,17 @@ class _Search:
         """Measure errors on the unseen outcomes, and where they are greatest."""
         checked_functions = self.population.chosen(rows)
         chosen_functions = self.population.chosen(self.chosen)
-        # columns of the weights are in the order of choice; ``chosen`` gives functions ascending
-        weights = self.weights[rows][:, np.argsort(self.chosen)]
+        # ``population.chosen`` returns functions in ascending order, whereas the columns of the
+        # weights are in the order in which functions were chosen: bring these into ascending order.
+        ascending_order = np.argsort(self.chosen)
+        weights = self.weights[rows][:, ascending_order]
         batches_of_errors = []
         for start in range(0, len(self._unseen_outcomes), OUTCOMES_AT_ONCE):
             outcomes = self._unseen_outcomes[start : start + OUTCOMES_AT_ONCE]
             linear_forms = self.offset[rows] + chosen_functions.transform(outcomes) @ weights.T
-            values_in_unit_interval = checked_functions.transform(
-                outcomes
-            )  # losses mapped onto [0, 1]
-            losses = checked_functions.low + checked_functions.scale * values_in_unit_interval
+            # functions are losses, of which [low, low + scale] was mapped onto [0, 1]
+            unit_values = checked_functions.transform(outcomes)
+            losses = checked_functions.low + checked_functions.scale * unit_values
             batches_of_errors.append(np.abs(linear_forms - losses))
         errors = np.concatenate(batches_of_errors)  # (outcomes, rows)
         self._worst_outcome[rows] = errors.argmax(axis=0)

@@ -162,21 +162,22 @@ def write_responses(
     point : array (n,)
         The prediction.
     losses_in_blocks, play_chance, played_rows : arrays
-        ``ResponseScratch``, written: of loss k the rows from ``played_rows[k, 0]`` to before
+        ``ResponseScratch``, written; the first two must share their memory, as those of
+        ``response_scratch`` do. Of loss k the rows from ``played_rows[k, 0]`` to before
         ``played_rows[k, 1]`` are played, each with its ``play_chance``; other entries of
         ``play_chance`` mean nothing.
     """
-    # One piece of memory: expected losses first, which chances then replace loss by loss.
-    row_losses = play_chance
+    # ``play_chance`` is the memory of ``losses_in_blocks`` in one line: this writes every row's
+    # expected loss into both, and below the rows' chances replace the losses, loss by loss.
     expected_rows(offset, weights, point, losses_in_blocks, 0, offset.shape[0])
+    row_losses = play_chance
     for k in range(start.shape[0] - 1):
         first = start[k]
         end = start[k + 1]
-        margin = 0.0
-        if eta[k] == math.inf:
-            margin = tie[k]
+        is_best_response = eta[k] == math.inf
+        margin = tie[k] if is_best_response else 0.0
         best = lowest(row_losses, first, end, margin)
-        if eta[k] == math.inf:
+        if is_best_response:  # only the row ``best`` is played; chances of others are not read
             play_chance[best] = 1.0
             played_rows[k, 0] = best
             played_rows[k, 1] = best + 1
@@ -269,7 +270,8 @@ def played_of(
         responses = np.stack([responses_at(rows, point) for point in points])
         chance_per_point = responses * mass[:, None]  # (m, R)
         play_chance = chance_per_point.sum(0)
-        bias = chance_per_point.T @ points - np.outer(play_chance, statistics)
+        chance_weighted_points = chance_per_point.T @ points  # (R, n) E[q p]
+        bias = chance_weighted_points - np.outer(play_chance, statistics)
     else:
         play_chance, bias = _play_and_bias(rows.arrays, points, mass, statistics)
     realised_losses = rows.offset + rows.times(statistics)

@@ -60,6 +60,10 @@ SHRINKING = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
 # shall not tie keep off its sides by about this share of the tolerance; drawing all in piles up.
 INSET = 0.1
 GOLDEN = (math.sqrt(5) - 1) / 2
+# Shares that are all unlike, so that no symmetry makes losses tie: 1/4, and of this range the
+# fractional parts of multiples of the golden ratio.
+LEAST_UNLIKE_SHARE = 0.25
+RANGE_OF_UNLIKE_SHARES = 0.5
 MIN_MASS = 1e-9  # of an atom; lighter ones are dropped
 ROUNDING = 1e-9  # of a worst case
 
@@ -193,7 +197,7 @@ def move_inside(point: Array, distance_off_sides: float, simplex: bool) -> None:
     """
     total = 0.0
     for i in range(point.shape[0]):
-        share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
+        share = LEAST_UNLIKE_SHARE + RANGE_OF_UNLIKE_SHARES * ((i + 1) * GOLDEN % 1.0)
         if simplex:
             point[i] += distance_off_sides * share
             total += point[i]
@@ -425,7 +429,10 @@ class HullSolver(Checkpointable, ABC):
 
     @abstractmethod
     def worst_case(self, mass: Array, points: Array, fields: Array) -> float:
-        """Worst case over the hull of a mixture (m,) of points with fields (m, n)."""
+        """Return a mixture's certificate, its cost at the worst s(y) of the hull.
+
+        The mixture has masses (m,), points and fields (m, n); it costs h . (p - s(y)) on average.
+        """
 
     @abstractmethod
     def choices(self, game: Game) -> Solution:

@@ -33,7 +33,9 @@ import scipy
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.game import (
     GOLDEN,
+    LEAST_UNLIKE_SHARE,
     MIN_MASS,
+    RANGE_OF_UNLIKE_SHARES,
     ROUNDING,
     WALK,
     Game,
@@ -124,8 +126,9 @@ def extreme_outcomes(support: Support) -> tuple[Array, Array]:
     directions = rng.standard_normal((CANDIDATES, support.size))
     vertices = [support.best(direction) for direction in directions]
     images = np.array([vertex.image for vertex in vertices])
-    _distinct_images, first_index = np.unique(images, axis=0, return_index=True)
-    index_of_distinct = np.sort(first_index)  # in the order in which they were found
+    _sorted_images, first_index = np.unique(images, axis=0, return_index=True)
+    # ``np.unique`` sorts images; sorted indices have them in the order in which they were found
+    index_of_distinct = np.sort(first_index)
     return np.array([vertices[i].outcome for i in index_of_distinct]), images[index_of_distinct]
 
 
@@ -190,11 +193,11 @@ class Image(HullSolver):
         even_weights = np.full(len(self._images), 1 / len(self._images))
         self._mean = WeightedOutcomes.of(self._outcomes, self._images, even_weights)
         self._atoms: tuple[WeightedOutcomes, ...] = ()  # the predictions of the last mixture
-        # An inner point, towards which predictions move off ties. Its weights, 1/4 to 3/4 by the
-        # fractional parts of multiples of the golden ratio, are all unlike, so that no symmetry of
-        # the outcomes makes losses tie there as well.
+        # An inner point, towards which predictions move off ties. Its weights, between 1/4 and 3/4
+        # by the fractional parts of multiples of the golden ratio, are all unlike, so that no
+        # symmetry of the outcomes makes losses tie there as well.
         fractional_parts = np.arange(1, len(even_weights) + 1) * GOLDEN % 1
-        unlike_weights = 0.25 + 0.5 * fractional_parts
+        unlike_weights = LEAST_UNLIKE_SHARE + RANGE_OF_UNLIKE_SHARES * fractional_parts
         self._unlike_weights = unlike_weights / unlike_weights.sum()
         self._inner = WeightedOutcomes.of(self._outcomes, self._images, self._unlike_weights)
 
@@ -280,9 +283,11 @@ class Image(HullSolver):
         n_earlier = len(images) - len(self._unlike_weights)
         inner_weights = np.append(np.zeros(n_earlier), self._unlike_weights)
         point = start.point
-        weights = np.zeros(len(images))  # of all outcomes, in the ensemble of the point
-        used_outcomes = set(range(len(start.weights)))
-        weights[: len(used_outcomes)] = start.weights
+        # Weights of all outcomes in the ensemble of the point. The start's outcomes come first.
+        n_of_start = len(start.weights)
+        weights = np.zeros(len(images))
+        weights[:n_of_start] = start.weights
+        used_outcomes = set(range(n_of_start))
         points = np.empty((len(WALK), self.size))
         fields = np.empty_like(points)
         weights_of_points = np.empty((len(WALK), len(images)))
@@ -293,6 +298,7 @@ class Image(HullSolver):
             points[t] = point
             weights_of_points[t] = weights
             fields[t] = game.field(point)
+            # nature's best answer: the payment h . (p - s(y)) is greatest where h . s(y) is least
             best = int(values(images, fields[t]).argmin())
             used_outcomes.add(best)
             point = point + step * (images[best] - point)

@@ -143,6 +143,19 @@ class Shares(NamedTuple):
         return np.asarray(choice_of_own * self.own + choice_of_common * self.common)
 
 
+def _check_models(models: Mapping[str, Forecaster], size: int) -> None:
+    """Raise ParameterError unless these are forecasters of ``size`` numbers, by name."""
+    if not isinstance(models, Mapping) or not models:
+        raise ParameterError(f"models = {brief(models)}: an aggregate needs a model, by name")
+    for name, model in models.items():
+        if not isinstance(name, str) or not isinstance(model, Forecaster):
+            hint = "give forecasters by name; forecaster.adapted makes one of another model"
+            raise ParameterError(f"models[{brief(name)}] = {brief(model)}: {hint}")
+        if isinstance(model, Model) and model.size != size:
+            fault = f"models['{name}'] predicts {model.size} numbers"
+            raise ParameterError(f"{fault}, size is {size}; make them alike")
+
+
 class Aggregate(Model):
     """A convex combination of models in every coordinate, so that it stays in their hull.
 
@@ -156,24 +169,21 @@ class Aggregate(Model):
         self, models: Mapping[str, Forecaster], size: int, *, chosen: str | None = None
     ) -> None:
         super().__init__(size)
-        if not isinstance(models, Mapping) or not models:
-            raise ParameterError(f"models = {brief(models)}: an aggregate needs a model, by name")
-        for name, model in models.items():
-            if not isinstance(name, str) or not isinstance(model, Forecaster):
-                hint = "give forecasters by name; forecaster.adapted makes one of another model"
-                raise ParameterError(f"models[{brief(name)}] = {brief(model)}: {hint}")
-            if isinstance(model, Model) and model.size != self.size:
-                fault = f"models['{name}'] predicts {model.size} numbers"
-                raise ParameterError(f"{fault}, size is {self.size}; make them alike")
+        _check_models(models, self.size)
         self.members = dict(models)
         self.made_of = tuple(self.members)  # the models' names, in the order of all arrays
         self._chosen_index: int | None = None
         if chosen is not None:
-            self._chosen_index = self.made_of.index(check_name("model", chosen, self.made_of))
-        self._points = np.full((len(self.made_of), size), 0.5)  # the models' last predictions
-        # Weights of models for each coordinate and for all, and of these two for each coordinate.
-        self._own = PolynomialWeights(len(self.made_of), size)
-        self._common = PolynomialWeights(len(self.made_of), 1)
+            name_of_chosen = check_name("model", chosen, self.made_of)
+            self._chosen_index = self.made_of.index(name_of_chosen)
+        n_models = len(self.made_of)
+        # the models' last predictions; until they are asked, the middle of [0, 1]
+        self._points = np.full((n_models, size), 0.5)
+        # Three sets of weights, which ``Shares.of_models`` puts together: each coordinate's own
+        # weights of the models, one set of weights that is common to all coordinates, and in each
+        # coordinate the choice between these two.
+        self._own = PolynomialWeights(n_models, size)
+        self._common = PolynomialWeights(n_models, 1)
         self._choice = PolynomialWeights(2, size)
         self._shares = self._current_shares()
 

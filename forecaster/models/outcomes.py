@@ -35,6 +35,8 @@ from regretless.market.records import Ensemble, RoundFeedback
 WINDOW = 64  # marks that are remembered, unless a model says otherwise
 MAX_WINDOW = 10_000  # marks
 MARKS_TO_TAKE_OVER = 8  # marks without which the forecast is believed as it is
+MARK_OF_NO_ERROR = 0.5  # of a point forecast, whose other marks are this plus its error
+GOLDEN = 0.6180339887498949  # the fractional parts of its multiples are spread evenly, none alike
 MAX_BEYOND = 20.0  # how far beyond 0 and 1 a mark may lie
 MIN_SLOPE = 1e-9  # slope of Q where quantiles are equal
 MAX_GAP_OF_EQUAL_OUTCOMES = 1e-6  # outcomes so near are the same
@@ -49,7 +51,7 @@ class Spread(NamedTuple):
     def at(self, marks: Array) -> Array:
         """Return the outcomes (m, d) at marks (m, d), kept to [0, 1]."""
         if self._is_point:
-            return in_unit_cube(self.values.T + (marks - 0.5))
+            return in_unit_cube(self.values.T + (marks - MARK_OF_NO_ERROR))
         outcomes = []
         for marks_of_coordinate, (levels, values) in zip(marks.T, self._knots(), strict=True):
             outcomes.append(np.interp(marks_of_coordinate, levels, values))
@@ -58,15 +60,13 @@ class Spread(NamedTuple):
     def marks_of(self, outcome: Array, share_of_interval: float) -> Array:
         """Return the marks (d,) of an outcome; of many the one at this share of them."""
         if self._is_point:
-            return np.asarray(outcome - self.values[:, 0] + 0.5)
-        marks = []
+            error = outcome - self.values[:, 0]
+            return np.asarray(error + MARK_OF_NO_ERROR)
+        ends_of_marks = []  # where many quantiles are nearly equal, an outcome has many marks
         for y, (levels, values) in zip(outcome, self._knots(), strict=True):
-            marks.append(
-                np.interp(
-                    (y - MAX_GAP_OF_EQUAL_OUTCOMES, y + MAX_GAP_OF_EQUAL_OUTCOMES), values, levels
-                )
-            )
-        lowest, highest = np.array(marks).T
+            interval_around_y = (y - MAX_GAP_OF_EQUAL_OUTCOMES, y + MAX_GAP_OF_EQUAL_OUTCOMES)
+            ends_of_marks.append(np.interp(interval_around_y, values, levels))
+        lowest, highest = np.array(ends_of_marks).T
         return np.asarray(lowest + share_of_interval * (highest - lowest))
 
     @property
@@ -199,12 +199,10 @@ class OutcomeModel(DistributionModel):
 
     def _learn_outcome(self, outcome: Array) -> None:
         if self._spread is not None:
-            share_of_interval = (
-                (self.time + 1) * 0.6180339887498949 % 1
-            )  # evenly, and never the same
-            self._marks[self._marked % self.window] = self._spread.marks_of(
-                outcome, share_of_interval
-            )
+            # of many equal marks one by the golden ratio: evenly over time, and never the same
+            share_of_interval = (self.time + 1) * GOLDEN % 1
+            marks = self._spread.marks_of(outcome, share_of_interval)
+            self._marks[self._marked % self.window] = marks
             self._marked += 1
             self._spread = None
 

@@ -114,17 +114,19 @@ class SeasonalNaive(Model):
     def _learn(self, statistics: Array) -> None:
         self._integers.learn(self._open_features)
         season = self._season()
-        if season not in self._seasons and len(self._seasons) == (self.period or MAX_SEASONS):
-            oldest = next(iter(self._seasons))
-            del self._seasons[oldest]
-            del self._rounds[oldest]
+        max_seasons = self.period or MAX_SEASONS
+        if season not in self._seasons and len(self._seasons) == max_seasons:
+            oldest_season = next(iter(self._seasons))  # dicts keep the order of insertion
+            del self._seasons[oldest_season]
+            del self._rounds[oldest_season]
         previous_value = self._seasons.get(season, statistics)
-        learned_round = self.time + self.ahead
-        latest_round = self._rounds.get(season, learned_round)
-        if learned_round >= latest_round:
-            self._seasons[season] = statistics + (1 - self.rate) * (previous_value - statistics)
-            self._rounds[season] = learned_round
-        else:
+        round_of_vector = self.time + self.ahead
+        latest_round_of_season = self._rounds.get(season, round_of_vector)
+        if round_of_vector >= latest_round_of_season:
+            remaining_share = 1 - self.rate  # of the value so far
+            self._seasons[season] = statistics + remaining_share * (previous_value - statistics)
+            self._rounds[season] = round_of_vector
+        else:  # a newer vector of the season was learned before: what it would have left of this
             share = self.rate * (1 - self.rate)
             self._seasons[season] = previous_value + share * (statistics - previous_value)
         if not self.newer:

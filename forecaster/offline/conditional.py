@@ -217,10 +217,10 @@ class Around(Member):
 
     model: Any
     forecasts: Array  # (r, d) of these rows, by a model that did not see them
-    missed: Array  # (r, d); the first errors ascend
+    missed: Array  # (r, d) the errors of these forecasts; those of the first outcome ascend
     mass: Array  # (r,) weights of these rows
     width: Array  # (d,) of the kernel
-    places: Indices  # (r,)
+    places: Indices  # (r,) which rows of the sample these are
     points: Array  # (S, d)
 
     @classmethod
@@ -270,10 +270,13 @@ class Around(Member):
         squared_distances = cdist(
             forecasts / self.width, forecasts_of_rows / self.width, "sqeuclidean"
         )
-        similarity = np.exp(-0.5 * squared_distances) + FLOOR
+        gaussian_kernel = np.exp(-0.5 * squared_distances)
+        similarity = gaussian_kernel + FLOOR  # rows count a little even where none is similar
         row_weights = similarity * self.mass[rows]  # (m, rows)
         row_weights /= row_weights.sum(1, keepdims=True)
-        outcomes = forecasts[:, :1] + self.missed[rows, 0]  # a forecast plus what rows missed
+        errors_of_rows = self.missed[rows, 0]
+        # (m, rows) of the first outcome: what it would be with the error that each row had
+        outcomes = forecasts[:, :1] + errors_of_rows
         row_numbers = np.broadcast_to(self.places[rows], row_weights.shape)
         return np.asarray(
             spread_on_support(self.points, row_numbers, outcomes, row_weights).toarray()

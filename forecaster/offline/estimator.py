@@ -487,10 +487,10 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         check_name("measure", measure, MEASURES)
         finite = self.fitted_.listed.finite(loss)
         single_losses = self.fitted_.listed.single_losses
-        failure_probability = self.kappa
-        # so that with 1 - kappa the certificates of all listed losses hold at once
-        if any(same(finite, listed_loss) for listed_loss in single_losses):
-            failure_probability = self.kappa / len(single_losses)
+        is_listed = any(same(finite, listed_loss) for listed_loss in single_losses)
+        # Listed losses share kappa, so that with 1 - kappa all their certificates hold at once.
+        n_sharing_losses = len(single_losses) if is_listed else 1
+        failure_probability = self.kappa / n_sharing_losses
         certificates = self._certified([finite], measure, failure_probability)
         return certificates[0] if certificates else None
 

@@ -332,7 +332,7 @@ def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
     loss_index = np.arange(len(offset))
     for point, probability in zip(mixture.points, mixture.weights, strict=True):
         actions = best_response(expected_losses(offset, weights, point))
-        strategies[loss_index, actions] += probability
+        strategies[loss_index, actions] += probability  # of loss k its best action, actions[k]
     return strategies
 
 

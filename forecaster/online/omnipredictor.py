@@ -949,7 +949,7 @@ def _names_and_box_of_outcomes(
 ) -> tuple[list[str], Box]:
     """Return the names of the outcomes, and the box of their values in the user's units."""
     numbers_of_outcomes = {loss.outcomes for loss in losses.values()}
-    n_outcomes = min(numbers_of_outcomes)
+    n_outcomes = min(numbers_of_outcomes)  # the only one, or the next lines refuse the losses
     if len(numbers_of_outcomes) > 1 or (scale and len(scale) != n_outcomes):
         numbers = " and ".join(map(str, sorted(numbers_of_outcomes)))
         fault = f"losses are of {numbers} outcomes"
