@@ -44,7 +44,7 @@ def load(name: str, **settings: Any) -> Scenario:
     path = find(name)
     raw = read(path)
     for key, value in settings.items():
-        assign(raw, key, value)
+        assign(raw, key, value, asked_for=settings)
     return Scenario(validated(raw, origin=path.parent), drawer=_draw)
 
 

@@ -9,7 +9,7 @@ them for readers.
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,7 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
 
     Keys are dotted, as in ``cohort.growers.count=50``; a value that is not TOML is text.
     """
+    keys = [assignment.partition("=")[0].strip() for assignment in assignments]
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key:
@@ -113,18 +114,19 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
             value: Any = text.strip()
             with suppress(tomllib.TOMLDecodeError):
                 value = _parse_toml(f"value = {value}", where=f"{value[:40]}...")["value"]
-            assign(raw, key.strip(), value)
+            assign(raw, key.strip(), value, asked_for=keys)
         except UserError as error:
             raise UserError(f"--set {error}") from error
     return raw
 
 
-def assign(raw: dict[str, Any], key: str, value: Any) -> None:
+def assign(raw: dict[str, Any], key: str, value: Any, *, asked_for: Collection[str] = ()) -> None:
     """Put a value under a dotted key of a parsed scenario, which is changed in place.
 
     The scenario's description speaks of the file as it stands, so that it is removed. Where the
-    forecaster becomes another kind, the keys that mean nothing to that kind are removed too.
-    UserError if the file has no table for the key.
+    forecaster becomes another kind, the keys that mean nothing to that kind are removed too, but
+    for those that are ``asked_for`` beside it: they are refused later. UserError if the file has no
+    table for the key.
     """
     *table_keys, last_key = key.split(".")
     raw.pop("description", None)
@@ -142,8 +144,10 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     table[last_key] = value
     becomes_a_model = key == "forecaster.kind" and value not in reasons.OURS
     if becomes_a_model:
+        tables_asked_for = {".".join(one.split(".")[:2]) for one in asked_for}
         for meaningless_key in reasons.BASELINE:
-            table.pop(meaningless_key, None)
+            if f"forecaster.{meaningless_key}" not in tables_asked_for:
+                table.pop(meaningless_key, None)
 
 
 LARGEST_INTEGER = 2**63 - 1

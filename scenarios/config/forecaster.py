@@ -149,7 +149,7 @@ class ForecasterSpec(Variant):
         Raises
         ------
         ValueError
-            If a key speaks of a reference and there is none.
+            If a key speaks of a reference, or of quantiles, and there is none.
         """
         is_decision_swap = self.kind == "decision-swap"
         if self.models is None and is_decision_swap and forecasts is not None:
@@ -158,6 +158,9 @@ class ForecasterSpec(Variant):
             self._choose_reference()
         if self.events is None:
             self.events = "losses" if is_decision_swap and self.models else "coordinates"
+        if self.quantile_steps is not None and "quantiles" not in self.model_fields_set:
+            hint = "is the grid of quantiles; add quantiles = [0.05, 0.95]"
+            raise ValueError(f"forecaster.quantile_steps = {self.quantile_steps} {hint}")
         if self.reference.kind != "none":
             return
         for key in ("band", "give_up"):

@@ -191,3 +191,24 @@ def test_the_page_names_every_old_name_with_its_new_one() -> None:
     rows = [line.split("|")[1:3] for line in PAGE.read_text().splitlines() if "|" in line]
     for old, new in pairs:
         assert any(f"`{old}`" in before and f"`{new}`" in after for before, after in rows), old
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        ["forecaster.quantiles=[0.1]", "forecaster.kind=running-mean"],
+        ["forecaster.kind=running-mean", "forecaster.quantiles=[0.1]"],
+    ],
+)
+def test_a_key_that_is_set_beside_a_kind_for_which_it_means_nothing_is_refused(
+    assignments: list[str],
+) -> None:
+    raw = override({**SMALL_FILES["scenario"], "forecaster": {}}, assignments)
+    with pytest.raises(UserError, match=r"forecaster\.quantiles: a model alone corrects nothing"):
+        validated(raw, origin=Path())
+
+
+def test_steps_of_the_grid_of_quantiles_need_quantiles() -> None:
+    raw = {**SMALL_FILES["scenario"], "forecaster": {"quantile_steps": 10}}
+    with pytest.raises(UserError, match=r"quantile_steps = 10 .*add quantiles = \[0.05, 0.95\]"):
+        validated(raw, origin=Path())
