@@ -45,6 +45,7 @@ from regretless.market.records import Decision
 from regretless.market.regret.ledger import Ledger
 
 MAX_SHOPS = 1_000_000
+COLUMNS_OF_SUMS = ("mean_loss", *(f"{one}_regret" for one in MEASURES), "bound", "best_model")
 NO_POLICIES = np.zeros(0, dtype=np.intp)
 
 
@@ -393,7 +394,8 @@ class ManyOmnipredictors:
         """Return how each loss of each shop has fared, per round that was learned, in its units.
 
         A row per shop and loss, with the columns of ``OnlineOmnipredictor.regrets`` that need no
-        more than sums: ``mean_loss``, regrets, ``bound`` and ``best_model``.
+        more than sums: ``mean_loss``, regrets, ``bound`` and ``best_model``. They are missing where
+        a shop has learned nothing.
         """
         tables = []
         for name, ledger in self._ledgers.items():
@@ -414,11 +416,18 @@ class ManyOmnipredictors:
             columns["bound"] = scale * (bias + 2 * errors)
             columns["best_model"] = np.array(self.model_names)[followed.argmin(1)]
             table = pd.DataFrame(columns)
-            tables.append(table[~self.given_up])
+            table.loc[table["rounds"] == 0, list(COLUMNS_OF_SUMS)] = None
+            if not self.given_up.all():
+                tables.append(table[~self.given_up])
+        rows_of_own = []
         for shop, omnipredictor in self._own.items():
-            tables.append(omnipredictor.regrets().assign(shop=shop))
-        rows = pd.concat(tables, ignore_index=True, join="inner")
-        return rows.sort_values(["shop", "loss"], kind="stable", ignore_index=True)
+            rows = omnipredictor.regrets().to_dict("records")
+            rows_of_own += [{"shop": shop, **row} for row in rows]
+        if rows_of_own:
+            columns_of_own = ["shop", "loss", "rounds", *COLUMNS_OF_SUMS]
+            tables.append(pd.DataFrame(rows_of_own, columns=columns_of_own))
+        table_of_all = pd.concat(tables, ignore_index=True)
+        return table_of_all.sort_values(["shop", "loss"], kind="stable", ignore_index=True)
 
     def __repr__(self) -> str:
         n_alone = int(self.given_up.sum())
@@ -432,8 +441,9 @@ class ManyOmnipredictors:
             raise UserError(f"x = {brief(x)}: give numbers by name, for all shops or one for each")
         shared: dict[str, float] = {}
         columns: dict[str, Array] = {}
-        for name in sorted(x or {}):
-            value = (x or {})[name]
+        values_by_name = validation.named_values(x)
+        for name in sorted(values_by_name):
+            value = values_by_name[name]
             if np.ndim(value) == 0:
                 numbers = Contexts().numbers({name: value})
                 if isinstance(value, str) and not numbers:
@@ -441,7 +451,7 @@ class ManyOmnipredictors:
                     raise UserError(f"'{name}' is {brief(value)}; {hint}")
                 shared |= numbers
             else:
-                columns[str(name)] = self._column(f"x['{name}']", value)
+                columns[name] = self._column(f"x['{name}']", value)
         if not columns:
             return [shared] * self.n_shops
         contexts: list[Context] = []

@@ -253,3 +253,30 @@ def test_losses_and_scales_must_be_of_as_many_shops() -> None:
         ManyOmnipredictors({"store": stores(3)}, models={"last": LastValue(1)})
     with pytest.raises(UserError, match=r"scale\['demand'\]"):
         ManyOmnipredictors({"store": stores(3)}, scale={"demand": (0.0, [1.0, 2.0])})
+
+
+def test_names_of_features_may_be_numbers_beside_text() -> None:
+    shops = ManyOmnipredictors({"store": stores(3)}, scale={"demand": (0.0, HIGHEST)})
+    by_number = shops.act_many("store", {"weekday": 1, 3: 2.0})
+    assert by_number.tolist() == shops.act_many("store", {"weekday": 1, "3": 2.0}).tolist()
+    with pytest.raises(UserError, match="name features by text"):
+        shops.act_many("store", {2.5: 1.0})
+
+
+@pytest.mark.parametrize("models", ["panel", {"mean": "running-mean"}])
+def test_regrets_of_a_shop_that_learned_nothing_are_missing_and_those_of_others_are_not(
+    models: Any,
+) -> None:
+    shops = ManyOmnipredictors(
+        {"store": stores(3)}, scale={"demand": (0.0, HIGHEST)}, models=models
+    )
+    for _ in range(3):
+        shops.learn_many(None, [40.0, np.nan, 40.0])
+    table = shops.regrets()
+    assert table.columns.tolist()[:4] == ["shop", "loss", "rounds", "mean_loss"]
+    assert table["rounds"].tolist() == [3, 0, 3]
+    single = shops.omnipredictor(0).regrets().iloc[0]
+    for column in ("mean_loss", "swap_regret", "bound", "best_model"):
+        assert table.isna()[column].tolist() == [False, True, False]
+    assert table.loc[0, "mean_loss"] == pytest.approx(single["mean_loss"])
+    assert table.loc[0, "best_model"] == single["best_model"]
