@@ -1,4 +1,4 @@
-"""``python -m benchmarks [scale|rounds] [--quick] [--json FILE]``: show rows, and write them."""
+"""``python -m benchmarks [PART] [--quick] [--json FILE]``: show rows, and write them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks import rounds, scale, works
+from benchmarks import rounds, scale, serving, works
 from benchmarks.duels import PACKAGES, Duel, time_duels
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
@@ -38,6 +38,15 @@ def run_peers(*, quick: bool) -> dict[str, Any]:
     rows = _run_duels("peers", FEW_REPEATS if quick else REPEATS, works.works(quick=quick))
     _print_lines(f"peak memory: {memory['bytes'] / 1e9:.2f} GB, {memory['size']}")
     return {"rows": rows, "memory": memory}
+
+
+def run_serving(*, quick: bool) -> dict[str, Any]:
+    """Run and show the duels of served forecasts alone, which are among those with peers.
+
+    Returns what ``--json`` writes: ``rows``.
+    """
+    repeats = FEW_REPEATS if quick else REPEATS
+    return {"rows": _run_duels("serving", repeats, serving.works(quick=quick))}
 
 
 def run_scale(*, quick: bool) -> dict[str, Any]:
@@ -92,6 +101,14 @@ def _print_lines(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
+PARTS = {  # by their names on the command line
+    "peers": run_peers,
+    "serving": run_serving,
+    "scale": run_scale,
+    "rounds": run_rounds,
+}
+
+
 def machine() -> dict[str, Any]:
     """Describe where the rows were measured: processor, system and versions."""
     versions: dict[str, str | None] = {}
@@ -131,7 +148,7 @@ def check_target(path: Path) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command with these words, by default those of the command line."""
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("peers", "scale", "rounds"), default="peers")
+    parser.add_argument("part", nargs="?", choices=tuple(PARTS), default="peers")
     parser.add_argument("--quick", action="store_true", help="small sizes, few repeats")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there")
     options = parser.parse_args(words)
@@ -140,8 +157,7 @@ def main(words: Sequence[str] | None = None) -> None:
             check_target(options.json)
     except UserError as error:
         parser.exit(2, f"python -m benchmarks: {error}\n")
-    run_part = {"peers": run_peers, "scale": run_scale, "rounds": run_rounds}[options.part]
-    results = run_part(quick=options.quick)
+    results = PARTS[options.part](quick=options.quick)
     if options.json is not None:
         with replacing(options.json) as draft:
             text = json.dumps({**results, "machine": machine()}, indent=2)

@@ -53,6 +53,16 @@ def test_quick_run_writes_rows_and_machine(
     assert {row["work"] for row in content["rows"]} >= {"agent-steps", "forecaster-round"}
 
 
+def test_served_forecasts_can_be_timed_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["serving", "--quick", "--json", str(tmp_path / "serving.json")])
+    content = json.loads((tmp_path / "serving.json").read_text(encoding="utf-8"))
+    assert set(content) == {"rows", "machine"}
+    assert [row["work"] for row in content["rows"]] == ["serving"] * 4
+    assert "1 shops" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("theirs", [[1.0, 2.0 + 3e-6], [1.0], [1.0, float("nan")]])
 def test_different_answers_are_no_benchmark(theirs: list[float]) -> None:
     duel = Duel("w", "s", "numpy", lambda: np.array([1.0, 2.0]), lambda: np.array(theirs))
