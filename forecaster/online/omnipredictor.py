@@ -759,7 +759,8 @@ class OnlineOmnipredictor(Checkpointable):
         A row per outcome and level; ``by_value`` one for each value that was ``announced``, too.
         Of the ``rounds`` learned ``coverage`` is the share of outcomes at most the announced value,
         and ``below`` that of outcomes at most the value before it on the grid. With probability
-        0.99, whatever the outcomes are, in all rows and after all rounds at once,
+        0.99, in all rows and after all rounds at once, whatever the outcomes are, as long as
+        neither they nor whether they are missing depend on what was drawn in their own round,
 
             coverage >= quantile - bound,    below <= quantile + bound_below,
 
