@@ -6,18 +6,25 @@ than the arrays. Here objects whose class leaves that to Python are copied attri
 one that has a way of its own raises ``NotPlainError``, and its owner is left to ``copy.deepcopy``.
 """
 
+import copyreg
 import operator
 from collections.abc import Callable
+from enum import Enum
 from functools import cache
 from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
 
 import numpy as np
 
-# of these the copy holds the same object
-UNCHANGING = (
-    *(NoneType, bool, int, float, complex, str, bytes, slice, range, type),
-    *(FunctionType, BuiltinFunctionType, np.generic, np.dtype),
+# Of these the copy holds the same object. An object of a user's own kind of number or text may have
+# attributes that change; a structured scalar (``np.void``) can be written to.
+UNCHANGING = {
+    *(NoneType, bool, int, float, complex, str, bytes, slice, range),
+    *(FunctionType, BuiltinFunctionType),
+}
+UNCHANGING_WITH_RELATIVES = (
+    *(type, Enum, np.dtype),
+    *(np.bool_, np.number, np.character, np.datetime64),
 )
 # methods by which a class may say how it is copied
 OWN_WAYS = (
@@ -33,13 +40,23 @@ class NotPlainError(Exception):
 @cache
 def is_unchanging(kind: type) -> bool:
     """Whether objects of a class may be shared with copies."""
-    return issubclass(kind, UNCHANGING)
+    return kind in UNCHANGING or issubclass(kind, UNCHANGING_WITH_RELATIVES)
+
+
+@cache
+def is_named_tuple(kind: type) -> bool:
+    """Whether a class is one of ``NamedTuple``, whose objects hold nothing but their elements."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and not kind.__dictoffset__
 
 
 @cache
 def is_plain(kind: type) -> bool:
     """Whether a class leaves it to Python how its objects are copied: attribute by attribute."""
     if any(base_class.__dict__.get("__slots__") for base_class in kind.__mro__):
+        return False
+    if not kind.__dictoffset__:  # its objects have no attributes: a bare ``object()``, a lock
+        return False
+    if kind in copyreg.dispatch_table:
         return False
     return all(getattr(kind, name, None) is getattr(object, name, None) for name in OWN_WAYS)
 
@@ -78,7 +95,7 @@ def plain_copy(value: Any, substitute: Callable[[Any], Any], memo: dict[int, Any
         memo[id(value)] = copied
         copied.extend([plain_copy(element, substitute, memo) for element in value])
         return copied
-    if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
+    if kind is tuple or is_named_tuple(kind):
         elements = [plain_copy(element, substitute, memo) for element in value]
         if all(map(operator.is_, elements, value)):
             copied = value

@@ -1,5 +1,8 @@
 """Copies of objects that are made of arrays and plain values."""
 
+import copyreg
+from enum import Enum
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -40,6 +43,27 @@ class Slotted:
     __slots__ = ("value",)
 
 
+class Reading(float):
+    """A number that may have attributes."""
+
+
+class LabelledPair(Pair):
+    """A pair that may have attributes."""
+
+
+class Registered:
+    """Is copied as its module has registered."""
+
+
+copyreg.pickle(Registered, lambda _: (Registered, ()))
+
+
+class Season(Enum):
+    """What copies share."""
+
+    WINTER = 1
+
+
 def copy_of(value: Any) -> Any:
     """Return a plain copy in which what is ``Shared`` is shared."""
     return plain_copy(value, lambda part: part if isinstance(part, Shared) else None, memo={})
@@ -72,7 +96,28 @@ def test_what_is_put_in_the_place_of_a_part_is_not_copied() -> None:
     assert copied.parts == [shared, shared]
 
 
-@pytest.mark.parametrize("value", [SaysHow(), Slotted(), {1, 2}, SimpleNamespace(a=1)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        SaysHow(),
+        Slotted(),
+        {1, 2},
+        SimpleNamespace(a=1),
+        pytest.param(object(), id="an-object-without-attributes"),
+        pytest.param(Lock(), id="a-lock"),
+        pytest.param(Reading(1.0), id="a-number-with-attributes"),
+        pytest.param(LabelledPair(1, 2), id="a-pair-with-attributes"),
+        pytest.param(Registered(), id="a-registered-class"),
+        pytest.param(np.zeros(1, dtype=[("price", float)])[0], id="a-structured-scalar"),
+    ],
+)
 def test_an_object_with_a_way_of_its_own_is_refused(value: object) -> None:
     with pytest.raises(NotPlainError):
         copy_of(Holder(value=value))
+
+
+def test_plain_values_and_members_of_an_enumeration_are_shared() -> None:
+    values = [1, 0.5, "a", None, np.float64(0.5), np.str_("a"), np.dtype(float), int]
+    values.append(Season.WINTER)
+    for value, copied in zip(values, copy_of(values), strict=True):
+        assert copied is value
