@@ -310,7 +310,10 @@ def prepare_trainings(scenario: Scenario, options: TrainingOptions) -> list[Trai
         reason = f"{options.algorithm} tries {generation} plans at a time"
         raise UserError(f"--budget {options.budget}: {reason}; give at least {generation} runs")
     if options.phases > scenario.spec.rounds:
-        raise UserError(f"--phases {options.phases}: there are {scenario.spec.rounds} rounds")
+        rounds = scenario.spec.rounds
+        raise UserError(
+            f"--phases {options.phases}: there are {rounds} rounds; give at most {rounds}"
+        )
     attacks = prepare_attacks(
         scenario,
         phases=options.phases,

@@ -246,6 +246,12 @@ def test_interrupted_training_resumes_to_the_same_bytes(
         assert content == (tmp_path / "whole" / name).read_bytes(), name
 
 
+def test_a_plan_of_more_phases_than_rounds_is_refused() -> None:
+    options = TrainingOptions("cma", 16, phases=500)
+    with pytest.raises(UserError, match=r"--phases 500: there are \d+ rounds; give at most \d+"):
+        training.prepare_trainings(deng_scenario("hedge"), options)
+
+
 TRAIN_HEDGE = [
     *("train", "beating-mean-based-learners", "--cohort", "hedge", "--rounds", "20"),
     *("--algorithm", "cma", "--budget", "16", "--jobs", "1", "--out", "out"),
