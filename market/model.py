@@ -268,6 +268,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             self.step()
             return
         self._is_round_open = True
+        self.steps = self.played + 1  # as in ``step``, Mesa counts a round when it begins
         last_actions = player.play(n_block, patience=self.patience)
         self._is_round_open = False
         self.note_block(last_actions, player.last_profiles)
@@ -283,7 +284,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.journal.add_unlogged(self.played - 1)
         self._cache.clear()
         self.last = {index: (actions, None) for index, actions in enumerate(last_actions)}
-        self.steps = self.played
+        self.steps = self.played + self._is_round_open
         self.running = not self.is_finished
 
     def begin(self) -> Round:

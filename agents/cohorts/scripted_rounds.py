@@ -7,7 +7,8 @@ returns the ``ScriptedRounds`` to which ``MarketModel`` hands the rounds between
 They are the rounds that the general path would have played, bit by bit.
 
 An agent may look at the model at any time: it is brought up to date before, and rounds are played
-on the general path from then on.
+on the general path from then on. Who looks while it learns sees, as on the general path, the
+ledgers of its own and earlier cohorts, and the market's counts, with the round that is played.
 
 It is so where the conditions of ``compiled_rounds`` hold, but all agents are objects of classes
 that inherit from ``ScriptedAgent``, and the adversary is one of the project's that shows no
@@ -15,6 +16,7 @@ context.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -70,14 +72,16 @@ class ScriptedRounds:
         self._note_block = note_block
         self._cohorts = [cohort for cohort in game.cohorts if isinstance(cohort, ScriptedCohort)]
         self._agents: list[ScriptedAgent] = []
+        self._cohort_indices: list[int] = []  # of the agents
         self._cohort_of_agent: list[ScriptedCohort] = []
         self._forecast_of_agent: list[Forecast] = []
         context = Context()
-        for cohort in self._cohorts:
+        for cohort_index, cohort in enumerate(self._cohorts):
             forecaster = game.blocks[cohort.block].forecaster
             forecast = Forecast(forecaster.mixture(context), 0)
             for agent in cohort.agents:
                 self._agents.append(agent)
+                self._cohort_indices.append(cohort_index)
                 self._cohort_of_agent.append(cohort)
                 self._forecast_of_agent.append(forecast)
         self._context = context
@@ -93,6 +97,8 @@ class ScriptedRounds:
         # The block: how many of its rounds are finished, and of how many the game has learned.
         self._n_finished = 0
         self._n_learned = 0
+        self._is_learning = False  # whether agents are told the losses of the round that is played
+        self._n_charged = 0  # cohorts whose ledgers have that round already
         self._strategies = np.empty((0, 0, 0))  # (T, M, A)
         self._actions = np.empty((0, 0), dtype=np.intp)  # (T, M)
 
@@ -110,10 +116,12 @@ class ScriptedRounds:
         first_round = self._game.history.rounds
         self._n_finished = 0
         self._n_learned = 0
+        self._is_learning = False
+        self._n_charged = 0
         self._strategies = np.zeros((n_rounds, len(self._agents), max(self._n_actions)))
         self._actions = np.zeros((n_rounds, len(self._agents)), dtype=np.intp)
-        for agent in self._agents:
-            agent.bring_up_to_date = self._bring_model_up_to_date
+        for agent, cohort_index in zip(self._agents, self._cohort_indices, strict=True):
+            agent.bring_up_to_date = partial(self._show_model_to, cohort_index)
         try:
             self._play_rounds(n_rounds)
         except BaseException:
@@ -139,13 +147,22 @@ class ScriptedRounds:
                 )
             outcome = self._outcomes[actions @ self._strides]
             first_entries = (self._strides_of_others @ actions).tolist()
+            self._is_learning = True
             for number, agent in enumerate(self._agents):
                 first = first_entries[number]
                 losses = self._own_losses[number, first : first + self._n_actions[number]]
                 agent.learn(losses, outcome)
+            self._is_learning = False
             self._n_finished = t + 1
             if not self.can_play:
                 return
+
+    def _show_model_to(self, cohort_index: int) -> None:
+        """Bring the model to where it is when an agent of a cohort looks at it."""
+        self._bring_model_up_to_date()
+        if self._is_learning:
+            present_round = slice(self._n_finished, self._n_finished + 1)
+            self._charge(present_round, n_cohorts=cohort_index + 1)
 
     def _bring_model_up_to_date(self) -> None:
         """Let game and model learn of all rounds before the one that is played."""
@@ -156,26 +173,37 @@ class ScriptedRounds:
     def _teach_game(self) -> None:
         """Add rounds that are finished to ledgers, history, and what the market counts."""
         new_rounds = slice(self._n_learned, self._n_finished)
+        self._charge(new_rounds, n_cohorts=len(self._cohorts))
+        self._n_charged = 0
         self._n_learned = self._n_finished
-        profiles = self._actions[new_rounds]
-        numbers = profiles @ self._strides
+        self.last_profiles = self._actions[new_rounds] @ self._strides
+        self._game.history.extend(self._outcomes[self.last_profiles])
+
+    def _charge(self, rounds: slice, *, n_cohorts: int) -> None:
+        """Add rounds to what the market counts, and to the ledgers of the first cohorts.
+
+        Those ledgers that have the rounds already are left as they are.
+        """
+        profiles = self._actions[rounds]
+        if self._n_charged == 0:
+            market = self._game.market
+            assert market is not None  # noqa: S101 - it has the table
+            market.count_profiles(profiles @ self._strides)
         first_entries = profiles @ self._strides_of_others.T
         end = 0
-        for cohort in self._cohorts:
+        for index, cohort in enumerate(self._cohorts[:n_cohorts]):
             start = end
             end = start + len(cohort.agents)
+            if index < self._n_charged:
+                continue
             n_actions = cohort.loss.actions
             losses = np.empty((len(profiles), end - start, n_actions))
             for row in range(end - start):
                 entries = first_entries[:, start + row, np.newaxis] + np.arange(n_actions)
                 losses[:, row] = self._own_losses[start + row][entries]
-            strategies = self._strategies[new_rounds, start:end, :n_actions]
+            strategies = self._strategies[rounds, start:end, :n_actions]
             cohort.ledger.add_rounds(np.ascontiguousarray(strategies), losses)
-        self._game.history.extend(self._outcomes[numbers])
-        market = self._game.market
-        assert market is not None  # noqa: S101 - it has the table
-        market.count_profiles(numbers)
-        self.last_profiles = numbers
+        self._n_charged = max(self._n_charged, n_cohorts)
 
     def _last_actions(self) -> list[Indices]:
         """Return the actions of the last finished round by cohort (K,)."""

@@ -71,6 +71,27 @@ class Watching(Averaging):
         return int(self.model.last_actions(0)[0])
 
 
+class Learning(Averaging):
+    """Looks at the model while it learns, from round 40 on, and remembers what it saw."""
+
+    def learn(self, losses: Array, outcome: Array) -> None:
+        super().learn(losses, outcome)
+        self.rounds_learned = getattr(self, "rounds_learned", 0) + 1
+        if self.rounds_learned > 40:
+            rounds_of_ledgers = [cohort.ledger.rounds for cohort in self.model.game.cohorts]
+            counted = self.model.game.market.profile_counts.sum()
+            seen = [self.model.played, self.model.steps, counted, *rounds_of_ledgers]
+            self.estimates = self.estimates + 1e-3 * np.array(seen[: len(self.estimates)])
+            self.outcomes += float(np.arange(1, len(seen) + 1) @ seen)
+
+
+class Counting(Averaging):
+    """Asks Mesa from the first round on how many rounds have begun."""
+
+    def act(self, forecast: Any, context: Any) -> int:
+        return int(self.model.steps) % len(self.estimates)
+
+
 class Leaving(Averaging):
     """Leaves in round 40."""
 
@@ -155,7 +176,7 @@ def assert_same(model: MarketModel, general: MarketModel) -> None:
     assert (market.profile_counts == general_market.profile_counts).all()
 
 
-@pytest.mark.parametrize("agent_class", [Averaging, Mixing, Watching, Leaving])
+@pytest.mark.parametrize("agent_class", [Averaging, Mixing, Watching, Learning, Counting, Leaving])
 def test_blocks_are_the_rounds_of_the_general_path(
     build: Build, agent_class: type[ScriptedAgent]
 ) -> None:
