@@ -184,7 +184,8 @@ def _without_bystanders(
     """Return a scenario without the cohorts that cannot change what the target plays.
 
     Only with a market or a network everybody matters. Otherwise a cohort that hears the forecast
-    is reached by those who hear it too, because the forecast protects them all.
+    is reached by those who hear it too, because the forecast protects them all. Where all who
+    would be left join late or leave early the scenario is returned as it is.
     """
     if model.game.market is not None or model.game.network is not None:
         return configuration
@@ -192,6 +193,8 @@ def _without_bystanders(
     if target.listens:
         relevant_names |= {cohort.name for cohort in model.game.cohorts if cohort.listens}
     cohorts = [table for table in configuration["cohort"] if table["name"] in relevant_names]
+    if all(table.get("enters") or table.get("exits") for table in cohorts):
+        return configuration  # a scenario has somebody in every round
     return configuration | {"cohort": cohorts}
 
 

@@ -252,6 +252,16 @@ def test_a_plan_of_more_phases_than_rounds_is_refused() -> None:
         training.prepare_trainings(deng_scenario("hedge"), options)
 
 
+@pytest.mark.parametrize("stay", [{"enters": 5}, {"exits": 20}])
+def test_learners_who_do_not_stay_throughout_are_attacked_beside_others(
+    stay: dict[str, int],
+) -> None:
+    cohorts = [cohort_of_game(0, "best-response"), cohort_of_game(1, "hedge") | stay]
+    scenario = load("beating-mean-based-learners", rounds=ROUNDS, cohort=cohorts)
+    attack = prepare_attacks(scenario, phases=2, looking=False, cohort="them 1")[0]
+    assert [cohort.name for cohort in attack.model(0).game.cohorts] == ["them 0", "them 1"]
+
+
 TRAIN_HEDGE = [
     *("train", "beating-mean-based-learners", "--cohort", "hedge", "--rounds", "20"),
     *("--algorithm", "cma", "--budget", "16", "--jobs", "1", "--out", "out"),
