@@ -92,13 +92,18 @@ def _notes_on_noise(model: MarketModel, spec: ScenarioSpec) -> Iterator[str]:
 
 
 def _warnings_on_context(spec: ScenarioSpec) -> Iterator[str]:
-    """Yield which outcomes everybody knows beforehand, since they are also context."""
+    """Yield which outcomes, and where they are censored, are context: known beforehand."""
     if spec.data is None:
         return
     for name in sorted({*spec.data.outcomes} & {*spec.data.context}):
         yield (
             f"data.context: everybody knows the outcome '{name}' before its round; "
             "leave it out unless that is meant"
+        )
+    for name in sorted({*spec.data.censored_columns.values()} & {*spec.data.context}):
+        yield (
+            f"data.context: everybody knows '{name}', where the outcome is censored, before its "
+            "round; leave it out unless that is meant"
         )
 
 

@@ -85,6 +85,16 @@ def test_nothing_is_guaranteed_and_the_run_says_why(sales: pd.DataFrame, tmp_pat
     assert "holds" not in " ".join(lines_on_forecast(scenario, model))
 
 
+def test_the_run_warns_that_context_tells_what_will_be_sold_out(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    """A starter of ``describe`` lists the column as context, before ``censored`` names it."""
+    sales["sold_out"] = sales["sold_out"].astype(int)
+    scenario = make_shop(tmp_path, sales, censored="sold_out", context=["sold_out"])
+    (warning,) = scenario.build().warnings
+    assert warning.startswith("data.context: everybody knows 'sold_out', where the outcome is")
+
+
 def test_the_run_says_how_many_rows_are_censored(sales: pd.DataFrame, tmp_path: Path) -> None:
     table = make_shop(tmp_path, sales, censored="sold_out").table
     assert table is not None
