@@ -176,6 +176,8 @@ def _truths_of(frame: pd.DataFrame, column: str, spec: DataSpec) -> Mask:
             finding = f"holds '{text}'" if text else "has no value"
             there = f"column '{column}' {finding} in {place(frame, row)}"
             cure = "write true where the outcome is known to be at least so much, else false"
+            if text:
+                cure += f", or give each of its words 1 or 0 in data.codes.{column}"
             raise UserError(f"data.censored: {there}; {cure}")
     return truths
 

@@ -178,6 +178,7 @@ def test_a_column_that_says_neither_yes_nor_no_is_refused(
     with pytest.raises(UserError) as refused:
         make_shop(tmp_path, sales, censored="sold_out")
     assert str(refused.value).startswith(f"data.censored: {line}")
+    assert str(refused.value).endswith("in data.codes.sold_out") == (cell is not None)
 
 
 def test_words_for_yes_and_no_may_have_codes(sales: pd.DataFrame, tmp_path: Path) -> None:
