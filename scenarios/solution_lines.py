@@ -14,6 +14,7 @@ from regretless.market.solutions.solution import ratio_of_welfare
 from regretless.scenarios.terminal import table
 
 HEADERS = ["Solutions of the stage game", "loss", "welfare", "greatest\ngain"]
+ROUNDING = 1e-12  # a gain below it is an error of floating-point numbers
 CONCEPTS = {"ce": "correlated", "cce": "coarse correlated"}
 
 
@@ -33,7 +34,7 @@ def lines_on_solutions(
     solutions = of_everybody(solutions)
     cells = []
     for row in solutions[solutions["mean_loss"].notna()].to_dict("records"):
-        gain = "" if np.isnan(row["certificate"]) else f"{row['certificate']:.2g}"
+        gain = gain_text(row["certificate"])
         cells.append([row["name"], f"{row['mean_loss']:.4f}", f"{row['welfare']:.4f}", gain])
     if cells:
         yield table(HEADERS, cells, width=width)
@@ -50,6 +51,17 @@ def lines_on_solutions(
     if why_uncounted and not missing["method"].str.contains(why_uncounted, regex=False).any():
         yield f"play: not counted, since {why_uncounted}"
     yield ""
+
+
+def gain_text(gain: float) -> str:
+    """Write the greatest gain of a deviation; "" if it is not known, 0 if it is rounding.
+
+    >>> gain_text(0.00204), gain_text(8.9e-16), gain_text(float("nan"))
+    ('0.002', '0', '')
+    """
+    if np.isnan(gain):
+        return ""
+    return f"{0.0 if abs(gain) < ROUNDING else gain:.2g}"
 
 
 def of_everybody(solutions: pd.DataFrame) -> pd.DataFrame:

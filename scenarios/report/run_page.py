@@ -29,7 +29,7 @@ from regretless.scenarios.report.page import (
     table_part,
     written_by,
 )
-from regretless.scenarios.solution_lines import line_on_anarchy, lines_on_methods
+from regretless.scenarios.solution_lines import gain_text, line_on_anarchy, lines_on_methods
 
 REQUIRED_IN_MANIFEST = {"scenario", "config", "seed", "rounds", "status", "guarantee"}
 MAX_WORST_AGENTS = 5  # whose regret is taken apart
@@ -165,7 +165,7 @@ def _parts_on_solutions(solutions: pd.DataFrame) -> list[Part]:
             numbers = [
                 f"{row['mean_loss']:.4f}",
                 f"{row['welfare']:.4f}",
-                _cell(row["certificate"], ".2g"),
+                gain_text(row["certificate"]),
                 _cell(row["distance_ce"], ".4f"),
                 _cell(row["distance_cce"], ".4f"),
             ]

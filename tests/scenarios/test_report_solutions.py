@@ -14,10 +14,10 @@ from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.solutions import stage_game
 from regretless.scenarios.logs.reading import log_parts, regret_curves
 from regretless.scenarios.logs.run_directory import read_run
-from regretless.scenarios.report import run_figures
+from regretless.scenarios.report import page, run_figures
 from regretless.scenarios.report.figures import Run
 from regretless.scenarios.report.write import write_report
-from regretless.scenarios.solution_lines import lines_on_solutions
+from regretless.scenarios.solution_lines import gain_text, lines_on_solutions
 
 ROUNDS = 40
 PIGOU = (
@@ -208,3 +208,12 @@ def test_a_market_in_memory_shows_the_figure() -> None:
     model = load("pigou", **changes).build()
     model.run()
     assert "as played" in lines_of(model.show("solutions"))
+
+
+def test_a_gain_that_is_rounding_is_written_as_zero() -> None:
+    assert [gain_text(gain) for gain in (8.9e-16, 0.00204)] == ["0", "0.002"]
+
+
+def test_a_chart_that_was_drawn_for_a_wider_window_does_not_widen_the_page() -> None:
+    (rule,) = [line for line in page.CSS.splitlines() if line.startswith(".card { overflow")]
+    assert "overflow: hidden" in rule
