@@ -27,6 +27,7 @@ from regretless.market.agent_view import AgentView
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
+from regretless.market.core.interrupts import interrupts_between_rounds
 from regretless.market.core.own_code import in_round, read_only
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
@@ -62,7 +63,8 @@ MAX_VIEWS = 100_000  # agents; in larger markets no agent is seen by itself
 class RoundPlayer(Protocol):
     """Plays many rounds at once (``compiled_rounds``, ``scripted_rounds`` of ``agents.cohorts``).
 
-    A fault in a round is a UserError that names the round.
+    A fault in a round is a UserError that names the round. A round that was cut off, by a fault or
+    by Ctrl-C, is played to its end when rounds are played again.
     """
 
     # Of each round that was not noted yet the number of its profile (T,) (``game.profiles``).
@@ -74,6 +76,9 @@ class RoundPlayer(Protocol):
 
     def play(self, rounds: int, *, patience: int = 0) -> Sequence[Indices]:
         """Play up to so many rounds, at least one; return each cohort's last actions (N,)."""
+
+    def forget_unfinished_round(self) -> None:
+        """Forget a round that was cut off, before the players' memories are replaced."""
 
 
 class MarketModel(mesa.Model):  # type: ignore[misc]
@@ -224,14 +229,20 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
         model.run(50)        # until 50 rounds have been played in all
         model.run()          # the rest
+
+        After Ctrl-C the round in hand is played to its end, so that the market can go on
+        (``market.core.interrupts``).
         """
         target = self.rounds if rounds is None else rounds
         if not isinstance(target, int | np.integer) or target < 0:
             raise UserError(f"run({target!r}): give how many rounds shall have been played")
-        while self.played < target and not self.is_finished:
-            self.advance(target - self.played)
-            if progress is not None:
-                progress()
+        with interrupts_between_rounds() as interrupted:
+            while self.played < target and not self.is_finished:
+                self.advance(target - self.played)
+                if progress is not None:
+                    progress()
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
 
     @property
     def is_finished(self) -> bool:
@@ -673,6 +684,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
+        if self.compiled is not None:
+            self.compiled.forget_unfinished_round()
         for name, player in self.game.players().items():
             player.restore(state["players"][name])
         self.game.forget_imagined_paths()

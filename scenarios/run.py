@@ -1,12 +1,8 @@
 """Run one scenario and write its logs."""
 
-import _thread
 import platform
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,6 +13,7 @@ import pandas as pd
 
 from regretless.market.core.checkpoint import DAMAGED, check_like, check_tree
 from regretless.market.core.errors import UserError
+from regretless.market.core.interrupts import RoundInterrupted, interrupts_between_rounds
 from regretless.market.game.round import Block
 from regretless.market.logs.welfare import welfare_record
 from regretless.market.model import MarketModel
@@ -29,7 +26,6 @@ from regretless.scenarios.notes import exploitability_record
 # what a round raises where the restored state is not its own
 ERRORS_OF_MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 SECONDS_BETWEEN_CHECKPOINTS = 20.0  # of a run that logs few rounds
-ROUND_GRACE_SECONDS = 2.0  # that a round may go on after Ctrl-C
 PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
 
 
@@ -238,49 +234,6 @@ def _misfit(directory: RunDirectory, error: BaseException) -> UserError:
     return UserError(
         f"--resume: the checkpoint in {directory.path} does not fit this run ({reason}); {AGAIN}"
     )
-
-
-class RoundInterrupted(KeyboardInterrupt):
-    """Ctrl-C in the middle of a round that did not end in time: its model is of no use any more."""
-
-
-@contextmanager
-def interrupts_between_rounds() -> Iterator[threading.Event]:
-    """Note Ctrl-C instead of raising it in the middle of a round; yields the note.
-
-    A round that has not ended ``ROUND_GRACE_SECONDS`` after Ctrl-C, as of an agent that loops for
-    ever, is ended by RoundInterrupted. Compiled code that never returns cannot be ended so.
-    """
-    noted = threading.Event()  # Ctrl-C was pressed: the round in hand is the last one
-    overdue = threading.Event()  # and that round has had its time
-    main_thread = threading.main_thread()
-    if threading.current_thread() is not main_thread:
-        yield noted
-        return
-
-    def end_the_round() -> None:
-        overdue.set()  # so that the interrupt below raises in ``note_interrupt``
-        if hasattr(signal, "pthread_kill") and main_thread.ident is not None:
-            signal.pthread_kill(main_thread.ident, signal.SIGINT)  # also ends a sleep
-        else:
-            _thread.interrupt_main()
-
-    timer = threading.Timer(ROUND_GRACE_SECONDS, end_the_round)
-    timer.daemon = True
-
-    def note_interrupt(_signal: int, _frame: object) -> None:
-        if overdue.is_set():
-            raise RoundInterrupted
-        if not noted.is_set():
-            noted.set()
-            timer.start()
-
-    earlier_handler = signal.signal(signal.SIGINT, note_interrupt)
-    try:
-        yield noted
-    finally:
-        timer.cancel()
-        signal.signal(signal.SIGINT, earlier_handler)
 
 
 def _state_to_resume(

@@ -1,6 +1,7 @@
 """Fixtures that many tests use, and the settings of the suite: nothing depends on its speed."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -111,6 +112,14 @@ def refusal_of(run_command: RunCommand) -> RefusalOf:
         return result.err.removeprefix("regretless: ").rstrip("\n")
 
     return refuse
+
+
+@pytest.fixture
+def interrupts_as_at_a_terminal() -> Iterator[None]:
+    """Let Ctrl-C raise an error, as it does at a terminal."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture

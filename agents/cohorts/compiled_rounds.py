@@ -210,6 +210,9 @@ class CompiledRounds:
         self._record(profiles[0, :n_played])
         return self._actions_at(int(profiles[0, n_played - 1]))
 
+    def forget_unfinished_round(self) -> None:
+        """There is none: no code of a user's own is called in a round."""
+
     def _uniforms(self, rounds: int) -> Array:
         """Return the next random numbers of all agents (T, N), as in so many rounds."""
         uniforms = np.empty((rounds, len(self._table.action_counts)))

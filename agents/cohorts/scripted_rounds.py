@@ -10,11 +10,16 @@ An agent may look at the model at any time: it is brought up to date before, and
 on the general path from then on. Who looks while it learns sees, as on the general path, the
 ledgers of its own and earlier cohorts, and the market's counts, with the round that is played.
 
+A round that an error or Ctrl-C cut off is played to its end when rounds are played again: who has
+decided is not asked again, and who has learned is not told again. The agent in whose method it was
+cut off is called once more.
+
 It is so where the conditions of ``compiled_rounds`` hold, but all agents are objects of classes
 that inherit from ``ScriptedAgent``, and the adversary is one of the project's that shows no
 context.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -22,7 +27,7 @@ import numpy as np
 
 from regretless.agents.cohorts.compiled_rounds import losses_by_own_action, table_of_all_rounds
 from regretless.agents.cohorts.scripted_agents import ScriptedAgent, ScriptedCohort
-from regretless.market.core.arrays import Indices
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.own_code import in_round, is_ours, read_only
 from regretless.market.game.profiles import ProfileTable
 from regretless.market.game.protocols import Adversary
@@ -31,6 +36,9 @@ from regretless.market.records import Context, Forecast
 
 MAX_BLOCK_ROUNDS = 2**12  # of one call, so that progress shows and Ctrl-C is heard
 MAX_BLOCK_NUMBERS = 2**20  # of the mixed strategies of a block
+# After which a block ends, so that Ctrl-C is heard before its round has had its time
+# (``market.core.interrupts``) though agents are slow.
+MAX_BLOCK_SECONDS = 0.5
 
 
 def scripted_rounds(game: Game, note_block: Callable[..., None]) -> "ScriptedRounds | None":
@@ -97,15 +105,22 @@ class ScriptedRounds:
         # The block: how many of its rounds are finished, and of how many the game has learned.
         self._n_finished = 0
         self._n_learned = 0
-        self._is_learning = False  # whether agents are told the losses of the round that is played
-        self._n_charged = 0  # cohorts whose ledgers have that round already
+        # The round that is played: how many agents have decided, how many have been told their
+        # losses, and how many cohorts have it in their ledgers already.
+        self._n_decided = 0
+        self._n_told = 0
+        self._n_charged = 0
         self._strategies = np.empty((0, 0, 0))  # (T, M, A)
         self._actions = np.empty((0, 0), dtype=np.intp)  # (T, M)
 
     @property
     def can_play(self) -> bool:
-        """Whether no agent has looked at the model so far."""
-        return not any(agent.has_looked for agent in self._agents)
+        """Whether no agent has looked at the model so far, or a round was cut off."""
+        return self._n_decided > 0 or not self._has_been_looked_at
+
+    @property
+    def _has_been_looked_at(self) -> bool:
+        return any(agent.has_looked for agent in self._agents)
 
     def play(self, rounds: int, *, patience: int = 0) -> list[Indices]:
         """Play up to so many rounds, at least one, and return the last actions by cohort (K,).
@@ -114,12 +129,7 @@ class ScriptedRounds:
         """
         n_rounds = min(rounds, self._max_rounds)
         first_round = self._game.history.rounds
-        self._n_finished = 0
-        self._n_learned = 0
-        self._is_learning = False
-        self._n_charged = 0
-        self._strategies = np.zeros((n_rounds, len(self._agents), max(self._n_actions)))
-        self._actions = np.zeros((n_rounds, len(self._agents)), dtype=np.intp)
+        self._begin_block(n_rounds)
         for agent, cohort_index in zip(self._agents, self._cohort_indices, strict=True):
             agent.bring_up_to_date = partial(self._show_model_to, cohort_index)
         try:
@@ -134,33 +144,65 @@ class ScriptedRounds:
         self._teach_game()
         return self._last_actions()
 
+    def forget_unfinished_round(self) -> None:
+        """Forget the round that was cut off: who plays it is about to be restored."""
+        self._n_decided = 0
+        self._n_told = 0
+        self._n_charged = 0
+
+    def _begin_block(self, rounds: int) -> None:
+        """Make room for so many rounds; the first of them may have been cut off before."""
+        strategies = np.zeros((rounds, len(self._agents), max(self._n_actions)))
+        actions = np.zeros((rounds, len(self._agents)), dtype=np.intp)
+        decided = slice(self._n_decided)
+        if self._n_decided:
+            strategies[0, decided] = self._strategies[self._n_finished, decided]
+            actions[0, decided] = self._actions[self._n_finished, decided]
+        self._strategies = strategies
+        self._actions = actions
+        self._n_finished = 0
+        self._n_learned = 0
+
     def _play_rounds(self, rounds: int) -> None:
-        """Ask all agents and tell them their losses, until somebody has looked at the model."""
+        """Play so many rounds, or until somebody has looked at the model, or time is up."""
+        end_time = time.monotonic() + MAX_BLOCK_SECONDS
         for t in range(rounds):
-            actions = self._actions[t]
-            for number, agent in enumerate(self._agents):
-                actions[number] = self._cohort_of_agent[number].ask_agent(
-                    agent,
-                    self._forecast_of_agent[number],
-                    self._context,
-                    strategy=self._strategies[t, number, : self._n_actions[number]],
-                )
-            outcome = self._outcomes[actions @ self._strides]
-            first_entries = (self._strides_of_others @ actions).tolist()
-            self._is_learning = True
-            for number, agent in enumerate(self._agents):
-                first = first_entries[number]
-                losses = self._own_losses[number, first : first + self._n_actions[number]]
-                agent.learn(losses, outcome)
-            self._is_learning = False
+            self._ask_agents(self._actions[t], self._strategies[t])
+            self._tell_agents(self._actions[t])
+            self._n_decided = 0
+            self._n_told = 0
             self._n_finished = t + 1
-            if not self.can_play:
+            if self._has_been_looked_at or time.monotonic() > end_time:
                 return
+
+    def _ask_agents(self, actions: Indices, strategies: Array) -> None:
+        """Ask all agents who have not decided yet, and write what they play.
+
+        ``actions`` (M,) and ``strategies`` (M, A), of one round, are changed in place.
+        """
+        for number in range(self._n_decided, len(self._agents)):
+            actions[number] = self._cohort_of_agent[number].ask_agent(
+                self._agents[number],
+                self._forecast_of_agent[number],
+                self._context,
+                strategy=strategies[number, : self._n_actions[number]],
+            )
+            self._n_decided = number + 1
+
+    def _tell_agents(self, actions: Indices) -> None:
+        """Tell the losses at actions (M,) to all agents who have not been told yet."""
+        outcome = self._outcomes[actions @ self._strides]
+        first_entries = (self._strides_of_others @ actions).tolist()
+        for number in range(self._n_told, len(self._agents)):
+            first = first_entries[number]
+            losses = self._own_losses[number, first : first + self._n_actions[number]]
+            self._agents[number].learn(losses, outcome)
+            self._n_told = number + 1
 
     def _show_model_to(self, cohort_index: int) -> None:
         """Bring the model to where it is when an agent of a cohort looks at it."""
         self._bring_model_up_to_date()
-        if self._is_learning:
+        if self._n_decided == len(self._agents):  # they are told their losses
             present_round = slice(self._n_finished, self._n_finished + 1)
             self._charge(present_round, n_cohorts=cohort_index + 1)
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
+from regretless.market.core.interrupts import interrupts_between_rounds
 from regretless.market.game.round import Game
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.scenario import Scenario
@@ -24,7 +25,7 @@ from regretless.scenarios.distributed.tasks import Answer, Question, Task
 from regretless.scenarios.executor.base import DIED
 from regretless.scenarios.executor.cluster import Cluster
 from regretless.scenarios.logs.run_directory import RunDirectory
-from regretless.scenarios.run import Options, Player, interrupts_between_rounds
+from regretless.scenarios.run import Options, Player
 from regretless.scenarios.studies.directory import Failure
 
 Tree = dict[str, Any]

@@ -32,11 +32,11 @@ from regretless.agents.adversaries.learned import SEARCHES, Search
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.interrupts import interrupts_between_rounds
 from regretless.market.core.randomness import stream
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor.base import Executor
 from regretless.scenarios.executor.choice import mapper
-from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.studies.analysis.measures import interval
 from regretless.scenarios.training.attack import Attack, Rehearsals, prepare_attacks, round_plan
 from regretless.scenarios.training.commitments import Commitment, commitments_to_try

@@ -1,5 +1,6 @@
 """Rounds of a user's own agents that are played as blocks are those of the general path."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from small_scenarios import TomlTable, cohort_table, make_scenario
 
 from regretless import MarketModel, ScriptedAgent, UserError, register
 from regretless.agents.adversaries import IID
+from regretless.agents.cohorts import scripted_rounds
 from regretless.market.core.arrays import Array
 
 N_ROUNDS = 120
@@ -103,20 +105,20 @@ class Leaving(Averaging):
 
 
 class Failing(Averaging):
-    """Fails in round 50."""
+    """Fails in round 60."""
 
     def learn(self, losses: Array, outcome: Array) -> None:
         self.rounds_learned = getattr(self, "rounds_learned", 0) + 1
-        if self.rounds_learned == 51:
+        if self.rounds_learned == 61:
             raise ZeroDivisionError("no price is left")
 
 
 class Mistaken(Averaging):
-    """Plays a price that there is not in round 50."""
+    """Plays a price that there is not in round 60."""
 
     def act(self, forecast: Any, context: Any) -> int:
         self.rounds_acted = getattr(self, "rounds_acted", 0) + 1
-        return 99 if self.rounds_acted == 51 else 0
+        return 99 if self.rounds_acted == 61 else 0
 
 
 Build = Callable[..., MarketModel]
@@ -202,8 +204,8 @@ def test_rounds_are_played_on_the_general_path_once_an_agent_has_looked(build: B
 @pytest.mark.parametrize(
     ("agent_class", "complaint"),
     [
-        (Failing, "round 50: .*Failing.learn.*no price is left"),
-        (Mistaken, "round 50: .*Mistaken.act chose action 99"),
+        (Failing, "round 60: .*Failing.learn.*no price is left"),
+        (Mistaken, "round 60: .*Mistaken.act chose action 99"),
     ],
 )
 def test_a_fault_in_a_block_names_its_round(
@@ -213,7 +215,111 @@ def test_a_fault_in_a_block_names_its_round(
     model.run(30)
     with pytest.raises(UserError, match=complaint):
         model.run()
-    assert model.played == 50
+    assert model.played == 60
+
+
+class CutOff(Averaging):
+    """One agent is cut off once, in round 60, before it decides or before it learns anything."""
+
+    method = "act"
+    error: type[BaseException] = ZeroDivisionError
+    was_cut_off = False
+    looks_at_model = False  # in that round, while it learns
+    rounds_learned = 0
+
+    def cut_off(self, method: str) -> None:
+        is_time = method == self.method and self.rounds_learned == 60 and self.number == 2
+        if is_time and not CutOff.was_cut_off:
+            CutOff.was_cut_off = True
+            raise self.error
+
+    def act(self, forecast: Any, context: Any) -> int:
+        self.cut_off("act")
+        return super().act(forecast, context)
+
+    def learn(self, losses: Array, outcome: Array) -> None:
+        if self.looks_at_model and self.rounds_learned == 60:
+            assert self.model.played == 60
+        self.cut_off("learn")
+        super().learn(losses, outcome)
+        self.rounds_learned += 1
+
+
+@pytest.mark.parametrize("looks_at_model", [False, True])
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+@pytest.mark.parametrize("method", ["act", "learn"])
+def test_a_market_that_was_cut_off_in_a_block_goes_on_as_if_it_had_not_been(
+    build: Build,
+    method: str,
+    error: type[BaseException],
+    looks_at_model: bool,  # noqa: FBT001 - a case
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CutOff, "method", method)
+    monkeypatch.setattr(CutOff, "error", error)
+    monkeypatch.setattr(CutOff, "looks_at_model", looks_at_model)
+    monkeypatch.setattr(CutOff, "was_cut_off", True)  # and never again
+    undisturbed = build(CutOff)
+    undisturbed.run()
+    monkeypatch.setattr(CutOff, "was_cut_off", False)
+    model = build(CutOff)
+    with pytest.raises(UserError if error is ZeroDivisionError else KeyboardInterrupt):
+        model.run()
+    assert model.played == 60
+    model.run()
+    assert_same(model, undisturbed)
+
+
+def test_a_market_that_is_restored_forgets_the_round_that_was_cut_off(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CutOff, "method", "learn")
+    monkeypatch.setattr(CutOff, "was_cut_off", False)
+    model = build(CutOff)
+    state_at_start = model.state()
+    with pytest.raises(UserError):
+        model.run()
+    model.restore(state_at_start)
+    model.run()
+    undisturbed = build(CutOff)
+    undisturbed.run()
+    assert model.agents_frame().equals(undisturbed.agents_frame())
+
+
+class Interrupting(Averaging):
+    """Presses Ctrl-C in round 60, while it learns."""
+
+    was_pressed = False
+    rounds_learned = 0
+
+    def learn(self, losses: Array, outcome: Array) -> None:
+        if self.rounds_learned == 60 and not Interrupting.was_pressed:
+            Interrupting.was_pressed = True
+            signal.raise_signal(signal.SIGINT)
+        super().learn(losses, outcome)
+        self.rounds_learned += 1
+
+
+@pytest.mark.usefixtures("interrupts_as_at_a_terminal")
+@pytest.mark.parametrize("plays_blocks", [True, False])
+def test_a_market_that_ctrl_c_stopped_goes_on_as_if_it_had_not(
+    build: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    plays_blocks: bool,  # noqa: FBT001 - a case
+) -> None:
+    monkeypatch.setattr(Interrupting, "was_pressed", True)
+    monkeypatch.setattr(scripted_rounds, "MAX_BLOCK_SECONDS", 0.0)  # agents are slow
+    undisturbed = build(Interrupting)
+    undisturbed.run()
+    monkeypatch.setattr(Interrupting, "was_pressed", False)
+    model = build(Interrupting)
+    if not plays_blocks:
+        model.compiled = None
+    with pytest.raises(KeyboardInterrupt):
+        model.run()
+    assert model.played == 61
+    model.run()
+    assert_same(model, undisturbed)
 
 
 def test_a_market_of_scripted_agents_resumes_within_a_block(build: Build, tmp_path: Path) -> None:

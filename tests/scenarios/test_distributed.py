@@ -39,6 +39,8 @@ from regretless.scenarios.executor.cluster import Cluster
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.directory import Failure
 
+pytestmark = pytest.mark.usefixtures("interrupts_as_at_a_terminal")
+
 
 def scenario_table(
     name: str,

@@ -42,6 +42,8 @@ from regretless.market.records import OutcomeDistribution
 from regretless.scenarios.logs.directory_lock import hold_directory
 from regretless.scenarios.run import Options, run
 
+pytestmark = pytest.mark.usefixtures("interrupts_as_at_a_terminal")
+
 USUAL_CHUNK_ROUNDS = journal.CHUNK_ROUNDS
 CHUNK_ROUNDS = 8  # of runs of 20 that stop by themselves: two full chunks and a rest
 N_CRAFTED = 40  # checkpoints, each with a change in one of several hundred places
@@ -221,14 +223,6 @@ def test_a_run_without_a_checkpoint_says_that_it_begins_again() -> None:
     assert warnings == ["--resume: logs has no checkpoint yet; the run begins at round 0"]
 
 
-@pytest.fixture
-def interrupts_as_at_a_terminal() -> Iterator[None]:
-    """Let Ctrl-C raise an error, as it does at a terminal."""
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, handler)
-
-
 class NeverDone(ScriptedAgent):
     """Presses Ctrl-C in a round that it never lets end."""
 
@@ -238,12 +232,11 @@ class NeverDone(ScriptedAgent):
             pass
 
 
-@pytest.mark.usefixtures("interrupts_as_at_a_terminal")
 def test_an_interrupt_ends_a_round_that_never_ends(
     run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register.agent("never-done")(NeverDone)
-    monkeypatch.setattr("regretless.scenarios.run.ROUND_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("regretless.market.core.interrupts.ROUND_GRACE_SECONDS", 0.1)
     result = run_command(*RUN_COMMAND, "--set", "cohort.farmers.response=never-done")
     assert result.status == 130
     assert result.err.count("\n") == 1
@@ -256,7 +249,6 @@ REMEMBERING = "cohort.farmers.response=remembering"
 @pytest.fixture(params=["act", "learn"])
 def run_interrupted_within_a_round(
     request: pytest.FixtureRequest,
-    interrupts_as_at_a_terminal: None,
     run_command: RunCommand,
     monkeypatch: pytest.MonkeyPatch,
 ) -> CommandResult:
