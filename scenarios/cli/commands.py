@@ -311,6 +311,7 @@ def train(
     name = f"{chosen.spec.name}-{algorithm}"
     target = out or shared.free_directory(name, TrainingDirectory, **options_of_folder, quiet=quiet)
     with (
+        shared.resumable(TrainingDirectory, target),
         shared.compilation_announced(quiet=quiet),
         shared.progress_bar(f"{chosen.spec.name}, {algorithm}", n_runs, quiet=quiet) as advance,
     ):
@@ -391,6 +392,9 @@ def run(
     target = out or shared.free_directory(loaded.spec.name, RunDirectory, **options_of_folder)
     options = Options(target, format, log_every, resume, overwrite)
     with (
+        shared.resumable(
+            RunDirectory, target, condition=shared.OWN_CODE_CONDITION if imports else ""
+        ),
         shared.traced(wanted=verbose),
         shared.compilation_announced(quiet=quiet),
         _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
@@ -477,12 +481,14 @@ def study(
     from regretless.scenarios.studies.answers import print_summary
     from regretless.scenarios.studies.conduct import PATIENCE, Options, conduct
     from regretless.scenarios.studies.design import read_study
+    from regretless.scenarios.studies.directory import StudyDirectory
 
     design = read_study(file).sized(rounds=rounds, seeds=seeds)
     options = Options(
         out, jobs, scheduler, resume, overwrite, tuple(imports or []), patience or PATIENCE
     )
     with (
+        shared.resumable(StudyDirectory, out),
         shared.compilation_announced(quiet=quiet),
         shared.progress_bar(design.name, len(design), quiet=quiet) as advance,
     ):

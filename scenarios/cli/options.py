@@ -222,16 +222,23 @@ def traced(*, wanted: bool) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def resumable(kind: type[RecordedDirectory], path: Path, *, condition: str = "") -> Iterator[None]:
+    """End after Ctrl-C by a line that says how to go on, where there is something to go on with.
+
+    ``kind`` is that of the directory at ``path``; the ``condition`` is added to the line.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not kind.interrupted(path):  # nothing was written yet, or it was removed
+            end_interrupted()
+        fail(f"interrupted; continue with --resume{condition}", STATUS_INTERRUPTED)
+
+
 def end_interrupted() -> NoReturn:
-    """Exit after Ctrl-C; the line says how to go on where that can be done."""
-    command = sys.argv[1:2]
-    has_own_code = any(word.startswith("--import") for word in sys.argv)
-    line = "interrupted"
-    if command in RESUMABLE_COMMANDS:
-        line += "; continue with --resume"
-    if command == ["run"] and has_own_code:
-        line += OWN_CODE_CONDITION
-    fail(line, STATUS_INTERRUPTED)
+    """Exit after Ctrl-C."""
+    fail("interrupted", STATUS_INTERRUPTED)
 
 
 def end_refused_by_system(error: OSError | MemoryError) -> NoReturn:
