@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.config.data import DataSpec
 from regretless.scenarios.config.files import DATA
@@ -110,8 +110,15 @@ def read_table(spec: DataSpec) -> Table:
     for column, key in key_of_column.items():
         numbers[column] = numeric(frame, [column], key, form)[:, 0]
     raw_values = pd.DataFrame(numbers)
-    n_rows_with_gaps = int(raw_values.isna().any(axis=1).sum())
-    values = _fill_or_drop_gaps(raw_values, frame, spec)
+    columns_of_truths = list(dict.fromkeys(spec.censored_columns.values()))
+    raw_truths = pd.DataFrame(
+        {column: _truths_of(frame, column, spec, form) for column in columns_of_truths},
+        index=raw_values.index,
+    )
+    has_gap = raw_values.isna().any(axis=1) | raw_truths.isna().any(axis=1)
+    n_rows_with_gaps = int(has_gap.sum())
+    values = _fill_or_drop_gaps(raw_values, has_gap, frame, spec)
+    truths = _fill_or_drop_gaps(raw_truths, has_gap, frame, spec)
     outcomes, clipping = _scale_outcomes(values[spec.outcomes].to_numpy(), spec)
     clipping_of_forecast = {"": clipping}  # "" stands for the outcomes themselves
     features = [values[spec.context].to_numpy()]
@@ -131,7 +138,7 @@ def read_table(spec: DataSpec) -> Table:
         were = "rows lacked a value and were"
         if n_rows_with_gaps == 1:
             were = "row lacked a value and was"
-        marks = _marks_of_gaps(frame, list(key_of_column), form)
+        marks = _marks_of_gaps(frame, [*key_of_column, *columns_of_truths], form)
         notes.append(f"{n_rows_with_gaps} {were} {done}{marks}.")
     return Table(
         outcomes=outcomes,
@@ -140,44 +147,54 @@ def read_table(spec: DataSpec) -> Table:
         names=spec.features,
         index=tuple(index[row] for row in values.index) if index else (),
         notes=tuple(notes),
-        is_censored=_read_censoring(frame, raw_values, spec, kept_rows=values.index.to_numpy()),
+        is_censored=_censored_outcomes(truths, raw_values.loc[values.index], spec),
     )
 
 
-def _read_censoring(
-    frame: pd.DataFrame, raw_values: pd.DataFrame, spec: DataSpec, *, kept_rows: Indices
+def _censored_outcomes(
+    truths: pd.DataFrame, raw_values: pd.DataFrame, spec: DataSpec
 ) -> Mask | None:
-    """Return which outcomes (T, d) of the kept rows are censored; None without ``censored``.
+    """Return which outcomes (T, d) are censored; None without ``censored``.
 
-    An outcome that is missing in ``raw_values`` is not: what fills the gap is no lower limit.
+    Parameters
+    ----------
+    truths : DataFrame
+        By the columns that ``censored`` names, 1.0 where they say yes and 0.0 where they say no.
+    raw_values : DataFrame
+        The same rows as they stand in the file. An outcome that is missing there is not censored:
+        what fills the gap is no lower limit.
     """
     if not spec.censored_columns:
         return None
-    is_censored = np.zeros((len(frame), len(spec.outcomes)), dtype=np.bool_)
+    is_censored = np.zeros((len(truths), len(spec.outcomes)), dtype=np.bool_)
     for i, outcome in enumerate(spec.outcomes):
         if outcome in spec.censored_columns:
-            column = spec.censored_columns[outcome]
-            has_value = raw_values[outcome].notna().to_numpy()
-            is_censored[:, i] = _truths_of(frame, column, spec) & has_value
-    return is_censored[kept_rows]
+            says_yes = truths[spec.censored_columns[outcome]] == 1.0
+            is_censored[:, i] = says_yes & raw_values[outcome].notna()
+    return is_censored
 
 
-def _truths_of(frame: pd.DataFrame, column: str, spec: DataSpec) -> Mask:
-    """Return where a column (T,) says yes; UserError where it says neither yes nor no."""
-    truths = np.zeros(len(frame), dtype=np.bool_)
+def _truths_of(frame: pd.DataFrame, column: str, spec: DataSpec, form: Form) -> Array:
+    """Return a column (T,) as 1.0 where it says yes, 0.0 where no, and NaN where it has a gap.
+
+    UserError where it says neither yes nor no, and at a gap unless ``missing`` says what to do.
+    """
+    truths = np.full(len(frame), np.nan)
     codes = spec.codes.get(column, {})
     for row, written in enumerate(texts(frame, column, "data.censored")):
         text = written.strip()
         if codes.get(text) in CODES_OF_TRUTH:
-            truths[row] = codes[text] == 1.0
+            truths[row] = codes[text]
         elif text.casefold() in TRUTHS:
             truths[row] = TRUTHS[text.casefold()]
-        else:
+        elif not (form.gaps and form.is_missing(text)):
             finding = f"holds '{text}'" if text else "has no value"
             there = f"column '{column}' {finding} in {place(frame, row)}"
             cure = "write true where the outcome is known to be at least so much, else false"
             if text:
                 cure += f", or give each of its words 1 or 0 in data.codes.{column}"
+            else:
+                cure += ', or add missing = "drop"'
             raise UserError(f"data.censored: {there}; {cure}")
     return truths
 
@@ -311,10 +328,15 @@ def _check_known(key: str, given: Iterable[str], known: Sequence[str], what: str
             raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
 
 
-def _fill_or_drop_gaps(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
-    """Fill or drop what is missing; rows keep their numbers."""
+def _fill_or_drop_gaps(
+    values: pd.DataFrame, has_gap: "pd.Series[bool]", frame: pd.DataFrame, spec: DataSpec
+) -> pd.DataFrame:
+    """Fill what is missing, or drop the rows that have a gap; rows keep their numbers.
+
+    ``has_gap`` says of each row whether it lacks a value, here or in another column.
+    """
     if spec.missing == "drop":
-        values = values.dropna()
+        values = values[~has_gap]
         if not len(values):
             raise UserError('data.missing = "drop" leaves no row: each lacks a value; fill some')
     for column in values.columns[values.iloc[0].isna()]:
