@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from regretless.market import register
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.alternatives import EVERYBODY
 from regretless.market.logs.counted import agents_in, mean_of
@@ -120,12 +121,24 @@ def describe_play(rows: pd.DataFrame, agents: pd.DataFrame, *, note: str = "") -
     loss = f"Average loss per round: {first_row['mean_loss']:.4f}"
     if first_row["cohort"] == EVERYBODY:
         return f"All {first_row['agents']:,} agents. {loss}."
-    hears_forecast = agents["bound_from_bias"].notna().any()
-    behaviour = "followed the forecast" if hears_forecast else "followed rules of their own"
+    behaviour = "followed rules of their own"
+    if _hear_forecast(agents):
+        behaviour = "followed the forecast"
     losses_in_units = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
     mean_in_units = mean_of(agents.assign(loss=losses_in_units), "loss")
     addition = _in_parentheses(in_unit(agents, mean_in_units), note)
     return f"{first_row['agents']:,} {first_row['cohort']} {behaviour}. {loss}{addition}."
+
+
+def _hear_forecast(agents: pd.DataFrame) -> bool:
+    """Whether some agents answer to the forecast.
+
+    Who expects losses has a bound from the biases, unless outcomes are estimates. Then the name of
+    a response tells it.
+    """
+    if agents["bound_from_bias"].notna().any():
+        return True
+    return bool(agents["response"].isin(register.response.names()).any())
 
 
 def _in_parentheses(*remarks: str) -> str:

@@ -24,7 +24,7 @@ commitment, which ``leader_surplus`` is measured from, is over the outcomes that
 Shapes: d coordinates of an outcome, m outcomes of a list, K rows and A actions of a cohort.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -168,6 +168,9 @@ class MovedRows(Checkpointable, Adversary):
 
     def context(self, history: History) -> Context:
         return self.rows.context(history)
+
+    def round_columns(self, round_index: int) -> Mapping[str, Any]:
+        return self.rows.round_columns(round_index)
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Introduce followers by what they lose on average over the rows."""

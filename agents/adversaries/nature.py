@@ -12,7 +12,7 @@ itself, without noise. So that nobody asks for little noise and gets the most th
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from scipy.special import betainc, betaincinv
 from regretless.agents.adversaries.leader import Pure, support_of
 from regretless.agents.parameters import check_int, check_range, numbers, require
 from regretless.market import register
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import brief
 from regretless.market.core.randomness import stream
@@ -50,6 +50,9 @@ class Replay(Checkpointable, Pure):
         What names the rows, such as "date", and each row's name.
     why_no_guarantee : str
         Why no theorem covers the outcomes, as where some of them are estimates; empty if one does.
+    is_censored : bool array (T, d) or None
+        Which outcomes are estimates, known to be at least so much; None where the table says
+        nothing.
     """
 
     sees = frozenset({"history"})
@@ -63,8 +66,10 @@ class Replay(Checkpointable, Pure):
         logged: int | None = None,
         index: tuple[str, Sequence[str]] | None = None,
         why_no_guarantee: str = "",
+        is_censored: Mask | None = None,
     ) -> None:
         self.why_no_guarantee = why_no_guarantee
+        self._is_censored = is_censored
         self._outcome_table = np.asarray(outcomes, dtype=np.float64)
         self.outcomes = int(self._outcome_table.shape[1])
         if contexts is None:
@@ -84,6 +89,16 @@ class Replay(Checkpointable, Pure):
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
         return np.asarray(self._outcome_table[self._row_of_round(history)])
+
+    def round_columns(self, round_index: int) -> Mapping[str, Any]:
+        """Return whether an outcome was censored, of several also which, where the table says."""
+        if self._is_censored is None:
+            return {}
+        of_outcomes = self._is_censored[round_index % len(self._is_censored)]
+        columns: dict[str, Any] = {"censored": bool(of_outcomes.any())}
+        if len(of_outcomes) > 1:
+            columns["censored_"] = of_outcomes
+        return columns
 
     def fixed_distribution(self) -> OutcomeDistribution:
         n_rows = len(self._outcome_table)

@@ -49,9 +49,7 @@ def effective_guarantees(game: Game, guarantees: Sequence[Guarantee]) -> tuple[G
     if game.why_no_guarantee:
         everybody_stays = all(seat.attendance.throughout for seat in game.seats)
         only_actions_move_outcomes = not (
-            game.adversary_sees_draw
-            or game.has_personal_losses
-            or game.adversary.innermost.why_no_guarantee
+            game.adversary_sees_draw or game.has_personal_losses or game.outcomes_are_estimates
         )
         no_promises = unpromised(game.cohorts, game.why_no_guarantee)
         for cohort_index, no_promise in enumerate(no_promises):

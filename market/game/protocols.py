@@ -22,7 +22,7 @@ d coordinates of an outcome.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -213,7 +213,8 @@ class Adversary(ABC):
     noise: ClassVar[str | None] = None  # a parameter of which 0 stands for no noise at all
     payoff: Payoff | None = None  # None for one without a motive
     support: Array | None = None  # the outcomes (m, d) that it chooses among, where it has a list
-    why_no_guarantee: str = ""  # why no theorem covers its outcomes; empty where one may
+    # Why no theorem covers its outcomes and no bound is stated; empty where one may.
+    why_no_guarantee: str = ""
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
         self.outcomes = outcomes
@@ -240,6 +241,14 @@ class Adversary(ABC):
     def context(self, history: History) -> Context:
         """Return what everybody sees before the round; an empty context by default."""
         return Context()
+
+    def round_columns(self, round_index: int) -> Mapping[str, Any]:
+        """Return what else the table of rounds says of a round, by column; by default nothing.
+
+        It is asked for after the round. An array (c,) under the name ``censored_`` is the columns
+        ``censored_0``, ``censored_1`` and so on.
+        """
+        return {}
 
     def meet(self, followers: Sequence[Follower]) -> None:  # noqa: B027 - most need not know
         """Receive, before the first round, its followers, if it declares that it sees losses."""

@@ -192,13 +192,18 @@ class Game:
         """
         if self.adversary_sees_draw:
             return "no guarantee, since the adversary sees the drawn forecast before it commits"
-        if self.adversary.innermost.why_no_guarantee:
+        if self.outcomes_are_estimates:
             return self.adversary.innermost.why_no_guarantee
         if self.has_personal_losses:
             return NO_GUARANTEE_PERSONAL
         if self.market is not None and self.market.answers_at_once:
             return NO_GUARANTEE_AT_ONCE
         return ""
+
+    @property
+    def outcomes_are_estimates(self) -> bool:
+        """Whether the adversary says that no bound is stated of its outcomes, as of estimates."""
+        return bool(self.adversary.innermost.why_no_guarantee)
 
     @property
     def has_personal_losses(self) -> bool:

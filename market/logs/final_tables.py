@@ -65,6 +65,7 @@ def agents_table(
             guarantee,
             has_come,
             first_correction=_first_correction(game, cohort),
+            states_bounds=not game.outcomes_are_estimates,
         )
         for name, value_of_row in exploitability[cohort_index].items():
             table[name] = value_of_row[cohort.row_of]
@@ -150,15 +151,20 @@ def _measured_agents(
     has_come: Mask,
     *,
     first_correction: int | None,
+    states_bounds: bool,
 ) -> pd.DataFrame:
-    """Say who the agents are, and what is measured or promised of the rows that have come (K,)."""
+    """Say who the agents are, and what is measured or promised of the rows that have come (K,).
+
+    Without ``states_bounds`` not even the bound from the biases is stated: it is of the outcomes
+    that were learned.
+    """
     loss = cohort.loss
     ledger = cohort.ledger
     row_of = cohort.row_of
     gap = cohort.gap()
     bias_bound = ledger.bound_from_bias()
     bound_from_bias = None
-    if gap is not None and bias_bound is not None:
+    if gap is not None and bias_bound is not None and states_bounds:
         bound_from_bias = bias_bound + gap
     regrets = {
         f"{name}_regret": _per_agent(cohort, ledger.regret(name), has_come) for name in MEASURES

@@ -302,6 +302,7 @@ class Journal(Checkpointable):
             row[index_name] = index_value
         row["y_"] = np.array(played.outcome)
         row["x_"] = np.array(played.context.shown)
+        row |= self._game.adversary.innermost.round_columns(played.number)
         if self._market is not None:
             for name, values in self._market.last.items():
                 row[f"{name}_"] = np.array(values)

@@ -98,6 +98,7 @@ def _replayed(scenario: ResolvedScenario, table: Table, seed: int) -> Replay:
         logged=len(data.context),
         index=(data.index, table.index) if data.index else None,
         why_no_guarantee="" if table.is_censored is None else NO_GUARANTEE_CENSORED,
+        is_censored=table.is_censored,
     )
 
 

@@ -12,7 +12,7 @@ DecimalMark = Literal[".", ","]
 ThousandsMark = Literal[".", ",", " ", "'", "none"]
 Level = Annotated[float, Field(gt=0, lt=1)]
 TAKEN = re.compile(
-    r"round|certificate|atoms|leader_payoff(_\d+)?|(x|y|fundamental|demand|price)_\d+"
+    r"round|certificate|atoms|(leader_payoff|censored)(_\d+)?|(x|y|fundamental|demand|price)_\d+"
 )
 
 
