@@ -15,6 +15,7 @@ agents that Mesa sees are views (``market.agent_view``).
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import mesa
@@ -44,6 +45,7 @@ from regretless.market.logs.bounds_log import BoundsLog
 from regretless.market.logs.branch_gains import Fork
 from regretless.market.logs.forecast_scores import scores_table
 from regretless.market.logs.journal import Journal, Sink
+from regretless.market.logs.named_columns import NamedColumn, with_named_columns
 from regretless.market.logs.sampling import logged_agents
 from regretless.market.logs.windows import Span, Windows
 from regretless.market.records import MAX_RECENT, Round
@@ -131,6 +133,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     compiled: RoundPlayer | None = None  # plays rounds that nobody looks at, where it can be so
     patience: int = 0  # rounds without a change of any greedy strategy that end a run; 0 for never
     drawer: Callable[..., Any] | None = None  # draws the figure of a model and a name, None for all
+    # Of the table of rounds the columns that have names in the data, such as y_0.
+    named_columns: Mapping[str, NamedColumn] = MappingProxyType({})
 
     def __init__(
         self,
@@ -342,8 +346,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         return self.journal.marked(final_tables.with_traits(table, self.traits))
 
     def rounds_frame(self) -> pd.DataFrame:
-        """Return one row per round: outcome, context and certificate."""
-        return self.journal.frame("rounds")
+        """Return one row per round: outcome, context and certificate.
+
+        With data outcomes and contexts stand there again, under their names and in their units.
+        """
+        return with_named_columns(self.journal.frame("rounds"), self.named_columns)
 
     def forecasts_frame(self) -> pd.DataFrame:
         """Return one row per atom of a round's mixture."""

@@ -29,6 +29,7 @@ from regretless.scenarios.assembly.populations import DrawnPopulation, draw_popu
 from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.assembly.seats import make_seat
 from regretless.scenarios.assembly.world import draw_network, make_adversary, make_market
+from regretless.scenarios.logs.column_notes import named_columns_of
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,8 @@ def make_model(
         if cohort.name in options.spare:
             model.keep_spare(index, options.spare[cohort.name])
     model.name = spec.name
+    if spec.data is not None:
+        model.named_columns = named_columns_of({"data": spec.data.model_dump()})
     if model.tracker is None:
         model.compiled = compiled_rounds(game) or scripted_rounds(game, model.note_block)
     if spec.until is not None and has_greedy_strategies(game):

@@ -2,8 +2,8 @@
 
 ``run_directory`` passes every table through ``ColumnNotes`` before it is written. The table
 ``rounds`` of a scenario with data gets each outcome and context again, under the name of the data
-and in its units, behind all other columns: ``demand`` beside ``y_0``. A name that the table has
-already stays with it. In Parquet files columns also carry field metadata, all of it text:
+and in its units, behind all other columns: ``demand`` beside ``y_0``
+(``market.logs.named_columns``). In Parquet files columns also carry field metadata, all of it text:
 
     name      the column in the data of which this one is
     unit      of the data, or of the losses, where all agents have the same
@@ -29,10 +29,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-UNIT_SCALE = (0.0, 1.0)
-TAKEN = "run"  # the column that tells runs of a study apart, which is in no file
+from regretless.market.logs.named_columns import UNIT_SCALE, NamedColumn, columns_to_name
+
 MAX_ACTION_NAMES = 10_000  # of all cohorts; more would take longer to read than the log
 OF_DATA = "in the units of the data"  # the meaning of a column that has the data's own name
+CENSORED = "whether the outcome was known to be at least so much only, and is an estimate here"
 LOSS = "a loss, normalised: 0 is the best and 1 the worst that there can be"
 REGRET = "a difference of normalised losses, average per round"
 BOUND = "a bound on a regret, average per round of normalised losses"
@@ -57,13 +58,11 @@ DIFFERENCES = {
 BOUNDS = ("bound", "bound_from_bias", "bound_from_variation")
 
 
-@dataclass(frozen=True)
-class Quantity:
+@dataclass(frozen=True, kw_only=True)
+class Quantity(NamedColumn):
     """An outcome or a feature of the data, as a scenario names it."""
 
-    name: str
     unit: str
-    scale: tuple[float, float]  # the values that 0 and 1 stand for
     meaning: str
 
     @property
@@ -90,6 +89,7 @@ class ColumnNotes:
         config = manifest["config"]
         self._outcomes = outcomes_of(config)
         self._features = features_of(config)
+        self._named_columns = named_columns_of(config)
         self._has_data = bool(config.get("data"))
         self._actions: dict[str, Any] = dict(manifest.get("actions") or {})
         self._loss_scale = _common_loss_scale(agents)
@@ -109,27 +109,25 @@ class ColumnNotes:
 
     def _with_named_columns(self, rows: pa.Table) -> pa.Table:
         """Return the table of rounds with outcomes and context under their names as well."""
-        quantities = {f"y_{i}": outcome for i, outcome in enumerate(self._outcomes)}
-        quantities |= {f"x_{i}": feature for i, feature in enumerate(self._features)}
-        for column, quantity in quantities.items():
-            is_free = quantity.name not in (*rows.column_names, TAKEN)
-            if column in rows.column_names and is_free:
-                low, high = quantity.scale
-                values = rows[column]
-                if quantity.scale != UNIT_SCALE:
-                    values = pc.add(pc.multiply(values, high - low), low)
-                metadata = {"of": column, "meaning": f"{column}, {OF_DATA}"}
-                if quantity.unit:
-                    metadata["unit"] = quantity.unit
-                rows = rows.append_column(
-                    pa.field(quantity.name, values.type, metadata=metadata), values
-                )
+        for column, quantity in columns_to_name(rows.column_names, self._named_columns).items():
+            low, high = quantity.scale
+            values = rows[column]
+            if quantity.scale != UNIT_SCALE:
+                values = pc.add(pc.multiply(values, high - low), low)
+            metadata = {"of": column, "meaning": f"{column}, {OF_DATA}"}
+            if quantity.unit:
+                metadata["unit"] = quantity.unit
+            rows = rows.append_column(
+                pa.field(quantity.name, values.type, metadata=metadata), values
+            )
         return rows
 
     def _metadata_of(self, table: str, column: str) -> dict[str, str]:
         """Return the field metadata of a column; empty where there is nothing to say."""
         if table == "rounds" and column == "round":
             return {"meaning": "the number of the round, from 0"}
+        if table == "rounds" and column == "censored":
+            return {"meaning": CENSORED}
         kind, _, number = column.rpartition("_")
         if number.isdigit():
             index = int(number)
@@ -173,14 +171,26 @@ def outcomes_of(config: Mapping[str, Any]) -> list[Quantity]:
         low, high = (source.get("scale") or {}).get(name, UNIT_SCALE)
         unit = (source.get("units") or {}).get(name, "")
         meaning = f"outcome {name}, scaled: 0 stands for {low:g}, 1 for {high:g}"
-        quantities.append(Quantity(name, unit, (float(low), float(high)), meaning))
+        scale = (float(low), float(high))
+        quantities.append(Quantity(name=name, unit=unit, scale=scale, meaning=meaning))
     return quantities
 
 
 def features_of(config: Mapping[str, Any]) -> list[Quantity]:
     """Return the context of a resolved scenario's data, which is not scaled, in its order."""
     names = (config.get("data") or {}).get("context") or []
-    return [Quantity(name, "", UNIT_SCALE, f"context {name}, as in the data") for name in names]
+    return [
+        Quantity(name=name, unit="", meaning=f"context {name}, as in the data") for name in names
+    ]
+
+
+def named_columns_of(config: Mapping[str, Any]) -> dict[str, Quantity]:
+    """Return the columns of the table of rounds that have names in a scenario's data."""
+    if not config.get("data"):
+        return {}
+    columns = {f"y_{j}": outcome for j, outcome in enumerate(outcomes_of(config))}
+    columns |= {f"x_{k}": feature for k, feature in enumerate(features_of(config))}
+    return columns
 
 
 def columns_of_data(file: Path) -> list[str]:

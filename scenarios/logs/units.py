@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.scenarios.logs.column_notes import features_of, outcomes_of
+from regretless.scenarios.logs.column_notes import named_columns_of
 
 REGRETS = (  # columns of agents that are differences of losses, or bounds on them
     *("external_regret", "swap_regret", "omniprediction_regret", "decision_swap_regret"),
@@ -45,11 +45,10 @@ def rounds_in_units(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataF
 
     A name that the table has already stays with it, and the data's column keeps its number.
     """
-    if not config.get("data"):
+    quantities = named_columns_of(config)
+    if not quantities:
         return rounds
     in_units = rounds.copy()
-    quantities = {f"y_{j}": outcome for j, outcome in enumerate(outcomes_of(config))}
-    quantities |= {f"x_{k}": feature for k, feature in enumerate(features_of(config))}
     free_names: dict[str, str] = {}
     for column, quantity in quantities.items():
         if column not in rounds:

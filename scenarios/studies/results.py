@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
+from regretless.market.logs.named_columns import UNIT_SCALE
 from regretless.scenarios.latex_tables import latex_table
-from regretless.scenarios.logs.column_notes import UNIT_SCALE, outcomes_of
+from regretless.scenarios.logs.column_notes import outcomes_of
 from regretless.scenarios.logs.run_directory import MANIFEST
 from regretless.scenarios.studies.analysis import parameters
 from regretless.scenarios.studies.analysis.certainty_equivalents import (

@@ -13,6 +13,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.censored_data import completed_outcomes
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.summary import lines_on_forecast
+from regretless.scenarios.verdict import describe_play
 
 N_DAYS = 120
 SCALE = {"sold": [0.0, 200.0]}
@@ -85,6 +86,31 @@ def test_nothing_is_guaranteed_and_the_run_says_why(sales: pd.DataFrame, tmp_pat
     assert "holds" not in " ".join(lines_on_forecast(scenario, model))
 
 
+def test_no_bound_is_stated_not_even_from_the_biases(sales: pd.DataFrame, tmp_path: Path) -> None:
+    """The biases are those to the estimates, so the bound would be of outcomes that nobody saw."""
+    with_demand = play_to_end(make_shop(tmp_path, sales)).agents_frame()
+    with_estimates = play_to_end(make_shop(tmp_path, sales, censored="sold_out")).agents_frame()
+    assert with_demand["bound_from_bias"].notna().all()
+    assert with_estimates["bound_from_bias"].isna().all()
+
+
+def test_a_cohort_without_bounds_is_still_said_to_follow_the_forecast(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    model = play_to_end(make_shop(tmp_path, sales, censored="sold_out"))
+    sentence = describe_play(model.verdict_frame(), model.agents_frame())
+    assert "1 shop followed the forecast" in sentence
+
+
+def test_the_table_of_rounds_says_which_outcomes_were_censored(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    rounds = play_to_end(make_shop(tmp_path, sales, censored="sold_out")).rounds_frame()
+    assert rounds["censored"].tolist() == sales["sold_out"].tolist()
+    without_key = play_to_end(make_shop(tmp_path, sales)).rounds_frame()
+    assert "censored" not in without_key
+
+
 def test_the_run_warns_that_context_tells_what_will_be_sold_out(
     sales: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -125,6 +151,33 @@ def test_a_missing_outcome_is_not_censored(sales: pd.DataFrame, tmp_path: Path) 
     assert not table.is_censored[50].any()
 
 
+@pytest.mark.parametrize("mark", [None, "-", "n/e"])
+def test_rows_that_do_not_say_whether_all_was_sold_may_be_dropped(
+    sales: pd.DataFrame, tmp_path: Path, mark: str | None
+) -> None:
+    with_gaps = sales.astype({"sold_out": object})
+    with_gaps.loc[[3, 60], "sold_out"] = mark
+    table = make_shop(tmp_path, with_gaps, censored="sold_out", missing="drop").table
+    rest = sales.drop(index=[3, 60])
+    table_of_rest = make_shop(tmp_path, rest, censored="sold_out").table
+    assert table is not None
+    assert table_of_rest is not None
+    np.testing.assert_array_equal(table.outcomes, table_of_rest.outcomes)
+    assert any(note.startswith("2 rows lacked a value and were dropped") for note in table.notes)
+
+
+def test_a_gap_in_what_was_sold_out_may_be_filled_from_the_row_before(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    with_gap = sales.astype({"sold_out": object})
+    with_gap.loc[61, "sold_out"] = None
+    with_gap.loc[60, "sold_out"] = True
+    table = make_shop(tmp_path, with_gap, censored="sold_out", missing="previous").table
+    assert table is not None
+    assert table.is_censored is not None
+    assert table.is_censored[61].all()
+
+
 def test_under_a_reversed_scale_at_least_means_at_most(sales: pd.DataFrame, tmp_path: Path) -> None:
     upright = make_shop(tmp_path, sales, censored="sold_out").table
     reversed_scale = {"sold": [200.0, 0.0]}
@@ -145,10 +198,15 @@ def test_of_two_outcomes_one_may_be_censored(tmp_path: Path) -> None:
         "outcomes": ["bread", "milk"],
         "censored": {"bread": "no_bread_left"},
     }
-    table = make_scenario(cohort_table("eaters", 2), rounds=30, data=data).table
+    scenario = make_scenario(cohort_table("eaters", 2), rounds=30, data=data)
+    table = scenario.table
     assert table is not None
     np.testing.assert_array_equal(table.outcomes[:, 1], sales["milk"])
     assert (table.outcomes[::3, 0] > sales["bread"][::3]).all()
+    rounds = play_to_end(scenario).rounds_frame()
+    assert rounds["censored"].tolist() == rounds["censored_0"].tolist()
+    assert rounds["censored_0"].sum() == 10
+    assert not rounds["censored_1"].any()
 
 
 def test_a_context_tells_the_days_on_which_more_is_beyond() -> None:

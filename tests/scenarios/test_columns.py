@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from small_scenarios import NATURE_SCENARIO, read_scenario, write_study
+from small_scenarios import (
+    NATURE_SCENARIO,
+    cohort_table,
+    make_scenario,
+    read_scenario,
+    write_study,
+)
 
 from regretless import audit
 from regretless.agents import ScriptedAgent
@@ -64,6 +70,7 @@ grid = { "forecaster.kind" = ["decision-swap", "running-mean"] }
 set = { "cohort.drivers.count" = 4, solutions = ["nash", "ce", "cce", "optimum"] }
 """
 SALES = ("rounds=4", "market.sales=true")
+CENSORED_SALES = "bread,milk,none_left\n0.5,0.4,no\n0.5,0.7,yes\n"
 OWN = ("cohort.farmers.response=owner-of-a-column", 'measures=["rounds-so-far"]')
 
 
@@ -97,6 +104,12 @@ def test_every_table_and_column_is_described_and_real(tmp_path: Path) -> None:
     for name, setting in PLAYED.items():
         run(read_scenario(name, setting), Options(tmp_path / name))
     run(read_scenario(NATURE_SCENARIO, *OWN), Options(tmp_path / "own"))
+    (tmp_path / "sales.csv").write_text(CENSORED_SALES, encoding="utf-8")
+    censored = {"file": str(tmp_path / "sales.csv"), "outcomes": ["bread", "milk"]}
+    censored_scenario = make_scenario(
+        cohort_table("shop", 2), rounds=2, data=censored | {"censored": "none_left"}
+    )
+    run(censored_scenario, Options(tmp_path / "censored"))
     run(read_scenario("pricing-algorithms", *SALES), Options(tmp_path / "sales"))
     conduct(write_study(tmp_path, STUDY), StudyOptions(tmp_path / "study", jobs=1))
     with_solutions = write_study(tmp_path, STUDY_WITH_SOLUTIONS, name="with-solutions")

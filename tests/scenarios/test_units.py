@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from command_results import RunCommand
 
-from regretless import read_run
+from regretless import load, read_run
 
 SCENARIO = """
 name = "shop"
@@ -85,6 +85,13 @@ def test_rounds_have_the_names_of_the_data_beside_numbers(
     np.testing.assert_allclose(rounds["y_0"], (sold["sold"] - 20.0) / 160.0)
     np.testing.assert_array_equal(rounds["weekday"], rounds["x_0"])
     assert list(rounds)[-2:] == ["sold", "weekday"]
+
+
+def test_a_model_has_the_columns_of_the_file_with_the_same_numbers(run_directory: Path) -> None:
+    model = load(run_directory.parent / "shop.toml").build()
+    model.run()
+    in_file = pd.read_parquet(run_directory / "rounds.parquet")
+    pd.testing.assert_frame_equal(model.rounds_frame(), in_file, check_dtype=False)
 
 
 def test_one_line_of_metadata_leads_back_to_the_units_of_the_data(
