@@ -102,7 +102,7 @@ class Changes:
                 for key in ("eta", "settings", "advice"):  # those of the response before
                     cohort.pop(key, None)
         for key, value in self.keys.items():
-            assign(raw, key, deepcopy(value))
+            assign(raw, key, deepcopy(value), asked_for=self.keys)
         return validated(raw, origin=Path())
 
 

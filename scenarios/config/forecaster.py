@@ -28,6 +28,14 @@ class ReferenceSpec(Open):
     kind: Name = "none"
     """"none", "aggregate" of all models, the name of one of them, or of another model."""
 
+    @model_validator(mode="after")
+    def _refuse_parameters_of_no_model(self) -> "ReferenceSpec":
+        if self.parameters and self.kind in {"none", AGGREGATE}:
+            given_key = next(iter(self.parameters))
+            fault = f'{given_key} means nothing with kind = "{self.kind}"'
+            raise ValueError(f"{fault}; drop it, or name a model that takes it")
+        return self
+
 
 class ModelSpec(Open):
     """A model; the parameters are its own."""

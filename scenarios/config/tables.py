@@ -153,9 +153,7 @@ class Variant(Table):
     @classmethod
     def _refuse_barred_key(cls, value: Any, info: ValidationInfo) -> Any:
         key = info.field_name or ""
-        default = cls.model_fields[key].get_default(call_default_factory=True)
-        # A resolved file may repeat the default.
-        if key in cls.BARRED and value != default:
+        if key in cls.BARRED:
             raise ValueError(cls.BARRED[key])
         return value
 

@@ -314,7 +314,7 @@ class Design:
         values["seed"] = seed
         raw = deepcopy(self.base)
         for key, value in values.items():
-            assign(raw, key, deepcopy(value))
+            assign(raw, key, deepcopy(value), asked_for=values)
         return Task(
             run=run,
             raw=raw,

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from command_results import RunCommand
 from jsonschema import Draft202012Validator
+from small_scenarios import write_study
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import (
     CATALOGUE,
     RENAMED_KEYS,
@@ -205,6 +207,55 @@ def test_a_key_that_is_set_beside_a_kind_for_which_it_means_nothing_is_refused(
 ) -> None:
     raw = override({**SMALL_FILES["scenario"], "forecaster": {}}, assignments)
     with pytest.raises(UserError, match=r"forecaster\.quantiles: a model alone corrects nothing"):
+        validated(raw, origin=Path())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '[set]\n"forecaster.weights" = "exponential"\n"forecaster.kind" = "running-mean"',
+        '[set]\n"forecaster.kind" = "running-mean"\n"forecaster.weights" = "exponential"',
+        '[set]\n"forecaster.weights" = "exponential"\n[grid]\n"forecaster.kind" = ["running-mean"]',
+        '[[list]]\n"forecaster.weights" = "exponential"\n"forecaster.kind" = "running-mean"',
+    ],
+)
+def test_a_study_that_sets_a_key_beside_a_kind_for_which_it_means_nothing_is_refused(
+    settings: str, tmp_path: Path
+) -> None:
+    study = write_study(tmp_path, f'scenario = "tiny.toml"\n{settings}\n')
+    with pytest.raises(UserError, match=r"forecaster\.weights: a model alone corrects nothing"):
+        study.settings_to_check(())
+
+
+def test_a_study_may_replace_a_kind_beside_keys_of_its_scenario(tmp_path: Path) -> None:
+    study = write_study(
+        tmp_path, 'scenario = "tiny.toml"\n[set]\n"forecaster.kind" = "running-mean"\n'
+    )
+    study.base["forecaster"] = {"weights": "exponential"}
+    assert study.task(0).raw["forecaster"] == {"kind": "running-mean"}
+
+
+def test_a_branch_that_changes_a_key_beside_a_kind_for_which_it_means_nothing_is_refused() -> None:
+    changes = {"forecaster.weights": "exponential", "forecaster.kind": "running-mean"}
+    trunk = Scenario(validated(SMALL_FILES["scenario"], origin=Path())).build()
+    with pytest.raises(UserError, match=r"forecaster\.weights: a model alone corrects nothing"):
+        trunk.branch(changes)
+
+
+@pytest.mark.parametrize("value", ["adaptive", "exponential"])
+def test_a_key_without_a_meaning_is_refused_whatever_its_value(value: str) -> None:
+    forecaster = {"kind": "running-mean", "weights": value}
+    raw = {**SMALL_FILES["scenario"], "forecaster": forecaster}
+    with pytest.raises(UserError, match=r"forecaster\.weights: a model alone corrects nothing"):
+        validated(raw, origin=Path())
+
+
+@pytest.mark.parametrize("kind", ["none", "aggregate"])
+def test_a_reference_that_is_no_single_model_takes_no_parameters(kind: str) -> None:
+    forecaster = {"models": ["panel"], "reference": {"kind": kind, "rate": 0.1}}
+    raw = {**SMALL_FILES["scenario"], "forecaster": forecaster}
+    complaint = f'forecaster.reference: rate means nothing with kind = "{kind}"; drop it'
+    with pytest.raises(UserError, match=complaint):
         validated(raw, origin=Path())
 
 
