@@ -53,7 +53,7 @@ def run_command(arguments: list[str]) -> str:
     RuntimeError if the command fails.
     """
     printed = io.StringIO()
-    arguments = sys.argv
+    arguments_of_process = sys.argv
     sys.argv = ["regretless", *arguments]
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -63,7 +63,7 @@ def run_command(arguments: list[str]) -> str:
             message = f"regretless {' '.join(arguments)} failed:\n{printed.getvalue()}"
             raise RuntimeError(message) from stop
     finally:
-        sys.argv = arguments
+        sys.argv = arguments_of_process
     return DURATION.sub("TIME", printed.getvalue())
 
 
