@@ -33,11 +33,14 @@ def log_mixture(gain: Array, squares: Array) -> Array:
 
 def greatest_of(v: Array | float, exponent: Array | float, *, rates: Array, costs: Array) -> Array:
     """Return the greatest x with sum_j exp(eta_j x - c_j v) / J <= exp(exponent) at each v."""
-    each_v, each_exponent = np.broadcast_arrays(np.asarray(v, dtype=np.float64), exponent)
+    each_v = np.asarray(v, dtype=np.float64)
+    each_exponent = np.asarray(exponent, dtype=np.float64)
+    if each_v.shape != each_exponent.shape:
+        shape = np.broadcast_shapes(each_v.shape, each_exponent.shape)
+        each_v = np.array(np.broadcast_to(each_v, shape))
+        each_exponent = np.array(np.broadcast_to(each_exponent, shape))
     greatest = np.empty(each_v.shape)
-    _write_greatest(
-        each_v.ravel(), each_exponent.ravel().astype(np.float64), rates, costs, greatest.reshape(-1)
-    )
+    _write_greatest(each_v.ravel(), each_exponent.ravel(), rates, costs, greatest.reshape(-1))
     return greatest
 
 

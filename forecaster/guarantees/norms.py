@@ -8,6 +8,8 @@ import math
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 
 
 def gain_range(coefficients: Array, within: float | None) -> Array:
@@ -19,14 +21,39 @@ def gain_range(coefficients: Array, within: float | None) -> Array:
 
 
 def spread(coefficients: Array, *, order: int = 1) -> Array:
-    """Compute D (K,): the greatest norm of the gap between two actions' coefficients."""
-    n_losses, n_actions, _ = coefficients.shape
-    greatest = np.zeros(n_losses)
-    for action in range(n_actions - 1):  # with every later action: a gap is the same both ways
-        differences = coefficients[:, action + 1 :] - coefficients[:, [action]]
-        gaps = np.linalg.norm(differences, ord=order, axis=2)
-        np.maximum(greatest, gaps.max(1), out=greatest)
+    """Compute D (K,): the greatest norm of the gap between two actions' coefficients.
+
+    ``order`` is 1 or 2, of the norm.
+    """
+    greatest = np.zeros(len(coefficients))
+    _write_spread(np.ascontiguousarray(coefficients, dtype=np.float64), order == 2, greatest)
     return greatest
+
+
+@compiled()
+def _write_spread(coefficients: Array, euclidean: bool, greatest: Array) -> None:  # noqa: FBT001
+    """Write max_{a, c} ||r(c) - r(a)|| of every loss (compiled).
+
+    Parameters
+    ----------
+    coefficients : array (K, A, n)
+        r.
+    euclidean : bool
+        Whether the norm is the square root of the sum of squares, and not the sum of sizes.
+    greatest : array (K,)
+        Zeros; written.
+    """
+    sizes = np.empty(coefficients.shape[2])  # of a gap's coordinates, or their squares
+    for k in range(coefficients.shape[0]):
+        for a in range(coefficients.shape[1]):
+            for c in range(a + 1, coefficients.shape[1]):  # a gap is the same both ways
+                for i in range(coefficients.shape[2]):
+                    gap = coefficients[k, c, i] - coefficients[k, a, i]
+                    sizes[i] = gap * gap if euclidean else abs(gap)
+                norm = pairwise_sum(sizes)
+                if euclidean:
+                    norm = math.sqrt(norm)
+                greatest[k] = max(greatest[k], norm)
 
 
 def centred_norm(coefficients: Array, *, order: int = 1) -> Array:

@@ -184,7 +184,7 @@ class BudgetConstraint(Unlimited):
             if bound is None:
                 return None
 
-            def weaker_bound() -> Array:
+            def weaker_bound(_weaker_bound_now: Array | None = None) -> Array:
                 # B + 2 N / T of the module's proof: a round in which something slept adds two gaps
                 # between losses in [0, 1].
                 rounds = np.maximum(self.cohort.ledger.rounds, 1)

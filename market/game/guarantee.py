@@ -29,7 +29,8 @@ class Guarantee:
     note: str = ""  # how the cohort is served, where that is worth saying
     covers: Mask | None = None  # the rows (K,) to which label and bounds apply; None for all
     to_models: Callable[[], Array] | None = None  # on the regret to every model so far
-    from_variation: Callable[[], Array] | None = None  # ``bound`` at the variations of the biases
+    # ``bound`` at the variations of the biases; it takes what ``bound`` returns now, if known
+    from_variation: Callable[..., Array] | None = None
     trusted: Callable[[], Mask] | None = None  # the rows (K,) of which that is the regret itself
     contextual: Callable[[], Array] | None = None  # on contextual swap regret so far
     beforehand: Callable[[int], Array] | None = None  # ``bound`` after so many rounds, at most

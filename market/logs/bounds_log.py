@@ -111,8 +111,10 @@ def _values_per_row(cohort: Cohort, guarantee: Guarantee) -> list[Array]:
         bound_from_bias = bound_from_bias + response_gap
     else:
         bound_from_bias = None
-    bound_from_variation = guarantee.from_variation() if guarantee.from_variation else None
     bound = guarantee.bound() if guarantee.bound else None
+    bound_from_variation = None
+    if guarantee.from_variation is not None:
+        bound_from_variation = guarantee.from_variation(bound)
 
     is_covered = ledger.played
     if guarantee.covers is not None:

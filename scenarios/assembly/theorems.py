@@ -217,10 +217,14 @@ class Terms:
         bounds = np.asarray(expected + self._regret_from_basis() + self.cohort.gap())
         return bounds if self.covered is None else np.where(self.covered, bounds, np.nan)
 
-    def from_variation(self) -> Array:
-        """Bound the same by the variations of the biases and the margins so far, too."""
+    def from_variation(self, bound: Array | None = None) -> Array:
+        """Bound the same by the variations of the biases and the margins so far, too.
+
+        ``bound`` is what the method of that name returns now, if the caller has it.
+        """
+        bound_now = self.bound() if bound is None else bound
         if not self.served.attendance.throughout:
-            return self._variation_bound_over_stays()
+            return self._variation_bound_over_stays(bound_now)
         protected_index = self.served.protected_index  # among the losses of all groups
         # Regret in sum over the rounds: of each protected loss, and then of each row (K,).
         total_by_loss = np.zeros(sum(len(group.weights) for group in self.groups))
@@ -233,9 +237,7 @@ class Terms:
             regrets_as_drawn = self._regrets_as_drawn()
             if regrets_as_drawn is not None:
                 total = np.minimum(total, regrets_as_drawn[protected_index])
-        return np.asarray(
-            np.minimum(self.bound(), total / self._rounds + self._regret_from_basis())
-        )
+        return np.asarray(np.minimum(bound_now, total / self._rounds + self._regret_from_basis()))
 
     def _regrets_as_drawn(self) -> Array | None:
         """Bound the sum of regret of each protected loss on what was broadcast.
@@ -250,15 +252,18 @@ class Terms:
             regrets.append(regret_of_turn)
         return np.asarray(np.sum(regrets, axis=0))
 
-    def _variation_bound_over_stays(self) -> Array:
-        """Bound the same of who comes and goes, by what is known of both ends of each stay."""
+    def _variation_bound_over_stays(self, bound_now: Array) -> Array:
+        """Bound the same of who comes and goes, by what is known of both ends of each stay.
+
+        ``bound_now`` (K,) is the bound whatever the variations are.
+        """
         total = np.zeros(len(self.cohort.loss))
         for followed in self.stays:
             total[followed.rows] += followed.player.over_stays(followed.record)
         total = total + self._regret_from_draws()
         from_gains = total / self._rounds + self._regret_from_basis()
         # Who enters later has no bound beforehand where gains are scalar.
-        return np.asarray(np.fmin(self.bound(), from_gains))
+        return np.asarray(np.fmin(bound_now, from_gains))
 
     def trusted(self) -> Mask:
         """Say of which rows ``from_variation`` is the regret itself, beside errors (K,).
@@ -397,8 +402,12 @@ class Terms:
 
     def _greatest_variance_and_range(self, rounds: Array | int) -> Array:
         """Return the greatest V and what is sure of so many rounds (2, K)."""
-        step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
-        return np.asarray(rounds * step)
+        return np.asarray(rounds * self._variance_and_range_of_round)
+
+    @cached_property
+    def _variance_and_range_of_round(self) -> Array:
+        """The greatest V and what is sure of one round (2, K)."""
+        return np.asarray(np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]]))
 
     def _regret_from_basis(self) -> Array:
         """Return what errors of the basis add to regret per round (K,).
@@ -448,7 +457,7 @@ class Terms:
         attendance = self.served.attendance
         return rounds if attendance.throughout else stayed(attendance, rounds)
 
-    @property
+    @cached_property
     def _width(self) -> Array:
         """The range of a row's losses in the basis."""
         n_rows = len(self.cohort.loss)

@@ -153,6 +153,16 @@ def test_a_rare_event_is_unbiased_at_its_own_scale() -> None:
     assert bound.a_priori(weights) == pytest.approx([shared])
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_spread_of_losses_is_the_greatest_norm_of_a_gap_between_two_actions(order: int) -> None:
+    coefficients = np.random.default_rng(2).normal(size=(4, 5, 11))
+    gaps = coefficients[:, :, None] - coefficients[:, None]
+
+    greatest = spread(coefficients, order=order)
+
+    assert np.array_equal(greatest, np.linalg.norm(gaps, ord=order, axis=3).max((1, 2)))
+
+
 def play_decoy(*rule: Any, share: float = SHARE) -> Array:
     """Play a decoy: rare rounds, their greatest bias and it over its bound, at two times (3, 2)."""
     group = ProtectedLosses(np.array([[0.5, 0.0]]), np.array([[[0.0], [1.0]]]), [int])
