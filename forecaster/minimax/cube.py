@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from regretless.forecaster.events.loss_table import ResponseScratch, RowArrays, response_scratch
 from regretless.forecaster.minimax.game import (
     GOLDEN,
     MIN_MASS,
@@ -16,11 +17,18 @@ from regretless.forecaster.minimax.game import (
     steps_for,
     undominated,
     walked,
+    write_walk,
 )
-from regretless.forecaster.minimax.program import best_mixture, mixture_of_least_value
-from regretless.market.core.arrays import Array, grid_points
+from regretless.forecaster.minimax.program import (
+    divide_by_sum,
+    mixture_of_least_value,
+    optimal_weights,
+)
+from regretless.market.core.arrays import Array, Integers, grid_points
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import ParameterError, brief
 from regretless.market.losses.basis import Hull
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.records import Ensemble
 
 MAX_WALKS = 12  # from nature's answers, at most
@@ -31,9 +39,120 @@ OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of
 MAX_LATTICE_POINTS = 64  # of a lattice in the box
 
 
+@compiled()
 def payments_of(points: Array, fields: Array) -> Array:
-    """Return h . p (m,) of points and their fields (m, n)."""
-    return np.asarray(np.add.reduce(points * fields, axis=1))
+    """Return h . p (m,) of points and their fields (m, n) (compiled)."""
+    payments = np.empty(points.shape[0])
+    products = np.empty(points.shape[1])
+    for j in range(points.shape[0]):
+        for i in range(points.shape[1]):
+            products[i] = points[j, i] * fields[j, i]
+        payments[j] = pairwise_sum(products)
+    return payments
+
+
+@compiled()
+def mixture_of_points(
+    points: Array,
+    fields: Array,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[Array, Array, float]:
+    """Mix points as well as can be (compiled).
+
+    Parameters
+    ----------
+    points, fields : array (m, n)
+        Predictions p_j, and h at each of them.
+    simplex : bool
+        Whether the hull is the simplex, and not the box.
+
+    Returns
+    -------
+    mass : array (m,)
+        w, the best weights of the points.
+    mean : array (n,)
+        Nature's answer, the mean of its distribution.
+    worst_case : float
+        sum_j w_j h_j . p_j + max_s -(sum_j w_j h_j) . s, over all s of the hull.
+    """
+    payments = payments_of(points, fields)
+    mass, mean = optimal_weights(payments, fields, simplex)
+    worst_case = 0.0
+    for j in range(points.shape[0]):
+        worst_case += mass[j] * payments[j]
+    greatest = -np.inf if simplex else 0.0  # of nature's part
+    for i in range(points.shape[1]):
+        against = 0.0  # what nature gains by s_i = 1
+        for j in range(points.shape[0]):
+            against -= mass[j] * fields[j, i]
+        if simplex:
+            greatest = max(greatest, against)
+        else:
+            greatest += max(against, 0.0)
+    return mass, mean, worst_case + greatest
+
+
+@compiled()
+def rows_of(table: Array, rows: Integers) -> Array:
+    """Return some rows (m, n) of a table (T, n), by their indices (m,) (compiled)."""
+    chosen = np.empty((rows.shape[0], table.shape[1]))
+    for j in range(rows.shape[0]):
+        for i in range(table.shape[1]):
+            chosen[j, i] = table[rows[j], i]
+    return chosen
+
+
+@compiled()
+def mixture_of_walk(
+    origin: Array,
+    rows: RowArrays,
+    signed_weights: Array,
+    steps: Array,
+    distance_off_sides: float,
+    simplex: bool,  # noqa: FBT001
+    scratch: ResponseScratch,
+) -> tuple[Array, Array, Array, Array, float]:
+    """Walk against h, and mix the undominated points of the walk as well as can be (compiled).
+
+    ``origin`` (n,) is where the walk begins; the other arguments are those of ``write_walk``.
+
+    Returns
+    -------
+    points, fields : array (m, n)
+        The undominated points, and h at each of them.
+    mass, mean, worst_case
+        As of ``mixture_of_points``.
+    """
+    points = np.empty((steps.shape[0], origin.shape[0]))
+    fields = np.empty((steps.shape[0], origin.shape[0]))
+    for i in range(origin.shape[0]):
+        points[0, i] = origin[i]
+    write_walk(points, fields, rows, signed_weights, steps, distance_off_sides, simplex, scratch)
+    kept = undominated(points, fields)
+    kept_points = rows_of(points, kept)
+    kept_fields = rows_of(fields, kept)
+    mass, mean, worst_case = mixture_of_points(kept_points, kept_fields, simplex)
+    return kept_points, kept_fields, mass, mean, worst_case
+
+
+@compiled()
+def without_light_points(points: Array, fields: Array, mass: Array) -> tuple[Array, Array, Array]:
+    """Drop the points (m, n) of a mixture with next to no mass (m,), and their fields (compiled).
+
+    The masses that are left add up to 1.
+    """
+    heavy = np.empty(mass.shape[0], np.int64)
+    count = 0
+    for j in range(mass.shape[0]):
+        if mass[j] > MIN_MASS:
+            heavy[count] = j
+            count += 1
+    heavy = heavy[:count]
+    mass_of_heavy = np.empty(count)
+    for j in range(count):
+        mass_of_heavy[j] = mass[heavy[j]]
+    divide_by_sum(mass_of_heavy)
+    return rows_of(points, heavy), rows_of(fields, heavy), mass_of_heavy
 
 
 class CubeSolver(HullSolver):
@@ -52,10 +171,6 @@ class CubeSolver(HullSolver):
         self._mean = centre
         # points of the last mixture, and no others
         self._last = np.full((self.size + 1, self.size), np.nan)
-
-    def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
-        return best_mixture(payments_of(points, fields), fields, simplex=self.simplex)
 
     def worst_case(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
@@ -90,11 +205,10 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Walk and mix; then from nature's answers, too, until the certificate is good enough."""
         tolerance = game.tolerance
-        points, fields = self._explore(game, game.start.points[0], steps_for(tolerance))
-        mass, answer = self.best(points, fields)
+        points, fields, mass, answer, worst_case = self._mixture_of_first_walk(game)
         last_points: Array | None = None  # of the last mixture; not looked up unless needed
         for _ in range(MAX_WALKS):
-            if self.worst_case(mass, points, fields) <= tolerance:
+            if worst_case <= tolerance:
                 break
             if last_points is None:
                 last_points = self._last[~np.isnan(self._last[:, 0])]
@@ -104,18 +218,31 @@ class CubeSolver(HullSolver):
             points_of_walk, fields_of_walk = self._explore(game, answer, steps)
             points = np.vstack([points, last_points, points_of_walk])
             fields = np.vstack([fields, game.fields(last_points), fields_of_walk])
-            mass, answer = self.best(points, fields)
+            mass, answer, worst_case = mixture_of_points(points, fields, self.simplex)
             last_points = last_points[:0]  # once
-        atoms = (mass > MIN_MASS).nonzero()[0]
-        mass = mass[atoms]
-        mass = mass / np.add.reduce(mass)
-        points = points[atoms]
-        fields = fields[atoms]
+        points, fields, mass = without_light_points(points, fields, mass)
         solution = self._with_ensembles(Solution(points, mass))
         if solution.points is not points:  # off by rounding
             fields = game.fields(solution.points)
         certificate = self.worst_case(mass, solution.points, fields)
         return Solution(solution.points, mass, certificate, solution.ensembles)
+
+    def _mixture_of_first_walk(self, game: Game) -> tuple[Array, Array, Array, Array, float]:
+        """Return what ``mixture_of_walk`` returns of the walk from the game's start."""
+        origin = game.start.points[0]
+        steps = steps_for(game.tolerance)
+        if game.rows.custom:  # response rules that are not compiled
+            points, fields = self._explore(game, origin, steps)
+            return points, fields, *mixture_of_points(points, fields, self.simplex)
+        return mixture_of_walk(
+            origin,
+            game.rows.arrays,
+            game.signed_weights,
+            steps,
+            game.distance_off_sides,
+            self.simplex,
+            response_scratch(game.rows.arrays),
+        )
 
     def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""

@@ -229,7 +229,7 @@ def _write_next_point(
 
 
 @compiled()
-def _write_walk(
+def write_walk(
     points: Array,
     fields: Array,
     rows: RowArrays,
@@ -329,7 +329,7 @@ def walked(
     points[0] = origin
     scratch = response_scratch(rows.arrays)
     if not rows.custom:
-        _write_walk(
+        write_walk(
             points, fields, rows.arrays, signed_weights, steps, distance_off_sides, simplex, scratch
         )
         return points, fields

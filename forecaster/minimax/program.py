@@ -37,6 +37,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solve
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 
 # What a variable of the program may be.
 NONNEGATIVE = 0
@@ -283,8 +284,12 @@ def _enter_free_variable(dictionary: Array, n_coordinates: int) -> int:
 
 
 @compiled()
-def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
-    """Return the masses of the points (m,), and nature's mean (n,), neither normalised.
+def optimal_weights(
+    payments: Array,
+    fields: Array,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[Array, Array]:
+    """Return the masses of the points (m,), and nature's mean (n,) (compiled).
 
     Parameters
     ----------
@@ -323,7 +328,18 @@ def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]
         variable = nonbasic[column]
         if variable >= first_gain:  # by duality its reduced cost is nature's mean
             mean[variable - first_gain] = min(1.0, max(0.0, reduced_costs[column]))
+    divide_by_sum(mass)
+    if simplex:
+        divide_by_sum(mean)
     return mass, mean
+
+
+@compiled()
+def divide_by_sum(weights: Array) -> None:
+    """Divide weights (m,) by their sum, in place (compiled)."""
+    total = pairwise_sum(weights)
+    for j in range(weights.shape[0]):
+        weights[j] /= total
 
 
 def best_mixture(payments: Array, fields: Array, *, simplex: bool) -> tuple[Array, Array]:
@@ -332,11 +348,7 @@ def best_mixture(payments: Array, fields: Array, *, simplex: bool) -> tuple[Arra
     On the simplex ``fields`` may be (m, r), what each of r listed choices of nature takes off each
     payment; the mean is its distribution over them.
     """
-    mass, mean = _solve(payments, fields, simplex)
-    mass = mass / np.add.reduce(mass)
-    if simplex:
-        mean = mean / np.add.reduce(mean)
-    return mass, mean
+    return optimal_weights(payments, fields, simplex)
 
 
 def mixture_of_least_value(

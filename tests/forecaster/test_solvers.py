@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from small_scenarios import cohort_table, make_scenario, play_to_end, read_catalogue_scenario
 
 from regretless.forecaster import ProtectedLosses, UnbiasedPrediction, VectorEvents, bases
-from regretless.forecaster.events.loss_table import LossTable
-from regretless.forecaster.minimax.cube import Box, Simplex, cube
+from regretless.forecaster.events.loss_table import LossTable, response_scratch
+from regretless.forecaster.minimax.cube import (
+    Box,
+    Simplex,
+    cube,
+    mixture_of_points,
+    mixture_of_walk,
+    without_light_points,
+)
 from regretless.forecaster.minimax.game import (
     INSET,
+    WALK,
     HullSolver,
     Solution,
     move_into_hull,
@@ -269,13 +277,14 @@ def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -
     if hull == "simplex":
         points = (points + 1e-3) / (points + 1e-3).sum(1, keepdims=True)
     solver = cube(points.shape[1], hull)
-    mass, mean = solver.best(points, fields)
+    mass, mean, worst_case = mixture_of_points(points, fields, hull == "simplex")
     assert (mass >= 0).all()
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
     assert ((mean >= 0) & (mean <= 1)).all()
     assert hull == "box" or mean.sum() == pytest.approx(1.0, abs=1e-12)
     value = solver.worst_case(mass, points, fields)
     assert value == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-10)
+    assert worst_case == pytest.approx(value, abs=1e-12)
 
 
 @CUBES
@@ -299,12 +308,50 @@ def test_no_mixture_that_is_good_enough_is_better(hull: Hull) -> None:
     assert Box(1).best_mixture_within(np.zeros(2), points, fields, limit=0.1) is None
 
 
+@CUBES
+def test_the_mixture_of_a_walk_is_the_best_of_the_points_that_numpy_keeps(hull: Hull) -> None:
+    rng = np.random.default_rng(4)
+    rows = LossTable([ProtectedLosses(rng.random((6, 4)), rng.normal(size=(6, 4, 9)))])
+    signed_weights = rng.normal(size=(24, 9))
+    origin = np.full(9, 1 / 9)
+    is_simplex = hull == "simplex"
+
+    points, fields, mass, mean, worst_case = mixture_of_walk(
+        origin, rows.arrays, signed_weights, WALK, 0.0, is_simplex, response_scratch(rows.arrays)
+    )
+
+    visited, fields_of_visited = walked(rows, signed_weights, origin, simplex=is_simplex)
+    kept = [0]  # of points with the same field the one that pays least, at the first one's place
+    payments = (visited * fields_of_visited).sum(1)
+    for t in range(1, len(WALK)):
+        alike = [c for c in kept if (fields_of_visited[c] == fields_of_visited[t]).all()]
+        if not alike:
+            kept.append(t)
+        elif payments[t] < payments[alike[0]]:
+            kept[kept.index(alike[0])] = t
+    assert np.array_equal(points, visited[kept])
+    assert np.array_equal(fields, fields_of_visited[kept])
+    assert worst_case == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-12)
+    assert mass.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_points_with_next_to_no_mass_are_left_out_of_a_mixture() -> None:
+    points = np.arange(8.0).reshape(4, 2)
+    mass = np.array([0.25, 1e-10, 0.5, 0.0])
+
+    heavy_points, fields, mass_of_heavy = without_light_points(points, -points, mass)
+
+    assert np.array_equal(heavy_points, points[[0, 2]])
+    assert np.array_equal(fields, -points[[0, 2]])
+    assert np.array_equal(mass_of_heavy, np.array([0.25, 0.5]) / 0.75)
+
+
 def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
     """A game of an anchored forecaster, of which HiGHS 1.15 ends the dual without a verdict."""
     rows = np.loadtxt(Path(__file__).with_name("stubborn.csv"), delimiter=",")
     points = rows[:, :8] / 1e3
     fields = rows[:, 8:] / 1e8  # the units of the file
-    mass, mean = Box(8).best(points, fields)
+    mass, mean, _worst_case = mixture_of_points(points, fields, False)  # noqa: FBT003 - compiled
     against_mean = (fields * (points - mean)).sum(1)
     assert Box(8).worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
     assert mass.sum() == pytest.approx(1.0, abs=1e-15)
