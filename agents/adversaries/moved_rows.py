@@ -18,6 +18,9 @@ this round. What it commits to beside its list is clipped into the budget. When 
 followers, before any row is known, what moves pay and cost is averaged over the rows; a committer
 (``StackelbergCommitter``) commits to the mixture of moves that is best on this average.
 
+**A coalition** moves rows by its members, each of which moves the coordinates that it is in charge
+of, as above. For a member that needs full outcomes those of the others stand at the row.
+
 A payoff is paid at the outcome y. There is no list of outcomes for all rounds: the value of a
 commitment, which ``leader_surplus`` is measured from, is over the outcomes that occurred.
 
@@ -32,11 +35,10 @@ import numpy as np
 
 from regretless.agents.adversaries.leader import Leader
 from regretless.agents.adversaries.nature import Replay
-from regretless.agents.adversaries.wrappers import Coalition
+from regretless.agents.adversaries.wrappers import Coalition, CoalitionMember
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.core.errors import UserError
-from regretless.market.game.adversary_view import sight_of
+from regretless.market.game.adversary_view import sight_of, translated_view
 from regretless.market.game.protocols import (
     Adversary,
     Follower,
@@ -131,7 +133,7 @@ class MovedRows(Checkpointable, Adversary):
     moves : (d,)
         The budget of each coordinate, at least 0, in the scale of outcomes.
 
-    UserError if the mover is a coalition with members that see losses.
+    The members of a coalition are replaced by such who move rows of their coordinates.
     """
 
     REMEMBERED = ("mover",)
@@ -147,11 +149,14 @@ class MovedRows(Checkpointable, Adversary):
         self._listed_moves: Array | None = None  # of a leader
         if isinstance(mover, Leader):
             self._listed_moves = np.asarray(mover.support)
-        if isinstance(mover, Coalition) and "losses" in self.sees:
-            raise UserError(
-                "adversary.moves: members of a coalition that see losses cannot move data; "
-                "choose members that do not, or one adversary for all coordinates"
-            )
+        if isinstance(mover, Coalition):
+            mover.members = [self._moving(member) for member in mover.members]
+
+    def _moving(self, member: CoalitionMember) -> CoalitionMember:
+        """Return a member of a coalition that moves the rows of its own coordinates."""
+        own_rows = self.rows.of_coordinates(member.coordinates)
+        own_moves = self._budget.moves[member.coordinates]
+        return replace(member, adversary=MovedRows(own_rows, member.adversary, own_moves))
 
     @property
     def minds_market(self) -> bool:  # type: ignore[override]
@@ -178,8 +183,12 @@ class MovedRows(Checkpointable, Adversary):
         n_averaged = min(len(table), MAX_AVERAGED_ROWS)
         chosen_rows = np.linspace(0, len(table) - 1, n_averaged).round().astype(np.intp)
         rows = table[chosen_rows]
-        averaged_followers = [self._averaged(follower, rows) for follower in followers]
         mover = self.mover
+        if isinstance(mover, Coalition):
+            mover.place_others(table.mean(0))
+            mover.meet(followers)
+            return
+        averaged_followers = [self._averaged(follower, rows) for follower in followers]
         if not isinstance(mover, Leader):
             mover.meet(tuple(averaged_followers))
             return
@@ -211,7 +220,8 @@ class MovedRows(Checkpointable, Adversary):
         return replace(follower, loss=averaged_loss)
 
     def learn(self, payoff: float, observation: Observation) -> None:
-        if self._listed_moves is None:
+        plays_moves = self._listed_moves is None and not isinstance(self.mover, Coalition)
+        if plays_moves:
             row = self.rows.rows_of(observation.number)
             move = self._budget.moves_to(observation.outcome, row)
             observation = replace(observation, outcome=move)
@@ -222,6 +232,9 @@ class MovedRows(Checkpointable, Adversary):
     ) -> OutcomeDistribution:
         row = self.rows.rows_of(history.rounds)
         mover = self.mover
+        if isinstance(mover, Coalition):
+            mover.place_others(row)
+            return mover.commit(context, history, announced)
         if isinstance(mover, Leader):
             assert self._listed_moves is not None  # noqa: S101 - a leader has a list
             mover.choose_among(self._budget.outcomes_of(self._listed_moves, row))
@@ -229,41 +242,15 @@ class MovedRows(Checkpointable, Adversary):
             outcomes = self._budget.confined(committed.points, row)
         else:
             history_of_moves = HistoryOfMoves(history, self.rows, self._budget)
-            view = self._view_of_moves(announced, row)
+            view = translated_view(
+                announced,
+                self.sees,
+                labels_for_it=lambda labels: self._budget.moves_to(labels, row),
+                outcome_of=lambda move: self._budget.outcomes_of(move, row),
+            )
             committed = mover.commit(context, history_of_moves, view)
             outcomes = self._budget.outcomes_of(committed.points, row)
         return OutcomeDistribution(outcomes, committed.weights)
-
-    def _view_of_moves(self, announced: AdversaryView, row: Array) -> AdversaryView:
-        """Return what a mover without a list declares that it sees, with labels as moves."""
-        sees = self.sees
-        # Each entry is a function, so that nothing is worked out that the mover does not read.
-        declared: dict[str, Callable[[], Any]] = {}
-        if "play" in sees:
-            declared["play"] = lambda: announced.play
-            declared["rollout"] = lambda: self._make_rollout(announced, row)
-        if "draw" in sees:
-            declared["drawn"] = lambda: announced.drawn
-            declared["induced"] = lambda: announced.induced
-        if "mixture" not in sees:
-            return AdversaryView(None, **declared)
-        blocks = []
-        for block in announced.blocks:
-            labels = block.labels
-            if labels is not None:
-                labels = self._budget.moves_to(labels, row)
-            blocks.append(replace(block, labels=labels))
-        return AdversaryView(tuple(blocks), **declared)
-
-    def _make_rollout(self, announced: AdversaryView, row: Array) -> Callable[..., Any]:
-        """Return the announced rollout as a function of a move of this round's row."""
-        rollout_of_outcomes = announced.rollout
-
-        def rollout(move: Array, rounds: int, *, seed: int) -> Any:
-            outcome = self._budget.outcomes_of(np.asarray(move), row)
-            return rollout_of_outcomes(outcome, rounds, seed=seed)
-
-        return rollout
 
 
 def _mean_over_rows(

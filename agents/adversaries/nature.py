@@ -109,6 +109,10 @@ class Replay(Checkpointable, Pure):
         """The rows (T, d), as they stand."""
         return self._outcome_table
 
+    def of_coordinates(self, coordinates: list[int]) -> "Replay":
+        """Return the same rows with some of their coordinates, and without contexts."""
+        return Replay(self._outcome_table[:, coordinates], why_no_guarantee=self.why_no_guarantee)
+
     def rows_of(self, rounds: Integers | int) -> Array:
         """Return the rows (..., d) of rounds (...), counted from 0."""
         return np.asarray(self._outcome_table[np.asarray(rounds) % len(self._outcome_table)])

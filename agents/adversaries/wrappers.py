@@ -10,15 +10,16 @@ itself. Members commit independently of each other, so the coalition's distribut
 of theirs.
 
 Where a member needs full outcomes, to know the followers' losses or to rehearse, the coordinates
-of the others stand at one half. That is exact for the member's choice where losses are sums over
-coordinates (linear, separable), as its part does not depend on theirs. A linear payoff concerns the
-member's own coordinates alone.
+of the others stand at one half, or at the row of the round where the coalition moves rows of a
+table (``agents.adversaries.moved_rows``). That is exact for the member's choice where losses are
+sums over coordinates (linear, separable), as its part does not depend on theirs. A linear payoff
+concerns the member's own coordinates alone.
 
 Shapes: d coordinates of an outcome, c of them a member's own.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -33,7 +34,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream
-from regretless.market.game.adversary_view import sight_of
+from regretless.market.game.adversary_view import sight_of, translated_view
 from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import LipschitzLoss
 from regretless.market.losses.outcome_spaces import Box
@@ -50,46 +51,31 @@ NEUTRAL_COORDINATE = 0.5  # where the others' coordinates stand for a member
 
 @dataclass(frozen=True, eq=False)
 class CoalitionMember:
-    """An adversary and its coordinates, of d ``outcomes`` in all."""
+    """An adversary, its coordinates, and where those of the others stand for it.
+
+    ``others`` (d,) is changed in place where that depends on the round.
+    """
 
     adversary: Any
     coordinates: list[int]
-    outcomes: int
+    others: Array
 
     def fill_outcomes(self, own_values: ArrayLike) -> Array:
         """Fill values of its own coordinates (..., c) up to full outcomes (..., d)."""
         values = np.asarray(own_values, dtype=np.float64)
-        outcomes = np.full((*values.shape[:-1], self.outcomes), NEUTRAL_COORDINATE)
+        outcomes = np.empty((*values.shape[:-1], len(self.others)))
+        outcomes[...] = self.others
         outcomes[..., self.coordinates] = values
         return outcomes
 
     def view_for_member(self, announced: AdversaryView) -> AdversaryView:
         """Return what the member declares that it sees, with labels of its own coordinates."""
-        sees = sight_of(self.adversary)
-        # Each entry is a function, so that nothing is worked out that the member does not read.
-        declared: dict[str, Callable[[], Any]] = {}
-        if "play" in sees:
-            declared["play"] = lambda: announced.play
-            declared["rollout"] = lambda: self._make_rollout(announced)
-        if "draw" in sees:
-            declared["drawn"] = lambda: announced.drawn
-            declared["induced"] = lambda: announced.induced
-        if "mixture" not in sees:
-            return AdversaryView(None, **declared)
-        blocks = []
-        for block in announced.blocks:
-            own_labels = None if block.labels is None else block.labels[:, self.coordinates]
-            blocks.append(replace(block, labels=own_labels))
-        return AdversaryView(tuple(blocks), **declared)
-
-    def _make_rollout(self, announced: AdversaryView) -> Callable[..., Any]:
-        """Return the announced rollout as a function of the member's own coordinates."""
-        rollout_of_outcomes = announced.rollout
-
-        def rollout(own_values: Array, rounds: int, *, seed: int) -> Any:
-            return rollout_of_outcomes(self.fill_outcomes(own_values), rounds, seed=seed)
-
-        return rollout
+        return translated_view(
+            announced,
+            sight_of(self.adversary),
+            labels_for_it=lambda labels: labels[:, self.coordinates],
+            outcome_of=self.fill_outcomes,
+        )
 
     def follower_for_member(self, follower: Follower) -> Follower:
         """Return a follower whose losses are functions of the member's own coordinates."""
@@ -184,6 +170,11 @@ class Coalition(Checkpointable, Adversary):
         ]
         return JointPayoff(paid) if paid else None
 
+    def place_others(self, outcome: Array) -> None:
+        """Let the coordinates of the others stand for each member where those of (d,) are."""
+        for member in self.members:
+            member.others[:] = outcome
+
     def meet(self, followers: Sequence[Follower]) -> None:
         for member in self.members:
             if "losses" in sight_of(member.adversary):
@@ -272,7 +263,7 @@ def _make_member(
         adversary = make_adversary(len(coordinates), rng, **parameters)
     except TypeError as error:
         raise UserError(f"members: '{kind}': {error}") from error
-    return CoalitionMember(adversary, coordinates, outcomes)
+    return CoalitionMember(adversary, coordinates, np.full(outcomes, NEUTRAL_COORDINATE))
 
 
 class Confined(Checkpointable, Adversary):

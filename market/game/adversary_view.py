@@ -22,7 +22,8 @@ strategy that the ledger charges,
 That is the past of the next round; of the next draw it says nothing, so that promises stand.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -94,6 +95,56 @@ def make_adversary_view(
         makers["induced"] = lambda: strategies_of_play(view, drawn_alone, context)
     shown_mixtures = mixtures if "mixture" in declared_sights else None
     return AdversaryView(shown_mixtures, **makers)
+
+
+def translated_view(
+    announced: AdversaryView,
+    declared_sights: frozenset[str],
+    *,
+    labels_for_it: Callable[[Array], Array],
+    outcome_of: Callable[[Array], Array],
+) -> AdversaryView:
+    """Return what an adversary is shown that plays within another, in coordinates of its own.
+
+    Parameters
+    ----------
+    announced : AdversaryView
+        What the other one is shown.
+    declared_sights : frozenset of str
+        What the inner one declares to see.
+    labels_for_it : callable
+        Turns labels of a forecast (m, d) into its coordinates (m, c).
+    outcome_of : callable
+        Turns what it plays (c,) into an outcome (d,), for rounds that it imagines.
+    """
+    # Each entry is a function, so that nothing is worked out that the adversary does not read.
+    makers: dict[str, Callable[[], Any]] = {}
+    if "play" in declared_sights:
+        makers["play"] = lambda: announced.play
+        makers["rollout"] = lambda: _translated_rollout(announced.rollout, outcome_of)
+    if "draw" in declared_sights:
+        makers["drawn"] = lambda: announced.drawn
+        makers["induced"] = lambda: announced.induced
+    if "mixture" not in declared_sights:
+        return AdversaryView(None, **makers)
+    blocks = []
+    for block in announced.blocks:
+        labels = block.labels
+        if labels is not None:
+            labels = labels_for_it(labels)
+        blocks.append(replace(block, labels=labels))
+    return AdversaryView(tuple(blocks), **makers)
+
+
+def _translated_rollout(
+    rollout_of_outcomes: Callable[..., Any], outcome_of: Callable[[Array], Array]
+) -> Callable[..., Any]:
+    """Return a rollout as a function of what an inner adversary plays."""
+
+    def rollout(played: Array, rounds: int, *, seed: int) -> Any:
+        return rollout_of_outcomes(outcome_of(np.asarray(played)), rounds, seed=seed)
+
+    return rollout
 
 
 def certain_of_drawn(forecast: Forecast) -> Mixture:

@@ -1,6 +1,7 @@
 """An adversary that moves the rows of a table within a budget."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,6 @@ import pytest
 from resuming import TABLES, check_resumes
 from small_scenarios import TomlTable, cohort_table, make_scenario
 
-from regretless import UserError
 from regretless.market.core.arrays import Array
 from regretless.market.model import MarketModel
 from regretless.market.records import AdversaryView, Mixture
@@ -35,6 +35,13 @@ MOVERS: list[TomlTable] = [
             {"kind": "iid", "coordinates": [1]},
         ],
     },
+    {
+        "kind": "coalition",
+        "members": [
+            {"kind": "look-ahead", "horizon": 2, "grid": 2, "coordinates": [0]},
+            {"kind": "regret-maximiser", "coordinates": [1]},
+        ],
+    },
 ]
 
 
@@ -55,7 +62,8 @@ def moved_prices(folder: Path, adversary: TomlTable | None, **keys: object) -> S
         "scale": {"bread": [6.0, 1.0], "milk": [0.0, 1.0]},
     }
     settings: TomlTable = {"rounds": ROUNDS, "adversary": adversary, "forecaster": PLAIN} | keys
-    return make_scenario(COHORT, origin=folder, data=data, **settings)
+    settings = {"cohort": [COHORT]} | settings
+    return make_scenario(*settings.pop("cohort"), origin=folder, data=data, **settings)
 
 
 def play(scenario: Scenario) -> MarketModel:
@@ -186,8 +194,31 @@ def test_a_run_with_moved_rows_resumes(prices: Path, kind: str, tmp_path: Path) 
     check_resumes(scenario.build, 17, tmp_path)
 
 
-def test_a_coalition_that_sees_losses_cannot_move_rows(prices: Path) -> None:
-    members = [{"kind": "myopic", "coordinates": [i]} for i in range(2)]
-    scenario = moved_prices(prices, {"kind": "coalition", "members": members, "moves": 0.1})
-    with pytest.raises(UserError, match=r"adversary\.moves.*one adversary"):
-        scenario.build()
+def coalition_of(*kinds: str) -> TomlTable:
+    """Return a coalition with a member for each coordinate."""
+    members = [{"kind": kind, "coordinates": [i]} for i, kind in enumerate(kinds)]
+    return {"kind": "coalition", "members": members}
+
+
+def test_members_move_rows_as_one_adversary_does_where_losses_are_sums(prices: Path) -> None:
+    shoppers = cohort_table("traders", 4, 3, utility="linear")
+    moves = {"bread": 0.5, "milk": 0.03}
+    alone = moved_prices(prices, {"kind": "myopic", "grid": 2, "moves": moves}, cohort=[shoppers])
+    members = [{"kind": "myopic", "grid": 2, "coordinates": [i]} for i in range(2)]
+    coalition: TomlTable = {"kind": "coalition", "members": members, "moves": moves}
+    together = moved_prices(prices, coalition, cohort=[shoppers])
+    np.testing.assert_array_equal(outcomes_of(play(together)), outcomes_of(play(alone)))
+
+
+def test_for_a_member_the_coordinates_of_the_others_stand_at_the_row(prices: Path) -> None:
+    model = moved_prices(prices, coalition_of("myopic", "iid") | {"moves": 0.1}).build()
+    model.run(7)
+    adversary: Any = model.game.adversary
+    member = adversary.mover.members[0]
+    row = adversary.rows.rows_of(6)
+    assert member.fill_outcomes([[0.25]]).tolist() == [[0.25, row[1]]]
+
+
+def test_a_run_with_rows_moved_by_a_coalition_resumes(prices: Path, tmp_path: Path) -> None:
+    coalition = coalition_of("regret-maximiser", "iid") | {"moves": 0.3}
+    check_resumes(moved_prices(prices, coalition).build, 17, tmp_path)
