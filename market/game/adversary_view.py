@@ -22,7 +22,7 @@ strategy that the ledger charges,
 That is the past of the next round; of the next draw it says nothing, so that promises stand.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -199,13 +199,20 @@ def summed(
     return sums
 
 
-def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
-    """Return what each cohort's agents paid on average (C,), NaN if none came, and how many."""
-    sums = played.sums
-    if sums is None:
-        sums = summed(payoff, cohorts, played)
+def sums_of(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> Mapping[str, Array]:
+    """Return what the agents of each cohort come to: as the round has it, else as ``summed``."""
+    if played.sums is not None:
+        return played.sums
+    return summed(payoff, cohorts, played)
+
+
+def mean_payoffs(sums: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Return what each cohort's agents paid on average (C,), NaN if none came, and how many.
+
+    ``sums`` are those that ``summed`` returns.
+    """
     # Of each cohort: how many agents there were, and what they paid; their play comes after that.
-    totals = np.array([exact_sum.sum(0)[:2] for exact_sum in sums.values()])
+    totals = np.array([coarse[:2] + fine[:2] for coarse, fine in sums.values()])
     agents = totals[:, 0]
     mean_paid = np.full(len(agents), np.nan)
     np.divide(totals[:, 1], agents, out=mean_paid, where=agents > 0)
@@ -216,25 +223,26 @@ def per_agent(mean_paid: Array, agents: Array) -> float:
     """Return the mean over all agents of what cohorts paid; NaN if nobody was there."""
     if not agents.any():
         return float("nan")
-    return float(np.nan_to_num(mean_paid) @ agents / agents.sum())
+    paid_by_present = np.where(np.isnan(mean_paid), 0.0, mean_paid)
+    return float(paid_by_present @ agents / agents.sum())
 
 
-def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
-    """Return what has come to light after a round."""
-    sums = played.sums
-    if sums is None:
-        sums = summed(None, cohorts, played)
+def observed(played: Round, sums: Mapping[str, Array]) -> Observation:
+    """Return what has come to light after a round, from the ``sums`` that ``summed`` returns."""
     mean_play = {}
-    for cohort_name, exact_sums in sums.items():
-        agents, _paid, *strategy_sum = exact_sums.sum(0)
-        mean_play[cohort_name] = np.array(strategy_sum) / max(agents, 1.0)
+    for cohort_name, (coarse, fine) in sums.items():
+        totals = coarse + fine  # agents, what they paid, and their mixed strategies added up
+        mean_play[cohort_name] = totals[2:] / max(totals[0], 1.0)
     return Observation(played.number, played.outcome, mean_play)
 
 
-def teach(adversary: Adversary, cohorts: Sequence[Cohort], played: Round) -> None:
-    """Tell an adversary what it earned, NaN if it has no payoff, and what was seen."""
+def teach(adversary: Adversary, played: Round, sums: Mapping[str, Array]) -> None:
+    """Tell an adversary what it earned, NaN if it has no payoff, and what was seen.
+
+    ``sums`` are those that ``summed`` returned of the round.
+    """
     mean_payoff = np.nan
     if adversary.payoff is not None:
-        mean_paid, agents = earned(adversary.payoff, cohorts, played)
+        mean_paid, agents = mean_payoffs(sums)
         mean_payoff = per_agent(mean_paid, agents)
-    adversary.learn(mean_payoff, observed(cohorts, played))
+    adversary.learn(mean_payoff, observed(played, sums))

@@ -400,6 +400,7 @@ def finish(game: Game, decided: Round) -> Round:
         block.learn(forecast, outcome)
     game.history.add(outcome)
     if game.adversary.observes_play:
-        played = replace(played, sums=game.sums(played))
-        teach(game.adversary, game.cohorts, played)
+        sums = game.sums(played)
+        played = replace(played, sums=sums)
+        teach(game.adversary, played, sums)
     return played

@@ -4,11 +4,11 @@
 sink the chunks stay in memory for the model's frames. docs/columns.md says what a row of each table
 is.
 
-A round adds no more than what must be known of it at once: of ``rounds``, ``forecasts`` and
-``regret_log`` the arrays are kept as they come, and made into columns when a frame is.
+A round adds no more than what later rounds change: of ``rounds``, ``forecasts`` and ``regret_log``
+the arrays are kept as they come, and made into columns of many rounds when a frame is.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,17 +17,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
-from regretless.market.game.adversary_view import earned, per_agent
+from regretless.market.game.adversary_view import mean_payoffs, per_agent, sums_of
 from regretless.market.game.protocols import Payoff
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import present_cohorts
+from regretless.market.logs.logged_play import LoggedPlay, columns_of_play
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
-from regretless.market.records import Forecast, Round
+from regretless.market.records import Context, Round
 
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 CHUNK_ROWS = 200_000  # of the regret log, at most
@@ -37,33 +38,43 @@ TABLES = (
     *("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures"),
     *MARKET_TABLES,
 )
-LOGGED_MEASURES = ("external", "swap", "decision_swap")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _BroadcastForecast:
-    """What one block broadcast in a round, as the table of forecasts shows it."""
+    """What one block broadcast in a round, as the tables of rounds and forecasts show it."""
 
-    round_index: int
-    block: str
+    block: Block
     points: Array  # (m, n)
     weights: Array  # (m,)
     labels: Array | None  # (m, d)
     drawn_atom: int
+    certificate: float | None
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody may hear the block's forecast."""
+        return not self.block.forecaster.is_silent
 
 
-@dataclass(frozen=True, eq=False)
-class _LoggedPlay:
-    """What the logged agents of one cohort did in a round, and their regrets so far.
+@dataclass(slots=True, eq=False)
+class _LoggedRound:
+    """What the tables of rounds and forecasts show of a round, as it came."""
 
-    The k rows are those of the ledger that score the n agents, ``logged.row_of`` (n,).
-    """
+    index: int
+    context: Context
+    outcome: Array  # (d,)
+    adversary_columns: Mapping[str, Any]  # what the adversary says of the round, by name
+    market_columns: dict[str, Array]  # of the last clearing, by name
+    forecasts: list[_BroadcastForecast]
+    # What the agents of each cohort come to (``market.game.adversary_view.summed``), where the
+    # leader is paid.
+    sums: Mapping[str, Array] | None
 
-    round_index: int
-    logged: Logged
-    actions: Indices  # (n,), -1 for who was absent
-    losses: Array  # (k,), of the rows' mixed strategies
-    regrets: dict[str, Array | None]  # by measure, per round (k,); None for one that is not kept
+    @property
+    def heard_forecasts(self) -> list[_BroadcastForecast]:
+        """The forecasts that somebody may hear."""
+        return [forecast for forecast in self.forecasts if forecast.is_heard]
 
 
 class Journal(Checkpointable):
@@ -108,11 +119,13 @@ class Journal(Checkpointable):
         self.windows = windows
         self.sink: Sink | None = None
         self.chunk_rounds = self._rounds_per_chunk()
-        # What is known of the rounds since the last chunk: rows of the table of rounds, forecasts,
-        # logged play, and columns of all other tables; and the frames of the chunks before it.
-        self._open_rows: list[dict[str, Any]] = []
-        self._open_forecasts: list[_BroadcastForecast] = []
-        self._open_play: list[_LoggedPlay] = []
+        # What is known of the rounds since the last chunk: of the tables of rounds and forecasts,
+        # of the regret log, and columns of all others; and the frames of the chunks before it.
+        self._logged_rounds: list[_LoggedRound] = []
+        self._logged_play = [
+            LoggedPlay(cohort, of_cohort)
+            for cohort, of_cohort in zip(self._cohorts, self.logged, strict=True)
+        ]
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._open_rounds = 0
@@ -195,10 +208,9 @@ class Journal(Checkpointable):
         tables: dict[str, Mapping[str, NDArray[Any]]] = {}
         if self._market is not None:
             tables |= self._market.extra_tables()
-        self._open_rows.append(self._round_row(played))
-        self._open_forecasts.extend(self._forecasts_of_round(played))
+        self._logged_rounds.append(self._as_logged(played))
         if is_entry:
-            self._open_play.extend(self._logged_play(played))
+            self._log_play(played)
             for table, make_rows in self.watchers.items():
                 tables[table] = make_rows(played)
         for table, columns in tables.items():
@@ -244,9 +256,9 @@ class Journal(Checkpointable):
             return
         chunk = {table: _make_frame(self._open_columns(table)) for table in TABLES}
         self._open = {table: [] for table in TABLES}
-        self._open_rows = []
-        self._open_forecasts = []
-        self._open_play = []
+        self._logged_rounds = []
+        for play in self._logged_play:
+            play.clear()
         self._open_rounds = 0
         if self.sink is not None:
             self.sink(chunk)
@@ -270,12 +282,13 @@ class Journal(Checkpointable):
 
     def _open_columns(self, table: str) -> Sequence[Columns]:
         """Return the columns of a table since the last chunk, in parts below one another."""
-        if table == "rounds" and self._open_rows:
-            return [_columns_of_rows(self._open_rows)]
-        if table == "forecasts" and self._open_forecasts:
-            return [_columns_of_forecasts(self._open_forecasts)]
+        if table == "rounds" and self._logged_rounds:
+            return [_columns_of_rounds(self._logged_rounds, self._payoff)]
+        if table == "forecasts":
+            columns = _columns_of_forecasts(self._logged_rounds)
+            return [columns] if columns else []
         if table == "regret_log":
-            columns = _columns_of_play(self._open_play)
+            columns = columns_of_play(self._logged_play)
             return [columns] if columns else []
         return self._open[table]
 
@@ -291,75 +304,44 @@ class Journal(Checkpointable):
         """Whether a sample of the agents is logged."""
         return any(isinstance(logged.agents, np.ndarray) for logged in self.logged)
 
-    def _round_row(self, played: Round) -> dict[str, Any]:
-        """Return the row of a round: a number for each column, and arrays.
+    def _as_logged(self, played: Round) -> _LoggedRound:
+        """Return what the tables of rounds and forecasts show of a round.
 
-        An array (c,) under the name ``y_`` is the columns ``y_0``, ``y_1`` and so on.
+        Arrays that later rounds may overwrite are copied.
         """
-        row: dict[str, Any] = {"round": played.number}
-        if played.context.index is not None:
-            index_name, index_value = played.context.index
-            row[index_name] = index_value
-        row["y_"] = np.array(played.outcome)
-        row["x_"] = np.array(played.context.shown)
-        row |= self._game.adversary.innermost.round_columns(played.number)
+        market_columns = {}
         if self._market is not None:
-            for name, values in self._market.last.items():
-                row[f"{name}_"] = np.array(values)
-        certificates = [
-            forecast.certificate
-            for forecast in played.forecasts
-            if forecast.certificate is not None
-        ]
-        row["certificate"] = max(certificates, default=np.nan)
-        row["atoms"] = sum(len(forecast.mixture.weights) for _, forecast in self._heard(played))
-        if self._payoff is not None:
-            cohort_payoffs, agents = earned(self._payoff, self._cohorts, played)
-            row["leader_payoff"] = per_agent(cohort_payoffs, agents)
-            if len(cohort_payoffs) > 1:
-                row["leader_payoff_"] = np.array(cohort_payoffs)
-        return row
-
-    def _forecasts_of_round(self, played: Round) -> list[_BroadcastForecast]:
-        """Return what each block broadcast; labels only where all blocks have them."""
-        heard = list(self._heard(played))
-        has_labels = all(forecast.mixture.labels is not None for _, forecast in heard)
-        broadcast = []
-        for block, forecast in heard:
+            market_columns = {name: np.array(values) for name, values in self._market.last.items()}
+        forecasts = []
+        for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
             mixture = forecast.mixture
-            broadcast.append(
+            forecasts.append(
                 _BroadcastForecast(
-                    round_index=played.number,
-                    block=block.name,
+                    block=block,
                     points=mixture.points,
                     weights=mixture.weights,
-                    labels=mixture.labels if has_labels else None,
+                    labels=mixture.labels,
                     drawn_atom=forecast.index,
+                    certificate=mixture.certificate,
                 )
             )
-        return broadcast
+        sums = None
+        if self._payoff is not None:
+            sums = sums_of(self._payoff, self._cohorts, played)
+        return _LoggedRound(
+            index=played.number,
+            context=played.context,
+            outcome=np.array(played.outcome),
+            adversary_columns=self._game.adversary.innermost.round_columns(played.number),
+            market_columns=market_columns,
+            forecasts=forecasts,
+            sums=sums,
+        )
 
-    def _heard(self, played: Round) -> Iterator[tuple[Block, Forecast]]:
-        """Yield the blocks whose forecast somebody may hear, each with that of the round."""
-        for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
-            if not block.forecaster.is_silent:
-                yield block, forecast
-
-    def _logged_play(self, played: Round) -> Iterator[_LoggedPlay]:
-        """Yield what the logged agents of every cohort that was there did."""
-        for cohort_index, cohort, decision, losses in present_cohorts(self._cohorts, played):
-            logged = self.logged[cohort_index]
-            ledger = cohort.ledger
-            if not isinstance(logged.rows, slice):
-                ledger = ledger.excerpt(logged.rows)
-            strategies = decision.probabilities[logged.rows]
-            yield _LoggedPlay(
-                round_index=played.number,
-                logged=logged,
-                actions=np.array(decision.actions[logged.agents]),
-                losses=np.einsum("ka,ka->k", strategies, losses[logged.rows]),
-                regrets=ledger.regrets(LOGGED_MEASURES),
-            )
+    def _log_play(self, played: Round) -> None:
+        """Note what the logged agents of every cohort that was there did."""
+        for cohort_index, _, decision, losses in present_cohorts(self._cohorts, played):
+            self._logged_play[cohort_index].add(played.number, decision, losses)
 
     def _account_rows(self, played: Round) -> Columns:
         if self._market is None or self._market.accounts is None or not any(played.decisions):
@@ -371,6 +353,14 @@ class Journal(Checkpointable):
 def _numbered(name: str, values: Iterable[Any]) -> dict[str, Any]:
     """Return values as columns, for the name ``y_`` as ``y_0``, ``y_1`` and so on."""
     return {f"{name}{i}": value for i, value in enumerate(values)}
+
+
+def _columns_of_rows(name: str, rows: Sequence[Any]) -> Columns:
+    """Return a number of each row as one column, an array (c,) of each as c numbered ones."""
+    values = np.array(rows)
+    if values.ndim == 1:
+        return {name: values}
+    return _numbered(name, values.T)
 
 
 def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
@@ -385,23 +375,76 @@ def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(text_columns, "str"))
 
 
-def _columns_of_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    """Return rows of the table of rounds as columns; arrays (c,) become c numbered ones.
-
-    Every row has the names of the first.
-    """
-    columns: Columns = {}
-    for name in rows[0]:
-        values = np.array([row[name] for row in rows])
-        if values.ndim == 1:
-            columns[name] = values
-        else:
-            columns |= _numbered(name, values.T)
+def _columns_of_rounds(rounds: Sequence[_LoggedRound], payoff: Payoff | None) -> Columns:
+    """Return a row per round; the rounds have one game's contexts, market and leader."""
+    first = rounds[0]
+    columns: Columns = {"round": np.array([logged.index for logged in rounds])}
+    if first.context.index is not None:
+        index_name, _ = first.context.index
+        columns[index_name] = np.array([_index_value(logged.context) for logged in rounds])
+    columns |= _columns_of_rows("y_", [logged.outcome for logged in rounds])
+    columns |= _columns_of_rows("x_", [logged.context.shown for logged in rounds])
+    for name in first.adversary_columns:
+        columns |= _columns_of_rows(name, [logged.adversary_columns[name] for logged in rounds])
+    for name in first.market_columns:
+        arrays = [logged.market_columns[name] for logged in rounds]
+        columns |= _columns_of_rows(f"{name}_", arrays)
+    columns["certificate"] = np.array([_greatest_certificate(logged) for logged in rounds])
+    columns["atoms"] = np.array([_count_atoms(logged) for logged in rounds])
+    if payoff is not None:
+        columns |= _columns_of_leader(rounds)
     return columns
 
 
-def _columns_of_forecasts(forecasts: Sequence[_BroadcastForecast]) -> Columns:
-    """Return a row per round, block and atom; predictions of fewer numbers end in NaN."""
+def _index_value(context: Context) -> str | None:
+    """Return what names a round, where rounds have names."""
+    if context.index is None:
+        return None
+    _, value = context.index
+    return value
+
+
+def _greatest_certificate(logged: _LoggedRound) -> float:
+    """Return the greatest certificate of a round's mixtures; NaN if none has one."""
+    certificates = [
+        forecast.certificate for forecast in logged.forecasts if forecast.certificate is not None
+    ]
+    return max(certificates, default=np.nan)
+
+
+def _count_atoms(logged: _LoggedRound) -> int:
+    """Return how many atoms all forecasts of a round have that somebody may hear."""
+    return sum(len(forecast.weights) for forecast in logged.heard_forecasts)
+
+
+def _columns_of_leader(rounds: Sequence[_LoggedRound]) -> Columns:
+    """Return what the agents paid the leader in each round: all, and of several cohorts each."""
+    payoffs_per_agent = []
+    payoffs_of_cohorts = []
+    for logged in rounds:
+        mean_paid, agents = mean_payoffs(logged.sums or {})
+        payoffs_per_agent.append(per_agent(mean_paid, agents))
+        payoffs_of_cohorts.append(mean_paid)
+    columns: Columns = {"leader_payoff": np.array(payoffs_per_agent)}
+    by_cohort = np.array(payoffs_of_cohorts).T  # (C, T)
+    if len(by_cohort) > 1:
+        columns |= _numbered("leader_payoff_", by_cohort)
+    return columns
+
+
+def _columns_of_forecasts(rounds: Sequence[_LoggedRound]) -> Columns:
+    """Return a row per round, block and atom; predictions of fewer numbers end in NaN.
+
+    There are no columns where no block is heard, and labels only where all blocks have them.
+    """
+    round_indices = []
+    forecasts: list[_BroadcastForecast] = []
+    for logged in rounds:
+        heard_forecasts = logged.heard_forecasts
+        round_indices += [logged.index] * len(heard_forecasts)
+        forecasts += heard_forecasts
+    if not forecasts:
+        return {}
     atoms_per_forecast = [len(forecast.weights) for forecast in forecasts]
     width = max(forecast.points.shape[1] for forecast in forecasts)
     coordinates = np.full((width, sum(atoms_per_forecast)), np.nan)
@@ -410,8 +453,7 @@ def _columns_of_forecasts(forecasts: Sequence[_BroadcastForecast]) -> Columns:
         last = first + len(forecast.weights)
         coordinates[: forecast.points.shape[1], first:last] = forecast.points.T
         first = last
-    round_indices = [forecast.round_index for forecast in forecasts]
-    blocks = np.array([forecast.block for forecast in forecasts], dtype=object)
+    blocks = np.array([forecast.block.name for forecast in forecasts], dtype=object)
     drawn_atoms = [forecast.drawn_atom for forecast in forecasts]
     atoms = np.concatenate([np.arange(count) for count in atoms_per_forecast])
     columns: Columns = {
@@ -426,33 +468,3 @@ def _columns_of_forecasts(forecasts: Sequence[_BroadcastForecast]) -> Columns:
     if len(labels) == len(forecasts):
         columns |= _numbered("label_", np.concatenate(labels).T)
     return columns
-
-
-def _columns_of_play(plays: Sequence[_LoggedPlay]) -> Columns:
-    """Return a row per round and logged agent who was present: action, loss, regrets so far.
-
-    There are no columns where nobody was.
-    """
-    if not any((play.actions >= 0).any() for play in plays):
-        return {}
-    agents_per_play = [len(play.actions) for play in plays]
-    round_indices = [play.round_index for play in plays]
-    columns: Columns = {
-        "round": np.repeat(round_indices, agents_per_play),
-        "agent": np.concatenate([play.logged.ids for play in plays]),
-        "action": np.concatenate([play.actions for play in plays]),
-        "loss": np.concatenate([play.losses[play.logged.row_of] for play in plays]),
-    }
-    for measure in LOGGED_MEASURES:
-        parts = []
-        for play in plays:
-            regret = play.regrets[measure]
-            if regret is None:
-                parts.append(np.full(len(play.actions), np.nan))
-            else:
-                parts.append(regret[play.logged.row_of])
-        columns[f"{measure}_regret"] = np.concatenate(parts)
-    is_present = columns["action"] >= 0
-    if is_present.all():
-        return columns
-    return {name: values[is_present] for name, values in columns.items()}

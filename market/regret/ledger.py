@@ -424,19 +424,35 @@ class Ledger(Checkpointable):
 
     def regrets(self, measures: Sequence[str]) -> dict[str, Array | None]:
         """Return the regrets per round of every row (K,), by measure, as ``regret`` does."""
-        has_benchmark = self.constants or self.followed.shape[2] > 0
         regret_per_round = self._summed_regrets() / np.maximum(self.rounds, 1.0)  # (4, K)
         by_measure: dict[str, Array | None] = {}
         for measure in measures:
-            if measure not in self.measures:
+            if not self.has_regret(measure):
                 by_measure[measure] = None
             elif measure == "contextual_swap":
                 by_measure[measure] = self._contextual_swap_regret()
-            elif measure in ("external", "swap") or has_benchmark:
-                by_measure[measure] = regret_per_round[MEASURES.index(measure)]
             else:
-                by_measure[measure] = None
+                by_measure[measure] = regret_per_round[MEASURES.index(measure)]
         return by_measure
+
+    def has_regret(self, measure: str) -> bool:
+        """Whether one of ``MEASURES`` is kept and has a comparator."""
+        if measure not in self.measures:
+            return False
+        has_benchmark = self.constants or self.followed.shape[2] > 0
+        return has_benchmark or measure in ("external", "swap")
+
+    def write_regret_sums(self, regrets: Array, rows: Indices | slice = slice(None)) -> None:
+        """Write every regret of some rows but the contextual one, summed over rounds.
+
+        ``regrets`` (4, k) is written, in the order of ``MEASURES``.
+        """
+        fixed = self.fixed
+        followed = self.followed
+        if isinstance(rows, np.ndarray):
+            fixed = fixed[rows]
+            followed = followed[rows]
+        over_rows(_write_regrets, len(fixed), fixed, followed, self.constants, regrets)
 
     def bound_from_bias(self) -> Array | None:
         """Return the right-hand side of the module's inequality without the gap (K,).
@@ -484,7 +500,5 @@ class Ledger(Checkpointable):
     def _summed_regrets(self) -> Array:
         """Return all regrets but the contextual one (4, K), summed over rounds, by measure."""
         regrets = np.empty((4, len(self.count)))
-        over_rows(
-            _write_regrets, len(self.count), self.fixed, self.followed, self.constants, regrets
-        )
+        self.write_regret_sums(regrets)
         return regrets

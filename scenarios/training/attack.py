@@ -26,7 +26,7 @@ from regretless.agents.adversaries.learned import ANNOUNCED_PLAY, FORECAST, LAST
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import Tracker, leader_figures
-from regretless.market.game.adversary_view import earned
+from regretless.market.game.adversary_view import mean_payoffs, sums_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
@@ -422,7 +422,8 @@ def _play(attack: Attack, seed: int, plan: Array) -> _Rehearsal:
         model.passed(played)
         tracker.add(played)
         if game.has_personal_losses:
-            mean_paid, agents = earned(game.adversary.payoff, game.cohorts, played)
+            sums = sums_of(game.adversary.payoff, game.cohorts, played)
+            mean_paid, agents = mean_payoffs(sums)
             total_payoff += float(np.nan_to_num(mean_paid[index]) * agents[index])
             total_agents += float(agents[index])
     if not game.has_personal_losses:

@@ -17,7 +17,7 @@ from regretless.market.best_response import expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.adversary_view import earned, observed, per_agent
+from regretless.market.game.adversary_view import mean_payoffs, observed, per_agent, sums_of
 from regretless.market.game.market import Market, expected_in_market
 from regretless.market.game.protocols import Cohort, numbered
 from regretless.market.game.round import Game, commit_and_draw, decide, finish, offer
@@ -107,12 +107,13 @@ class LeaderEnv(gymnasium.Env[Observation, Any]):
         self._leader.distributions = distribution[None, None]  # one phase, one row
         played = self._run.finish()
         cohorts = self._run.model.game.cohorts
-        payoffs, agents = earned(self._leader.payoff, cohorts, played)
+        sums = sums_of(self._leader.payoff, cohorts, played)
+        payoffs, agents = mean_payoffs(sums)
         if self._cohort is None:
             reward = per_agent(payoffs, agents)
         else:
             reward = float(payoffs[self._attack.cohort_index(self._run.model)])
-        self._action_shares = list(observed(cohorts, played).play.values())
+        self._action_shares = list(observed(played, sums).play.values())
         self._run.begin()
         return self._observe(), reward, self._run.is_over, False, {"outcome": played.outcome}
 
