@@ -44,23 +44,16 @@ rows = []
 for seen in ("demand", "sales"):
     for seed in SEEDS:
         model = play(seen, seed)
-        rounds = model.rounds_frame()
-        levels.append(rounds[["round", "level_0"]].assign(seen=seen))
-        rows.append(
-            {
-                "seen": seen,
-                "seed": seed,
-                "level": rounds["level_0"].iloc[ROUNDS // 2 :].mean(),
-                "regret": model.agents_frame()["swap_regret"].max(),
-                "earned": earned_per_round(model),
-            }
-        )
-runs = pd.DataFrame(rows)
-means = pd.concat(
-    estimate_means(runs, ["seen"], measure).assign(measure=measure)
-    for measure in ("level", "regret", "earned")
-)
-means = means[["measure", "seen", "mean", "low", "high"]]
+        level = model.rounds_frame()["level_0"]
+        levels.append(level.to_frame().assign(seen=seen))
+        measures = {
+            "level": level.iloc[ROUNDS // 2 :].mean(),
+            "regret": model.agents_frame()["swap_regret"].max(),
+            "earned": earned_per_round(model),
+        }
+        rows.append({"seen": seen, **measures})
+runs = pd.DataFrame(rows).melt("seen", var_name="measure")
+means = estimate_means(runs, ["measure", "seen"], "value")
 
 level_by_sales = find_estimate(means, measure="level", seen="sales")
 level_by_demand = find_estimate(means, measure="level", seen="demand")
@@ -80,7 +73,7 @@ figure, axes = new_figure(
     measured="stock, share of the range",
 )
 for colour, (what, level) in zip(COLOURS, pd.concat(levels).groupby("seen"), strict=False):
-    mean_level = level.groupby("round")["level_0"].mean()
+    mean_level = level["level_0"].groupby(level.index).mean()  # by round
     smooth_level = mean_level.rolling(SMOOTHED_OVER, min_periods=1).mean()
     axes.plot(smooth_level, color=colour, label=f"sees {what}")
 axes.axhline(BEST_LEVEL, color="black", linewidth=0.8, linestyle=":", label="best")

@@ -22,8 +22,6 @@ from helpers.output import draw_bars, new_figure, publish
 
 from regretless import load
 
-SEEDS = range(2)  # nothing is drawn where a leader commits to an action, or turns
-SEEDS_OF_MIXTURES = range(8)
 MIXED_GAME = {"game.file": "conitzer-sandholm.csv"}
 COMMITS = "an action"
 COMMITS_EXACTLY = "exact mixture"
@@ -35,6 +33,8 @@ SCENARIOS = {
     COMMITS_WITH_MARGIN: ("setting-a-standard", MIXED_GAME | {"rounds": 400}),
     TRAINS: ("beating-mean-based-learners", {"rounds": 600}),
 }
+# The number of seeds; nothing is drawn where a leader commits to an action, or turns.
+N_SEEDS = {COMMITS: 2, COMMITS_EXACTLY: 8, COMMITS_WITH_MARGIN: 8, TRAINS: 2}
 FOLLOWERS = "follow the forecast"
 HEDGE = "no external regret"
 DESCRIPTIONS = {"followers": FOLLOWERS, "hedge": HEDGE, "blum-mansour": "no swap regret"}
@@ -45,15 +45,15 @@ def surplus_and_regret(leader: str, seed: int) -> pd.DataFrame:
     name, changes = SCENARIOS[leader]
     model = load(name, **changes).build(seed=seed)
     model.run()
-    by_cohort = model.agents_frame().groupby("cohort")[["leader_surplus", "swap_regret"]].mean()
-    by_cohort = by_cohort.loc[list(DESCRIPTIONS)].rename(index=DESCRIPTIONS)
-    return by_cohort.rename_axis("agents").reset_index()
+    table = model.agents_frame()
+    table["agents"] = table["cohort"].map(DESCRIPTIONS)
+    by_kind = table.groupby("agents", sort=False)[["leader_surplus", "swap_regret"]]
+    return by_kind.mean().reset_index()
 
 
 tables = []
-for leader in SCENARIOS:
-    is_mixed = leader in {COMMITS_EXACTLY, COMMITS_WITH_MARGIN}
-    for seed in SEEDS_OF_MIXTURES if is_mixed else SEEDS:
+for leader, n_seeds in N_SEEDS.items():
+    for seed in range(n_seeds):
         measured = surplus_and_regret(leader, seed)
         tables.append(measured.assign(leader=leader))
 runs = pd.concat(tables)
@@ -83,5 +83,4 @@ axes.axhline(0, color="black", linewidth=0.8)
 axes.set_xlabel("what the leader commits to, or that it trains and turns")
 axes.legend(frameon=False)
 table = pd.concat([surplus.assign(measure="surplus"), regret.assign(measure="swap regret")])
-table = table[["measure", "leader", "agents", "mean", "low", "high"]]
 publish("leaders", answer=answer, table=table, figure=figure)

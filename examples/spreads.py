@@ -16,7 +16,7 @@ figures/spreads.csv and figures/spreads.png.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
 from helpers.estimates import answer_whether_below, estimate_means, find_estimate
@@ -27,69 +27,48 @@ from regretless import load
 
 ROUNDS = 500
 SEEDS = range(5)
-ONLY_LAST_ROUND = 10**6  # rounds between two entries of the regret log, more than are played
-VALUE = {
-    "kind": "cyclic",
-    "outcomes": ["value"],
-    "period": 60.0,
-    "amplitude": 0.35,
-    "concentration": 15.0,
-}
-DECISION_SWAP: dict[str, object] = {
-    "kind": "decision-swap",
-    "reference": {"kind": "exponential-smoothing", "rate": 0.5},
-}
-LAST_VALUE: dict[str, object] = {"kind": "last-value"}
-CALIBRATED: dict[str, object] = {"kind": "calibration"}
-
-
-class Case(NamedTuple):
-    """A forecaster, and who hears it."""
-
-    forecaster: dict[str, object]
-    makers_hear: bool
-    needy_hear: bool
-
-
-CASES = {
-    "nobody": Case(DECISION_SWAP, makers_hear=False, needy_hear=False),
-    "makers": Case(DECISION_SWAP, makers_hear=True, needy_hear=False),
-    "the six": Case(DECISION_SWAP, makers_hear=False, needy_hear=True),
-    "all": Case(DECISION_SWAP, makers_hear=True, needy_hear=True),
-    "all, last value": Case(LAST_VALUE, makers_hear=True, needy_hear=True),
-    "all, no model": Case(CALIBRATED, makers_hear=True, needy_hear=True),
+SEASON = {"period": 60.0, "amplitude": 0.35}
+VALUE = {"kind": "cyclic", "outcomes": ["value"], "concentration": 15.0, **SEASON}
+SMOOTHING = {"kind": "exponential-smoothing", "rate": 0.5}
+FORECAST = {"kind": "decision-swap", "reference": SMOOTHING}
+NOBODY = {"makers_hear": False, "needy_hear": False}
+ALL = {"makers_hear": True, "needy_hear": True}
+CASES: dict[str, tuple[dict[str, Any], dict[str, bool]]] = {  # a forecaster, and who hears it
+    "nobody": (FORECAST, NOBODY),
+    "makers": (FORECAST, {"makers_hear": True, "needy_hear": False}),
+    "the six": (FORECAST, {"makers_hear": False, "needy_hear": True}),
+    "all": (FORECAST, ALL),
+    "all, last value": ({"kind": "last-value"}, ALL),
+    "all, no model": ({"kind": "calibration"}, ALL),
 }
 
 
-def mean_spread(case: Case, seed: int) -> float:
+def mean_spread(name: str, seed: int) -> float:
     """Play the market and return the mean spread of the second half of the rounds."""
+    forecaster, who_hears = CASES[name]
     settings = {
-        "forecaster": case.forecaster,
-        "cohort": describe_cohorts(makers_hear=case.makers_hear, needy_hear=case.needy_hear),
+        "forecaster": forecaster,
+        "cohort": describe_cohorts(**who_hears),
         "adversary": VALUE,
         "market.ticks": 64,
         "market.latency": {"informed": 1.0, "needy": 1.0},  # makers arrive first
     }
-    scenario = load("adverse-selection", rounds=ROUNDS, **settings)
-    model = scenario.build(seed=seed, log_every=ONLY_LAST_ROUND)
+    model = load("adverse-selection", rounds=ROUNDS, **settings).build(seed=seed)
     model.run()
     quotes = model.quotes_frame().query("round >= @ROUNDS / 2")
     return float((quotes["ask"] - quotes["bid"]).mean())
 
 
 runs = []
-for name, case in CASES.items():
+for name in CASES:
     for seed in SEEDS:
-        spread = mean_spread(case, seed)
-        runs.append({"hear": name, "seed": seed, "spread": spread})
+        spread = mean_spread(name, seed)
+        runs.append({"hear": name, "spread": spread})
 means = estimate_means(pd.DataFrame(runs), ["hear"], "spread")
 
-nobody = find_estimate(means, hear="nobody")
-makers = find_estimate(means, hear="makers")
-needy = find_estimate(means, hear="the six")
-everybody = find_estimate(means, hear="all")
-last_value = find_estimate(means, hear="all, last value")
-calibrated = find_estimate(means, hear="all, no model")
+nobody, makers, needy, everybody, last_value, calibrated = (
+    find_estimate(means, hear=name) for name in CASES
+)
 answer = (
     f"Is the spread below that where nobody hears the forecast, {nobody:.3f}? Where all "
     f"hear it: {answer_whether_below(everybody, nobody)}, {everybody:.3f}; makers alone: "

@@ -14,6 +14,7 @@ where all follow the forecast. All cases are in figures/stabilise.csv and figure
 
 from __future__ import annotations
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -64,11 +65,9 @@ def movement_per_round(case: Case, impact: float, seed: int) -> float:
 
 
 runs = []
-for impact in (WEAK_IMPACT, STRONG_IMPACT):
-    for name, case in CASES.items():
-        for seed in SEEDS:
-            movement = movement_per_round(case, impact, seed)
-            runs.append({"impact": impact, "listen": name, "seed": seed, "swing": movement})
+for impact, name, seed in product((WEAK_IMPACT, STRONG_IMPACT), CASES, SEEDS):
+    movement = movement_per_round(CASES[name], impact, seed)
+    runs.append({"impact": impact, "listen": name, "seed": seed, "swing": movement})
 means = estimate_means(pd.DataFrame(runs), ["impact", "listen"], "swing")
 
 all_follow = find_estimate(means, impact=STRONG_IMPACT, listen="all")

@@ -21,20 +21,17 @@ from regretless import load
 
 ROUNDS = 600
 WIDTH_OF_PAIR = 0.2  # between the points of the two cohorts at one model, in the figure
+STATIONS = {"utility": "newsvendor", "count": 10, "actions": 9}
 COHORTS: list[dict[str, object]] = [
     {
         "name": "a missing bicycle is costly",
-        "utility": "newsvendor",
-        "count": 10,
-        "actions": 9,
         "parameters": {"underage": 4.0, "overage": 1.0},
+        **STATIONS,
     },
     {
         "name": "a bicycle left over is costly",
-        "utility": "newsvendor",
-        "count": 10,
-        "actions": 9,
         "parameters": {"underage": 1.0, "overage": 4.0},
+        **STATIONS,
     },
 ]
 
