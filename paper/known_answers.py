@@ -81,7 +81,7 @@ def utility_in_last_window(model: MarketModel) -> Array:
     last = windows[windows["last"] == windows["last"].max()]
     agents = model.agents_frame()
     losses = agents["loss_offset"] + agents["loss_scale"] * last["mean_loss"].to_numpy()
-    return -losses.to_numpy()
+    return np.asarray(-losses, dtype=np.float64)
 
 
 def profit_gain(model: MarketModel) -> float:
@@ -263,15 +263,10 @@ def measure_answer(job: tuple[Answer, int]) -> Iterator[Row]:
     }
 
 
-def standard_error(values: pd.Series) -> float:
-    """Return the standard error of a mean; NaN of one value."""
-    return float(values.sem())
-
-
 def text(table: pd.DataFrame) -> str:
     """Lay the table out: a line for each figure, with its mean over seeds and their spread."""
     by_figure = table.groupby(["model", "figure", "change", "known"], sort=False)["measured"]
-    lines = by_figure.agg(["mean", standard_error, "min", "max", "count"])
+    lines = by_figure.agg(["mean", "sem", "min", "max", "count"])
     lines.columns = pd.Index(["measured", "error", "least", "greatest", "seeds"])
     return lines.reset_index().to_string(index=False, float_format="%.4f", na_rep="")
 
