@@ -46,14 +46,17 @@ def annotate(
         outcomes under no name.
     """
     on_indifference = list(_notes_on_indifference(model, spec, rows))
+    on_impulse = list(_notes_on_impulse(spec, rows))
     model.notes = (
         *listed_in_full(spec),
         *_notes_on_objective(model, spec),
         *_notes_on_noise(model, spec),
         *on_indifference,
+        *on_impulse,
     )
     model.warnings = (
         *on_indifference,
+        *on_impulse,
         *_warnings_on_context(spec),
         *_warnings_on_clipping(spec, clipped_shares),
     )
@@ -89,6 +92,23 @@ def _notes_on_noise(model: MarketModel, spec: ScenarioSpec) -> Iterator[str]:
         return
     if spec.adversary.parameters.get(key) == 0:
         yield f"adversary.{key} = 0: outcomes are the mean itself, without noise"
+
+
+def _notes_on_impulse(spec: ScenarioSpec, rows: Array | None) -> Iterator[str]:
+    """Say that the rounds around an impulse come to the end of the data, where the run does not."""
+    impulse = spec.impulse
+    data = spec.data
+    if impulse is None or data is None or rows is None:
+        return
+    n_rows = len(rows) if data.bootstrap is None else spec.rounds  # so many are drawn
+    if impulse.round is None:
+        end_round = spec.rounds + impulse.before + impulse.n_rounds + impulse.after
+    else:
+        end_round = impulse.round + impulse.n_rounds + impulse.after
+    if spec.rounds <= n_rows < end_round:
+        fault = f"impulse: the data end with round {n_rows - 1}, and begin anew after it"
+        cure = "give an earlier impulse.round, or fewer rounds"
+        yield f"{fault}, for the rounds up to {end_round - 1}; {cure}"
 
 
 def _warnings_on_context(spec: ScenarioSpec) -> Iterator[str]:

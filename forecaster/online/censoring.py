@@ -70,7 +70,8 @@ def mean_beyond(outcome: Array, is_censored: Mask, distribution: Ensemble) -> Ar
     outcome : array (d,)
         In the unit cube; exact in the coordinates that are not censored, which stay as they are.
     is_censored : bool array (d,)
-        Which coordinates are lower limits.
+        Which coordinates are lower limits. What the others are does not narrow the forecast: atoms
+        of a distribution hardly ever have an exact coordinate in common with the outcome.
     distribution : Ensemble
         What was forecast of the round: outcomes of the unit cube with probabilities.
 

@@ -166,3 +166,30 @@ def test_an_impulse_after_the_round_at_which_until_ended_the_run_is_refused(tmp_
     scenario = Scenario(validated(raw | {"until": {"greedy_unchanged": 5}}, origin=Path()))
     with pytest.raises(UserError, match=r"impulse.round = 30: 'until' ended the run after"):
         run(scenario, Options(tmp_path / "run"))
+
+
+def impulse_on_data(folder: Path, **impulse: Any) -> tuple[str, ...]:
+    """Return what is warned of a run on 30 rows of data with an impulse."""
+    pd.DataFrame({"demand": np.linspace(0.1, 0.9, 30)}).to_csv(folder / "days.csv", index=False)
+    scenario = make_scenario(
+        cohort_table("shops", 2, 3, "newsvendor"),
+        rounds=28,
+        origin=folder,
+        adversary=None,
+        data={"file": "days.csv", "outcomes": ["demand"]},
+        impulse={"cohort": "shops", "actions": [0], **impulse},
+    )
+    return scenario.build().warnings
+
+
+def test_an_impulse_beyond_the_last_row_of_data_is_said(tmp_path: Path) -> None:
+    (line,) = impulse_on_data(tmp_path)
+    assert "the data end with round 29, and begin anew after it, for the rounds up to 53" in line
+    assert "give an earlier impulse.round" in line
+
+
+@pytest.mark.parametrize("keys", [{"round": 9}, {"before": 0, "after": 1}])
+def test_nothing_is_said_of_an_impulse_within_the_data(
+    tmp_path: Path, keys: dict[str, int]
+) -> None:
+    assert impulse_on_data(tmp_path, **keys) == ()
