@@ -35,6 +35,9 @@ def schema(file: str) -> Json:
             meaning = {"description": properties[key].pop("description")}
             properties[key] = meaning | {"anyOf": [*forms, properties[key]]}
     if file == "scenario":
+        for branch in COHORTS.values():  # a game or a market may say these
+            required_keys = table_schemas[branch.__name__]["required"]
+            required_keys[:] = [key for key in required_keys if key not in {"utility", "actions"}]
         _tell_branches_apart(table_schemas)
     return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | file_schema
 

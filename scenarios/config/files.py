@@ -56,6 +56,25 @@ def find(name: str) -> Path:
     return path
 
 
+def find_file(key: str, name: str, *folders: Path) -> str:
+    """Return the path of a file in the first of several folders that holds it.
+
+    A file of the first folder, the scenario's own, is given by its absolute path. UserError if no
+    folder has it.
+    """
+    origin = folders[0]
+    name = str(expanded(name, f"{key}.file"))
+    fault = "does not exist"
+    with suppress(OSError):  # too long for a name
+        for folder in folders:
+            path = folder / name
+            if path.is_file():
+                return str(path.resolve()) if folder is origin else str(path)
+        if (origin / name).is_dir():
+            fault = "is a folder"
+    raise UserError(f"{key}.file {format_value(name)} {fault}; give a path from the scenario file")
+
+
 def read(path: Path) -> dict[str, Any]:
     """Parse a scenario file; UserError if it is not TOML."""
     try:

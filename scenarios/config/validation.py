@@ -11,7 +11,6 @@ remember or are told. They are listed then, as long as there is memory for them.
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,10 +18,10 @@ from pydantic import BaseModel, ValidationError
 
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.paths import expanded
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.cohort import COHORTS, CohortSpec
-from regretless.scenarios.config.files import DATA, check_values, format_value
+from regretless.scenarios.config.files import DATA, check_values, find_file, format_value
+from regretless.scenarios.config.games import GAMES, with_actions_of_game
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.tables import Variant
 from regretless.scenarios.config.world import EdgeListSpec, MarketSpec, gives_own_losses
@@ -51,6 +50,7 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     check_values(raw)
     if "scenario" in raw:
         raise UserError("key 'scenario': this is a study; regretless study FILE --out DIR runs it")
+    raw = with_actions_of_game(raw, origin=origin)
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
@@ -59,17 +59,17 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
         key, known_keys = _locate(fault["loc"], raw)
         raise UserError(fault_line(fault, key, known_keys, "scenario")) from error
     if spec.data is not None:
-        spec.data.file = _find_file("data", spec.data.file, origin, DATA)
+        spec.data.file = find_file("data", spec.data.file, origin, DATA)
     if spec.game is not None:
-        spec.game.file = _find_file("game", spec.game.file, origin, DATA / "games")
+        spec.game.file = find_file("game", spec.game.file, origin, GAMES)
     if isinstance(spec.market, MarketSpec) and spec.market.kind == "normal-form":
         file = spec.market.parameters.get("file")
         if not isinstance(file, str) or not file:
             raise UserError("market.file is missing; name a .nfg or .npz file of a game")
-        file_found = _find_file("game", file, origin, DATA / "games")
+        file_found = find_file("game", file, origin, GAMES)
         spec.market = MarketSpec.model_validate(spec.market.model_dump() | {"file": file_found})
     if isinstance(spec.network, EdgeListSpec):
-        spec.network.file = _find_file("network", spec.network.file, origin)
+        spec.network.file = find_file("network", spec.network.file, origin)
     return spec
 
 
@@ -92,25 +92,6 @@ def _most_telling(faults: Sequence[Any]) -> Any:
         if is_in_the_same_table and fault["type"] == "extra_forbidden":
             return fault
     return first
-
-
-def _find_file(key: str, name: str, *folders: Path) -> str:
-    """Return the path of a file in the first of several folders that holds it.
-
-    A file of the first folder, the scenario's own, is given by its absolute path. UserError if no
-    folder has it.
-    """
-    origin = folders[0]
-    name = str(expanded(name, f"{key}.file"))
-    fault = "does not exist"
-    with suppress(OSError):  # too long for a name
-        for folder in folders:
-            path = folder / name
-            if path.is_file():
-                return str(path.resolve()) if folder is origin else str(path)
-        if (origin / name).is_dir():
-            fault = "is a folder"
-    raise UserError(f"{key}.file {format_value(name)} {fault}; give a path from the scenario file")
 
 
 def resolved(spec: ScenarioSpec) -> dict[str, Any]:

@@ -32,6 +32,46 @@ def test_a_game_of_all_agents_needs_no_adversary_and_no_utility(game_folder: Pat
     assert spec.cohort[0].utility == "payoffs"
 
 
+@pytest.mark.parametrize(
+    "table_of_game",
+    [{"game": {"file": "chicken.nfg"}}, {"market": {"kind": "normal-form", "file": "chicken.nfg"}}],
+)
+def test_players_of_a_game_from_a_file_have_its_numbers_of_actions(
+    table_of_game: dict[str, Any], game_folder: Path
+) -> None:
+    game = 'NFG 1 R "wide" { "a" "b" } { { "u" "d" } { "l" "m" "r" } } "" 0 0 1 1 2 2 3 3 4 4 5 5'
+    (game_folder / "chicken.nfg").write_text(game, encoding="utf-8")
+    first = {"name": "first", "response": "hedge"}
+    second = {"name": "second", "response": "hedge"}
+    spec = validated(scenario_table(cohort=[first, second], **table_of_game), origin=game_folder)
+    assert [cohort.actions for cohort in spec.cohort] == [2, 3]
+    model = Scenario(spec).build()
+    assert model.called["second"] == ["l", "m", "r"]
+
+
+def test_followers_of_a_game_from_a_file_have_its_number_of_actions() -> None:
+    adversary = {"kind": "up-then-down"}
+    learner = {"name": "learner", "utility": "game", "response": "hedge"}
+    table = scenario_table(cohort=[learner], game={"file": "deng-2x3.csv"}, adversary=adversary)
+    assert validated(table, origin=Path()).cohort[0].actions == 3
+
+
+def test_a_cohort_of_players_with_different_numbers_of_actions_must_give_one(
+    game_folder: Path,
+) -> None:
+    game = 'NFG 1 R "wide" { "a" "b" } { 2 3 } 0 0 1 1 2 2 3 3 4 4 5 5'
+    (game_folder / "wide.nfg").write_text(game, encoding="utf-8")
+    both = {"name": "both", "count": 2, "response": "hedge"}
+    with pytest.raises(UserError, match=r"key 'cohort\.both\.actions' is missing"):
+        validated(scenario_table(cohort=[both], game={"file": "wide.nfg"}), origin=game_folder)
+
+
+def test_the_actions_of_a_game_that_is_not_there_are_not_made_up(game_folder: Path) -> None:
+    first = {"name": "first", "response": "hedge"}
+    with pytest.raises(UserError, match=r"game\.file 'dove\.nfg' does not exist"):
+        validated(scenario_table(cohort=[first], game={"file": "dove.nfg"}), origin=game_folder)
+
+
 def test_a_specification_that_was_filled_in_can_be_read_again(game_folder: Path) -> None:
     spec = validated(scenario_table(game={"file": "chicken.nfg"}), origin=game_folder)
     assert validated(resolved(spec), origin=Path("/")) == spec
