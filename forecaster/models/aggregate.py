@@ -31,7 +31,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, in_unit_cube, teach
+from regretless.forecaster.models.base import Model, teach
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -40,6 +40,7 @@ from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.validation import check_name
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 
 VARIATION_OFFSET = 0.001  # c
 
@@ -62,21 +63,43 @@ def _write_shares(regret: Array, variation: Array, shares: Array) -> None:
 
 
 @compiled()
-def _write_gains(
+def _combine(points: Array, own: Array, common: Array, choice: Array, prediction: Array) -> None:
+    """Write sum_k (choice_own own_k + choice_common common_k) p_k in each coordinate (compiled).
+
+    Parameters
+    ----------
+    points : array (M, n)
+        p_k, what each model predicted; moved into [0, 1] in place.
+    own, common, choice : array (M, n), (M, 1), (2, n)
+        The round's ``Shares``.
+    prediction : array (n,)
+        Written.
+    """
+    for i in range(points.shape[1]):
+        prediction[i] = 0.0
+        for k in range(points.shape[0]):
+            points[k, i] = min(max(points[k, i], 0.0), 1.0)
+            share = choice[0, i] * own[k, i] + choice[1, i] * common[k, 0]
+            prediction[i] += share * points[k, i]
+
+
+@compiled()
+def _learn_gains(
     points: Array,
     statistics: Array,
     own: Array,
     common: Array,
     choice: Array,
-    gains_on_own: Array,
-    gains_on_common: Array,
-    gains_of_means: Array,
+    sums_of_own: tuple[Array, Array],
+    sums_of_common: tuple[Array, Array],
+    sums_of_choice: tuple[Array, Array],
 ) -> None:
-    """Write r of every model and of the two means in each coordinate of a round (compiled).
+    """Add r of every model and of the two means in each coordinate of a round to R and V (compiled).
 
     With q_own = sum_k own_k p_k, q_common likewise and q = choice_own q_own + choice_common
     q_common, a model gains (q_own - s) (q_own - p_k) on the one mean, as much with q_common on the
-    other, and each mean gains (q - s) (q - q_own), or with q_common.
+    other, where the mean over coordinates counts, and each mean gains (q - s) (q - q_own), or with
+    q_common.
 
     Parameters
     ----------
@@ -86,26 +109,36 @@ def _write_gains(
         s(y).
     own, common, choice : array (M, n), (M, 1), (2, n)
         The round's ``Shares``.
-    gains_on_own, gains_on_common : array (M, n)
-        Written.
-    gains_of_means : array (2, n)
-        Written.
+    sums_of_own, sums_of_common, sums_of_choice : pairs of arrays (M, n), (M, 1), (2, n)
+        R and V of each; added to in place.
     """
-    for i in range(points.shape[1]):
-        own_mean = 0.0
-        common_mean = 0.0
-        for k in range(points.shape[0]):
-            own_mean += own[k, i] * points[k, i]
-            common_mean += common[k, 0] * points[k, i]
-        prediction = choice[0, i] * own_mean + choice[1, i] * common_mean
-        own_error = own_mean - statistics[i]
-        common_error = common_mean - statistics[i]
+    n_models, size = points.shape
+    own_mean = np.zeros(size)
+    common_mean = np.zeros(size)
+    for i in range(size):
+        for k in range(n_models):
+            own_mean[i] += own[k, i] * points[k, i]
+            common_mean[i] += common[k, 0] * points[k, i]
+        prediction = choice[0, i] * own_mean[i] + choice[1, i] * common_mean[i]
         error = prediction - statistics[i]
-        for k in range(points.shape[0]):
-            gains_on_own[k, i] = own_error * (own_mean - points[k, i])
-            gains_on_common[k, i] = common_error * (common_mean - points[k, i])
-        gains_of_means[0, i] = error * (prediction - own_mean)
-        gains_of_means[1, i] = error * (prediction - common_mean)
+        _add_gain(sums_of_choice, 0, i, error * (prediction - own_mean[i]))
+        _add_gain(sums_of_choice, 1, i, error * (prediction - common_mean[i]))
+    gains_on_common = np.empty(size)
+    for k in range(n_models):
+        for i in range(size):
+            own_error = own_mean[i] - statistics[i]
+            common_error = common_mean[i] - statistics[i]
+            _add_gain(sums_of_own, k, i, own_error * (own_mean[i] - points[k, i]))
+            gains_on_common[i] = common_error * (common_mean[i] - points[k, i])
+        _add_gain(sums_of_common, k, 0, pairwise_sum(gains_on_common) / size)
+
+
+@compiled()
+def _add_gain(sums: tuple[Array, Array], k: int, i: int, gain: float) -> None:
+    """Add r of model k in coordinate i to R (M, m) and its square to V (M, m), in place."""
+    regret, variation = sums
+    regret[k, i] += gain
+    variation[k, i] += gain * gain
 
 
 class PolynomialWeights(Checkpointable):
@@ -129,6 +162,11 @@ class PolynomialWeights(Checkpointable):
         self._regret += gain
         self._variation += gain * gain
 
+    @property
+    def sums(self) -> tuple[Array, Array]:
+        """R and V (M, m), to which rounds are added in place."""
+        return self._regret, self._variation
+
 
 class Shares(NamedTuple):
     """The weights of M models in a round's prediction."""
@@ -136,11 +174,6 @@ class Shares(NamedTuple):
     own: Array  # (M, n) of the models in each coordinate, by how good they were at it
     common: Array  # (M, 1) by how good they were at all coordinates
     choice: Array  # (2, n) of the own and of the common weights in each coordinate
-
-    def of_models(self) -> Array:
-        """Return the weights (M, n) that come of it."""
-        choice_of_own, choice_of_common = self.choice
-        return np.asarray(choice_of_own * self.own + choice_of_common * self.common)
 
 
 def _check_models(models: Mapping[str, Forecaster], size: int) -> None:
@@ -179,7 +212,7 @@ class Aggregate(Model):
         n_models = len(self.made_of)
         # the models' last predictions; until they are asked, the middle of [0, 1]
         self._points = np.full((n_models, size), 0.5)
-        # Three sets of weights, which ``Shares.of_models`` puts together: each coordinate's own
+        # Three sets of weights, which ``_combine`` puts together: each coordinate's own
         # weights of the models, one set of weights that is common to all coordinates, and in each
         # coordinate the choice between these two.
         self._own = PolynomialWeights(n_models, size)
@@ -197,12 +230,13 @@ class Aggregate(Model):
         return Shares(self._own.shares, self._common.shares, self._choice.shares)
 
     def _predicted(self, x: object) -> Array:
-        self._points = in_unit_cube(self._points_of_models(x))
+        self._points = self._points_of_models(x)
         self._shares = self._current_shares()
+        prediction = np.empty(self.size)
+        _combine(self._points, *self._shares, prediction)
         if self._chosen_index is not None:
             return np.array(self._points[self._chosen_index])
-        weights_of_models = self._shares.of_models()
-        return np.asarray((weights_of_models * self._points).sum(0))
+        return prediction
 
     def _points_of_models(self, x: object) -> Array:
         """Ask every model for its prediction (M, n); UserError if it is not n numbers."""
@@ -247,16 +281,14 @@ class Aggregate(Model):
     def _learn(self, statistics: Array) -> None:
         outcome = self._outcome  # as it was observed, None where only s(y) is known
         self._outcome = None
-        # how much every model would have gained on either mean, and each mean on the prediction
-        gains_on_own = np.empty(self._points.shape)
-        gains_on_common = np.empty(self._points.shape)
-        gains_of_means = np.empty((2, self.size))
-        _write_gains(
-            self._points, statistics, *self._shares, gains_on_own, gains_on_common, gains_of_means
+        _learn_gains(
+            self._points,
+            statistics,
+            *self._shares,
+            self._own.sums,
+            self._common.sums,
+            self._choice.sums,
         )
-        self._own.add(gains_on_own)
-        self._common.add(gains_on_common.mean(1, keepdims=True))
-        self._choice.add(gains_of_means)
         for model in self.members.values():
             teach(model, statistics, outcome)
 

@@ -145,6 +145,23 @@ def _add_row(row: Array, statistics: Array, forgetting: float, gram: Array, cros
             cross[i, j] = cross[i, j] * forgetting + row[i] * (statistics[j] - 0.5)
 
 
+@compiled()
+def _with_ridge(gram: Array, ridge: float) -> Array:
+    """Return G + rho I (k, k) (compiled)."""
+    regularised = gram.copy()
+    for i in range(gram.shape[0]):
+        regularised[i, i] += ridge
+    return regularised
+
+
+@compiled()
+def _make_room(past: Array, position: int) -> None:
+    """Move the rows of ``past`` (L, d) from a position on down by one, in place (compiled)."""
+    for lag in range(past.shape[0] - 1, position, -1):
+        for i in range(past.shape[1]):
+            past[lag, i] = past[lag - 1, i]
+
+
 @register.forecaster("least-squares")
 class LeastSquares(Model):
     """A linear forecast from the context and the last outcomes; one half at first.
@@ -201,16 +218,18 @@ class LeastSquares(Model):
     def open_round(self, x: object) -> None:
         """Open a round with this context, as a prediction does, without predicting it."""
         self._open_features = features(x)
-        self._lagged_outcomes = self._past[self._positions_of_lags(self._past.shape[1])]
+        if self.seasons:
+            self._lagged_outcomes = self._past[self._positions_of_lags(self._past.shape[1])]
+        else:  # the lags are the last rounds, in their order
+            self._lagged_outcomes = self._past.copy()
 
     def _predicted(self, x: object) -> Array:
         self.open_round(x)
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
-        gram = self._gram.copy()
-        gram.flat[:: len(row) + 1] += self.ridge
-        return np.asarray(0.5 + np.linalg.solve(gram, row) @ self._cross)
+        regularised = _with_ridge(self._gram, self.ridge)
+        return np.asarray(0.5 + np.linalg.solve(regularised, row) @ self._cross)
 
     def _row(self) -> Array:
         encoded = self._columns.encoded(self._open_features)
@@ -276,5 +295,5 @@ class LeastSquares(Model):
         """Put an outcome (d,) among the last ones, behind the ``newer`` latest."""
         position = self.newer  # the newest first
         if position < len(self._past):
-            self._past[position + 1 :] = self._past[position:-1]
+            _make_room(self._past, position)
             self._past[position] = observed[:MAX_FEATURES] - 0.5

@@ -4,14 +4,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, features, in_unit_cube
+from regretless.forecaster.models.base import Model, features
 from regretless.forecaster.models.seasons import IntegerFeatures
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.core.validation import check_range, check_rate, check_whole
 
 MAX_SEASONS = 1024  # combinations that are kept
 MAX_PERIOD = 100_000  # a period
+
+
+@compiled(error_model="numpy")
+def _moved(value: Array, target: Array, share: float, divisor: float) -> Array:
+    """Return value + share (target - value) / divisor, kept to [0, 1], of vectors (n,) (compiled)."""
+    moved = np.empty(value.shape[0])
+    for i in range(value.shape[0]):
+        step = share * (target[i] - value[i]) / divisor
+        moved[i] = min(max(value[i] + step, 0.0), 1.0)
+    return moved
 
 
 class Baseline(Model):
@@ -53,8 +64,10 @@ class RunningMean(Baseline):
     """The mean of all vectors seen; one half at first."""
 
     def _learn(self, statistics: Array) -> None:
-        new_mean = in_unit_cube(self._value + (statistics - self._value) / (self.time + 1))
-        self._value = new_mean if self.time else statistics
+        if self.time:
+            self._value = _moved(self._value, statistics, 1.0, float(self.time + 1))
+        else:
+            self._value = statistics
 
 
 @register.forecaster("exponential-smoothing")
@@ -70,7 +83,7 @@ class ExponentialSmoothing(Baseline):
 
     def _learn(self, statistics: Array) -> None:
         share = self.rate * (1 - self.rate) ** self.newer
-        self._value = in_unit_cube(self._value + share * (statistics - self._value))
+        self._value = _moved(self._value, statistics, share, 1.0)
 
 
 @register.forecaster("seasonal-naive")

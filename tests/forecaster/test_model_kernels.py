@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regretless.forecaster.models import LastValue, aggregate, least_squares
+from regretless.forecaster.models import LastValue, aggregate, least_squares, simple
 from regretless.forecaster.models.base import Features, features, teach
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -15,6 +15,22 @@ MODELS = 3
 SIZE = 4
 
 
+def test_models_are_combined_by_the_chosen_weights_in_every_coordinate() -> None:
+    rng = stream(3, "aggregate")
+    points = rng.normal(size=(MODELS, SIZE))
+    own = rng.dirichlet(np.ones(MODELS), size=SIZE).T
+    common = rng.dirichlet(np.ones(MODELS))[:, None]
+    choice = rng.dirichlet(np.ones(2), size=SIZE).T
+    points_in_cube = np.clip(points, 0.0, 1.0)
+    expected = ((choice[0] * own + choice[1] * common) * points_in_cube).sum(0)
+    prediction = np.empty(SIZE)
+
+    aggregate._combine(points, own, common, choice, prediction)
+
+    assert np.array_equal(points, points_in_cube)
+    assert prediction == pytest.approx(expected, abs=1e-15)
+
+
 def test_gains_of_models_are_those_of_the_formula() -> None:
     rng = stream(2, "aggregate")
     points = rng.random((MODELS, SIZE))
@@ -22,22 +38,43 @@ def test_gains_of_models_are_those_of_the_formula() -> None:
     own = rng.dirichlet(np.ones(MODELS), size=SIZE).T
     common = rng.dirichlet(np.ones(MODELS))[:, None]
     choice = rng.dirichlet(np.ones(2), size=SIZE).T
-    gains_on_own = np.empty((MODELS, SIZE))
-    gains_on_common = np.empty((MODELS, SIZE))
-    gains_of_means = np.empty((2, SIZE))
+    sums_of_own = rng.random((2, MODELS, SIZE))
+    sums_of_common = rng.random((2, MODELS, 1))
+    sums_of_choice = rng.random((2, 2, SIZE))
+    before = [sums.copy() for sums in (sums_of_own, sums_of_common, sums_of_choice)]
 
-    aggregate._write_gains(
-        points, statistics, own, common, choice, gains_on_own, gains_on_common, gains_of_means
+    aggregate._learn_gains(
+        points,
+        statistics,
+        own,
+        common,
+        choice,
+        tuple(sums_of_own),
+        tuple(sums_of_common),
+        tuple(sums_of_choice),
     )
 
     means = np.array([(own * points).sum(0), (common * points).sum(0)])
     prediction = (choice * means).sum(0)
-    expected_on_own = (means[0] - statistics) * (means[0] - points)
-    expected_on_common = (means[1] - statistics) * (means[1] - points)
-    expected_of_means = (prediction - statistics) * (prediction - means)
-    assert gains_on_own == pytest.approx(expected_on_own, abs=1e-15)
-    assert gains_on_common == pytest.approx(expected_on_common, abs=1e-15)
-    assert gains_of_means == pytest.approx(expected_of_means, abs=1e-15)
+    gains_on_own = (means[0] - statistics) * (means[0] - points)
+    gains_on_common = (means[1] - statistics) * (means[1] - points)
+    gains_of_means = (prediction - statistics) * (prediction - means)
+    expected = [gains_on_own, gains_on_common.mean(1, keepdims=True), gains_of_means]
+    after = [sums_of_own, sums_of_common, sums_of_choice]
+    for gain, (regret, variation), (new_regret, new_variation) in zip(
+        expected, before, after, strict=True
+    ):
+        assert new_regret == pytest.approx(regret + gain, abs=1e-15)
+        assert new_variation == pytest.approx(variation + gain**2, abs=1e-15)
+
+
+def test_a_value_moves_by_its_share_of_the_way_and_stays_in_the_unit_interval() -> None:
+    value = np.array([0.0, 0.5, 1.0, 0.25])
+    target = np.array([1.0, 0.1, 0.0, -3.0])
+
+    moved = simple._moved(value, target, 0.5, 2.0)
+
+    assert moved == pytest.approx([0.25, 0.4, 0.75, 0.0], abs=1e-15)
 
 
 def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() -> None:
@@ -53,6 +90,25 @@ def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() 
 
     assert gram == pytest.approx(expected_gram, abs=1e-15)
     assert cross == pytest.approx(expected_cross, abs=1e-15)
+
+
+def test_the_ridge_is_added_to_the_diagonal_of_a_copy() -> None:
+    gram = stream(4, "regression").normal(size=(SIZE, SIZE))
+    before = gram.copy()
+
+    regularised = least_squares._with_ridge(gram, 0.5)
+
+    assert np.array_equal(regularised, before + 0.5 * np.eye(SIZE))
+    assert np.array_equal(gram, before)
+
+
+def test_a_late_outcome_has_room_made_behind_the_newer_ones() -> None:
+    past = np.array([[4.0], [3.0], [1.0]])
+
+    least_squares._make_room(past, 1)
+    past[1] = 2.5
+
+    assert np.array_equal(past, [[4.0], [2.5], [3.0]])
 
 
 def test_a_context_is_checked_once() -> None:
