@@ -47,6 +47,7 @@ from regretless.forecaster.weights import BoundInputs, Moment, WeightRule, rule_
 from regretless.market.best_response import SmoothResponse
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.delegated import Delegated
 from regretless.market.core.errors import ParameterError, UserError, brief
 from regretless.market.core.own_code import is_ours
@@ -83,6 +84,42 @@ def certificate_limit(rounds: int) -> float:
     """
     early_sum = EARLY_TOLERANCE * (2 * math.sqrt(min(rounds, LAST_EARLY_ROUND)) - 1)
     return early_sum + LATE_TOLERANCE * math.log(max(rounds / LAST_EARLY_ROUND, 1.0))
+
+
+@compiled()
+def surprise_of(play_chance: Array, bias: Array, coefficients: Array, statistics: Array) -> float:
+    """Return s / m, of all losses together, 0 where m is 0 (compiled).
+
+    s is by how much losses exceed what best responses expect, and m by how much they could fall
+    short of it at the best outcome. With r the coefficients, q the chances and B the biases of
+    rows, and g = sum_r q_r r the slopes of all losses together,
+
+        s = -sum_r <B_r, r>,    m = <g, s(y)> - sum_i min(g_i, 0) - s.
+
+    Parameters
+    ----------
+    play_chance : array (R,)
+        q.
+    bias : array (R, n)
+        B, zero for rows that nobody plays.
+    coefficients : array (R, n)
+        r.
+    statistics : array (n,)
+        s(y).
+    """
+    slopes = np.zeros(statistics.shape[0])
+    excess_of_losses = 0.0
+    for r in range(play_chance.shape[0]):
+        if play_chance[r] > 0.0:
+            for i in range(statistics.shape[0]):
+                slopes[i] += play_chance[r] * coefficients[r, i]
+                excess_of_losses -= bias[r, i] * coefficients[r, i]
+    greatest_shortfall = -excess_of_losses
+    for i in range(statistics.shape[0]):
+        greatest_shortfall += slopes[i] * statistics[i] - min(slopes[i], 0.0)
+    if greatest_shortfall <= ROUNDING:
+        return 0.0
+    return excess_of_losses / greatest_shortfall
 
 
 class UnbiasedPrediction(Checkpointable, Forecaster):
@@ -283,7 +320,7 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         if self.reference is not None:
             evidence = {}
             if self.trusting:
-                evidence = self._evidence_against_reference(active_events, played, statistics)
+                evidence = self._evidence_against_reference(active_events, played)
             # The reference counts the rounds in which its forecast was broadcast unchanged.
             self.reference.learn(statistics, outcome, unchanged=solution.unchanged, **evidence)
         # A stay is the rounds in which an agent takes part. The bound costs time, and a record asks
@@ -318,25 +355,14 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             return expected._replace(as_drawn=broadcast)
         return expected
 
-    def _evidence_against_reference(
-        self, active_events: Any, played: Played, statistics: Array
-    ) -> dict[str, Any]:
-        """Return what the switch test says of a round in which the reference was trusted.
-
-        ``surprise`` is s_t / m_t, in the terms of ``switch_test``.
-        """
+    def _evidence_against_reference(self, active_events: Any, played: Played) -> dict[str, Any]:
+        """Return what the switch test says of a round in which the reference was trusted."""
         assert self.reference is not None  # noqa: S101 - it is trusted
         assert self.switch_test is not None  # noqa: S101 - a reference that is trusted has a test
-        rows = self.events.rows
-        # s_t and m_t, of all losses together: by how much losses exceed what best responses expect,
-        # and by how much they could fall short of it at the best outcome
-        excess_of_losses = -float((played.bias * rows.weights).sum())
-        slopes = played.play_chance @ rows.weights
-        above_best_outcome = float(slopes @ statistics - np.minimum(slopes, 0.0).sum())
-        greatest_shortfall = above_best_outcome - excess_of_losses
-        surprise = 0.0
-        if greatest_shortfall > ROUNDING:
-            surprise = excess_of_losses / greatest_shortfall
+        _points, _mass, statistics = played.distribution
+        surprise = surprise_of(
+            played.play_chance, played.bias, self.events.rows.weights, statistics
+        )
         is_doubtful = False  # which matters only beside bets that convince
         if self.reference.may_convince(surprise):
             is_doubtful = self.events.exceeds(active_events, self.switch_test, hint=True)

@@ -106,13 +106,13 @@ class Draws(Checkpointable):
         self._rows = rows
         self._of_anybody = np.zeros(2)
         self.groups = [GroupDraws(*group.offset.shape) for group in rows.groups]
+        self._slices = [rows.slice(group) for group in rows.groups]
         self._arrays = [group.arrays for group in self.groups]
 
     def add(self, occupancy: Array, losses: Array, mass: Array) -> None:
         """Add a round: probabilities and losses of rows (R,), probabilities of the draw (m,)."""
-        for draws, group in zip(self.groups, self._rows.groups, strict=True):
-            rows = self._rows.slice(group)
-            shape = group.offset.shape
+        for draws, rows in zip(self.groups, self._slices, strict=True):
+            shape = draws.far.shape
             draws.add(occupancy[rows].reshape(shape), losses[rows].reshape(shape))
         variance = min(2 * float(mass @ (1 - mass)), 1.0)
         greatest_step = 2 * (1 - float(mass.min()))

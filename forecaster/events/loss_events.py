@@ -191,6 +191,43 @@ def _add_gains(
 
 
 @compiled()
+def _add_to_assignments(
+    gain: Array,
+    margin: Array,
+    chance: Array,
+    games_have_begun: bool,  # noqa: FBT001
+    sums: Array,
+) -> None:
+    """Add the gains of a round to the sums of assignments (compiled).
+
+    An action that is not played has no gain, and its sums stay as they are.
+
+    Parameters
+    ----------
+    gain, margin : array (K, A, C)
+        g of the round, and by how much it exceeds the regret.
+    chance : array (K, A)
+        q, with which each action is played.
+    games_have_begun : bool
+        Whether the round is weighed. While a reference is trusted it is only known.
+    sums : array (4, K, A, C)
+        G, U, gains before the games began, and margins: g, g^2 / q, or g in the third place, and
+        the margin are added in place.
+    """
+    for k in range(gain.shape[0]):
+        for a in range(gain.shape[1]):
+            if chance[k, a] == 0.0:
+                continue
+            for c in range(gain.shape[2]):
+                sums[3, k, a, c] += margin[k, a, c]
+                if games_have_begun:
+                    sums[0, k, a, c] += gain[k, a, c]
+                    sums[1, k, a, c] += gain[k, a, c] * gain[k, a, c] / chance[k, a]
+                else:
+                    sums[2, k, a, c] += gain[k, a, c]
+
+
+@compiled()
 def _greatest_sum(gains: Array) -> float:
     """Return max_k sum_a max(0, max_c gains[k, a, c]) of gains (K, A, C)."""
     greatest_sum = 0.0
@@ -272,7 +309,7 @@ class Gains:
         coefficients = self.group.weights  # (K, A, n)
         bias = played.bias[self.rows].reshape(coefficients.shape)
         value = bias @ coefficients.swapaxes(1, 2)
-        chance = played.play_chance[self.rows].reshape(n_losses, n_actions)
+        chance = self.chance(played)
         realised_losses = played.realised_losses[self.rows].reshape(n_losses, n_actions)
         gain = np.empty(self.shape)
         margin = np.empty(self.shape)
@@ -290,11 +327,10 @@ class Gains:
 
     def add(self, gains: GainsOfRound, played: Played, *, squared: bool) -> None:
         """Add a round to all sums; ``squared`` as of the rule."""
-        n_losses, n_actions, _ = self.shape
         _add_gains(
             gains.gain,
             gains.margin,
-            played.play_chance[self.rows].reshape(n_losses, n_actions),
+            self.chance(played),
             squared,
             played.reference_is_trusted,  # the switch test goes on
             self.gain,
@@ -304,10 +340,9 @@ class Gains:
             self.played_squares,
         )
 
-    def chance_or_one(self, played: Played) -> Array:
-        """Return the chance of every played action (K, A, 1); 1 where it is 0."""
-        chance = played.play_chance[self.rows].reshape(*self.shape[:2], 1)
-        return np.where(chance > 0, chance, 1.0)
+    def chance(self, played: Played) -> Array:
+        """Return the chance of every action (K, A)."""
+        return played.play_chance[self.rows].reshape(self.shape[:2])
 
     def fold_onto_rows(self, weights: Array, suggested: Indices) -> Array:
         """Turn weights (K A C,) into those of rows (R, n): sum_c w_c (r(c) - r(a)) / scale."""
@@ -651,16 +686,11 @@ class Assignments(GainEvents):
             charged = played.as_drawn or played
         if charged.bias is not played.bias:  # what was drawn is not the whole mixture
             gains = self.gains_of_round(active, charged)
-        for member, (gain, margin), part in zip(
+        for member, (gain, margin), sums in zip(
             self.members, gains, self._assignment_sums, strict=True
         ):
-            weighed_gain, squares, gain_before_games, margins = part
-            margins += margin
-            if charged.reference_is_trusted:  # no game yet: it is known, and not weighed
-                gain_before_games += gain
-                continue
-            weighed_gain += gain
-            squares += gain**2 / member.chance_or_one(charged)
+            chance = member.chance(charged)
+            _add_to_assignments(gain, margin, chance, not charged.reference_is_trusted, sums)
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the potentials of the gains and, by their prior, assignments."""

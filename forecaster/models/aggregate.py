@@ -94,7 +94,7 @@ def _learn_gains(
     sums_of_common: tuple[Array, Array],
     sums_of_choice: tuple[Array, Array],
 ) -> None:
-    """Add r of every model and of the two means in each coordinate of a round to R and V (compiled).
+    """Add a round's r of every model and of the two means to R and V (compiled).
 
     With q_own = sum_k own_k p_k, q_common likewise and q = choice_own q_own + choice_common
     q_common, a model gains (q_own - s) (q_own - p_k) on the one mean, as much with q_common on the

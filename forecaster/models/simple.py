@@ -17,7 +17,7 @@ MAX_PERIOD = 100_000  # a period
 
 @compiled(error_model="numpy")
 def _moved(value: Array, target: Array, share: float, divisor: float) -> Array:
-    """Return value + share (target - value) / divisor, kept to [0, 1], of vectors (n,) (compiled)."""
+    """Return value + share (target - value) / divisor, kept to [0, 1] (compiled); vectors (n,)."""
     moved = np.empty(value.shape[0])
     for i in range(value.shape[0]):
         step = share * (target[i] - value[i]) / divisor

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from regretless.forecaster.events import loss_events
+from regretless.forecaster.unbiased import surprise_of
 from regretless.market.core.randomness import stream
 
 LOSSES = 5
@@ -87,8 +88,53 @@ def test_a_round_is_added_to_every_sum(*, squared: bool) -> None:
     assert np.array_equal(played_squares, played_squares_before + gain**2 / divisor)
 
 
+@pytest.mark.parametrize("games_have_begun", [False, True])
+def test_a_round_is_added_to_the_sums_of_assignments(*, games_have_begun: bool) -> None:
+    rng = stream(8, "sums of assignments")
+    gain = rng.normal(size=(LOSSES, ACTIONS, COMPARATORS))
+    margin = rng.random(gain.shape)
+    chance = rng.dirichlet(np.ones(ACTIONS), size=LOSSES)
+    chance[0, 0] = 0.0
+    gain[0, 0] = 0.0  # of an action that is not played
+    margin[0, 0] = 0.0
+    sums = rng.random((4, LOSSES, ACTIONS, COMPARATORS))
+    expected = sums.copy()
+    if games_have_begun:
+        expected[0] += gain
+        expected[1] += gain**2 / np.where(chance > 0, chance, 1.0)[:, :, None]
+    else:
+        expected[2] += gain
+    expected[3] += margin
+
+    loss_events._add_to_assignments(gain, margin, chance, games_have_begun, sums)
+
+    assert np.array_equal(sums, expected)
+
+
 def test_the_greatest_sum_is_over_losses_of_the_best_comparators() -> None:
     gains = stream(7, "greatest sum").normal(size=(LOSSES, ACTIONS, COMPARATORS))
     gains[:, np.arange(ACTIONS), np.arange(ACTIONS)] = -np.inf
     expected = np.maximum(gains.max(2), 0.0).sum(1).max()
     assert loss_events._greatest_sum(gains) == pytest.approx(expected, abs=1e-15)
+
+
+def test_a_surprise_is_what_losses_exceed_expectations_by_over_what_they_could_fall_short() -> None:
+    rng = stream(9, "surprise")
+    coefficients = rng.normal(size=(LOSSES * ACTIONS, 4))
+    play_chance = rng.random(len(coefficients))
+    play_chance[3] = 0.0
+    prediction = rng.random(4)
+    statistics = rng.random(4)
+    bias = play_chance[:, None] * (prediction - statistics)
+
+    surprise = surprise_of(play_chance, bias, coefficients, statistics)
+
+    slopes = play_chance @ coefficients
+    excess = slopes @ (statistics - prediction)
+    shortfall = slopes @ prediction - np.minimum(slopes, 0.0).sum()  # at the best outcome
+    assert surprise == pytest.approx(excess / shortfall, abs=1e-12)
+
+
+def test_losses_that_cannot_fall_short_of_expectations_do_not_surprise() -> None:
+    nobody_plays = np.zeros(3)
+    assert surprise_of(nobody_plays, np.zeros((3, 2)), np.ones((3, 2)), np.full(2, 0.5)) == 0.0
