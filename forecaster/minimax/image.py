@@ -46,6 +46,7 @@ from regretless.forecaster.minimax.game import (
 from regretless.forecaster.minimax.program import best_mixture, mixture_of_least_value
 from regretless.forecaster.minimax.support import values
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.core.randomness import stream
 from regretless.market.losses.basis import Basis, Hull, Support
 from regretless.market.records import Ensemble
@@ -174,6 +175,41 @@ class Walk(NamedTuple):
     images: Array  # (e, n) of the outcomes
 
 
+@compiled()
+def _write_next_step(
+    point: Array,
+    weights: Array,
+    step: float,
+    best: int,
+    images: Array,
+    next_point: Array,
+    next_weights: Array,
+) -> None:
+    """Write the next prediction of a walk, and its ensemble (compiled).
+
+    It is p + step (s(y) - p), y the outcome of the index ``best``, whose weight grows by the step
+    while all others shrink.
+
+    Parameters
+    ----------
+    point, weights : array (n,), array (e,)
+        The prediction p, and the weights of all outcomes in its ensemble.
+    step : float
+        In [0, 1].
+    best : int
+        Index of y.
+    images : array (e, n)
+        s of all outcomes.
+    next_point, next_weights : array (n,), array (e,)
+        Written.
+    """
+    for i in range(point.shape[0]):
+        next_point[i] = point[i] + step * (images[best, i] - point[i])
+    for j in range(weights.shape[0]):
+        next_weights[j] = (1.0 - step) * weights[j]
+    next_weights[best] += step
+
+
 class Image(HullSolver):
     """The game over conv s(Y), the convex hull of all s(y).
 
@@ -282,28 +318,29 @@ class Image(HullSolver):
         images = np.vstack([*earlier_images, self._images])
         n_earlier = len(images) - len(self._unlike_weights)
         inner_weights = np.append(np.zeros(n_earlier), self._unlike_weights)
-        point = start.point
-        # Weights of all outcomes in the ensemble of the point. The start's outcomes come first.
-        n_of_start = len(start.weights)
-        weights = np.zeros(len(images))
-        weights[:n_of_start] = start.weights
-        used_outcomes = set(range(n_of_start))
+        inner_point = inner_weights @ images
         points = np.empty((len(WALK), self.size))
         fields = np.empty_like(points)
-        weights_of_points = np.empty((len(WALK), len(images)))
+        points[0] = start.point
+        # Weights of all outcomes in the ensemble of each point. The start's outcomes come first.
+        weights_of_points = np.zeros((len(WALK), len(images)))
+        n_of_start = len(start.weights)
+        weights_of_points[0, :n_of_start] = start.weights
+        used_outcomes = set(range(n_of_start))
         for t, step in enumerate(WALK):
+            point = points[t]
+            weights = weights_of_points[t]
             if game.distance_off_sides > 0.0:
-                point = point + game.distance_off_sides * (inner_weights @ images - point)
-                weights = weights + game.distance_off_sides * (inner_weights - weights)
-            points[t] = point
-            weights_of_points[t] = weights
+                point += game.distance_off_sides * (inner_point - point)
+                weights += game.distance_off_sides * (inner_weights - weights)
             fields[t] = game.field(point)
             # nature's best answer: the payment h . (p - s(y)) is greatest where h . s(y) is least
             best = int(values(images, fields[t]).argmin())
             used_outcomes.add(best)
-            point = point + step * (images[best] - point)
-            weights = (1 - step) * weights
-            weights[best] += step
+            if t + 1 < len(WALK):
+                _write_next_step(
+                    point, weights, step, best, images, points[t + 1], weights_of_points[t + 1]
+                )
         kept = undominated(points, fields)
         used = sorted(used_outcomes)
         make_ensembles = []

@@ -31,7 +31,7 @@ from regretless.forecaster.minimax.game import (
     steps_for,
     walked,
 )
-from regretless.forecaster.minimax.image import ensemble_solver
+from regretless.forecaster.minimax.image import _write_next_step, ensemble_solver
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
@@ -333,6 +333,21 @@ def test_the_mixture_of_a_walk_is_the_best_of_the_points_that_numpy_keeps(hull: 
     assert np.array_equal(fields, fields_of_visited[kept])
     assert worst_case == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-12)
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_step_of_a_walk_over_ensembles_goes_towards_one_outcome() -> None:
+    rng = np.random.default_rng(6)
+    images = rng.random((5, 3))
+    weights = rng.dirichlet(np.ones(5))
+    point = weights @ images
+    next_point = np.empty(3)
+    next_weights = np.empty(5)
+
+    _write_next_step(point, weights, 0.1, 2, images, next_point, next_weights)
+
+    assert next_point == pytest.approx(0.9 * point + 0.1 * images[2], abs=1e-15)
+    assert next_weights == pytest.approx(0.9 * weights + 0.1 * (np.arange(5) == 2), abs=1e-15)
+    assert next_weights @ images == pytest.approx(next_point, abs=1e-15)
 
 
 def test_points_with_next_to_no_mass_are_left_out_of_a_mixture() -> None:
