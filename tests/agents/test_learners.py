@@ -216,6 +216,11 @@ def test_regret_stays_below_the_bound_on_every_stream_at_any_time(
                 assert regret_of_row <= bound + 1e-12, (stream_name, time, row)
 
 
+def test_who_has_a_single_action_regrets_nothing_at_any_rate() -> None:
+    learner = started_learner("hedge", {"rate": 0.3}, rows=1, actions=1, horizon=100)
+    assert learner.bound(100) == 0.0
+
+
 @pytest.mark.parametrize("exploration", [True, False], ids=["exploring", "not exploring"])
 @pytest.mark.parametrize("rate", ["anytime", "fixed"])
 @pytest.mark.parametrize("stream_name", ["phases", "cycle", "alternating"])

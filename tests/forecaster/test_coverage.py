@@ -11,6 +11,7 @@ import pytest
 from regretless import OnlineOmnipredictor, UserError
 from regretless.agents.utilities import Newsvendor
 from regretless.forecaster.bases import LinearBasis, WithIndicators
+from regretless.forecaster.coverage import CoverageRecord
 from regretless.forecaster.events.coverage_events import AT, BELOW, CoverageEvents
 from regretless.forecaster.events.loss_table import LossTable, played_of
 from regretless.forecaster.events.quantile_grid import QuantileGrid, checked_levels
@@ -357,6 +358,26 @@ def test_a_server_that_is_saved_goes_on_the_same(tmp_path: Path) -> None:
     play(loaded, outcomes[50:].tolist())
     pd.testing.assert_frame_equal(server.coverage(by_value=True), loaded.coverage(by_value=True))
     assert server.predict_one().quantiles == loaded.predict_one().quantiles
+
+
+def test_records_of_two_forecasters_who_take_turns_add_up_to_that_of_all_rounds() -> None:
+    server = make_server()
+    announced = server._announced
+    assert announced is not None
+    rng = np.random.default_rng(11)
+    whole, *halves = (CoverageRecord(announced) for _ in range(3))
+    for round_index in range(40):
+        outcome = rng.random(1)
+        prediction = server.basis.transform(rng.random(1))
+        whole.note(prediction, outcome)
+        halves[round_index % 2].note(prediction, outcome)
+    halves[0].add(halves[1])
+    for by_value in (False, True):
+        of_whole, of_sum = (
+            record.table(["demand"], None, by_value=by_value, guarantee="none")
+            for record in (whole, halves[0])
+        )
+        pd.testing.assert_frame_equal(of_sum, of_whole)
 
 
 def test_nothing_is_promised_of_censored_outcomes() -> None:

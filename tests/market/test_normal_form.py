@@ -99,6 +99,27 @@ def test_plans_of_a_game_tree_have_names_of_one_line() -> None:
         assert not any("\n" in name for name in names)
 
 
+class GameWithRepeatedNames:
+    """A game as OpenSpiel has them, in which both actions of the row have the same name."""
+
+    def max_game_length(self) -> int:
+        return 1
+
+    def shape(self) -> list[int]:
+        return [2, 2]
+
+    def action_name(self, player: int, action: int) -> str:
+        return "wait" if player == 0 else ("left", "right")[action]
+
+    def player_utilities(self, player: int) -> list[float]:
+        return [0.0, 1.0, 2.0, 3.0]
+
+
+def test_actions_of_one_name_are_numbered() -> None:
+    game = NormalForm.from_openspiel(GameWithRepeatedNames())
+    assert game.actions == (("0: wait", "1: wait"), ("left", "right"))
+
+
 def test_what_is_no_game_of_openspiel_is_refused_in_a_line() -> None:
     with pytest.raises(UserError, match=r"3 is no game; give one of pyspiel\.load_game"):
         NormalForm.from_openspiel(3)
