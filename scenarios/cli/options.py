@@ -192,6 +192,13 @@ PARSER_WORDS = {
     "a valid integer, unable to parse string as an integer": "a whole number, such as 100",
     "a valid number, unable to parse string as a number": "a number, such as 0.5",
 }
+SUCCESSORS_OF_COMMANDS = {  # of version 0.2.0; ``docs/renamed.md`` lists them for readers
+    "bench": "run python -m benchmarks in a checkout",
+    "reproduce": "run python -m paper in a checkout",
+    "fit": "use OfflineOmnipredictor(...).fit(X, Y) in Python",
+    "predict": "use the method predict(X) of a fitted OfflineOmnipredictor in Python",
+    "sample-size": "use sample_size of regretless.scenarios.sample_size in Python",
+}
 OWN_CODE_CONDITION = ", if what is your own has state() and restore(state)"
 
 
@@ -254,6 +261,10 @@ def end_refused_by_system(error: OSError | MemoryError) -> NoReturn:
 
 def end_misused(error: Any) -> NoReturn:
     """Exit because the parser did not understand; point to the help of the command."""
+    given_command = "".join(sys.argv[1:2])
+    if given_command in SUCCESSORS_OF_COMMANDS:
+        successor = SUCCESSORS_OF_COMMANDS[given_command]
+        fail(f"there is no command '{given_command}' any more; {successor}", 2)
     command = getattr(getattr(error, "ctx", None), "info_name", None)
     help_command = f"regretless {command}" if command in sys.argv[1:2] else "regretless"
     message = error.format_message().rstrip(".").replace("Input should be", "must be")

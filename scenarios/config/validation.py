@@ -55,9 +55,13 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
         _check_market_is_known(raw)  # without it utilities and outcomes seem to be missing
-        fault = _most_telling(error.errors())
+        faults = error.errors()
+        fault = _most_telling(faults)
         key, known_keys = _locate(fault["loc"], raw)
-        raise UserError(fault_line(fault, key, known_keys, "scenario")) from error
+        line = fault_line(fault, key, known_keys, "scenario")
+        if fault["type"] == "string_type" and _may_be_table(fault, faults):
+            line += ', or write a table, as { key = "name" }'
+        raise UserError(line) from error
     if spec.data is not None:
         spec.data.file = find_file("data", spec.data.file, origin, DATA)
     if spec.game is not None:
@@ -92,6 +96,14 @@ def _most_telling(faults: Sequence[Any]) -> Any:
         if is_in_the_same_table and fault["type"] == "extra_forbidden":
             return fault
     return first
+
+
+def _may_be_table(fault: Any, faults: Sequence[Any]) -> bool:
+    """Whether the value at fault could also be a table, which another of the faults says."""
+    *place, _branch_of_union = fault["loc"]
+    return any(
+        other["type"] == "dict_type" and list(other["loc"][:-1]) == place for other in faults
+    )
 
 
 def resolved(spec: ScenarioSpec) -> dict[str, Any]:
