@@ -57,6 +57,7 @@ from regretless.market.losses.basis import Basis, Support, of_form, steepest
 ROUNDING = 1e-9
 ROUNDING_OF_SUMS = 1e-12  # what sums of a table's entries may round
 MAX_CELLS = 100_000
+MAX_TABULATED_CELLS = 2_000  # of a basis whose values are looked up
 DEFAULT_ERROR = 0.01  # of a broken line whose losses have more kinks than that takes
 TABLES = Path(__file__).with_name("optimised.npz")
 
@@ -231,8 +232,15 @@ class ConvexRankBasis(ConvexBasis):
 
     def transform(self, y: ArrayLike) -> Array:
         lattice_points = rounded(self.cells * self._level(y), 0, self.cells)
+        if self.cells <= MAX_TABULATED_CELLS:
+            return np.asarray(self._values_on_lattice[lattice_points])
         functions = self.cover.transform(lattice_points.reshape(-1, 1))
         return functions.reshape(*lattice_points.shape, self.size)
+
+    @functools.cached_property
+    def _values_on_lattice(self) -> Array:
+        """The functions (cells + 1, n) at all lattice points, which are looked up."""
+        return self.cover.transform(np.arange(self.cells + 1)[:, np.newaxis])
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""

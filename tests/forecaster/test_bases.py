@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief
 from regretless.forecaster import bases
+from regretless.forecaster.bases import convex
 from regretless.forecaster.bases import leontief as lattice
 from regretless.forecaster.bases.convex import ConvexBasis, ConvexTable, distances, relu, tables
 from regretless.market import losses as forms
@@ -329,3 +330,13 @@ def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, min_rati
     assert bias == pytest.approx(np.full(100, 2 / 100))
     assert regret >= max(min_ratio - 1e-9, 10 * 2 * 1 * bias.max())  # lambda = 1 on both sides
     assert regret <= 2 * basis.lipschitz * bias.max() + 2 * basis.error
+
+
+def test_values_that_are_looked_up_are_those_that_are_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    levels = np.linspace(0.0, 1.0, 101)[:, np.newaxis]
+    looked_up = bases.ConvexRankBasis(error=0.01).transform(levels)
+    monkeypatch.setattr(convex, "MAX_TABULATED_CELLS", 0)
+    computed = bases.ConvexRankBasis(error=0.01).transform(levels)
+    np.testing.assert_array_equal(looked_up, computed)
