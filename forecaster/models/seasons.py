@@ -8,15 +8,19 @@ since 1970 of a date are left out, as no day comes back; its month and its weekd
 from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 
 MAX_ROUNDS = 8192  # that are remembered
 MAX_SEASONS = 1024  # that are told apart; the oldest makes way for a new one
+ROUNDS_BETWEEN_DROPS = 64
+LEAST_ROOM = 64  # rows
 NO_SEASON = -1
 MONTH_OF_DATE = "{}_month"  # features of a date, beside its days since 1970
 WEEKDAY_OF_DATE = "{}_weekday"
@@ -62,11 +66,59 @@ def _combination(features: tuple[tuple[str, float], ...], uneven: tuple[str, ...
     return ",".join(parts)
 
 
+@compiled()
+def _mark_kept(codes: Integers, of_all: int, of_season: int, is_kept: Mask) -> None:
+    """Mark the last rounds of all, and the last ones of every season (compiled).
+
+    Parameters
+    ----------
+    codes : int array (m,)
+        Of the rounds' seasons, the oldest round first.
+    of_all, of_season : int
+        How many rounds are kept of all, and of each season.
+    is_kept : bool array (m,)
+        Written.
+    """
+    n_of_season = np.zeros(MAX_SEASONS, dtype=np.int64)  # rounds of each season that were passed
+    n_rounds = codes.shape[0]
+    for i in range(n_rounds - 1, -1, -1):
+        is_kept[i] = i >= n_rounds - of_all
+        code = codes[i]
+        if code != NO_SEASON:
+            n_of_season[code] += 1
+            if n_of_season[code] <= of_season:
+                is_kept[i] = True
+
+
+class GrowingRows:
+    """Rows of an array (m, ...), with room for more behind them, so that one is added quickly."""
+
+    def __init__(self, rows: NDArray[Any]) -> None:
+        self._room = rows
+        self._count = len(rows)
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows (m, ...), a view."""
+        return self._room[: self._count]
+
+    def append(self, row: Any) -> None:
+        """Add a row; where there is no room left, all rows move into one twice as large."""
+        if self._count == len(self._room):
+            n_rows = max(2 * self._count, LEAST_ROOM)
+            larger = np.empty((n_rows, *self._room.shape[1:]), dtype=self._room.dtype)
+            larger[: self._count] = self._room
+            self._room = larger
+        self._room[self._count] = row
+        self._count += 1
+
+
 class PastRounds(Checkpointable):
     """Vectors of d numbers, one for a round, and the season of each, in the order of the rounds.
 
-    It keeps the last ``of_all`` rounds, and the last ``of_season`` of every season: at most
-    ``MAX_ROUNDS`` in all.
+    It keeps the last ``of_all`` rounds, and the last ``of_season`` of every season, at most
+    ``MAX_ROUNDS`` in all. Rounds that it need not keep are dropped together, before every
+    ``ROUNDS_BETWEEN_DROPS``-th round: to look for them in every round took most of the time.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
@@ -76,9 +128,9 @@ class PastRounds(Checkpointable):
     def __init__(self, size: int, *, of_all: int, of_season: int = 0) -> None:
         self.of_all = of_all
         self.of_season = of_season
-        self._vectors = np.zeros((0, size))  # the oldest first
-        self._codes = np.zeros(0, dtype=np.int64)  # of their seasons
-        self._numbers = np.zeros(0, dtype=np.int64)  # rounds before each, dropped ones included
+        self._vectors = np.zeros((0, size))
+        self._codes = np.zeros(0, dtype=np.int64)
+        self._numbers = np.zeros(0, dtype=np.int64)
         self._learned = 0  # rounds in all
         self._code_of_season: dict[str, int] = {}
         self._integers = IntegerFeatures()
@@ -101,10 +153,10 @@ class PastRounds(Checkpointable):
             self._codes = np.concatenate((self._codes[:position], [code], self._codes[position:]))
             self._numbers = np.concatenate((self._numbers[:position], [number], later))
         else:
-            self._vectors = np.concatenate((self._vectors, vector[None]))
-            self._codes = np.concatenate((self._codes, (code,)))
-            self._numbers = np.concatenate((self._numbers, (number,)))
-        self._forget(code)
+            self._rows_of_vectors.append(vector)
+            self._rows_of_codes.append(code)
+            self._rows_of_numbers.append(number)
+        self._forget()
 
     def _code_of_new_round(self, features: Mapping[str, float]) -> int:
         """Learn the features of a round that is added, and return the code of its season."""
@@ -133,26 +185,12 @@ class PastRounds(Checkpointable):
         is_kept[max(len(is_kept) - self.of_all, 0) :] = True
         self._keep(is_kept)
 
-    def _forget(self, code: int) -> None:
-        """Drop what is no longer kept after a round of this season."""
-        n_before = len(self._codes) - self.of_all  # rounds that are not among the last of all
-        if n_before <= 0:
+    def _forget(self) -> None:
+        """Drop what is no longer kept, once in ``ROUNDS_BETWEEN_DROPS`` rounds."""
+        if self._learned % ROUNDS_BETWEEN_DROPS or len(self._codes) <= self.of_all:
             return
-        if not self._code_of_season:  # no round has a season
-            self._vectors = self._vectors[n_before:]
-            self._codes = self._codes[n_before:]
-            self._numbers = self._numbers[n_before:]
-            return
-        dropped: list[int] = []
-        for season in {code, int(self._codes[n_before - 1])}:
-            of_season = (self._codes == season).nonzero()[0]
-            n_kept = 0 if season == NO_SEASON else self.of_season
-            surplus = of_season[: max(len(of_season) - n_kept, 0)]
-            dropped += surplus[surplus < n_before].tolist()
-        if not dropped and len(self._codes) <= MAX_ROUNDS:
-            return
-        is_kept = np.ones(len(self._codes), dtype=bool)
-        is_kept[dropped] = False
+        is_kept = np.empty(len(self._codes), dtype=bool)
+        _mark_kept(self._codes, self.of_all, self.of_season, is_kept)
         is_kept[: max(len(is_kept) - MAX_ROUNDS, 0)] = False
         self._keep(is_kept)
 
@@ -162,6 +200,33 @@ class PastRounds(Checkpointable):
             self._vectors = self._vectors[is_kept]
             self._codes = self._codes[is_kept]
             self._numbers = self._numbers[is_kept]
+
+    @property
+    def _vectors(self) -> Array:
+        """The vectors (m, d), the oldest first."""
+        return self._rows_of_vectors.rows
+
+    @_vectors.setter
+    def _vectors(self, vectors: Array) -> None:
+        self._rows_of_vectors = GrowingRows(vectors)
+
+    @property
+    def _codes(self) -> Integers:
+        """The codes (m,) of their seasons."""
+        return self._rows_of_codes.rows
+
+    @_codes.setter
+    def _codes(self, codes: Integers) -> None:
+        self._rows_of_codes = GrowingRows(codes)
+
+    @property
+    def _numbers(self) -> Integers:
+        """How many rounds there were before each (m,), dropped ones included."""
+        return self._rows_of_numbers.rows
+
+    @_numbers.setter
+    def _numbers(self, numbers: Integers) -> None:
+        self._rows_of_numbers = GrowingRows(numbers)
 
     @property
     def rounds(self) -> int:

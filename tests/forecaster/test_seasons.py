@@ -7,7 +7,7 @@ import pytest
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
 from regretless.forecaster import SeasonalNaive
-from regretless.forecaster.models.seasons import MAX_SEASONS, PastRounds
+from regretless.forecaster.models.seasons import MAX_SEASONS, ROUNDS_BETWEEN_DROPS, PastRounds
 
 LAST_OF_SEASON = {"kind": "past-outcomes", "rate": 1.0, "seasonal": True}
 
@@ -34,14 +34,15 @@ def test_a_late_outcome_is_the_newest_of_its_season_after_rounds_of_another() ->
 def test_outcomes_in_any_order_leave_the_last_rounds_of_each_season() -> None:
     """By brute force: the same rounds, sorted by their time."""
     generator = np.random.default_rng(0)
-    seasons = generator.choice(3, 60, p=[0.9, 0.05, 0.05])  # the last two are rare
-    delays = generator.integers(0, 20, 60)
+    n_rounds = 3 * ROUNDS_BETWEEN_DROPS
+    seasons = generator.choice(3, n_rounds, p=[0.9, 0.05, 0.05])  # the last two are rare
+    delays = generator.integers(0, 20, n_rounds)
     in_order = PastRounds(1, of_all=4, of_season=2)
     late = PastRounds(1, of_all=4, of_season=2)
-    for time in range(60):
+    for time in range(n_rounds):
         in_order.add(np.array([time]), {"hour": float(seasons[time])}, newer=0)
     learned: list[int] = []
-    for time in np.argsort(np.arange(60) + delays, kind="stable").tolist():
+    for time in np.argsort(np.arange(n_rounds) + delays, kind="stable").tolist():
         newer = sum(other > time for other in learned)
         late.add(np.array([time]), {"hour": float(seasons[time])}, newer=newer)
         learned.append(time)
@@ -50,6 +51,18 @@ def test_outcomes_in_any_order_leave_the_last_rounds_of_each_season() -> None:
         expected = in_order.last_of_season(features, 2)
         assert late.last_of_season(features, 2).tolist() == expected.tolist()
     assert late.last(4).tolist() == in_order.last(4).tolist()
+    by_time = np.arange(n_rounds)
+    for season in range(3):
+        of_season = by_time[seasons == season][-2:]
+        kept = in_order.last_of_season({"hour": float(season)}, 2)
+        assert kept.ravel().tolist() == of_season.tolist()
+
+
+def test_rounds_that_are_not_kept_are_dropped_in_the_end() -> None:
+    rounds = PastRounds(1, of_all=4, of_season=2)
+    for row in range(10 * ROUNDS_BETWEEN_DROPS):
+        rounds.add(np.array([row]), {"hour": float(row % 24)}, newer=0)
+    assert rounds.rounds == 24 * 2
 
 
 def test_days_of_a_date_are_in_the_season_of_their_weekday() -> None:
@@ -81,7 +94,7 @@ def test_seasons_are_learned_anew_once_a_feature_is_no_integer() -> None:
     for row in range(MAX_SEASONS + 10):
         rounds.add(np.array([0.0]), {"hour": float(row % 24), "row": float(row)}, newer=0)
     rounds.add(np.array([0.0]), {"hour": 0.0, "row": 0.5}, newer=0)
-    assert rounds.rounds == 4
+    assert rounds.rounds == 5  # the last four of that time, and the one since
     for hour in range(24):
         rounds.add(np.array([hour]), {"hour": float(hour), "row": 0.5}, newer=0)
     assert rounds.last_of_season({"hour": 5.0, "row": 0.5}, 2).tolist() == [[5.0]]
