@@ -32,6 +32,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from regretless.forecaster.models.base import Model, teach
+from regretless.forecaster.models.outcomes import DistributionModel, expected_statistics
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -189,6 +190,21 @@ def _check_models(models: Mapping[str, Forecaster], size: int) -> None:
             raise ParameterError(f"{fault}, size is {size}; make them alike")
 
 
+def _models_of_one_basis(models: Mapping[str, Forecaster]) -> dict[int, DistributionModel]:
+    """Return the models that are distributions, by their index; those of the first's basis.
+
+    These are asked for their expectations of s(y) together.
+    """
+    models_of_one_basis: dict[int, DistributionModel] = {}
+    for model_index, model in enumerate(models.values()):
+        if not isinstance(model, DistributionModel):
+            continue
+        first_model = next(iter(models_of_one_basis.values()), model)
+        if model.basis is first_model.basis:
+            models_of_one_basis[model_index] = model
+    return models_of_one_basis
+
+
 class Aggregate(Model):
     """A convex combination of models in every coordinate, so that it stays in their hull.
 
@@ -219,6 +235,8 @@ class Aggregate(Model):
         self._common = PolynomialWeights(n_models, 1)
         self._choice = PolynomialWeights(2, size)
         self._shares = self._current_shares()
+        # the models that are distributions and predict the same statistics, by their index
+        self._distribution_models = _models_of_one_basis(self.members)
 
     @property
     def points(self) -> Array:
@@ -242,7 +260,12 @@ class Aggregate(Model):
         """Ask every model for its prediction (M, n); UserError if it is not n numbers."""
         self._tell_lead_to_models()
         points = np.empty((len(self.members), self.size))
+        if self._distribution_models:
+            indices = list(self._distribution_models)
+            points[indices] = expected_statistics(list(self._distribution_models.values()), x)
         for model_index, (name, model) in enumerate(self.members.items()):
+            if model_index in self._distribution_models:
+                continue
             point = np.asarray(model.point(x))
             if point.shape != (self.size,):
                 fault = f"models['{name}'] predicted an array of shape {point.shape}"

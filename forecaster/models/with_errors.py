@@ -34,7 +34,8 @@ from regretless.forecaster.models.outcomes import (
 )
 from regretless.forecaster.models.seasons import MAX_ROUNDS, PastRounds
 from regretless.market import register
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, is_within_unit_cube
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import ParameterError, UserError, closest
 from regretless.market.core.validation import check_whole
 from regretless.market.game.protocols import Forecaster
@@ -43,6 +44,42 @@ from regretless.market.records import Ensemble
 
 WINDOW_OF_SEASON = 40  # errors of the same season
 ROUNDS_OF_ALL = 5.0  # how many errors of the season the errors of all rounds count for
+
+
+@compiled()
+def _write_distribution(
+    forecast: Array,
+    errors: Array,
+    errors_of_season: Array,
+    weights_of_kinds: tuple[float, float, float],
+    outcomes: Array,
+    weights: Array,
+) -> None:
+    """Write the forecast plus each error, moved into [0, 1]; behind them the forecast (compiled).
+
+    Parameters
+    ----------
+    forecast : array (d,)
+        Of the outcome, in [0, 1].
+    errors, errors_of_season : array (m, d), (k, d)
+        Of the last rounds, and of the last ones of the season.
+    weights_of_kinds : three numbers
+        The weight of an outcome that comes of an error, of one of the season, and without one.
+    outcomes, weights : array (m + k or more, d), (m + k or more,)
+        Written.
+    """
+    n_errors = errors.shape[0]
+    n_of_season = errors_of_season.shape[0]
+    for i in range(outcomes.shape[0]):
+        kind = 0 if i < n_errors else 1 if i < n_errors + n_of_season else 2
+        weights[i] = weights_of_kinds[kind]
+        for j in range(outcomes.shape[1]):
+            outcome = forecast[j]
+            if kind == 0:
+                outcome += errors[i, j]
+            elif kind == 1:
+                outcome += errors_of_season[i - n_errors, j]
+            outcomes[i, j] = min(max(outcome, 0.0), 1.0)
 
 
 class WithErrors(DistributionModel):
@@ -104,24 +141,35 @@ class WithErrors(DistributionModel):
         errors_of_season = errors[:0]
         if self.by_season:
             errors_of_season = self._errors.last_of_season(self._open_features, WINDOW_OF_SEASON)
+        n_errors = len(errors)
         n_of_season = len(errors_of_season)
         share_of_season = share * n_of_season / (n_of_season + ROUNDS_OF_ALL)
-        parts = [errors]
-        weights = [np.full(len(errors), (share - share_of_season) / max(len(errors), 1))]
-        if n_of_season:
-            parts.append(errors_of_season)
-            weights.append(np.full(n_of_season, share_of_season / n_of_season))
+        n_outcomes = n_errors + n_of_season
         if share < 1:  # the point itself, as long as there are few errors
-            parts.append(np.zeros((1, len(forecast))))
-            weights.append(np.array([1 - share]))
-        return Ensemble(in_unit_cube(forecast + np.concatenate(parts)), np.concatenate(weights))
+            n_outcomes += 1
+        weight_of_error = (share - share_of_season) / max(n_errors, 1)
+        weight_of_error_of_season = share_of_season / max(n_of_season, 1)
+        outcomes = np.empty((n_outcomes, len(forecast)))
+        weights = np.empty(n_outcomes)
+        _write_distribution(
+            forecast,
+            errors,
+            errors_of_season,
+            (weight_of_error, weight_of_error_of_season, 1 - share),
+            outcomes,
+            weights,
+        )
+        return Ensemble(outcomes, weights)
 
     def _forecast_of_outcome(self, x: object) -> Array:
         """Return the model's forecast of the outcome (d,), in [0, 1]."""
         self.model.ahead = self.ahead
         self.model.newer = self.newer
         outcome = np.asarray(self.model.point(x), dtype=np.float64)
-        if outcome.shape != (self.basis.outcomes,) or not np.isfinite(outcome).all():
+        is_right_shape = outcome.shape == (self.basis.outcomes,)
+        if is_right_shape and is_within_unit_cube(outcome):  # as those of our own models are
+            return outcome
+        if not is_right_shape or not np.isfinite(outcome).all():
             fault = f"the model predicted {outcome!s}"
             raise UserError(f"{fault}; it must predict {self.basis.outcomes} finite numbers")
         return in_unit_cube(outcome)
