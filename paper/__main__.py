@@ -29,6 +29,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "attacks": "attacks attacks-followers attacks-learners",
     "audit_sellers": "audit-coverage audit-power audit-sellers",
     "bases": "bases",
+    "carried_errors": "carried-errors",
     "censored_demand": "censored-demand",
     "commitments": "commitment-margins",
     "concentration": "concentration",

@@ -33,7 +33,10 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.studies.design import read_study
 
 MAX_RETURN = 0.06  # that is told; the scale of returns
-CONTEXT = ("hour", "half_hour", "weekend", "rose_yesterday")  # columns that are no outcomes
+CONTEXT = (  # columns that are no outcomes
+    *("hour", "half_hour", "weekend", "rose_yesterday"),
+    *("workday", "weekday", "month", "day_of_five"),
+)
 
 
 @dataclass(frozen=True)

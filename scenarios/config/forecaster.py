@@ -9,7 +9,7 @@ from regretless.forecaster.events.quantile_grid import (
     MAX_STEPS,
     checked_levels,
 )
-from regretless.forecaster.models.aggregate import MODELS_OF_PANEL, PANEL
+from regretless.forecaster.models.aggregate import MODELS_OF_PANEL, PANEL, PANEL_WITH_ERRORS
 from regretless.scenarios.config import reasons
 from regretless.scenarios.config.tables import ByName, Name, Open, Strict, Variant
 
@@ -70,7 +70,8 @@ class ForecasterSpec(Variant):
     models: dict[Name, ModelSpec] | None = None
     """Models that nobody shall regret not to have followed: a list of names ("panel" for those that
     come with the forecaster, "panel-with-errors" for these and two that carry their past errors)
-    and tables. With data the panel and the forecasts in it by default."""
+    and tables. By default, with data: the panel and the forecasts in the file; "panel-with-errors"
+    in place of the panel where there is one outcome."""
     reference: Annotated[ReferenceSpec, ByName] = ReferenceSpec()
     """A model whose forecast is kept where it is good; where there are models, their aggregate."""
     band: Annotated[float, Field(ge=0)] | None = None
@@ -145,7 +146,7 @@ class ForecasterSpec(Variant):
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.reference = ReferenceSpec(kind=name)
 
-    def settle(self, forecasts: Iterable[str] | None) -> None:
+    def settle(self, forecasts: Iterable[str] | None, *, n_outcomes: int) -> None:
         """Fill in the models and events that depend on the rest of the file.
 
         Parameters
@@ -153,6 +154,9 @@ class ForecasterSpec(Variant):
         forecasts : iterable of str, optional
             Forecasts in the data file; None if the scenario has no data. With data the panel and
             these are the models, where the file names none.
+        n_outcomes : int
+            How many outcomes the data have. With one the panel is that with errors: newsvendors
+            lose less with it, while with several outcomes no loss was lower.
 
         Raises
         ------
@@ -161,7 +165,8 @@ class ForecasterSpec(Variant):
         """
         is_decision_swap = self.kind == "decision-swap"
         if self.models is None and is_decision_swap and forecasts is not None:
-            tables = PANEL | {name: {"kind": name} for name in forecasts}
+            panel = PANEL_WITH_ERRORS if n_outcomes == 1 else PANEL
+            tables = panel | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}
             self._choose_reference()
         if self.events is None:

@@ -222,7 +222,10 @@ class ScenarioSpec(Strict):
             raise ValueError("adversary.moves: there are no rows to move; add [data], or drop it")
         elif self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
-        self.forecaster.settle(self.data.forecasts if self.data else None)
+        if self.data is None:
+            self.forecaster.settle(None, n_outcomes=0)
+        else:
+            self.forecaster.settle(self.data.forecasts, n_outcomes=len(self.data.outcomes))
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
         if self.impulse is not None:

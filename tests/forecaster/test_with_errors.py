@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from small_scenarios import cohort_table, make_scenario, play_to_end
 
@@ -11,7 +12,7 @@ from regretless import OnlineOmnipredictor, UserError
 from regretless.agents.utilities import Newsvendor
 from regretless.forecaster import LastValue, RunningMean, WithErrors
 from regretless.forecaster.bases import MonomialBasis, PowerBasis
-from regretless.forecaster.models.aggregate import PANEL
+from regretless.forecaster.models.aggregate import PANEL, PANEL_WITH_ERRORS, Aggregate
 from regretless.forecaster.models.outcomes import MARKS_TO_TAKE_OVER
 from regretless.forecaster.models.with_errors import model_of_outcome
 from regretless.market.core.arrays import Array
@@ -124,6 +125,31 @@ def test_a_scenario_takes_the_panel_with_two_that_carry_their_errors() -> None:
     model = play_to_end(scenario)
     models = model.models_frame()["model"].unique().tolist()
     assert models == [*PANEL, "last-value-with-errors", "regression-with-errors"]
+
+
+@pytest.mark.parametrize("n_outcomes", [1, 2])
+def test_data_with_one_outcome_are_forecast_with_models_that_carry_errors(
+    n_outcomes: int, tmp_path: Path
+) -> None:
+    names = ["demand", "price"][:n_outcomes]
+    table = pd.DataFrame(np.random.default_rng(4).random((20, n_outcomes)), columns=names)
+    table.to_csv(tmp_path / "sales.csv", index=False)
+    scale = {name: [0.0, 1.0] for name in names}
+    data = {"file": str(tmp_path / "sales.csv"), "outcomes": names, "scale": scale}
+    scenario = make_scenario(cohort_table("growers", 3), rounds=15, data=data, adversary=None)
+    models = play_to_end(scenario).models_frame()["model"].unique().tolist()
+    assert models == list(PANEL_WITH_ERRORS if n_outcomes == 1 else PANEL)
+
+
+def test_an_aggregate_asks_distributions_together_and_gets_what_each_predicts_alone() -> None:
+    basis = PowerBasis([0.5, 2.0], 1)
+    carried = {"last": WithErrors(LastValue(1), basis), "mean": WithErrors(RunningMean(1), basis)}
+    aggregate = Aggregate({**carried, "plain": LastValue(basis.size)}, basis.size)
+    for outcome in np.random.default_rng(5).random((30, 1)):
+        aggregate.point()
+        for point, model in zip(aggregate.points, aggregate.members.values(), strict=True):
+            np.testing.assert_allclose(point, model.point(), rtol=0, atol=1e-15)
+        aggregate.observe(RoundFeedback(basis.transform(outcome), outcome))
 
 
 def test_mistakes_are_named_in_one_line() -> None:
