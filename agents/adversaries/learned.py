@@ -34,7 +34,9 @@ each was paid per round, ``best`` returns the plan that it would play now.
 which softmax makes distributions: it draws them from a normal distribution whose centre, spread and
 variances follow the better half of each generation. There is a variance for each score (Ros and
 Hansen 2008, doi:10.1007/978-3-540-87700-4_30). It starts at scores drawn from N(0, 1), with a
-spread of 2.
+spread of 2. In rehearsals it begins again from other scores once it has converged, since it may
+have ended in a local optimum (Auger and Hansen 2005, doi:10.1109/CEC.2005.1554902, with generations
+that keep their size), and the favourite that was paid most where it converged is what it found.
 
 **EXP3** (``agents.learners.external``) over a finite list of plans, of which eight are drawn before
 it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
@@ -70,6 +72,8 @@ from regretless.market.records import (
 SWITCH_TIMES = (0.25, 0.5, 0.75)  # shares of the run at which a listed plan may change outcomes
 MAX_LISTED_OUTCOMES = 8  # of a support whose plans are listed
 INITIAL_SPREAD = 2.0  # of scores, at the start of CMA-ES
+CONVERGED_SPREAD = 1e-3  # of the better half of a generation's payoffs, as a share of their range
+CONVERGED_GENERATIONS = 3  # in a row with no greater spread
 LEAST_PROBABILITY = 1e-4  # of an outcome in a suggested plan, whose scores are logarithms
 ROUNDING = 1e-9  # by which a payoff may leave its range
 
@@ -292,6 +296,9 @@ class Search(Checkpointable):
         The least and the most that a round can pay.
     takes_suggestion : bool
         Whether ``suggest`` will be called.
+    begins_again : bool
+        Whether a search that has converged begins again, from elsewhere: in rehearsals, where what
+        is tried costs nothing.
     """
 
     generation: ClassVar[int]
@@ -304,11 +311,13 @@ class Search(Checkpointable):
         *,
         payoff_range: tuple[float, float],
         takes_suggestion: bool = False,
+        begins_again: bool = False,
     ) -> None:
         self.shape = shape
         self.rng = rng
         self.payoff_range = payoff_range
         self.takes_suggestion = takes_suggestion
+        self.begins_again = begins_again
         self.begin()
 
     @abstractmethod
@@ -335,6 +344,14 @@ class Search(Checkpointable):
         """Return the plan (P, S, m) that it would play now."""
 
 
+@dataclass(frozen=True, eq=False)
+class Favourite:
+    """Where a search converged: the scores of its plan (P S m,), and what it was paid per round."""
+
+    scores: Array
+    payoff: float
+
+
 class CMAES(Search):
     """Lets CMA-ES look for scores; restored, it is told all payoffs again."""
 
@@ -345,16 +362,27 @@ class CMAES(Search):
         self._optimiser_seed = int(self.rng.integers(2**31))
         self._payoff_history = np.zeros((0, self.generation))  # a row per generation
         self._suggested_plans = np.zeros((0, *self.shape))
-        self._start_optimiser()
+        self._start_search()
 
     def suggest(self, plan: Array) -> None:
         self._suggested_plans = np.concatenate([self._suggested_plans, plan[None]])
+        self._start_search()
+
+    def _start_search(self) -> None:
+        """Begin with the suggested plans in the first generation."""
+        self._optimiser_rng = stream(self._optimiser_seed, "cma")
+        self._favourites: list[Favourite] = []  # of the optimisers that have converged
         self._start_optimiser()
+        if len(self._suggested_plans):
+            scores = np.log(np.maximum(self._suggested_plans, LEAST_PROBABILITY))
+            self._optimiser.inject(list(scores.reshape(len(scores), -1)), force=True)
+        self._proposed_scores = self._optimiser.ask()
 
     def _start_optimiser(self) -> None:
+        """Start an optimiser from scores that are drawn."""
         import cma  # noqa: PLC0415 - slow
 
-        rng = stream(self._optimiser_seed, "cma")
+        rng = self._optimiser_rng
         options = {
             "CMA_diagonal": True,
             "popsize": self.generation,
@@ -365,10 +393,7 @@ class CMAES(Search):
         n_scores = int(np.prod(self.shape))
         centre = rng.normal(size=n_scores)
         self._optimiser = cma.CMAEvolutionStrategy(centre, INITIAL_SPREAD, options)
-        if len(self._suggested_plans):
-            scores = np.log(np.maximum(self._suggested_plans, LEAST_PROBABILITY))
-            self._optimiser.inject(list(scores.reshape(len(scores), -1)), force=True)
-        self._proposed_scores = self._optimiser.ask()
+        self._payoffs_of_optimiser: list[Array] = []  # (G,) of each of its generations
 
     def propose(self) -> Array:
         return softmax(np.reshape(self._proposed_scores, (-1, *self.shape)))
@@ -379,14 +404,42 @@ class CMAES(Search):
 
     def _tell_optimiser(self, payoffs: Array) -> None:
         self._optimiser.tell(self._proposed_scores, (-payoffs).tolist())  # it minimises
+        self._payoffs_of_optimiser.append(payoffs)
+        if self.begins_again and self._has_converged():
+            self._favourites.append(self._favourite())
+            self._start_optimiser()
         self._proposed_scores = self._optimiser.ask()
 
+    def _has_converged(self) -> bool:
+        """Whether the better half of the plans was paid nearly the same in the last generations."""
+        last_payoffs = np.array(self._payoffs_of_optimiser[-CONVERGED_GENERATIONS:])
+        low, high = self.payoff_range
+        spreads = last_payoffs.max(1) - np.median(last_payoffs, axis=1)
+        is_narrow = spreads <= CONVERGED_SPREAD * (high - low)
+        return len(last_payoffs) == CONVERGED_GENERATIONS and bool(is_narrow.all())
+
+    def _favourite(self) -> Favourite:
+        """Return the optimiser's favourite, with the median payoff of its last generations.
+
+        A few plans of each generation are far away, and would pull a mean down.
+        """
+        last_payoffs = self._payoffs_of_optimiser[-CONVERGED_GENERATIONS:]
+        return Favourite(self._optimiser.result.xfavorite, float(np.median(last_payoffs)))
+
     def best(self) -> Array:
-        return softmax(np.reshape(self._optimiser.result.xfavorite, self.shape))
+        favourites = list(self._favourites)
+        has_learned_since = bool(self._payoffs_of_optimiser)
+        if has_learned_since:
+            favourites.append(self._favourite())
+        if favourites:
+            scores = max(favourites, key=lambda favourite: favourite.payoff).scores
+        else:
+            scores = self._optimiser.result.xfavorite
+        return softmax(np.reshape(scores, self.shape))
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self._start_optimiser()
+        self._start_search()
         for payoffs in self._payoff_history:
             self._tell_optimiser(payoffs)
 

@@ -48,6 +48,58 @@ def test_a_search_finds_the_plan_that_pays_though_payoffs_are_noisy(name: str, s
     assert share_of_right_draws(search.best()[None])[0] > 0.95
 
 
+def trap(plans: Array) -> Array:
+    """Pay plans (n, 4, 1, 2) 1 for outcome 1 throughout, 0.6 for outcome 0, little in between."""
+    share_of_outcome_1 = plans[:, :, 0, 1].mean(1)
+    towards_0 = 0.6 * (1 - share_of_outcome_1 / 0.7)
+    towards_1 = (share_of_outcome_1 - 0.7) / 0.3
+    return np.maximum(towards_0, towards_1)
+
+
+def started_cma(seed: int, *, begins_again: bool) -> Search:
+    """Return a CMA-ES for plans of four phases, one row and two outcomes."""
+    return SEARCHES["cma"](
+        (4, 1, 2),
+        stream(seed, "search"),
+        payoff_range=(0.0, 1.0),
+        begins_again=begins_again,
+    )
+
+
+def payoff_in_trap(search: Search) -> float:
+    """Let a search try 640 plans in the trap; return what its best plan is paid."""
+    for _ in range(640 // search.generation):
+        search.feedback(trap(search.propose()))
+    return float(trap(search.best()[None])[0])
+
+
+def test_a_search_that_begins_again_leaves_local_optima() -> None:
+    """Where the first start finds the optimum, what is tried later does not lose it."""
+    found_once = np.zeros(8)
+    found_again = np.zeros(8)
+    for seed in range(8):
+        found_once[seed] = payoff_in_trap(started_cma(seed, begins_again=False))
+        found_again[seed] = payoff_in_trap(started_cma(seed, begins_again=True))
+    assert (found_again > found_once - 0.02).all()
+    assert (found_again > 0.95).sum() > (found_once > 0.95).sum()
+
+
+def test_a_search_that_began_again_is_restored() -> None:
+    """Three generations that are all paid alike have converged."""
+    begun_again = started_cma(0, begins_again=True)
+    begun_once = started_cma(0, begins_again=False)
+    is_equal = []
+    for _ in range(5):
+        is_equal.append(bool((begun_again.propose() == begun_once.propose()).all()))
+        begun_again.feedback(np.full(16, 0.5))
+        begun_once.feedback(np.full(16, 0.5))
+    assert is_equal == [True, True, True, False, False]
+    restored = started_cma(1, begins_again=True)
+    restored.restore(begun_again.state())
+    assert (restored.propose() == begun_again.propose()).all()
+    assert (restored.best() == begun_again.best()).all()
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_proposes_a_generation_of_plans_of_distributions(name: str) -> None:
     search = started_search(name, seed=0)
