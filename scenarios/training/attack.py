@@ -6,7 +6,9 @@ forecast with them: the others are left out of rehearsals.
 
 A **rehearsal** plays a plan through a whole run, without logs. Learners whom nothing but outcomes
 reaches are rehearsed side by side, all runs as rows of one learner, with the random numbers of the
-run itself. All others are played one by one, by the game's own round.
+run itself. All others are played one by one, by the game's own round, without what a run does for
+its logs alone: models are not compared with, and the leader is told nothing that its plan does not
+look at.
 
 Where agents have losses of their own no value of commitment is known, and no cap: there a score has
 what the leader is paid, and nothing else.
@@ -23,15 +25,22 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.adversaries.learned import ANNOUNCED_PLAY, FORECAST, LAST_PLAY
+from regretless.agents.learners.base import RowLearner
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import Tracker, leader_figures
 from regretless.market.game.adversary_view import mean_payoffs, sums_of
-from regretless.market.game.protocols import Cohort
+from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
-from regretless.market.records import one_hot
+from regretless.market.records import (
+    AdversaryView,
+    Context,
+    History,
+    OutcomeDistribution,
+    one_hot,
+)
 from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config.files import DATA
@@ -263,6 +272,36 @@ class Score:
     most: float
 
 
+class _UntaughtLeader(Adversary):
+    """Plays a leader's plan, and is told neither what it is paid nor what was played.
+
+    That is a third of the time of a rehearsal, and changes nothing where the plan does not look at
+    the last play. The outcomes of a plan lie in the scenario's space already, so that none has to
+    be moved inside.
+    """
+
+    observes_play = False
+
+    def __init__(self, leader: Adversary) -> None:
+        self._plan = leader.innermost
+        self.outcomes = leader.outcomes
+        self.payoff = leader.payoff
+        self.support = leader.support
+        self.sees = leader.sees
+
+    @property
+    def innermost(self) -> Adversary:
+        return self._plan
+
+    def context(self, history: History) -> Context:
+        return self._plan.context(history)
+
+    def commit(
+        self, context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
+        return self._plan.commit(context, history, announced)
+
+
 class Rehearsals:
     """Plays plans against a cohort; workers play them where they are played one by one.
 
@@ -291,7 +330,7 @@ class Rehearsals:
         cohort = model.game.cohorts[0]
         leader: Any = model.game.adversary
         payoffs = leader.payoff.values(cohort.loss, leader.support)
-        joints = _joint_distributions(model, plans, self.attack.looks_at)
+        joints = _joint_distributions([model], plans, self.attack.looks_at)
         total_payoffs = np.einsum("ekam,mka,k->e", joints, payoffs, cohort.counts)
         return np.asarray(total_payoffs / cohort.counts.sum())
 
@@ -299,12 +338,19 @@ class Rehearsals:
         """Return the score of one plan (P, S, m) for each seed."""
         if not self.together:
             return self._workers.map(partial(_score, self.attack, plan), list(seeds))
+        models = [self.attack.model(seed) for seed in seeds]
+        if _are_alike(models):
+            plans = np.repeat(plan[None], len(models), axis=0)
+            joints = _joint_distributions(models, plans, self.attack.looks_at)
+        else:
+            joints_of_seeds = [
+                _joint_distributions([model], plan[None], self.attack.looks_at) for model in models
+            ]
+            joints = np.concatenate(joints_of_seeds)
         scores = []
-        for seed in seeds:
-            model = self.attack.model(seed)
+        for model, joint in zip(models, joints, strict=True):
             cohort = model.game.cohorts[0]
             leader: Any = model.game.adversary
-            joint = _joint_distributions(model, plan[None], self.attack.looks_at)[0]
             support = np.asarray(leader.support)
             figures = leader_figures(leader.payoff, cohort.loss, joint, support)
             bound = _proved_swap_regret(cohort, model.rounds)
@@ -312,13 +358,34 @@ class Rehearsals:
         return scores
 
 
-def _joint_distributions(model: MarketModel, plans: Array, looks_at: Sequence[str]) -> Array:
-    """Play plans against the learners of a model, all runs side by side.
+def _are_alike(models: Sequence[MarketModel]) -> bool:
+    """Whether the only cohorts of models differ in their random numbers alone.
+
+    They do where losses are the same and learners have no parameters by row, which may be drawn.
+    """
+    first_cohort: Any = models[0].game.cohorts[0]
+    if type(first_cohort.learner).part is not RowLearner.part:
+        return False
+    support = np.asarray(models[0].game.adversary.support)
+    losses = first_cohort.loss.losses(support)
+    for model in models[1:]:
+        other_cohort = model.game.cohorts[0]
+        has_same_rows = np.array_equal(first_cohort.row_of, other_cohort.row_of)
+        if not has_same_rows or not np.array_equal(losses, other_cohort.loss.losses(support)):
+            return False
+    return True
+
+
+def _joint_distributions(
+    models: Sequence[MarketModel], plans: Array, looks_at: Sequence[str]
+) -> Array:
+    """Play plans against learners, all runs side by side.
 
     Parameters
     ----------
-    model : MarketModel
-        One cohort of K rows with A actions. It is not modified.
+    models : sequence of MarketModel
+        One for all plans, or one for each of them, which are alike but for their random numbers.
+        Each has one cohort of K rows with A actions. Its stream of outcomes goes on.
     plans : array (E, P, S, m)
         Distributions over the m outcomes of the support, by phase and by what they look at.
     looks_at : sequence of str
@@ -329,6 +396,7 @@ def _joint_distributions(model: MarketModel, plans: Array, looks_at: Sequence[st
     array (E, K, A, m)
         How often each action met each outcome, as a share of the rounds.
     """
+    model = models[0]
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
     n_plans, n_phases, _, _ = plans.shape
@@ -339,9 +407,12 @@ def _joint_distributions(model: MarketModel, plans: Array, looks_at: Sequence[st
     learner = copy.deepcopy(cohort.learner.part(np.tile(np.arange(n_rows), n_plans)))
     learner.start(n_plans * n_rows, n_actions, horizon=model.rounds)
     last_actions = np.zeros(n_plans, dtype=np.intp)  # what most agents of a run played last
-    outcome_draws = model.game.outcome_stream.random(model.rounds)
-    # Every run draws its actions from the same stream, as it would if it were played alone.
-    action_streams = [copy.deepcopy(cohort.rng) for _ in plan_indices] if learner.bandit else []
+    draws_of_models = [other.game.outcome_stream.random(model.rounds) for other in models]
+    outcome_draws = np.broadcast_to(np.transpose(draws_of_models), (model.rounds, n_plans))
+    action_streams: list[np.random.Generator] = []
+    if learner.bandit:  # every run draws its actions as it would if it were played alone
+        models_of_plans = list(models) * (n_plans // len(models))
+        action_streams = [copy.deepcopy(other.game.cohorts[0].rng) for other in models_of_plans]
     actions = np.zeros(n_plans * n_rows, dtype=np.intp)
     for t in range(model.rounds):
         strategies = learner.play()
@@ -354,7 +425,7 @@ def _joint_distributions(model: MarketModel, plans: Array, looks_at: Sequence[st
             rows_of_plans = rows_of_plans * n_actions + seen_actions
         phase = t * n_phases // model.rounds
         distributions = plans[plan_indices, phase, rows_of_plans]
-        outcomes = draw_rows(distributions, np.full(n_plans, outcome_draws[t]))
+        outcomes = draw_rows(distributions, outcome_draws[t])
         if learner.bandit:
             action_draws = np.concatenate([rng.random(n_rows) for rng in action_streams])
             actions = draw_rows(strategies, action_draws)
@@ -412,6 +483,10 @@ def _play(attack: Attack, seed: int, plan: Array) -> _Rehearsal:
     """Play one run; the payoff is the mean over rounds and agents of the attacked cohort."""
     model = attack.model(seed, plan)
     game = model.game
+    for seat in game.seats:
+        seat.comparison = NOT_COMPARED  # comparisons reach nobody
+    if LAST_PLAY not in attack.looks_at and not game.has_personal_losses:
+        game.adversary = _UntaughtLeader(game.adversary)
     index = attack.cohort_index(model)
     is_tracked = [cohort.name == attack.cohort for cohort in game.cohorts]
     tracker = Tracker(game.cohorts, game.adversary, is_tracked, seed=seed, market=game.market)

@@ -326,7 +326,13 @@ def prepare_trainings(scenario: Scenario, options: TrainingOptions) -> list[Trai
     for attack in attacks:
         rng = stream(scenario.spec.seed, "search", attack.cohort)
         payoff_range = _payoff_range(attack, scenario.spec.seed)
-        search = search_class(attack.shape, rng, payoff_range=payoff_range, takes_suggestion=True)
+        search = search_class(
+            attack.shape,
+            rng,
+            payoff_range=payoff_range,
+            takes_suggestion=True,
+            begins_again=True,
+        )
         trainings.append(Training(attack, search))
     return trainings
 

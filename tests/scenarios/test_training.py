@@ -122,11 +122,61 @@ def test_learners_side_by_side_announce_what_they_announce_in_a_run(
     assert paid == pytest.approx([play_plan(attack, plan, seed)[0] for plan in plans], abs=1e-12)
 
 
+@pytest.mark.parametrize("response", ["hedge", "exp3", "q-learning"])
+def test_runs_that_are_judged_together_are_those_judged_one_by_one(response: str) -> None:
+    """Learners draw their actions from the stream of each run."""
+    (attack,) = prepare_attacks(deng_scenario(response), phases=3, looking=True, cohort=None)
+    plan = random_plan(1, attack.shape)
+    with mapper(1) as workers:
+        rehearsals = Rehearsals(attack, workers)
+        together = rehearsals.scores(plan, [3, 4, 5])
+        one_by_one = [rehearsals.scores(plan, [seed])[0] for seed in (3, 4, 5)]
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(together), pd.DataFrame(one_by_one), check_exact=True
+    )
+    assert len({score.paid for score in together}) > 1  # the seed counts
+
+
+def test_learners_whose_losses_are_drawn_are_judged_with_those_of_each_run() -> None:
+    weights = [[0.8, 0.2], [0.2, 0.8]]
+    cohort = {
+        "name": "drawn",
+        "utility": "linear",
+        "count": 2,
+        "actions": 2,
+        "response": "hedge",
+        "parameters": {"weights": weights, "concentration": 4.0},
+    }
+    scenario = read_scenario(
+        {
+            "name": "drawn",
+            "rounds": ROUNDS,
+            "adversary": {"kind": "up-then-down", "outcomes": 2},
+            "cohort": [cohort],
+        }
+    )
+    (attack,) = prepare_attacks(scenario, phases=3, looking=False, cohort=None)
+    plan = random_plan(1, attack.shape)
+    with mapper(1) as workers:
+        rehearsals = Rehearsals(attack, workers)
+        assert rehearsals.together
+        scores = rehearsals.scores(plan, [3, 4])
+    for score, seed in zip(scores, (3, 4), strict=True):
+        _, row = play_plan(attack, plan, seed)
+        assert score.surplus == pytest.approx(row["leader_surplus"], abs=1e-9)
+    assert scores[0].value != scores[1].value
+
+
+@pytest.mark.parametrize("looking", [False, True])
 @pytest.mark.parametrize("sees", ["history", "mixture"])
-def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound(sees: str) -> None:
+def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound(
+    sees: str,
+    looking: bool,  # noqa: FBT001
+) -> None:
+    """The leader of a rehearsal is not taught where it does not look at the last play."""
     seed = 5
     scenario = deng_scenario("best-response", "hedge")
-    attack = prepare_attacks(scenario, phases=2, looking=True, cohort="them 0", sees=sees)[0]
+    attack = prepare_attacks(scenario, phases=2, looking=looking, cohort="them 0", sees=sees)[0]
     assert len(read_scenario(json.loads(attack.rehearsed)).spec.cohort) == 1
     plan = random_plan(3, attack.shape)
     with mapper(1) as workers:
