@@ -13,13 +13,15 @@ and the greatest of these, with its 95 % interval, the cap of the attackers trie
 swap regret of the judged runs) and the cap of any attacker by the theorem, "none" without one.
 Every plan is judged in runs with seeds that no search had. Nobody is random but the learners and
 the outcomes that a plan draws.
+
+Plans are searched in runs of at most ``MAX_SEARCHED_ROUNDS`` rounds. Against longer runs, what was
+found there is judged at their own length: the phases of a plan are shares of a run. Commitments,
+whose best margin depends on the length, are rehearsed at their own length, too.
 """
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,13 +33,18 @@ from regretless.market.core.arrays import Array
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor.choice import mapper
 from regretless.scenarios.studies.analysis.measures import interval
-from regretless.scenarios.training.attack import Rehearsals, prepare_attacks
-from regretless.scenarios.training.train import FIRST_JUDGING_SEED, TrainingOptions, train
+from regretless.scenarios.training.attack import Attack, Rehearsals, prepare_attacks
+from regretless.scenarios.training.train import (
+    FIRST_JUDGING_SEED,
+    TrainingOptions,
+    prepare_trainings,
+)
 
 GAME = "beating-mean-based-learners"
 SEED = 1
 ROUNDS = 300
 ROUNDS_OF_LONGER_RUNS = 1000
+MAX_SEARCHED_ROUNDS = 1000
 N_PHASES = 8
 JUDGING_RUNS = 20
 CHOOSING_RUNS = 4  # in which the best plan of certain outcomes is chosen
@@ -76,15 +83,13 @@ class JudgedAttack:
 
 def measure_attacks(name: str, rounds: int | None = None) -> Iterator[Row]:
     """Attack one cohort in every way; yield its line."""
-    scenario = game_against(name, rounds or ROUNDS)
-    plays_side_by_side = _plays_side_by_side(scenario)
+    n_rounds = rounds or ROUNDS
+    plays_side_by_side = _plays_side_by_side(game_against(name, n_rounds))
     budget = BUDGET_SIDE_BY_SIDE if plays_side_by_side else BUDGET_ONE_BY_ONE
     judged: dict[str, JudgedAttack] = {}
     certified = np.nan
     for sees in ("history", "mixture"):
-        options = TrainingOptions("cma", budget, phases=N_PHASES, jobs=1, sees=sees)
-        with tempfile.TemporaryDirectory() as folder:
-            row = train(scenario, options, Path(folder) / "attack").iloc[0]
+        row = train_and_judge(name, n_rounds, sees=sees, budget=budget)
         judged[sees] = JudgedAttack(row["surplus"], row["low"], row["high"], row["cap"])
         if sees == "history":
             certified = row["certified"]
@@ -95,8 +100,8 @@ def measure_attacks(name: str, rounds: int | None = None) -> Iterator[Row]:
                 row["commitment_cap"],
             )
     if plays_side_by_side:
-        judged["brute force"] = best_pure_plan(scenario)
-    line: Row = {"cohort": name, "rounds": scenario.spec.rounds}
+        judged["brute force"] = best_pure_plan(name, n_rounds)
+    line: Row = {"cohort": name, "rounds": n_rounds}
     for attack in ATTACKS:
         line[attack] = judged[attack].surplus if attack in judged else np.nan
     name_of_strongest = max(judged, key=lambda attack: judged[attack].surplus)
@@ -110,6 +115,29 @@ def measure_attacks(name: str, rounds: int | None = None) -> Iterator[Row]:
     yield line
 
 
+def train_and_judge(name: str, rounds: int, *, sees: str, budget: int) -> dict[str, Any]:
+    """Search for a plan in so many runs; return the row of ``regretless train`` for these rounds.
+
+    Up to ``MAX_SEARCHED_ROUNDS`` it is what ``regretless train`` finds.
+    """
+    options = TrainingOptions("cma", budget, phases=N_PHASES, jobs=1, sees=sees)
+    (training,) = prepare_trainings(game_against(name, rounds), options)
+    searched = _searched_game(name, rounds, sees=sees)
+    with mapper(1) as workers:
+        training.rehearse_commitments(Rehearsals(training.attack, workers), SEED)
+        rehearsals = Rehearsals(searched, workers)
+        while training.paid.size + training.search.generation <= budget:
+            training.step(rehearsals, SEED)
+        return training.judge(workers, SEED).row
+
+
+def _searched_game(name: str, rounds: int, *, sees: str = "history") -> Attack:
+    """Return the attack in whose runs plans are searched, which are not longer than the maximum."""
+    scenario = game_against(name, min(rounds, MAX_SEARCHED_ROUNDS))
+    (attack,) = prepare_attacks(scenario, phases=N_PHASES, looking=False, cohort=None, sees=sees)
+    return attack
+
+
 def _plays_side_by_side(scenario: Scenario) -> bool:
     """Whether plans against the only cohort are rows of one learner."""
     (attack,) = prepare_attacks(scenario, phases=N_PHASES, looking=False, cohort=None)
@@ -117,16 +145,19 @@ def _plays_side_by_side(scenario: Scenario) -> bool:
         return Rehearsals(attack, workers).together
 
 
-def best_pure_plan(scenario: Scenario) -> JudgedAttack:
+def best_pure_plan(name: str, rounds: int) -> JudgedAttack:
     """Judge the best plan of certain outcomes."""
-    (attack,) = prepare_attacks(scenario, phases=N_PHASES, looking=False, cohort=None)
+    searched = _searched_game(name, rounds)
+    (attack,) = prepare_attacks(
+        game_against(name, rounds), phases=N_PHASES, looking=False, cohort=None
+    )
     plans = pure_plans(attack.shape[2])
     seeds = range(FIRST_JUDGING_SEED, FIRST_JUDGING_SEED + JUDGING_RUNS)
     with mapper(1) as workers:
-        rehearsals = Rehearsals(attack, workers)
+        rehearsals = Rehearsals(searched, workers)
         paid = [rehearsals.paid(plans, SEED + number) for number in range(CHOOSING_RUNS)]
         best = plans[int(np.mean(paid, axis=0).argmax())]
-        scores = pd.DataFrame(rehearsals.scores(best, list(seeds)))
+        scores = pd.DataFrame(Rehearsals(attack, workers).scores(best, list(seeds)))
     surplus, low, high = interval(scores["surplus"].to_numpy())
     return JudgedAttack(surplus, low, high, cap=float(scores["cap"].mean()))
 
