@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_results import RefusalOf, RunCommand
+from page_session import steps
 from run_files import file_bytes
 from small_scenarios import built_in_names, play_to_end, read_scenario
 
@@ -641,6 +643,19 @@ def test_a_copy_of_the_followers_seats_begins_anew() -> None:
             assert (first_observations[agent] == observation).all()
         assert again.possible_agents == env.possible_agents
         assert again.render_mode is None
+
+
+def test_stable_baselines3_trains_followers_through_supersuit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The program is that of the page, where both libraries are installed."""
+    pytest.importorskip("stable_baselines3")
+    pytest.importorskip("supersuit")
+    page = Path(__file__).parents[2] / "docs/exploitation.md"
+    (program,) = [step.text for step in steps(page.read_text("utf-8")) if step.file == "ppo.py"]
+    (tmp_path / "ppo.py").write_text(program, encoding="utf-8")
+    runpy.run_path(str(tmp_path / "ppo.py"))
+    assert capsys.readouterr().out == "(8,) 768\n"
 
 
 def test_without_libraries_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
