@@ -1,8 +1,13 @@
 r"""Tables as LaTeX for a paper: at most seven columns, labels in words, a caption and notes.
 
 ``report DIR --tables FOLDER`` writes one for each table, ``read_run(DIR).latex(NAME)`` and
-``load_study(DIR).latex(NAME, where=...)`` return one. A paper needs ``\usepackage{booktabs}``, and
-``\usepackage{longtable}`` for a table of more than ``MAX_ROWS_ON_A_PAGE`` rows.
+``load_study(DIR).latex(NAME, where=...)`` return one. A paper needs the packages ``booktabs`` and
+``array``, and ``longtable`` for a table of more than ``MAX_ROWS_ON_A_PAGE`` rows; the first line of
+a table names them. Letters that pdfLaTeX does not know, as of other scripts, need LuaLaTeX or
+XeLaTeX.
+
+A table that is too wide for a line of text gets columns of fixed widths, in which headers and texts
+are broken, and smaller letters. Widths are counted in digits, each half an em.
 
 Ends of intervals stand in one column. Columns that are empty are left out, as are numbers of what
 has names; a column that says the same in every row stands in the notes instead. Of what is left the
@@ -10,6 +15,9 @@ seven that say most are kept (``IMPORTANT`` first), in their order, and the note
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html.entities import name2codepoint
 from typing import Any
 
 import numpy as np
@@ -17,6 +25,15 @@ import pandas as pd
 
 MAX_COLUMNS = 7
 MAX_ROWS_ON_A_PAGE = 40
+DIGITS_ON_A_LINE = 70  # of an article's page in its normal letters, between columns' gaps
+# How many digits fit on a line in smaller letters, the largest first, with narrow gaps.
+SMALLER_LETTERS = {"footnotesize": 68, "scriptsize": 80}
+GAP_OF_WIDE_TABLES = "3pt"
+MAX_UNBROKEN = 12  # digits; a longer word in a column of fixed width is hyphenated
+# What lets TeX hyphenate the first word of a cell, and does not let it break the line before it.
+FIRST_WORD = r"\leavevmode\nobreak\hspace{0pt}"
+WIDTH_OF_TIMES_TEN = 2.5  # digits, by which a power of ten is wider than e-05
+LETTER = 0.9  # width of a letter, on average, in digits
 N_DIGITS = 4  # significant ones, of a number that is not whole
 FIRST_WITHOUT_DECIMALS = 10.0 ** (N_DIGITS - 1)
 INTERVAL = "95 % interval"
@@ -64,6 +81,13 @@ CAPTIONS = {
     "value": "Difference of average losses between forecasters.",
     "verdict": "Alternatives in hindsight.",
 }
+# Characters that pdfLaTeX has no letter for.
+SYMBOLS = {"\N{MINUS SIGN}": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "≠": r"$\neq$"}
+SYMBOLS |= {"≈": r"$\approx$", "∞": r"$\infty$", "→": r"$\to$"}
+GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi"
+GREEK += " pi rho sigma tau phi chi psi omega"
+for _name in GREEK.split():
+    SYMBOLS[chr(name2codepoint[_name])] = rf"$\{_name}$"
 UNITS_NOTE = "Losses are in [0, 1] and regrets are averages per round, where no unit is named."
 
 
@@ -130,22 +154,21 @@ def _most_important(table: pd.DataFrame) -> list[str]:
 
 def _written(name: str, table: pd.DataFrame, caption: str, notes: list[str]) -> str:
     """Return the LaTeX of columns that are all to be shown."""
-    alignments = ""
-    for column in table:
-        is_number = pd.api.types.is_numeric_dtype(table[column])
-        is_truth = pd.api.types.is_bool_dtype(table[column])
-        alignments += "r" if is_number and not is_truth else "l"
-    header = " & ".join(_escaped(_label(str(column))) for column in table) + r" \\"
-    lines = []
-    for row in table.itertuples(index=False, name=None):
-        cells = [_cell(str(column), value) for column, value in zip(table, row, strict=True)]
-        lines.append(" & ".join(map(_escaped, cells)) + r" \\")
+    labels = [_label(str(column)) for column in table]
+    rows = [_cells(table, row) for row in table.itertuples(index=False, name=None)]
+    is_number = [_has_numbers(table[column]) for column in table]
+    layout = _layout(labels, rows, is_number)
+    header = _line(labels, layout)
+    lines = [_line(row, layout) for row in rows]
+    alignments = layout.alignments
+    packages = "booktabs,array" if layout.is_wide else "booktabs"
     note = r"\emph{Notes.} " + " ".join(notes)
     title = rf"\caption{{{caption}}}\label{{tab:{name}}}"
     if len(table) > MAX_ROWS_ON_A_PAGE:
         return "\n".join(
             [
-                r"% \usepackage{booktabs,longtable}",
+                rf"% \usepackage{{{packages},longtable}}",
+                *layout.opening,
                 rf"\begin{{longtable}}{{{alignments}}}",
                 title + r" \\",
                 r"\toprule",
@@ -156,16 +179,18 @@ def _written(name: str, table: pd.DataFrame, caption: str, notes: list[str]) -> 
                 r"\endfoot",
                 *lines,
                 r"\end{longtable}",
+                *layout.closing,
                 rf"\noindent{{\footnotesize {note}\par}}",
                 "",
             ]
         )
     return "\n".join(
         [
-            r"% \usepackage{booktabs}",
+            rf"% \usepackage{{{packages}}}",
             r"\begin{table}[htbp]",
             r"\centering",
             title,
+            *layout.opening,
             rf"\begin{{tabular}}{{{alignments}}}",
             r"\toprule",
             header,
@@ -173,11 +198,106 @@ def _written(name: str, table: pd.DataFrame, caption: str, notes: list[str]) -> 
             *lines,
             r"\bottomrule",
             r"\end{tabular}",
+            *layout.closing,
             rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {note}}}",
             r"\end{table}",
             "",
         ]
     )
+
+
+def _cells(table: pd.DataFrame, row: Sequence[Any]) -> list[str]:
+    """Return the values of a row of a table as they are to be read."""
+    return [_cell(str(column), value) for column, value in zip(table, row, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the columns of a table stand."""
+
+    alignments: str  # of the columns, as ``tabular`` takes them
+    letters: str = ""  # the command for smaller letters, in a wide table
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether columns have fixed widths."""
+        return bool(self.letters)
+
+    @property
+    def opening(self) -> list[str]:
+        """What stands before the table itself: smaller letters and narrower gaps."""
+        if not self.is_wide:
+            return []
+        return [rf"{{\{self.letters}\setlength{{\tabcolsep}}{{{GAP_OF_WIDE_TABLES}}}"]
+
+    @property
+    def closing(self) -> list[str]:
+        """What stands after the table itself."""
+        return ["}"] if self.is_wide else []
+
+
+def _has_numbers(values: "pd.Series[Any]") -> bool:
+    """Whether a column has numbers, which stand at the right."""
+    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+
+
+def _layout(
+    labels: Sequence[str], rows: Sequence[Sequence[str]], is_number: Sequence[bool]
+) -> _Layout:
+    """Return how columns with these labels and cells stand, so that they fit into a line."""
+    columns = list(zip(labels, *rows, strict=True))
+    full_widths = [max(map(len, column)) for column in columns]
+    if sum(full_widths) <= DIGITS_ON_A_LINE:
+        return _Layout("".join("r" if number else "l" for number in is_number))
+    least_widths = []
+    for column, number in zip(columns, is_number, strict=True):
+        label, *cells = column
+        # A number is not broken.
+        least_of_cells = max(map(_width, cells), default=0) if number else _least_width(cells)
+        least_widths.append(max(_least_width([label]), least_of_cells))
+    fitting = [letters for letters, room in SMALLER_LETTERS.items() if sum(least_widths) <= room]
+    letters = (*fitting, *reversed(SMALLER_LETTERS))[0]
+    room = max(SMALLER_LETTERS[letters] - sum(least_widths), 0.0)
+    wishes = np.maximum(np.array(full_widths) - np.array(least_widths), 0.0)
+    share = min(room / max(wishes.sum(), 1.0), 1.0)
+    alignments = ""
+    for least, wish, number in zip(least_widths, wishes, is_number, strict=True):
+        side = "left" if number else "right"  # which side is ragged
+        width = (least + share * wish) / 2  # in em
+        alignments += rf">{{\ragged{side}\arraybackslash{FIRST_WORD}}}p{{{width:.1f}em}}"
+    return _Layout(alignments, letters)
+
+
+def _least_width(texts: Sequence[str]) -> float:
+    """Return the width of the longest piece of texts that is not broken, in digits."""
+    longest = 1.0
+    for text in texts:
+        for piece in re.split(r"[ ]|(?<=[a-z][-._])", text):
+            has_digit = any(character.isdigit() for character in piece)
+            width = _width(piece) if has_digit else min(LETTER * len(piece), MAX_UNBROKEN)
+            longest = max(longest, width)
+    return longest
+
+
+def _width(number: str) -> float:
+    """Return the width of a number in digits; a power of ten is wider than it is written."""
+    return len(number) + WIDTH_OF_TIMES_TEN * number.count("e-")
+
+
+def _line(cells: Sequence[str], layout: _Layout) -> str:
+    """Return a row as LaTeX. What opens it is never taken for an argument of the row before."""
+    escaped_cells = [_escaped(cell) for cell in cells]
+    if layout.is_wide:
+        escaped_cells = [_breakable(cell) for cell in escaped_cells]
+    line = " & ".join(escaped_cells)
+    if line.startswith(("[", "*")):
+        line = "{}" + line
+    return line + r" \\"
+
+
+def _breakable(cell: str) -> str:
+    """Return LaTeX that may be broken within a key, behind its dots and underscores."""
+    return re.sub(r"(\\_|(?<=[a-z])\.)(?=[a-z])", r"\1\\allowbreak{}", cell)
 
 
 def _label(column: str) -> str:
@@ -227,7 +347,8 @@ def _escaped(text: str) -> str:
     """
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {character: f"\\{character}" for character in "&%$#_{}"}
-    special |= {"<": r"\textless{}", ">": r"\textgreater{}"}
+    special |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    special |= SYMBOLS
     escaped = ""
     for place, character in enumerate(text):
         is_before_digit = text[place + 1 : place + 2].isdigit()

@@ -1,6 +1,9 @@
 """Tables of runs and studies as LaTeX that goes into a paper as it is."""
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -60,10 +63,10 @@ def test_a_table_is_compact_and_every_row_has_all_its_cells(contrasts: pd.DataFr
     latex = latex_table("contrasts", contrasts)
     check_is_balanced(latex)
     rows = rows_of(latex)
-    (alignments,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", latex)
+    n_columns = latex.count(r"\arraybackslash")
     assert len(rows) == 1 + len(contrasts)
-    assert {len(row) for row in rows} == {len(alignments)}
-    assert len(alignments) <= MAX_COLUMNS
+    assert {len(row) for row in rows} == {n_columns}
+    assert n_columns <= MAX_COLUMNS
 
 
 def test_labels_are_words_and_numbers_are_short(contrasts: pd.DataFrame) -> None:
@@ -72,7 +75,7 @@ def test_labels_are_words_and_numbers_are_short(contrasts: pd.DataFrame) -> None
         *("value", "measure", "mean", r"95 \% interval", "p", "adjusted p", "verdict")
     ]
     assert first[:5] == [
-        r"running\_mean",
+        r"running\_\allowbreak{}mean",
         "average loss",
         "$-$0.01235",
         "[$-$0.02, $-$0.001]",
@@ -111,6 +114,47 @@ def test_actions_are_named_and_large_numbers_are_whole() -> None:
     )
     rows = rows_of(latex_table("swaps", swaps))
     assert rows == [["action", "count"], ["hold", "12,345"], ["sell", "7"]]
+
+
+@pytest.mark.parametrize("first", ["[0, 1]", "*best"])
+def test_a_row_is_never_taken_for_an_argument_of_the_one_before(first: str) -> None:
+    r"""After a line that ends in \\ LaTeX reads a bracket or a star as part of the command."""
+    table = pd.DataFrame({"name": ["plain", first], "mean": [1.0, 2.0]})
+    assert "\n{}" + first in latex_table("odd", table)
+
+
+def test_what_is_wider_than_a_line_has_columns_of_fixed_width(contrasts: pd.DataFrame) -> None:
+    wide = latex_table("contrasts", contrasts)
+    narrow = latex_table("contrasts", contrasts[["value", "mean"]])
+    assert wide.startswith(r"% \usepackage{booktabs,array}")
+    widths = re.findall(r"p\{([\d.]+)em\}", wide)
+    assert 2 * sum(map(float, widths)) <= 82
+    assert r"\begin{tabular}{lr}" in narrow
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="there is no pdflatex")
+def test_tables_compile_and_fit_into_a_line(tmp_path: Path, contrasts: pd.DataFrame) -> None:
+    names = ["[a]", "*b", "R&D_50 %", "a\\b~c^d", "x|y <z>", "\N{MINUS SIGN} ≥ é €"]
+    odd = pd.DataFrame({"name": names, "mean": [1e10, -1.5e-12, -2.0, np.inf, 3.0, 4.0]})
+    long = pd.concat([contrasts] * 14, ignore_index=True)
+    tables = []
+    for name, table in {"contrasts": contrasts, "odd": odd, "long": long}.items():
+        tables.append(latex_table(name, table))
+    packages = r"\usepackage{booktabs,array,longtable}"
+    document = "\n".join(
+        [r"\documentclass{article}", packages, r"\begin{document}", *tables, r"\end{document}"]
+    )
+    (tmp_path / "paper.tex").write_text(document, encoding="utf-8")
+    compiled = subprocess.run(
+        ["pdflatex", "-halt-on-error", "-interaction=batchmode", "paper.tex"],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    log = (tmp_path / "paper.log").read_text(encoding="latin-1")
+    assert compiled.returncode == 0, log
+    excesses = [float(excess) for excess in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
+    assert max(excesses, default=0.0) < 10.0
 
 
 def test_a_table_without_rows_is_one() -> None:
