@@ -4,6 +4,7 @@ r"""What the columns of a table are: dates, numbers or words, and what each of t
     outcome    numbers that take many values and do not just count rows: what is forecast
     context    few values, numbers or words: what may be known before a round
     series     a column that tells several series apart that stand in one file
+    censored   two values of a column whose name says that all was sold: known after the round
     nothing    the rest, with the reason
 
 A proposal is read off the values alone. Where no column has many values, the outcome is one of few,
@@ -13,6 +14,7 @@ peak of its autocorrelation, if that is above twice what noise would have, 2 / s
 0.2.
 """
 
+import json
 import math
 import re
 from calendar import day_name, month_name
@@ -68,6 +70,8 @@ SAMPLED_ROWS = 1000  # from which the separator is told
 MAX_SERIES = 1000  # in one file
 MIN_SERIES_ROWS = 2  # of each
 MIN_SERIES_SHARE = 0.8  # of all pairs of a time and a series that are there
+N_TRUTHS = 2  # different values of a column of yes and no
+SOLD_OUT = re.compile(r"sold.?out|stock.?out|out.?of.?stock|censored", re.IGNORECASE)
 PARTS_OF_A_DAY = (24, 48, 96, 144, 288, 1440)  # hours down to minutes
 
 
@@ -76,10 +80,10 @@ class Column:
     """A column and what is in it.
 
     ``kind``: "numbers", "whole numbers", "yes or no", "dates", "marked numbers", "words", "nothing"
-    or "unknown"; ``role``: "index", "outcome", "context", "series" or "". ``low`` and ``high`` are
-    of numbers, ``season`` the rows after which they come again, ``unit`` the sign that all of them
-    carry, as "%"; ``values`` the different words of a context, in the order of the calendar or the
-    alphabet.
+    or "unknown"; ``role``: "index", "outcome", "context", "series", "censored" or "". ``low`` and
+    ``high`` are of numbers, ``season`` the rows after which they come again, ``unit`` the sign that
+    all of them carry, as "%"; ``values`` the different words of a context, in the order of the
+    calendar or the alphabet.
     """
 
     name: str
@@ -165,7 +169,8 @@ def described(file: Path) -> Description:
         columns = _describe_columns(frame, form, series_column)
         listed = ", ".join(f"{value:g}" for value in form.missing_values)
         notes.append(f"{listed}: far from all other numbers, and taken for missing values.")
-    columns = _with_index(columns, len(frame))
+    columns = _with_censored(_with_index(columns, len(frame)))
+    notes += _notes_on_censored(columns)
     return Description(
         file=path,
         frame=frame,
@@ -177,6 +182,30 @@ def described(file: Path) -> Description:
         series=series,
         notes=(*notes, *time_notes),
     )
+
+
+def _with_censored(columns: list[Column]) -> list[Column]:
+    """Return columns in which one that says where all was sold is no context."""
+    told_apart = []
+    for column in columns:
+        is_yes_or_no = column.role == "context" and column.distinct <= N_TRUTHS
+        if is_yes_or_no and SOLD_OUT.search(column.name):
+            column = replace(column, role="censored")  # noqa: PLW2901
+        told_apart.append(column)
+    return told_apart
+
+
+def _notes_on_censored(columns: list[Column]) -> list[str]:
+    """Return a note for each column that seems to say where all was sold."""
+    notes = []
+    for column in columns:
+        if column.role == "censored":
+            key = f"censored = {json.dumps(column.name, ensure_ascii=False)}"
+            notes.append(
+                f"'{column.name}' seems to say when all was sold, which is known after the round "
+                f"only; sales then are not demand: see {key} in [data]."
+            )
+    return notes
 
 
 def _separator_of(path: Path, where: str) -> str | None:

@@ -8,11 +8,14 @@ import pandas as pd
 import pytest
 from small_scenarios import cohort_table, make_scenario, play_to_end
 
+from regretless import load
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.scenarios.assembly.censored_data import completed_outcomes
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.starter import OrderCosts, starter
 from regretless.scenarios.summary import lines_on_forecast
+from regretless.scenarios.table_description import described
 from regretless.scenarios.verdict import describe_play
 
 N_DAYS = 120
@@ -64,6 +67,29 @@ def test_what_was_seen_stays_and_what_was_not_is_more(sales: pd.DataFrame, tmp_p
     is_sold_out = sales["sold_out"].to_numpy()
     np.testing.assert_allclose(learned[~is_sold_out], sales["sold"][~is_sold_out])
     assert (learned[is_sold_out] > sales["sold"][is_sold_out]).all()
+
+
+@pytest.mark.parametrize("name", ["sold_out", "Sold out", "stockout"])
+def test_the_starter_takes_what_says_that_all_was_sold_for_no_context(
+    sales: pd.DataFrame, tmp_path: Path, name: str
+) -> None:
+    """It is known after the round only; whoever makes the comment a key has censored data."""
+    promoted = np.where(np.arange(N_DAYS) % 3, "no", "yes")
+    table = sales[["sold"]].assign(promoted=promoted, **{name: sales["sold_out"]})
+    table.to_csv(tmp_path / "sales.csv", index=False)
+    description = described(tmp_path / "sales.csv")
+    costs = OrderCosts(underage=4.0, overage=1.0)
+    text = starter(description, tmp_path, costs=costs)
+    assert f'censored = "{name}" in [data]' in " ".join(description.notes)
+    (tmp_path / "plain.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "censored.toml").write_text(text.replace("# censored", "censored"), "utf-8")
+    plain = load(tmp_path / "plain.toml").spec.data
+    censored = load(tmp_path / "censored.toml").spec.data
+    assert plain is not None
+    assert censored is not None
+    assert plain.context == censored.context == ["promoted"]
+    assert plain.censored is None
+    assert censored.censored == name
 
 
 def test_later_rows_change_nothing_of_earlier_ones(sales: pd.DataFrame, tmp_path: Path) -> None:
