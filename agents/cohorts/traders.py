@@ -22,7 +22,7 @@ import numpy as np
 
 from regretless.agents.cohorts.scripted_agents import HeardForecasts, ScriptedCrowd
 from regretless.market import register
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.losses.orders import Orders
 from regretless.market.records import Context
@@ -39,15 +39,17 @@ class Trader(ScriptedCrowd):
         if not isinstance(loss, Orders):
             raise UserError(f'a trader sends orders, not a {loss.form} loss; use utility "orders"')
         self.orders: Orders = loss
+        self.good_of_order = loss.asset.astype(np.intp)  # (N, A, m)
+        self.sends_orders: Mask = (loss.units != 0).any(2)  # which actions send an order (N, A)
+        self._private_value = np.take_along_axis(loss.private_value, self.good_of_order, axis=2)
 
     def state(self) -> dict[str, Any]:
         return {}
 
     def value_of_units(self, fundamentals: Array) -> Array:
         """Return what a unit of each order's good is worth (N, A, m), given fundamentals (N,)."""
-        good_of_order = self.orders.asset.astype(np.intp)
-        private_value = np.take_along_axis(self.orders.private_value, good_of_order, axis=2)
-        return np.asarray(private_value + (self.orders.common_weight * fundamentals)[:, None, None])
+        common_value = self.orders.common_weight * fundamentals  # (N,)
+        return np.asarray(self._private_value + common_value[:, None, None])
 
     def cannot_lose(self, value_of_units: Array) -> Mask:
         """Return which actions (N, A) send orders, none of which could lose at values (N, A, m)."""
@@ -57,17 +59,13 @@ class Trader(ScriptedCrowd):
         return np.asarray(is_harmless.all(2) & self.sends_orders)
 
     @property
-    def sends_orders(self) -> Mask:
-        """Which actions send an order (N, A)."""
-        return np.asarray((self.orders.units != 0).any(2))
-
-    @property
     def quotes(self) -> Any:
         """What is on the book; UserError without one."""
-        if self.book is None:
+        book = self.book
+        if book is None:
             name = type(self).__name__
             raise UserError(f'{name} reads an order book; give market = {{ kind = "order-book" }}')
-        return self.book
+        return book
 
     def signals(self, contexts: Context) -> Array:
         """Return each agent's signal (N,); UserError without one."""
@@ -108,6 +106,12 @@ class ZeroIntelligence(Trader):
 class Informed(Trader):
     """Trades on its signal if the last price is wrong."""
 
+    def __init__(self, loss: Any, rng: np.random.Generator) -> None:
+        super().__init__(loss, rng)
+        aggressiveness = (np.sign(self.orders.units) * self.orders.limit).sum(2)  # (N, A)
+        self._score_of_limits = AGGRESSIVENESS_WEIGHT * aggressiveness
+        self._idle_action = np.where(self.sends_orders, -np.inf, 0.0).argmax(1)  # (N,)
+
     def arrive(self) -> None:
         """UserError where there is no book to read."""
         _ = self.quotes
@@ -119,16 +123,14 @@ class Informed(Trader):
         """
         orders = self.orders
         value_of_units = self.value_of_units(self.signals(contexts))
-        price = self.price_to_compare(orders.units, orders.asset.astype(np.intp))
+        price = self.price_to_compare(orders.units, self.good_of_order)
         gain = (orders.units * (value_of_units - price)).sum(2)
         is_candidate = self.candidates(value_of_units) & (gain > 0)
-        aggressiveness = (np.sign(orders.units) * orders.limit).sum(2)
-        score = np.where(is_candidate, gain + AGGRESSIVENESS_WEIGHT * aggressiveness, 0.0)
-        idle_score = np.where(self.sends_orders, -np.inf, 0.0)
+        score = np.where(is_candidate, gain + self._score_of_limits, 0.0)
         has_candidate = is_candidate.any(1)
-        return np.asarray(np.where(has_candidate, score.argmax(1), idle_score.argmax(1)))
+        return np.asarray(np.where(has_candidate, score.argmax(1), self._idle_action))
 
-    def price_to_compare(self, units: Array, asset: Array) -> Array:
+    def price_to_compare(self, units: Array, asset: Indices) -> Array:
         """Return the price that each order is compared with (N, A, m).
 
         ``units`` and ``asset`` (N, A, m) are the orders' units and goods.
@@ -144,10 +146,11 @@ class Informed(Trader):
 class Sniper(Informed):
     """Trades on its signal with the quotes that it sees, before they are withdrawn."""
 
-    def price_to_compare(self, units: Array, asset: Array) -> Array:
+    def price_to_compare(self, units: Array, asset: Indices) -> Array:
         """Return the best quote of the other side, out of reach where there is none (N, A, m)."""
-        ask = np.nan_to_num(self.quotes.ask, nan=2.0)
-        bid = np.nan_to_num(self.quotes.bid, nan=-1.0)
+        quotes = self.quotes
+        ask = np.where(np.isnan(quotes.ask), 2.0, quotes.ask)
+        bid = np.where(np.isnan(quotes.bid), -1.0, quotes.bid)
         return np.asarray(np.where(units > 0, ask[asset], bid[asset]))
 
     def candidates(self, value_of_units: Array) -> Mask:

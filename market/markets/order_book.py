@@ -24,6 +24,7 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import read_only
 from regretless.market.game.accounts import UNIT, Endowment
@@ -144,6 +145,7 @@ class OrderBook(Exchange):
         )
         if not (self.accounts.goods * lots % 1 == 0).all():
             raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
+        self._price_of_tick = np.arange(ticks + 1) / ticks
         self.price = np.full(self.goods, ticks, dtype=np.int64)  # of the last trades, in half ticks
         self.sums = np.zeros(5)  # trades, refused, gains, spreads, and how many
         self._empty()
@@ -216,27 +218,25 @@ class OrderBook(Exchange):
 
     def _depth_at(self, units: Array, price: Array) -> Array:
         """Return which of ``units`` (d, T + 1) are at each good's price (d,); 0 where it is NaN."""
-        tick = np.nan_to_num(price * self.ticks).astype(np.intp)
+        is_quoted = ~np.isnan(price)
+        tick = np.where(is_quoted, price * self.ticks, 0.0).astype(np.intp)
         depth = units[np.arange(self.goods), tick]
-        return np.where(np.isnan(price), 0.0, depth)
+        return np.where(is_quoted, depth, 0.0)
 
     def book(self) -> View:
         """Return what is on the book, in arrays that cannot be written."""
         orders = self.book_and_accounts[: self._begins["queues_begin"]].reshape(
             -1, kernels.ORDER_WIDTH
         )
-        order_cells = orders[:, [kernels.SIDE, kernels.GOOD, kernels.TICK]]
-        depth = np.zeros((2, self.goods, self.ticks + 1))  # lots by side, good and tick
-        np.add.at(depth, tuple(order_cells.T), orders[:, kernels.LOTS])
-        ticks = np.arange(self.ticks + 1)
-        bid = np.where(depth[BID] > 0, ticks, -np.inf).max(1) / self.ticks
-        ask = np.where(depth[ASK] > 0, ticks, np.inf).min(1) / self.ticks
+        depth, best_tick = _depth_and_best_tick(orders, self.goods, self.ticks)
+        units = depth / self.lots
+        best_price = best_tick / self.ticks
         return View(
-            prices=read_only(ticks / self.ticks),
-            bids=read_only(depth[BID] / self.lots),
-            asks=read_only(depth[ASK] / self.lots),
-            bid=read_only(np.where(np.isinf(bid), np.nan, bid)),
-            ask=read_only(np.where(np.isinf(ask), np.nan, ask)),
+            prices=read_only(self._price_of_tick),
+            bids=read_only(units[BID]),
+            asks=read_only(units[ASK]),
+            bid=read_only(best_price[BID]),
+            ask=read_only(best_price[ASK]),
             last=read_only(self.price / (2 * self.ticks)),
         )
 
@@ -357,6 +357,41 @@ class OrderBook(Exchange):
         )
         self.last = {"fundamental": fundamental, "volume": volume / self.lots}
         self.rounds = self.rounds + 1
+
+
+@compiled()
+def _depth_and_best_tick(orders: IntArray, goods: int, top_tick: int) -> tuple[Array, Array]:
+    """Return how many lots are on a book at each tick, and its best ticks (compiled).
+
+    Parameters
+    ----------
+    orders : int array (s, kernels.ORDER_WIDTH)
+        The open orders; not modified.
+    goods, top_tick : int
+        d and T.
+
+    Returns
+    -------
+    array (2, d, T + 1)
+        Lots bid for and offered, by good and tick.
+    array (2, d)
+        The highest tick that is bid and the lowest that is asked for each good; NaN for none.
+    """
+    depth = np.zeros((2, goods, top_tick + 1))
+    best_tick = np.full((2, goods), np.nan)
+    for slot in range(len(orders)):
+        lots = orders[slot, kernels.LOTS]
+        if not lots:
+            continue
+        side = orders[slot, kernels.SIDE]
+        good = orders[slot, kernels.GOOD]
+        tick = orders[slot, kernels.TICK]
+        depth[side, good, tick] += lots
+        best = best_tick[side, good]
+        is_better = tick > best if side == BID else tick < best
+        if np.isnan(best) or is_better:
+            best_tick[side, good] = tick
+    return depth, best_tick
 
 
 def _check_grid(ticks: Any, lots: Any) -> None:
