@@ -88,11 +88,14 @@ class Decision:
         """Return the losses (K, A) of all actions at the outcome (d,)."""
         return loss.losses(outcome)
 
-    @cached_property
+    @property
     def probabilities(self) -> Array:
         """The mixed strategy (K, A) that the ledger charges: one-hot for a pure choice."""
-        if self.strategy is not None:
-            return self.strategy
+        return self._pure_probabilities if self.strategy is None else self.strategy
+
+    @cached_property
+    def _pure_probabilities(self) -> Array:
+        """The mixed strategy (K, A) of a decision that says ``choices`` alone."""
         choices: Any = self.choices
         predicted: Any = self.predicted
         return one_hot(choices, predicted.shape[1])
@@ -243,6 +246,7 @@ class AdversaryView:
         self, blocks: tuple[Mixture, ...] | None = None, **makers: Callable[[], Any]
     ) -> None:
         self.makers = makers
+        self._answers: dict[str, Any] = {}
         if blocks is not None:
             self.makers["blocks"] = lambda: blocks
 
@@ -251,30 +255,36 @@ class AdversaryView:
             raise UserError(f"it reads {name} without having declared it; add '{sight}' to sees")
         return self.makers[name]()
 
+    def _ask_once(self, name: str, sight: str) -> Any:
+        """Return what ``_ask`` returned when this was first read."""
+        if name not in self._answers:
+            self._answers[name] = self._ask(name, sight)
+        return self._answers[name]
+
     @property
     def blocks(self) -> tuple[Mixture, ...]:
         """The mixture of every block."""
         return tuple(self._ask("blocks", "mixture"))
 
-    @cached_property
+    @property
     def play(self) -> tuple[Array | None, ...]:
         """Mixed strategy (K, A) of each cohort given the mixtures; None if absent or scripted."""
-        return tuple(self._ask("play", "play"))
+        return tuple(self._ask_once("play", "play"))
 
-    @cached_property
+    @property
     def rollout(self) -> Any:
         """Play to come under outcomes that are only imagined: a ``Rollout``."""
-        return self._ask("rollout", "play")
+        return self._ask_once("rollout", "play")
 
     @property
     def drawn(self) -> tuple[Forecast, ...]:
         """The drawn forecast of every block, for those alone who break the rule."""
         return tuple(self._ask("drawn", "draw"))
 
-    @cached_property
+    @property
     def induced(self) -> tuple[Array | None, ...]:
         """Mixed strategy (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
-        return tuple(self._ask("induced", "draw"))
+        return tuple(self._ask_once("induced", "draw"))
 
     def moved(self, outcomes: Array) -> Array:
         """Return outcomes (m, d) after a market that ignores this round's actions."""
@@ -292,6 +302,9 @@ class AdversaryView:
         return read_only(np.asarray(np.mean(labels, axis=0)))
 
 
+CERTAIN = frozen(np.ones(1))  # the weights of one outcome
+
+
 @dataclass(frozen=True, eq=False)
 class OutcomeDistribution:
     """The distribution over outcomes that an adversary commits to.
@@ -305,27 +318,35 @@ class OutcomeDistribution:
     def __post_init__(self) -> None:
         try:
             points = np.array(self.points, dtype=np.float64, ndmin=2)
-            weights = np.array(self.weights, dtype=np.float64, ndmin=1)
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
         if not is_within_unit_cube(points):
             beyond = points[~((points >= 0) & (points <= 1))]
             raise UserError(f"an outcome must be a number in [0, 1], not {beyond[0]!s}; clip it")
+        points.flags.writeable = False
+        object.__setattr__(self, "points", points)
+        if self.weights is not CERTAIN or len(points) != 1:
+            object.__setattr__(self, "weights", self._checked_weights())
+
+    def _checked_weights(self) -> Array:
+        """Return the weights as probabilities (m,) that nobody can write; UserError if none."""
+        try:
+            weights = np.array(self.weights, dtype=np.float64, ndmin=1)
+        except (TypeError, ValueError) as error:
+            raise UserError("an outcome must be a number in [0, 1]") from error
         least_weight = np.minimum.reduce(weights, axis=None, initial=0.0)  # NaN if one is
-        if weights.shape != points.shape[:1] or not least_weight >= 0.0:
+        if weights.shape != self.points.shape[:1] or not least_weight >= 0.0:
             raise UserError("a distribution of outcomes needs one weight of at least 0 per outcome")
         total = float(np.add.reduce(weights))
         if abs(total - 1) > 1e-9:
             raise UserError(f"the weights of the outcomes sum to {weights.sum()}, not 1")
-        points.flags.writeable = False
         weights.flags.writeable = False
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "weights", weights)
+        return weights
 
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:
         """Return the distribution that is certain of one outcome."""
-        return cls(np.asarray(y)[None], np.ones(1))
+        return cls(np.asarray(y)[None], CERTAIN)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Draw one outcome (d,)."""
@@ -412,6 +433,22 @@ class Round:
             affordable=self.affordable,
             decisions=self.decisions,
             losses=losses,
+        )
+
+    def after_sums(self, sums: Mapping[str, Array]) -> "Round":
+        """Return the played round with what the agents of each cohort come to."""
+        return Round(
+            number=self.number,
+            context=self.context,
+            mixtures=self.mixtures,
+            forecasts=self.forecasts,
+            distribution=self.distribution,
+            outcome=self.outcome,
+            seen=self.seen,
+            affordable=self.affordable,
+            decisions=self.decisions,
+            losses=self.losses,
+            sums=sums,
         )
 
 

@@ -39,7 +39,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import answer_as_numbers, name_of, readonly_unless_ours
+from regretless.market.core.own_code import answer_as_numbers, is_ours, name_of, read_only
 
 Actions = Indices
 
@@ -187,12 +187,12 @@ class RowLearner(Checkpointable):
                 f"losses have shape {round_losses.shape}; the rows are {self.strategy.shape}"
             )
         self.rounds += 1
+        if is_ours(self.step):
+            self.strategy = self.step(round_losses, actions)
+            return
+        # What a user's own ``step`` is given is read-only, and its answer is checked.
         expected = f"return mixed strategies of shape {self.strategy.shape}"
-        # ``step`` may be a user's own: then what it is given is read-only, and its answer checked.
-        answer = self.step(
-            readonly_unless_ours(self.step, round_losses),
-            readonly_unless_ours(self.step, actions),
-        )
+        answer = self.step(read_only(round_losses), read_only(actions))
         strategy = answer_as_numbers(self.step, answer, expected).astype(np.float64, copy=False)
         if strategy.shape != self.strategy.shape:
             raise UserError(f"{name_of(self.step)} returned {brief(answer)}; {expected}")

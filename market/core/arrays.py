@@ -60,30 +60,33 @@ def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) ->
     >>> draw_rows(np.array([[0.2, 0.0, 0.8]]), np.array([0.1, 0.2]), np.array([0, 0])).tolist()
     [0, 2]
     """
-    drawn = np.empty(len(uniforms), dtype=np.intp)
     if row_of is None:
-        row_of = np.arange(len(drawn))
-    cumulative_weights = np.ascontiguousarray(np.cumsum(weights, axis=1))
-    _write_draws(cumulative_weights, uniforms, row_of, drawn)
-    return drawn
+        row_of = np.arange(len(uniforms))
+    return _draw_rows(weights, uniforms, row_of)
 
 
 @compiled(nogil=True)
-def _write_draws(
-    cumulative_weights: Array, uniforms: Array, row_of: Indices, drawn: Indices
-) -> None:
-    """Write the first index whose cumulative weight exceeds the uniform share of the row's total.
+def _draw_rows(weights: Array, uniforms: Array, row_of: Indices) -> Indices:
+    """Return the first index whose cumulative weight exceeds the uniform share of the row's total.
 
-    ``cumulative_weights`` (K, A), ``uniforms`` (N,) and ``row_of`` (N,) are read; ``drawn`` (N,) is
-    written.
+    ``weights`` (K, A), ``uniforms`` (N,) and ``row_of`` (N,) are read; the indices are (N,).
     """
-    last = cumulative_weights.shape[1] - 1
-    for draw in range(drawn.shape[0]):
+    cumulative_weights = np.empty(weights.shape)
+    for row in range(weights.shape[0]):
+        total = 0.0
+        for index in range(weights.shape[1]):
+            total += weights[row, index]
+            cumulative_weights[row, index] = total
+
+    drawn = np.empty(len(uniforms), dtype=np.intp)
+    last = weights.shape[1] - 1
+    for draw in range(len(drawn)):
         cumulative = cumulative_weights[row_of[draw]]
         index = 0
         while index < last and uniforms[draw] * cumulative[last] >= cumulative[index]:
             index += 1
         drawn[draw] = index
+    return drawn
 
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:

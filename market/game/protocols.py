@@ -324,7 +324,7 @@ class Cohort(ABC):
         """How many agents it has, here or not."""
         return len(self.row_of) if self.multiplicity is None else int(self.multiplicity.sum())
 
-    @property
+    @cached_property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
         return Follower(self.name, self.loss, self.row_of, self.multiplicity).counts

@@ -334,13 +334,14 @@ def _draw_forecasts(game: Game, current: Round) -> tuple[Forecast, ...]:
 
 def _check_distribution(adversary: Adversary, distribution: object) -> None:
     """Raise UserError unless an adversary committed to a distribution over its outcomes."""
-    method_name = name_of(adversary.innermost.commit)
     if not isinstance(distribution, OutcomeDistribution):
+        method_name = name_of(adversary.innermost.commit)
         raise UserError(
             f"{method_name} returned {brief(distribution)}; return an OutcomeDistribution"
         )
     coordinates = distribution.points.shape[1]
     if coordinates != adversary.outcomes:
+        method_name = name_of(adversary.innermost.commit)
         raise UserError(
             f"{method_name} returned a distribution over {coordinates} outcomes; "
             f"return one over {adversary.outcomes}"
@@ -401,6 +402,6 @@ def finish(game: Game, decided: Round) -> Round:
     game.history.add(outcome)
     if game.adversary.observes_play:
         sums = game.sums(played)
-        played = replace(played, sums=sums)
+        played = played.after_sums(sums)
         teach(game.adversary, played, sums)
     return played
