@@ -147,25 +147,24 @@ class EventSet(Checkpointable, ABC):
         exponent and divided by their sum, so that the weights of all experts add up to 1.
         """
         parts = list(self.weigh(active, moment))
-        largest_exponent = max(part.weights.largest_exponent for part in parts)
-        weights_of_parts = []
+        largest_exponent = max([part.weights.largest_exponent for part in parts])
+        signed_weights = np.zeros((self.rows.shape[0] + self.cell_rows, self.rows.size))
         total_weight = 0.0
-        for part in parts:
-            weights, weight_of_part = part.weights.relative_to(largest_exponent, part.prior)
-            weights_of_parts.append(weights)
-            total_weight += weight_of_part
-        if total_weight == 0.0:  # nothing is weighed: the table is zero
-            total_weight = 1.0
-        signed_weights = np.zeros((self.rows.shape[0] + self.cell_rows, self.size))
         # Coordinates are rows of the table, which is divided as a whole; scalar events, of which
         # there are as many as gains, are divided before they are turned into coordinates.
-        for part, weights in zip(parts, weights_of_parts, strict=True):
+        weights_of_scalar_events = []
+        for part in parts:
+            weights, weight_of_part = part.weights.relative_to(largest_exponent, part.prior)
+            total_weight += weight_of_part
             if isinstance(part, WeightedCoordinates):
                 part.add_to(signed_weights, weights)
+            else:
+                weights_of_scalar_events.append((part, weights))
+        if total_weight == 0.0:  # nothing is weighed: the table is zero
+            total_weight = 1.0
         signed_weights /= total_weight
-        for part, weights in zip(parts, weights_of_parts, strict=True):
-            if not isinstance(part, WeightedCoordinates):
-                part.add_to(signed_weights, weights / total_weight)
+        for part, weights in weights_of_scalar_events:
+            part.add_to(signed_weights, weights / total_weight)
         return signed_weights
 
     @abstractmethod
