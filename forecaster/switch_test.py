@@ -95,6 +95,17 @@ class SwitchTest:
         judged_later = float(self.turns > 1)  # one more round may have been played by then
         return self.limit(squares) + judged_later
 
+    def most_of_sizes(self, sizes: Array | float) -> Array:
+        """Return min(C, ``most(C)``), which bounds R by the sum C of its increments' sizes alone.
+
+        As L is nowhere below ``harmless``, it is inverted for larger sums only.
+        """
+        greatest = np.array(sizes, dtype=np.float64)
+        is_large = greatest > self.harmless
+        if is_large.any():
+            greatest[is_large] = np.minimum(greatest[is_large], self.most(greatest[is_large]))
+        return greatest
+
     def reach(self, rounds: int) -> float:
         """Return how many roots of its C no R exceeds in the round in which trust is lost.
 

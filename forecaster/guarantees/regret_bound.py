@@ -58,20 +58,26 @@ class RegretBound(ABC):
         NaN where nothing is proved.
         """
         inputs = self.inputs
-        while_trusted: Array | float = math.inf
-        if inputs.switch_test is not None:
-            while_trusted = inputs.switch_test.most(occupancy)
-        if not self.rule.squared:
-            while_trusted = np.minimum(occupancy, while_trusted)
         if inputs.trusted:
-            return np.asarray(while_trusted)
+            return self._bias_while_trusted(occupancy)
         if not self.holds:
             return np.full(np.shape(occupancy), np.nan)
         outside_band = self.rule.greatest(occupancy, self.exponent)
         in_games = inputs.band.factor * np.sqrt(occupancy) + outside_band
         if self.holds_throughout and inputs.switch_test is not None:
-            return np.asarray(np.maximum(in_games, while_trusted))
+            return np.asarray(np.maximum(in_games, self._bias_while_trusted(occupancy)))
         return np.asarray(in_games)
+
+    def _bias_while_trusted(self, occupancy: Array | float) -> Array:
+        """Bound the same as long as a reference is trusted."""
+        switch_test = self.inputs.switch_test
+        if switch_test is not None and self.rule.squared:
+            return switch_test.most(occupancy)
+        if switch_test is not None:
+            return switch_test.most_of_sizes(occupancy)
+        if self.rule.squared:
+            return np.full(np.shape(occupancy), math.inf)
+        return np.array(occupancy, dtype=np.float64)
 
     def bias_at(self, variation: Array) -> Array:
         """Bound biases, or gains, of this variation so far, whatever they are."""

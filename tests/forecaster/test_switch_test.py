@@ -99,6 +99,16 @@ def test_the_limit_is_the_inverse_of_the_mixture_and_concave() -> None:
     assert test.rejects(limit[-1:] + 1e-4, squares[-1:])
 
 
+def test_no_regret_exceeds_the_sizes_of_its_increments_nor_what_the_test_lets_pass() -> None:
+    test = SwitchTest(tests=200, turns=2)
+    sizes = np.concatenate([np.linspace(0.0, 2 * test.harmless, 50), [1e3, 1e6]])
+
+    greatest = test.most_of_sizes(sizes)
+
+    assert np.array_equal(greatest, np.minimum(sizes, test.most(sizes)))
+    assert test.most_of_sizes(1e3) == test.most(1e3)
+
+
 @pytest.mark.parametrize("rounds", [1, 20, 500, 100_000])
 def test_no_regret_passes_its_reach(rounds: int) -> None:
     test = SwitchTest(500)
