@@ -25,7 +25,7 @@ from regretless.scenarios.audit.bandit_print import (
 from regretless.scenarios.audit.explanation import MOST_ROUNDS
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import draw_figures, figure
-from regretless.scenarios.report.page import Part, charts, page
+from regretless.scenarios.report.page import Part, charts, page, table_part
 
 PAGE = "report.html"
 MEANING = (
@@ -49,7 +49,7 @@ def page_text(audit: BanditAudit, name: str) -> str:
     """Return the page of an audit of the log with this name."""
     figures = draw_figures("audit", audit)
     sections: dict[str, list[Part]] = {
-        "Verdict": [("table", _VERDICT_HEADS, _verdict_cells(audit))],
+        "Verdict": [table_part(_VERDICT_HEADS, _verdict_cells(audit))],
         "What it means": [],
         "What would have to be known": [],
         "Regret": [],
@@ -57,21 +57,21 @@ def page_text(audit: BanditAudit, name: str) -> str:
         "Overlap": [],
     }
     for agent, sentences in audit.texts.items():
-        sections["What it means"].append(("head", agent))
+        sections["What it means"].append(Part("head", agent))
         lines = [*audit.notes[agent], *sentences]
-        sections["What it means"] += [("line", line) for line in lines]
-        sections["What would have to be known"].append(("head", agent))
+        sections["What it means"] += [Part("line", line) for line in lines]
+        sections["What would have to be known"].append(Part("head", agent))
         unknowns = audit.unknowns[agent] or ["Nothing that this audit can name."]
-        sections["What would have to be known"].append(("bullets", unknowns))
+        sections["What would have to be known"].append(Part("bullets", unknowns))
         heads = estimate_heads(audit)
         cells = [row[: len(heads)] for row in estimate_cells(audit, agent)]
-        sections["Regret"].append(("head", agent))
-        sections["Regret"].append(("table", heads, cells, 2))
-        sections["Overlap"].append(("head", agent))
+        sections["Regret"].append(Part("head", agent))
+        sections["Regret"].append(table_part(heads, cells, n_text_columns=2))
+        sections["Overlap"].append(Part("head", agent))
         sections["Overlap"].append(_overlap_part(audit, agent))
-    sections["Regret"] += [*charts(figures, "Regret"), ("note", MEANING)]
+    sections["Regret"] += [*charts(figures, "Regret"), Part("note", MEANING)]
     sections["Overlap"] += charts(figures, "Overlap")
-    sections["Scope"] = [("line", OUT_OF_REACH), ("note", SOURCES)]
+    sections["Scope"] = [Part("line", OUT_OF_REACH), Part("note", SOURCES)]
     verdicts = audit.verdicts.to_dict("records")
     return page(
         "report.html",
@@ -90,7 +90,7 @@ def _overlap_part(audit: BanditAudit, agent: str) -> Part:
     if not any(row[-1] for row in cells):  # no probability was logged: there is no deviation
         heads = heads[:-1]
         cells = [row[:-1] for row in cells]
-    return "table", heads, cells
+    return table_part(heads, cells)
 
 
 def write_page(audit: BanditAudit, name: str, path: Path) -> None:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,37 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-Part = tuple[Any, ...]  # of a page: a macro of ``templates/parts.html``, and what it is given
+@dataclass(frozen=True)
+class Part:
+    """A part of a page.
+
+    Attributes
+    ----------
+    kind : str
+        The macro of ``templates/parts.html`` that shows it: "note", "line", "head", "code",
+        "bullets", "terms", "chart" or "table".
+    content : object
+        What is shown: a text, for bullets a list of texts, for terms their meanings by name, for a
+        chart its ``Figure``, for a table a ``TextTable``.
+    """
+
+    kind: str
+    content: Any
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of texts.
+
+    Its first ``n_text_columns`` are left-aligned. The first ``n_naming_columns`` of these name a
+    row; others stand below their head where the table is folded.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_text_columns: int
+    n_naming_columns: int
+    is_sortable: bool
 
 
 @contextmanager
@@ -90,7 +121,7 @@ def legible(path: Path, *, what: str, cure: str) -> Iterator[None]:
 
 def charts(figures: Mapping[str, Figure], section: str) -> list[Part]:
     """Return the figures of a section."""
-    return [("chart", figure) for figure in figures.values() if figure.section == section]
+    return [Part("chart", figure) for figure in figures.values() if figure.section == section]
 
 
 def table_part(
@@ -108,12 +139,19 @@ def table_part(
     """
     if n_naming_columns is None:
         n_naming_columns = n_text_columns
-    return "table", headers, rows, n_text_columns, is_sortable, n_naming_columns
+    table = TextTable(
+        headers,
+        rows,
+        n_text_columns=n_text_columns,
+        n_naming_columns=n_naming_columns,
+        is_sortable=is_sortable,
+    )
+    return Part("table", table)
 
 
 def notes(lines: Iterable[str], kind: str = "note") -> list[Part]:
     """Return lines that are not empty, a paragraph each."""
-    return [(kind, line) for line in lines if line]
+    return [Part(kind, line) for line in lines if line]
 
 
 def written_by(record: Mapping[str, Any]) -> str:

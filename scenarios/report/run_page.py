@@ -122,7 +122,7 @@ def text(directory: Path) -> str:
         "Agents": [],
         "Market": [],
         "Network": [],
-        "Definitions": [("terms", wording.DEFINITIONS)],
+        "Definitions": [Part("terms", wording.DEFINITIONS)],
         "Files": _parts_on_files(directory, tables),
     }
     for name in sections:
@@ -177,7 +177,7 @@ def _parts_on_solutions(solutions: pd.DataFrame) -> list[Part]:
         if "play" not in solutions["name"].to_numpy():
             parts += notes([PLAY_IS_UNCOUNTED])
     is_window = solutions["name"].str.startswith("play, ")  # found as the play of the run
-    return [*parts, ("bullets", list(lines_on_methods(solutions[~is_window])))]
+    return [*parts, Part("bullets", list(lines_on_methods(solutions[~is_window])))]
 
 
 def _cell(value: float, digits: str) -> str:
@@ -197,8 +197,8 @@ def _parts_on_files(directory: Path, tables: Mapping[str, pd.DataFrame]) -> list
     ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
     other_files = [f"{name}.{ending}" for name in tables if name not in {"agents", "regret_curves"}]
     return [
-        ("code", READ_TABLES.format(ending=ending)),
-        ("note", f"In the folder of this page. Other tables: {', '.join(other_files)}."),
+        Part("code", READ_TABLES.format(ending=ending)),
+        Part("note", f"In the folder of this page. Other tables: {', '.join(other_files)}."),
     ]
 
 
@@ -207,7 +207,7 @@ def _parts_on_origins(run: Run) -> list[Part]:
     rows = list(_origin_cells(run))
     if rows:
         table = _table(ORIGIN_HEADERS, rows, n_text_columns=5)
-        return [("head", ORIGINS_TITLE), table, ("note", ABOUT_ORIGINS)]
+        return [Part("head", ORIGINS_TITLE), table, Part("note", ABOUT_ORIGINS)]
     return notes([UNMEASURED]) if run.regret.isna().all() else []
 
 

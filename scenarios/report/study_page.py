@@ -109,7 +109,7 @@ def text(path: Path) -> str:
             error = " ".join(str(row["error"]).split())
             failures.append(f"run {row['run']}: {row['kind']}: {error}")
         if failures:
-            introduction += [("head", "Failures"), ("bullets", failures)]
+            introduction += [Part("head", "Failures"), Part("bullets", failures)]
         return page(
             "report.html",
             name=str(study.record["name"]),
@@ -152,7 +152,7 @@ def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:
         parts = charts(figures, name)
         if name == "Regret" and parts:
             named = f"Settings are named by {', '.join(keys)}. " if keys else ""
-            parts.insert(0, ("note", named + ABOUT_COLOURS))
+            parts.insert(0, Part("note", named + ABOUT_COLOURS))
         if name == "Value of the forecast" and parts:
             parts.append(_table_of_value(data.table("value")))
         if table == "regression":
@@ -165,7 +165,7 @@ def _sections(data: StudyData) -> Iterator[tuple[str, list[Part]]]:
     if study.sample is not None and study.sample.targets:
         yield "Calibration", _parts_on_calibration(data, study.sample.targets)
     if data.lists_settings:
-        yield "All settings", [("note", ABOUT_SETTINGS), _table_of_settings(data)]
+        yield "All settings", [Part("note", ABOUT_SETTINGS), _table_of_settings(data)]
 
 
 def _parts_on_calibration(data: StudyData, targets: Mapping[str, float]) -> list[Part]:
@@ -177,7 +177,7 @@ def _parts_on_calibration(data: StudyData, targets: Mapping[str, float]) -> list
         interval_ends = _interval_text(row["low"], row["high"], ".3g")
         prior_ends = _interval_text(row["prior_low"], row["prior_high"], ".3g")
         rows.append([str(row["key"]), estimate, interval_ends, prior_ends, str(row["runs"])])
-    return [("note", f"Observed: {observed}."), table_part(CALIBRATION_HEADERS, rows)]
+    return [Part("note", f"Observed: {observed}."), table_part(CALIBRATION_HEADERS, rows)]
 
 
 def _design_rows(file: dict[str, Any], parameters: pd.DataFrame) -> list[list[str]]:
@@ -367,7 +367,7 @@ def _with_note(note: str, table: Part, count: int) -> list[Part]:
     more = (
         f" {count - MAX_TABLE_ROWS} more rows are in the files." if count > MAX_TABLE_ROWS else ""
     )
-    return [("note", note + more), table]
+    return [Part("note", note + more), table]
 
 
 def _number_format(table: pd.DataFrame) -> str:

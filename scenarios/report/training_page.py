@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 from regretless.agents.adversaries.learned import ANNOUNCED_PLAY, FORECAST, LAST_PLAY
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import draw_figures, figure
-from regretless.scenarios.report.page import charts, legible, page
+from regretless.scenarios.report.page import Part, charts, legible, page, table_part
 from regretless.scenarios.training.results import CURVE, TABLE, VACUOUS_CAP, file_of, says_nothing
 
 MEAN_OVER_RUNS = 32  # of the mean in the curve
@@ -70,18 +70,17 @@ def text(folder: Path) -> str:
         n_rounds = training.best_plans[0]["rounds"]
         n_runs = len(training.curve) // len(attackers)
         figures = draw_figures("training", training)
+        table = table_part(HEADERS, [_cells(attacker) for attacker in attackers])
+        sections: dict[str, list[Part]] = {
+            "Surplus": [table, Part("note", ABOUT_SURPLUS)],
+            "Learning": charts(figures, "Learning"),
+            "Plans": charts(figures, "Plans"),
+        }
         return page(
             "report.html",
             name=f"Trained against {scenario}",
             title=f"{scenario}, trained attackers",
-            sections={
-                "Surplus": [
-                    ("table", HEADERS, [_cells(attacker) for attacker in attackers]),
-                    ("note", ABOUT_SURPLUS),
-                ],
-                "Learning": charts(figures, "Learning"),
-                "Plans": charts(figures, "Plans"),
-            },
+            sections=sections,
             facts=f"{n_runs:,} runs of {n_rounds:,} rounds for each cohort.",
             sentences=[sentence(attacker) for attacker in attackers],
         )
