@@ -86,7 +86,7 @@ class DatesAsRead:
     doubt: str = ""
 
 
-def read_dates(words: "pd.Series[Any]", order: str | None = None) -> DatesAsRead:
+def read_dates(date_texts: "pd.Series[Any]", order: str | None = None) -> DatesAsRead:
     """Read dates as they are written: ISO 8601, or with the day or the month first.
 
     All dates of a column are read alike. ``order``, "day first" or "month first", says how; else a
@@ -94,12 +94,12 @@ def read_dates(words: "pd.Series[Any]", order: str | None = None) -> DatesAsRead
     are in order counts. Where all that leaves two ways, both are returned. Times are local: an
     offset from Greenwich, which changes in summer, is passed over.
     """
-    local = words.astype(str).str.strip().str.replace(OFFSET, r"\1", regex=True)
+    local = date_texts.astype(str).str.strip().str.replace(OFFSET, r"\1", regex=True)
     year_first = local.str.extract(rf"^{YEAR_FIRST.pattern}$")
     year_last = local.str.extract(rf"^{YEAR_LAST.pattern}$")
     is_year_last = year_last["year"].notna()
-    others = local.mask(is_year_last | year_first["year"].notna())
-    dated = _points_in_time(_as_iso(year_first, month="month", day="day").fillna(others))
+    dates_in_words = local.mask(is_year_last | year_first["year"].notna())
+    dated = _points_in_time(_as_iso(year_first, month="month", day="day").fillna(dates_in_words))
     if not is_year_last.any():
         return DatesAsRead((dated,))
     fields = {DAY_FIRST: ("second", "first"), MONTH_FIRST: ("first", "second")}
@@ -115,8 +115,8 @@ def read_dates(words: "pd.Series[Any]", order: str | None = None) -> DatesAsRead
     if not fitting:
         first = local[months[MONTH_FIRST] > 12].iloc[0]
         second = local[months[DAY_FIRST] > 12].iloc[0]
-        there = f"'{_shown(first)}' has the day first, '{_shown(second)}' the month"
-        return DatesAsRead((), f"{there}; write all dates alike")
+        contradiction = f"'{_shown(first)}' has the day first, '{_shown(second)}' the month"
+        return DatesAsRead((), f"{contradiction}; write all dates alike")
     if len(fitting) == 1:
         return DatesAsRead((ways[fitting[0]],))
     if (year_last["mark"][is_year_last] == ".").all():
@@ -132,12 +132,12 @@ def read_dates(words: "pd.Series[Any]", order: str | None = None) -> DatesAsRead
     )
 
 
-def calendar(words: "pd.Series[Any]", order: str | None = None) -> "pd.Series[pd.Timestamp]":
+def calendar(date_texts: "pd.Series[Any]", order: str | None = None) -> "pd.Series[pd.Timestamp]":
     """Return points in time (T,) as ``read_dates`` has them; NaT if there are two readings."""
-    readings = read_dates(words, order).readings
+    readings = read_dates(date_texts, order).readings
     if len(readings) == 1:
         return readings[0]
-    return pd.Series(pd.NaT, index=words.index, dtype="datetime64[us]")
+    return pd.Series(pd.NaT, index=date_texts.index, dtype="datetime64[us]")
 
 
 def _as_iso(fields: pd.DataFrame, *, month: str, day: str) -> "pd.Series[str]":
@@ -151,11 +151,11 @@ def _as_iso(fields: pd.DataFrame, *, month: str, day: str) -> "pd.Series[str]":
 
 def _points_in_time(written: "pd.Series[str]") -> "pd.Series[pd.Timestamp]":
     """Parse dates (T,) with the year first, or in words; NaT for what is none."""
-    found = pd.to_datetime(written, errors="coerce", format="ISO8601")
-    rest = written[found.isna()]
-    if rest.notna().any():
-        found = found.fillna(pd.to_datetime(rest, errors="coerce", format="mixed"))
-    return found
+    dates = pd.to_datetime(written, errors="coerce", format="ISO8601")
+    unread = written[dates.isna()]
+    if unread.notna().any():
+        dates = dates.fillna(pd.to_datetime(unread, errors="coerce", format="mixed"))
+    return dates
 
 
 def _is_in_order(dates: "pd.Series[pd.Timestamp]") -> bool:
@@ -237,8 +237,8 @@ def read_frame(path: Path, where: str, form: Form | None = None) -> pd.DataFrame
         frame = _csv(read_text(path, where), where, form, usual="\t" if "tsv" in ending else ",")
     elif ending in PARQUET_ENDINGS:
         if form.columns:
-            there = f"{where} is a Parquet file, which names its columns"
-            raise UserError(f"{there}; leave columns out")
+            fault = f"{where} is a Parquet file, which names its columns"
+            raise UserError(f"{fault}; leave columns out")
         frame = _parquet(path, where)
     else:
         raise UserError(f"{where} has the ending '{path.suffix}'; use {ENDINGS}")
@@ -256,8 +256,8 @@ def read_text(path: Path, where: str) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        there = f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}"
-        raise UserError(f"{there}; write it as UTF-8") from error
+        fault = f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}"
+        raise UserError(f"{fault}; write it as UTF-8") from error
     except Exception as error:  # of the disk, or of what gzip finds
         raise _unreadable(where, error) from error
     if "\0" in text:
@@ -290,8 +290,8 @@ def _csv(text: str, where: str, form: Form, *, usual: str) -> pd.DataFrame:
     by_excel = EXCEL_SEPARATOR.match(text)
     if by_excel is not None:
         if form.separator not in {None, by_excel[1]}:
-            there = f"{where}: line 1 says that {json.dumps(by_excel[1])} separates its values"
-            raise UserError(f"{there}, not {json.dumps(form.separator)}; leave separator out")
+            fault = f"{where}: line 1 says that {json.dumps(by_excel[1])} separates its values"
+            raise UserError(f"{fault}, not {json.dumps(form.separator)}; leave separator out")
         separator = by_excel[1]
         first_line = 2
         text = text[by_excel.end() :]
@@ -309,10 +309,10 @@ def _csv(text: str, where: str, form: Form, *, usual: str) -> pd.DataFrame:
                 rows.append(row or [""])
                 lines.append(start)
                 if len(rows[-1]) != len(header):
-                    there = f"data row {len(rows)} (line {start}) is of length {len(row)}"
+                    fault = f"data row {len(rows)} (line {start}) is of length {len(row)}"
                     names = "names in columns" if form.columns else "header"
                     cure = "give all rows as many values, quoted where they hold the separator"
-                    raise UserError(f"{where}: {there}, the {names} of {len(header)}; {cure}")
+                    raise UserError(f"{where}: {fault}, the {names} of {len(header)}; {cure}")
             start = reader.line_num + first_line
     except csv.Error as error:
         raise UserError(f"{where}: line {start} is no CSV: {error}; mend it") from error
@@ -334,8 +334,8 @@ def _check_separator(header: Sequence[str], separator: str, where: str, form: Fo
                 cure = f"separator = {json.dumps(other)}"
             elif form.has_options:
                 cure = f"the separator {json.dumps(other)}"
-            there = f"{where} has one column, '{_shown(header[0])}'"
-            raise UserError(f"{there}; is it separated by {json.dumps(other)}? give it {cure}")
+            fault = f"{where} has one column, '{_shown(header[0])}'"
+            raise UserError(f"{fault}; is it separated by {json.dumps(other)}? give it {cure}")
 
 
 def header_is_data(frame: pd.DataFrame) -> bool:
@@ -387,8 +387,8 @@ def column_of(frame: pd.DataFrame, column: str, key: str) -> "pd.Series[Any]":
             raise UserError(f"{key}: no column '{column}': {reason} {cure}")
         raise UserError(f"{key}: no column '{column}'; {closest(column, names)}")
     if names.count(column) > 1:
-        at = " and ".join(str(i + 1) for i, name in enumerate(names) if name == column)
-        raise UserError(f"{key}: column '{column}' is there twice, as {at}; rename one")
+        positions = " and ".join(str(i + 1) for i, name in enumerate(names) if name == column)
+        raise UserError(f"{key}: column '{column}' is there twice, as {positions}; rename one")
     return frame.iloc[:, names.index(column)]
 
 
@@ -397,8 +397,8 @@ def texts(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
     cells = column_of(frame, column, key)
     for row, cell in enumerate(cells.astype(object)):
         if isinstance(cell, bytes):
-            found = f"column '{column}' holds bytes in {place(frame, row)}"
-            raise UserError(f"{key}: {found}; write them as text")
+            fault = f"column '{column}' holds bytes in {place(frame, row)}"
+            raise UserError(f"{key}: {fault}; write them as text")
     return tuple(cells.astype(str).mask(cells.isna(), ""))
 
 
@@ -474,9 +474,9 @@ def _read_cells(cells: "pd.Series[Any]", column: str, form: Form) -> tuple[Array
     if form.says_thousands(column) or not has_marked_thousands(unsigned, mark):
         return numbers, ""
     marked = next(text for text in present if mark in text)
-    beside = next((text for text in present if mark not in text), present[-1])
+    unmarked = next((text for text in present if mark not in text), present[-1])
     other = "." if mark == "," else ","
-    held = f"'{_shown(marked)}' beside '{_shown(beside)}'"
+    held = f"'{_shown(marked)}' beside '{_shown(unmarked)}'"
     problem = f"holds {held}: does '{mark}' stand between thousands?"
     cure = "write them without it"
     if form.keyed:
@@ -495,8 +495,8 @@ def _number_texts(cells: "pd.Series[Any]", column: str, form: Form) -> list[str]
     codes = form.codes.get(column, {})
     if cells.dtype.kind in "iufb":
         return []
-    words = (cell.strip() for cell in cells.astype(object) if isinstance(cell, str))
-    different = dict.fromkeys(words)
+    stripped_texts = (cell.strip() for cell in cells.astype(object) if isinstance(cell, str))
+    different = dict.fromkeys(stripped_texts)
     return [text for text in different if text not in codes and not form.is_missing(text)]
 
 
@@ -535,17 +535,21 @@ def _cure(text: str, cells: "pd.Series[Any]", column: str, form: Form) -> str:
         return _cure_of_marks(text, cells, column, form)
     if INFINITE.fullmatch(text) or len(text) > SHOWN or not form.keyed:
         return finite
-    words = []
+    texts_without_number = []
     n_numbers = 0
     for other in _number_texts(cells, column, form) or [text]:
         if math.isinf(form.style_of(column).read(other)):
-            words.append(other)
+            texts_without_number.append(other)
         else:
             n_numbers += 1
-    if n_numbers > len(words) or any(NUMBER_LIKE.fullmatch(word) for word in words):
+    if n_numbers > len(texts_without_number) or any(
+        NUMBER_LIKE.fullmatch(word) for word in texts_without_number
+    ):
         gap = f"missing_values = [{json.dumps(text, ensure_ascii=False)}] and missing"
         return f"{finite}; mend it or, if it stands for a missing value, add {gap}"
-    coded = ", ".join(f"{spelled(word)} = {i}" for i, word in enumerate(words[:WORDS]))
+    coded = ", ".join(
+        f"{spelled(word)} = {i}" for i, word in enumerate(texts_without_number[:WORDS])
+    )
     return f"{finite}, or add codes = {{ {spelled(column)} = {{ {coded} }} }}"
 
 

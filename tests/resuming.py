@@ -35,7 +35,9 @@ def rows_from_round(table: pd.DataFrame, first: int) -> pd.DataFrame:
     return table[round_of_row >= first].reset_index(drop=True)
 
 
-def check_resumes(build: Callable[[], MarketModel], at: int, folder: Path) -> MarketModel:
+def check_resumes(
+    build: Callable[[], MarketModel], checkpoint_round: int, folder: Path
+) -> MarketModel:
     """Play to the end, and again from a checkpoint file after so many rounds; return the first.
 
     Every table of the second must have the bits of the first's, from the checkpoint on: what came
@@ -43,14 +45,14 @@ def check_resumes(build: Callable[[], MarketModel], at: int, folder: Path) -> Ma
     """
     undisturbed = build()
     restored = build()
-    undisturbed.run(at)
+    undisturbed.run(checkpoint_round)
     checkpoint.save(folder / "state.npz", undisturbed.state())
     undisturbed.run()
     restored.restore(checkpoint.load(folder / "state.npz"))
     restored.run()
     for name in TABLES:
         table = getattr(restored, f"{name}_frame")()
-        expected = rows_from_round(getattr(undisturbed, f"{name}_frame")(), at)
+        expected = rows_from_round(getattr(undisturbed, f"{name}_frame")(), checkpoint_round)
         if len(table) or len(expected):
             pd.testing.assert_frame_equal(table, expected, check_exact=True, obj=name)
     if undisturbed.game.market is not None and restored.game.market is not None:

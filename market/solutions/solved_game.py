@@ -83,12 +83,17 @@ class SolvedGame:
         """Whether both count play in games whose profiles lose the same."""
         if self.play is None or other.play is None:
             return False
-        own = self.play.game.configurations
-        others = other.play.game.configurations
-        if own.shape != others.shape or not np.array_equal(own.profiles, others.profiles):
+        own_configurations = self.play.game.configurations
+        other_configurations = other.play.game.configurations
+        if own_configurations.shape != other_configurations.shape or not np.array_equal(
+            own_configurations.profiles, other_configurations.profiles
+        ):
             return False
-        tables = zip(own.losses, others.losses, strict=True)
-        return all(np.array_equal(one, another, equal_nan=True) for one, another in tables)
+        tables = zip(own_configurations.losses, other_configurations.losses, strict=True)
+        return all(
+            np.array_equal(own_losses, other_losses, equal_nan=True)
+            for own_losses, other_losses in tables
+        )
 
     def leave_play_uncounted(self, reason: str) -> None:
         """Count no play from now on, for a reason that is told to who asks."""
@@ -100,13 +105,13 @@ class SolvedGame:
 
         UserError if a name is not registered.
         """
-        found: list[Solution] = []
+        solutions: list[Solution] = []
         for name in listed(names):
             register.solution[name]  # refuses what is not registered
             if name not in self._solved:
                 self._solved[name] = self._solve(name)
-            found += self._solved[name]
-        return found
+            solutions += self._solved[name]
+        return solutions
 
     def _solve(self, name: str) -> list[Solution]:
         if self.game is None:
@@ -125,7 +130,10 @@ class SolvedGame:
         names = listed(names)
         solutions = self.solutions(names)
         if self.game is None:
-            rows = [(one.name, "", np.nan, np.nan, one.method, np.nan) for one in solutions]
+            rows = [
+                (unsolved.name, "", np.nan, np.nan, unsolved.method, np.nan)
+                for unsolved in solutions
+            ]
             table = pd.DataFrame(
                 rows,
                 columns=["name", "cohort", "mean_loss", "welfare", "method", "certificate"],
@@ -227,10 +235,10 @@ class SolvedGame:
 
         Where the concept has two ends, its own name means the worst.
         """
-        found = self.solutions([concept])
+        solutions = self.solutions([concept])
         if self.game is None:
             raise UserError(f"there is no stage game: {self.why_no_game}")
-        by_name = {solution.name: solution for solution in found if solution.is_found}
+        by_name = {solution.name: solution for solution in solutions if solution.is_found}
         if name in by_name:
             return by_name[name]
         if name == concept and f"worst {concept}" in by_name:
@@ -238,7 +246,7 @@ class SolvedGame:
         if concept in by_name:  # both ends are equal
             return by_name[concept]
         has = "; ".join(
-            solution.name if solution.is_found else solution.method for solution in found
+            solution.name if solution.is_found else solution.method for solution in solutions
         )
         raise UserError(f"solution '{name}' is not there: {has}")
 

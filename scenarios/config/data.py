@@ -37,7 +37,7 @@ class ForecastColumnsSpec(Strict):
     @property
     def columns(self) -> list[list[str]]:
         """The columns of each outcome, in the order of levels or members."""
-        return [[one] for one in self.point or ()] or self.quantiles or self.samples or []
+        return [[column] for column in self.point or ()] or self.quantiles or self.samples or []
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> "ForecastColumnsSpec":
@@ -47,11 +47,11 @@ class ForecastColumnsSpec(Strict):
             raise ValueError("levels go with quantiles; give both or neither")
         if self.levels is not None and self.levels != sorted(set(self.levels)):
             raise ValueError(f"levels = {self.levels} do not ascend; order them")
-        wanted = len(self.levels or self.columns[0])
+        n_columns = len(self.levels or self.columns[0])
         for i, columns in enumerate(self.columns):
-            if len(columns) != wanted:
-                there = f"outcome {i + 1} has {len(columns)} columns in {self.kind}"
-                raise ValueError(f"{there}; give it {wanted}")
+            if len(columns) != n_columns:
+                fault = f"outcome {i + 1} has {len(columns)} columns in {self.kind}"
+                raise ValueError(f"{fault}; give it {n_columns}")
         return self
 
 
@@ -138,18 +138,18 @@ class DataSpec(Strict):
 
     @model_validator(mode="after")
     def _forecasts_fit(self) -> "DataSpec":
-        for name, own in self.forecasts.items():
+        for name, forecast in self.forecasts.items():
             if not name or "." in name:
                 raise ValueError(f"forecasts: '{name}' is no name; give one without dots")
-            if len(own.columns) != len(self.outcomes):
-                there = f"forecasts.{name}.{own.kind} is for {len(own.columns)} outcomes"
-                raise ValueError(f"{there}; give it one entry for each of {len(self.outcomes)}")
-            levels = own.levels or []
+            if len(forecast.columns) != len(self.outcomes):
+                fault = f"forecasts.{name}.{forecast.kind} is for {len(forecast.columns)} outcomes"
+                raise ValueError(f"{fault}; give it one entry for each of {len(self.outcomes)}")
+            levels = forecast.levels or []
             mirrored = all(abs(a + b - 1) < 1e-9 for a, b in zip(levels, levels[::-1], strict=True))
             for outcome, (low, high) in self.scale.items():
                 if low > high and outcome in self.outcomes and not mirrored:
-                    there = f"forecasts.{name}.levels = {levels} under the reversed scale of"
-                    raise ValueError(f"{there} '{outcome}'; give levels that mirror around 0.5")
+                    fault = f"forecasts.{name}.levels = {levels} under the reversed scale of"
+                    raise ValueError(f"{fault} '{outcome}'; give levels that mirror around 0.5")
         for feature in self.features if self.forecasts else ():
             if self.features.count(feature) > 1:
                 raise ValueError(f"'{feature}' would be there twice; name each column once")
@@ -165,15 +165,20 @@ class DataSpec(Strict):
     @property
     def read(self) -> dict[str, list[str]]:
         """The columns that must be numbers, under the key that asks for them."""
-        asked = {"data.outcomes": self.outcomes, "data.context": self.context}
-        for name, own in self.forecasts.items():
-            asked[f"data.forecasts.{name}"] = [column for row in own.columns for column in row]
-        return asked
+        columns_by_key = {"data.outcomes": self.outcomes, "data.context": self.context}
+        for name, forecast in self.forecasts.items():
+            columns_by_key[f"data.forecasts.{name}"] = [
+                column for row in forecast.columns for column in row
+            ]
+        return columns_by_key
 
     def features_of(self, name: str) -> list[list[str]]:
         """Return ``forecasts.NAME.OUTCOME.INDEX``: for each outcome one per level or member."""
         rows = zip(self.outcomes, self.forecasts[name].columns, strict=True)
-        return [[f"forecasts.{name}.{y}.{i}" for i in range(len(own))] for y, own in rows]
+        return [
+            [f"forecasts.{name}.{outcome}.{i}" for i in range(len(columns))]
+            for outcome, columns in rows
+        ]
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -323,7 +323,7 @@ def test_a_market_that_ctrl_c_stopped_goes_on_as_if_it_had_not(
 
 
 def test_a_market_of_scripted_agents_resumes_within_a_block(build: Build, tmp_path: Path) -> None:
-    check_resumes(lambda: build(Averaging), at=33, folder=tmp_path)
+    check_resumes(lambda: build(Averaging), checkpoint_round=33, folder=tmp_path)
 
 
 def test_agents_who_hear_a_forecast_are_played_on_the_general_path(build: Build) -> None:

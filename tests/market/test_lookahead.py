@@ -132,7 +132,7 @@ def test_a_longer_rollout_plays_on_where_a_shorter_one_stopped() -> None:
 
 
 def test_a_market_that_looks_ahead_resumes(tmp_path: Path) -> None:
-    check_resumes(chain_store, at=11, folder=tmp_path)
+    check_resumes(chain_store, checkpoint_round=11, folder=tmp_path)
 
 
 def test_a_restored_market_forgets_what_it_imagined() -> None:

@@ -38,9 +38,9 @@ def test_a_file_with_semicolons_and_decimal_commas_says_the_same(
 ) -> None:
     options = {"price": "price", "quantity": "sold", "cost": 0.5, "context": "warmth"}
     expected = audit(sales, **options)  # type: ignore[call-overload]
-    found = audit(semicolon_file, separator=";", decimal=",", **options)  # type: ignore[call-overload]
+    audit_of_file = audit(semicolon_file, separator=";", decimal=",", **options)  # type: ignore[call-overload]
     for name, table in expected.tables.items():
-        pd.testing.assert_frame_equal(found.tables[name], table)
+        pd.testing.assert_frame_equal(audit_of_file.tables[name], table)
 
 
 def test_a_full_log_with_semicolons_and_decimal_commas_is_read(
@@ -63,7 +63,7 @@ def test_the_command_names_the_option_that_a_file_needs(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "complaint"),
     [
         (["--separator", "ab"], "separator: 'ab' is no separator; give one character"),
         (["--decimal", "x"], "decimal: 'x' is no decimal mark; give ',' or '.'"),
@@ -72,15 +72,15 @@ def test_the_command_names_the_option_that_a_file_needs(
     ],
 )
 def test_an_option_that_cannot_be_read_is_named_with_its_value(
-    options: list[str], said: str, semicolon_file: Path, refusal_of: RefusalOf
+    options: list[str], complaint: str, semicolon_file: Path, refusal_of: RefusalOf
 ) -> None:
-    assert said in refusal_of("audit", semicolon_file, *COLUMNS, *options)
+    assert complaint in refusal_of("audit", semicolon_file, *COLUMNS, *options)
 
 
 def test_words_in_the_place_of_prices_are_refused_with_a_cure(sales: pd.DataFrame) -> None:
-    words = sales.assign(price=np.where(sales["price"] > 2, "dear", "cheap"))
+    sales_in_words = sales.assign(price=np.where(sales["price"] > 2, "dear", "cheap"))
     with pytest.raises(UserError, match="give action and loss instead"):
-        audit(words, price="price", quantity="sold", cost=0.0)
+        audit(sales_in_words, price="price", quantity="sold", cost=0.0)
 
 
 def test_groups_of_prices_are_what_a_rule_replaces() -> None:
@@ -97,8 +97,8 @@ def test_files_are_complete_although_nobody_reads_what_is_printed(
 ) -> None:
     sales.to_csv(tmp_path / "sales.csv", index=False)
     program = "from regretless.scenarios.cli.commands import main; main()"
-    words = ["audit", "sales.csv", *COLUMNS, "--out", "found"]
-    command = [sys.executable, "-c", program, *words]
+    arguments = ["audit", "sales.csv", *COLUMNS, "--out", "found"]
+    command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -122,7 +122,7 @@ def test_an_audit_that_cannot_be_written_leaves_nothing(
 
 
 def test_a_regret_near_the_threshold_asks_for_no_absurd_number_of_rounds() -> None:
-    found = audit(
+    result = audit(
         "price-log.csv", price="price", quantity="sold", propensity="chance", cost=0, agent="seller"
     )
-    assert "more than 10,000,000 rounds" in found.texts["learner"][2]
+    assert "more than 10,000,000 rounds" in result.texts["learner"][2]

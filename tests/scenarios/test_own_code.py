@@ -233,11 +233,11 @@ CASES += MISFITS + FAULTS
 
 def write(working_folder: Path, place: str, line: str, *keys: str) -> tuple[list[str], str]:
     """Write a module in which a line is at a place; return words that play it, and who is named."""
-    kind, base, given = PLACES[place]
+    kind, base, parameters = PLACES[place]
     base, _, name = base.partition(".")
     form = METHOD if name else FUNCTION
-    own = form.format(kind=kind, base=base, name=name, given=given, line=line)
-    (working_folder / "borders.py").write_text(PARTS + own, encoding="utf-8")
+    definition = form.format(kind=kind, base=base, name=name, given=parameters, line=line)
+    (working_folder / "borders.py").write_text(PARTS + definition, encoding="utf-8")
     (working_folder / "borders.toml").write_text(SCENARIO, encoding="utf-8")
     command = ["run", "borders.toml", "--import", "borders"]
     for key in (PLAYED[kind], *keys):
@@ -304,7 +304,7 @@ def annotated(
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("parameters", "line"),
     [
         ({"rate": "fast"}, "own: rate = 'fast': not a number; write it without quotes"),
         ({"rate": True}, "own: rate = true: not a number"),
@@ -314,9 +314,9 @@ def annotated(
         ({"part": 2.0}, "own: part = 2.0: must be less than or equal to 1"),
     ],
 )
-def test_a_parameter_is_what_is_annotated(given: dict[str, Any], line: str) -> None:
+def test_a_parameter_is_what_is_annotated(parameters: dict[str, Any], line: str) -> None:
     with pytest.raises(UserError, match=re.escape(line)):
-        construct("own", annotated, 0, **given)
+        construct("own", annotated, 0, **parameters)
     assert construct("own", annotated, 0, rate=1, ends=[0.5, 2]) == (1, [0.5, 2], 0)
     drawn = construct("own", annotated, 0, rate=np.array([0.1, 0.2]))[0]  # for each agent
     assert drawn.tolist() == [0.1, 0.2]
@@ -344,18 +344,18 @@ def test_after_a_late_fault_the_mended_run_resumes(
     working_folder: Path, run_command: RunCommand
 ) -> None:
     register.agent("brittle")(Brittle)
-    words, _ = write(working_folder, "act", "pass", "cohort.own.response=brittle")
-    words += ["--rounds", "600", "--out"]
-    assert run_command(*words, "whole").status == 0
+    command, _ = write(working_folder, "act", "pass", "cohort.own.response=brittle")
+    command += ["--rounds", "600", "--out"]
+    assert run_command(*command, "whole").status == 0
     Path("broken-550").touch()
-    assert run_command(*words, "mended").status == 2
+    assert run_command(*command, "mended").status == 2
     assert (table_bytes(working_folder / "mended"), run_status(working_folder / "mended")) == (
         {},
         "interrupted",
     )
     Path("broken-550").unlink()
     Path("broken-100").touch()  # a run from the start would fail
-    assert run_command(*words, "mended", "--resume").status == 0
+    assert run_command(*command, "mended", "--resume").status == 0
     assert table_bytes(working_folder / "mended") == table_bytes(working_folder / "whole")
 
 
@@ -423,7 +423,7 @@ def test_what_is_no_part_is_one_line(
 
 
 @pytest.mark.parametrize(
-    ("content", "ends", "says"),
+    ("content", "exit_status", "says"),
     [
         ("import not_installed_anywhere", 2, "module needs it: install it"),
         ('raise SystemExit("bye")', 2, "--import module failed: S"),
@@ -433,13 +433,13 @@ def test_what_is_no_part_is_one_line(
     ],
 )
 def test_whatever_a_module_raises_is_one_line(
-    working_folder: Path, run_command: RunCommand, content: str, ends: int, says: str
+    working_folder: Path, run_command: RunCommand, content: str, exit_status: int, says: str
 ) -> None:
     write(working_folder, "act", "pass")
     if content:
         (working_folder / "module.py").write_text(content, encoding="utf-8")
     answer = run_command("run", "borders.toml", "--import", "module")
-    assert (answer.status, answer.err.count("\n")) == (ends, 1)
+    assert (answer.status, answer.err.count("\n")) == (exit_status, 1)
     assert says in answer.err
 
 
