@@ -102,6 +102,16 @@ def test_the_slope_is_what_a_greater_parameter_adds_to_the_gain() -> None:
     assert (table["low"][:3] < table["mean"][:3]).all()
 
 
+def test_p_is_adjusted_for_the_rows_of_the_table() -> None:
+    """The three ranges have equal gains per seed around other means, so that their p differ."""
+    agents, parameters = agents_who_gain(slope=0.05)
+    table = gains_by_parameter(agents, parameters, "param_risk", controls={"forecast": "off"})
+    tested = table[table["p"].notna()]
+    least_p = tested["p"].min()
+    assert tested["p_adjusted"].min() == pytest.approx(len(tested) * least_p)
+    assert (tested["p_adjusted"] >= tested["p"]).all()
+
+
 def test_the_control_is_what_others_are_compared_with() -> None:
     agents, parameters = agents_who_gain(slope=0.05)
     table = gains_by_parameter(agents, parameters, "risk", controls={"forecast": "on"})

@@ -32,6 +32,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.counted import COUNT_COLUMN
+from regretless.market.regret.inference import holm
 from regretless.scenarios.studies.analysis.contrasts import alike
 from regretless.scenarios.studies.analysis.measures import (
     INTERVAL,
@@ -49,6 +50,7 @@ GAINS_BY = {
     **dict.fromkeys(["key", "value", "against", "cohort", "parameter", "range"], "str"),
     **SEEDS,
     "p": "float64",
+    "p_adjusted": "float64",  # by Holm's method, for all rows of the table
 }
 
 
@@ -143,7 +145,10 @@ def gains_by_parameter(
                     gains = _gains(people, key, value, control, keys=keys)
                     words = [key, text_of(value), text_of(control), part.cohort, name]
                     rows += [[*words, *row] for row in _summed_up(gains, ranges)]
-    return typed_table(rows, GAINS_BY)
+    table = typed_table([[*row, np.nan] for row in rows], GAINS_BY)
+    is_tested = table["p"].notna()
+    table.loc[is_tested, "p_adjusted"] = holm(table.loc[is_tested, "p"].to_numpy())
+    return table
 
 
 def _gains(
