@@ -1,5 +1,6 @@
 """Small scenarios: the plainest one, with what a test changes in it, read, built and played."""
 
+import importlib.util
 import tomllib
 from collections.abc import Sequence
 from copy import deepcopy
@@ -8,6 +9,8 @@ from typing import Any
 
 from log_measures import BASIC_MEASURES
 
+from regretless.forecaster.models.auto_series import MODEL_CLASSES
+from regretless.market import register
 from regretless.market.core.own_code import is_ours
 from regretless.market.model import MarketModel
 from regretless.market.register import Registry
@@ -39,6 +42,14 @@ cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
 def built_in_names(registry: Registry) -> list[str]:
     """Return the names that the project itself registers: tests register names of their own."""
     return [name for name in registry.names() if is_ours(registry[name])]
+
+
+def names_of_models_that_can_be_made() -> list[str]:
+    """Return the names of registered models, without those whose package is not installed."""
+    names = register.forecaster.names()
+    if importlib.util.find_spec("statsforecast") is None:
+        return [name for name in names if name not in MODEL_CLASSES]
+    return names
 
 
 def cohort_table(

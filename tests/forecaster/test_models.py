@@ -19,6 +19,7 @@ from sklearn import (
     svm,
 )
 from sklearn.tree import DecisionTreeRegressor
+from small_scenarios import names_of_models_that_can_be_made
 
 from regretless import RunningMean, UserError
 from regretless.forecaster import Aggregate, Constant, LeastSquares, SeasonalNaive
@@ -62,7 +63,7 @@ def predictions_over(player: Any, contexts: list[Any], seed: int = 0, start: int
     return np.array(predictions)
 
 
-@pytest.mark.parametrize("name", register.forecaster.names())
+@pytest.mark.parametrize("name", names_of_models_that_can_be_made())
 @settings(max_examples=25, deadline=None)
 @given(contexts=st.lists(CONTEXTS, min_size=1, max_size=12), seed=st.integers(0, 100))
 def test_predictions_stay_in_the_unit_cube(name: str, contexts: list[Any], seed: int) -> None:
@@ -70,7 +71,7 @@ def test_predictions_stay_in_the_unit_cube(name: str, contexts: list[Any], seed:
     assert ((predictions >= 0) & (predictions <= 1)).all()
 
 
-@pytest.mark.parametrize("name", register.forecaster.names())
+@pytest.mark.parametrize("name", names_of_models_that_can_be_made())
 def test_witnesses_resume_and_are_copied(name: str, tmp_path: Path) -> None:
     contexts = [{"hour": t % 4, "load": np.sin(t), "day": t} for t in range(80)]
     uninterrupted, first, second = (register.forecaster[name](SIZE) for _ in range(3))

@@ -18,6 +18,7 @@ import pytest
 from small_scenarios import built_in_names, play_to_end, read_catalogue_scenario, read_scenario
 
 from regretless.forecaster.models import PANEL
+from regretless.forecaster.models.auto_series import MODEL_CLASSES
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.information_design import revenue_cap
@@ -97,7 +98,8 @@ KINDS_IN_FILES = [
     "market",
     "basis",
 ]
-# whom `regretless train` seats in any scenario, markets by feedback, models that are distributions,
+# whom `regretless train` seats in any scenario, markets by feedback, models that are distributions
+# or need a package,
 # and the default models
 IN_NO_FILE = {
     "always",
@@ -108,6 +110,7 @@ IN_NO_FILE = {
     "prices",
     "seasonal-regression",
     "with-errors",
+    *MODEL_CLASSES,
     *(model["kind"] for model in PANEL.values()),
 }
 
