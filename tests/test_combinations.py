@@ -21,7 +21,7 @@ from regretless.agents import ScriptedAgent
 from regretless.forecaster.events.base import Intervals
 from regretless.forecaster.events.decision_events import VectorEvents
 from regretless.forecaster.events.loss_events import Assignments, GainEvents
-from regretless.forecaster.models.aggregate import PANEL
+from regretless.forecaster.models.aggregate import PANEL, PANEL_WITH_ERRORS
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 from regretless.market.markets import Accounts, Market
@@ -417,7 +417,8 @@ def test_every_key_of_a_forecaster_plays_as_asked_and_keeps_its_promise(
         for key in SHOWS_KEY.keys() & group:
             assert SHOWS_KEY[key](block.forecaster), key
         if not {"models", "no models"} & {*group}:
-            assert block.forecaster.models == tuple(PANEL)
+            default_models = PANEL_WITH_ERRORS if "everyone" in group else PANEL
+            assert block.forecaster.models == tuple(default_models)
     agents = model.agents_frame()
     promised = agents
     if "everyone" not in group and {"certainty-equivalent", "entry by round"} & {*group}:
