@@ -142,7 +142,7 @@ def stream_of(name: str, rounds: int, seed: int) -> Stream:
     keys = STREAMS[name]
     if "data.file" in keys:
         rounds = min(rounds, len(load_rows(keys["data.file"])))
-    model = play_listeners({**keys, "forecaster.models": []}, rounds, seed)
+    model = play_listeners(keys, rounds, seed)
     outcomes = model.rounds_frame().filter(regex="^y_").to_numpy()
     truths = model.game.blocks[0].basis.transform(outcomes)
     return Stream(model, rounds, lambda round_index, *_: np.asarray(truths[round_index]))
