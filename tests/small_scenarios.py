@@ -1,6 +1,5 @@
 """Small scenarios: the plainest one, with what a test changes in it, read, built and played."""
 
-import importlib.util
 import tomllib
 from collections.abc import Sequence
 from copy import deepcopy
@@ -9,7 +8,7 @@ from typing import Any
 
 from log_measures import BASIC_MEASURES
 
-from regretless.forecaster.models.auto_series import MODEL_CLASSES
+from regretless.forecaster.models.auto_series import lacks_its_package
 from regretless.market import register
 from regretless.market.core.own_code import is_ours
 from regretless.market.model import MarketModel
@@ -46,10 +45,7 @@ def built_in_names(registry: Registry) -> list[str]:
 
 def names_of_models_that_can_be_made() -> list[str]:
     """Return the names of registered models, without those whose package is not installed."""
-    names = register.forecaster.names()
-    if importlib.util.find_spec("statsforecast") is None:
-        return [name for name in names if name not in MODEL_CLASSES]
-    return names
+    return [name for name in register.forecaster.names() if not lacks_its_package(name)]
 
 
 def cohort_table(

@@ -13,6 +13,7 @@ environment of its own serves best.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +43,11 @@ def model_class(kind: str) -> Any:
         return getattr(import_module("statsforecast.models"), MODEL_CLASSES[kind])
     except ImportError as error:
         raise UserError(f"model '{kind}' {INSTALL}") from error
+
+
+def lacks_its_package(kind: str) -> bool:
+    """Whether a kind of model, of any name, is one of statsforecast, which is not installed."""
+    return kind in MODEL_CLASSES and find_spec("statsforecast") is None
 
 
 class AutoSeries(OutcomeModel):

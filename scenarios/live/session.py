@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.adversaries import Confined
+from regretless.forecaster.models.auto_series import lacks_its_package
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Adversary
@@ -314,7 +315,7 @@ def _possible_forecasters(spec: ScenarioSpec) -> list[str]:
         spec.forecaster.kind,
         *kinds,
         *columns_with_forecasts,
-        *register.forecaster.names(),
+        *[name for name in register.forecaster.names() if not lacks_its_package(name)],
     ]
     return list(dict.fromkeys(names))
 
