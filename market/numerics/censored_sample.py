@@ -12,7 +12,7 @@ delta = 1 for a value that was seen. What is left behind the last value stays un
 spread evenly from there to the greatest possible value, 1.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,21 +20,50 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import Checkpointable
 
 EVEN_SHARE = 0.002  # of an even part beyond a limit, so that something always lies there
+FIRST_ROOM = 64  # values for which there is room at first
 
 
 class CensoredSample(Checkpointable):
-    """Values in [0, 1] of which some are lower limits, in the order in which they came."""
+    """Values in [0, 1] of which some are lower limits, in the order in which they came.
+
+    A value is added in amortised constant time: the room is doubled when it is full.
+    """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("values", "is_limit")
 
     def __init__(self) -> None:
-        self.values: Array = np.zeros(0)
-        self.is_limit: Mask = np.zeros(0, dtype=np.bool_)
+        self._size = 0
+        self._room_for_values: Array = np.zeros(FIRST_ROOM)
+        self._room_for_limits: Mask = np.zeros(FIRST_ROOM, dtype=np.bool_)
+
+    @property
+    def values(self) -> Array:
+        """Return the values (n,), limits among them: a view that later values may not reach."""
+        return self._room_for_values[: self._size]
+
+    @values.setter
+    def values(self, values: Array) -> None:
+        self._room_for_values = np.array(values, dtype=np.float64)
+        self._size = len(values)
+
+    @property
+    def is_limit(self) -> Mask:
+        """Return which of the values are limits (n,)."""
+        return self._room_for_limits[: self._size]
+
+    @is_limit.setter
+    def is_limit(self, is_limit: Mask) -> None:
+        self._room_for_limits = np.array(is_limit, dtype=np.bool_)
 
     def add(self, value: float, *, is_limit: bool) -> None:
         """Add a value, or a limit that the value is known to reach."""
-        self.values = np.append(self.values, value)
-        self.is_limit = np.append(self.is_limit, is_limit)
+        if self._size == len(self._room_for_values):
+            room = max(FIRST_ROOM, 2 * self._size)
+            self._room_for_values = with_room(self.values, room)
+            self._room_for_limits = with_room(self.is_limit, room)
+        self._room_for_values[self._size] = value
+        self._room_for_limits[self._size] = is_limit
+        self._size += 1
 
     def mean_beyond(self, limit: float) -> float:
         """Return the mean of values above a limit, by the estimate of Kaplan and Meier.
@@ -59,6 +88,13 @@ class CensoredSample(Checkpointable):
         mean = even_mean if weight_beyond == 0 else sum_beyond / weight_beyond
         share = EVEN_SHARE / (EVEN_SHARE + (1 - EVEN_SHARE) * weight_beyond)
         return float(share * even_mean + (1 - share) * mean)
+
+
+def with_room(values: Any, room: int) -> Any:
+    """Return a copy of an array (n,) with zeros behind it, ``room`` entries in all."""
+    larger = np.zeros(room, dtype=values.dtype)
+    larger[: len(values)] = values
+    return larger
 
 
 def kaplan_meier(is_limit: Mask) -> tuple[Array, float]:

@@ -7,10 +7,12 @@ import pytest
 from resuming import check_resumes
 
 from regretless import load
+from regretless.market.numerics import censored_sample
 from regretless.market.numerics.censored_sample import (
     EVEN_SHARE,
     CensoredSample,
     kaplan_meier,
+    with_room,
 )
 
 
@@ -35,6 +37,37 @@ def test_beyond_everything_that_was_seen_values_are_even() -> None:
     assert sample.mean_beyond(0.6) == pytest.approx(0.8)
     sample.add(0.2, is_limit=False)
     assert sample.mean_beyond(0.6) == pytest.approx(0.8)
+
+
+def test_values_are_kept_in_their_order_however_many_come_and_go_on_from_a_state() -> None:
+    sample = CensoredSample()
+    values = np.arange(1, 201) / 200
+    for number, value in enumerate(values[:150]):
+        sample.add(value, is_limit=number % 3 == 0)
+    restored = CensoredSample()
+    restored.restore(sample.state())
+    for number, value in enumerate(values[150:], start=150):
+        sample.add(value, is_limit=number % 3 == 0)
+        restored.add(value, is_limit=number % 3 == 0)
+    np.testing.assert_array_equal(restored.values, values)
+    np.testing.assert_array_equal(restored.is_limit, np.arange(200) % 3 == 0)
+    assert restored.mean_beyond(0.5) == sample.mean_beyond(0.5)
+
+
+def test_adding_a_value_copies_the_others_only_when_the_room_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied_sizes: list[int] = []
+
+    def counted_copy(values: np.ndarray, room: int) -> np.ndarray:
+        copied_sizes.append(len(values))
+        return with_room(values, room)
+
+    monkeypatch.setattr(censored_sample, "with_room", counted_copy)
+    sample = CensoredSample()
+    for _ in range(1000):
+        sample.add(0.5, is_limit=False)
+    assert sum(copied_sizes) <= 2 * 2 * 1000  # twice as many as there are, of two arrays
 
 
 def test_shops_that_know_what_was_sold_out_stock_as_if_they_saw_demand() -> None:
