@@ -369,12 +369,17 @@ def mirrored_table(functions: Array, rows: Array) -> ConvexTable:
 
 
 @register.basis("relu")
-def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
-    """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
+def relu(
+    losses: Sequence[Loss], *, error: float | None = None, most_kinks: int | None = None
+) -> Basis:
+    """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid.
+
+    It puts them there, too, if there are at most ``most_kinks``.
+    """
     even = ReLUBasis.serving(losses, error=DEFAULT_ERROR if error is None else error)
     kinks = np.concatenate([np.unique(loss.knots) for loss in of_form(losses, Convex1D)])
     inner_kinks = np.unique(kinks[(kinks > 0) & (kinks < 1)])
-    if error is not None or len(inner_kinks) >= even.size:
+    if error is not None or len(inner_kinks) >= max(even.size, (most_kinks or 0) + 1):
         return even
     return ReLUBasis(
         error=DEFAULT_ERROR,
