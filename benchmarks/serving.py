@@ -4,7 +4,7 @@
                    every round, with the quantiles of its residuals
     quantile       of a forecast, beside NumPy's weighted quantile
     20 shops       a round in arrays, beside an omnipredictor of its own for each of them
-    1,000 shops    a round in arrays, beside as many autoregressions in arrays
+    1,000 shops    a round in arrays, beside as many autoregressions in arrays, by orders and losses
 
 The rivals of the first and the last do less: nothing protects their users from regret. Answers are
 compared where both ways have the same one.
@@ -24,6 +24,7 @@ from regretless.market.core.randomness import stream
 
 HIGHEST = 160.0  # demand
 N_ORDERS = 21
+MANY_ORDERS = 41
 N_LAGS = 12
 WARM_UP_ROUNDS = 100
 FEW_SHOPS = 20
@@ -36,14 +37,21 @@ NO_ANSWER = np.zeros(1)  # of works whose two ways have no common answer
 class Shops:
     """Newsvendors with costs of their own, and their demand, higher on weekends."""
 
-    def __init__(self, n_shops: int, *, warm_up: int) -> None:
+    def __init__(
+        self, n_shops: int, *, warm_up: int, n_orders: int = N_ORDERS, n_losses: int = 1
+    ) -> None:
         rng = stream(0, "bench", "serving", str(n_shops))
         self.n_shops = n_shops
         self.warm_up = warm_up  # rounds before the clock starts
-        self.underage = rng.uniform(1.0, 9.0, n_shops)
-        self.overage = rng.uniform(1.0, 3.0, n_shops)
-        orders = np.linspace(0.0, HIGHEST, N_ORDERS)
-        self.losses = {"store": Newsvendor(orders, self.underage, self.overage)}
+        self.losses = {}
+        self.levels = []  # critical ratios (S,) of every loss
+        orders = np.linspace(0.0, HIGHEST, n_orders)
+        for number in range(n_losses):
+            underage = rng.uniform(1.0, 9.0, n_shops)
+            overage = rng.uniform(1.0, 3.0, n_shops)
+            name = "store" if number == 0 else f"store {number + 1}"
+            self.losses[name] = Newsvendor(orders, underage, overage)
+            self.levels.append(underage / (underage + overage))
         self.scale = {"demand": (0.0, HIGHEST)}
 
     def days(self) -> Iterator[tuple[dict[str, float], Array]]:
@@ -60,9 +68,9 @@ class Shops:
 
         def play_day() -> Array:
             x, demand = next(days)
-            orders = shops.act_many("store", x)
+            orders = [shops.act_many(name, x) for name in self.losses]
             shops.learn_many(x, demand)
-            return orders
+            return np.concatenate(orders)
 
         return self._warmed_up(play_day)
 
@@ -70,13 +78,15 @@ class Shops:
         """Return the same with an omnipredictor for each shop."""
         servers = []
         for shop in range(self.n_shops):
-            losses = {"store": self.losses["store"][shop]}
+            losses = {name: loss[shop] for name, loss in self.losses.items()}
             servers.append(OnlineOmnipredictor(losses, scale=self.scale))
         days = self.days()
 
         def play_day() -> Array:
             x, demand = next(days)
-            orders = [server.predict_one(x).act("store") for server in servers]
+            orders = []
+            for name in self.losses:
+                orders += [server.predict_one(x).act(name) for server in servers]
             for server, outcome in zip(servers, demand.tolist(), strict=True):
                 server.learn_one(x, outcome)
             return np.array(orders)
@@ -85,7 +95,6 @@ class Shops:
 
     def by_autoregressions(self) -> Callable[[], Array]:
         """Return the same with autoregressions, fitted to all days so far by least squares."""
-        levels = self.underage / (self.underage + self.overage)
         days = self.days()
         past: list[Array] = [next(days)[1] for _ in range(2 * N_LAGS)]
 
@@ -100,11 +109,13 @@ class Shops:
             gram = transposed @ known + 1e-6 * np.eye(N_LAGS + 1)
             coefficients = np.linalg.solve(gram, transposed @ targets)
             residuals = np.sort((targets - known @ coefficients)[:, :, 0], axis=1)
-            places = (levels * residuals.shape[1]).astype(int)
             forecasts = (features[:, -1:] @ coefficients)[:, 0, 0]
-            orders = forecasts + residuals[np.arange(len(places)), places]
+            orders = []
+            for levels in self.levels:
+                places = (levels * residuals.shape[1]).astype(int)
+                orders.append(forecasts + residuals[np.arange(len(places)), places])
             past.append(demand)
-            return np.asarray(orders)
+            return np.concatenate(orders)
 
         return self._warmed_up(play_day)
 
@@ -168,12 +179,13 @@ def shops_one_by_one(n_shops: int, warm_up: int) -> Duel:
     )
 
 
-def shops_numpy(n_shops: int, warm_up: int) -> Duel:
+def shops_numpy(n_shops: int, warm_up: int, *, n_orders: int = N_ORDERS, n_losses: int = 1) -> Duel:
     """Compare a day of many shops in arrays with autoregressions in arrays."""
-    shops = Shops(n_shops, warm_up=warm_up)
+    shops = Shops(n_shops, warm_up=warm_up, n_orders=n_orders, n_losses=n_losses)
+    of_losses = "" if n_losses == 1 else f"{n_losses} losses of "
     return Duel(
         "serving",
-        f"a round of {n_shops:,} shops, {N_ORDERS} orders",
+        f"a round of {n_shops:,} shops, {of_losses}{n_orders} orders",
         "numpy",
         ours=partial(without_answer, shops.in_arrays()),
         theirs=partial(without_answer, shops.by_autoregressions()),
@@ -183,9 +195,13 @@ def shops_numpy(n_shops: int, warm_up: int) -> Duel:
 def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
     """List all works; ``quick`` makes shops and rounds few."""
     warm_up = QUICK_WARM_UP_ROUNDS if quick else WARM_UP_ROUNDS
+    n_shops = QUICK_SHOPS if quick else MANY_SHOPS
     return (
         partial(one_series_numpy, warm_up),
         partial(quantile_numpy, warm_up),
         partial(shops_one_by_one, QUICK_SHOPS if quick else FEW_SHOPS, warm_up),
-        partial(shops_numpy, QUICK_SHOPS if quick else MANY_SHOPS, warm_up),
+        partial(shops_numpy, n_shops, warm_up),
+        partial(shops_numpy, n_shops, warm_up, n_orders=MANY_ORDERS),
+        partial(shops_numpy, n_shops, warm_up, n_losses=2),
+        partial(shops_numpy, n_shops, warm_up, n_losses=3),
     )

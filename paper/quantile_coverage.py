@@ -23,6 +23,13 @@ quantiles. ``bound`` is by how much coverage may fall short of .9, whatever the 
 ours the sum of ``bound`` of one and ``bound_below`` of the other level (probability .99); of the
 rivals what their recursions imply, since a and u stay in a known range, and empty for the PID. Ours
 has one for every announced value, too, and small pinball regret, which they have not.
+
+``quantile-bounds``: which bounds of ours say something after how many rounds, by the steps of the
+grid, on independent outcomes and on adversarial ones. ``bound`` and ``bound_below`` are the larger
+ones of the two levels. ``lower_5`` is the lower limit of the coverage of the 5 % quantile, which
+says nothing at 0, and ``upper_5`` its upper limit, which says nothing at 1; likewise ``lower_95``
+of the 95 % quantile. ``values`` is how many values were announced of both levels together, and
+``of_use`` the share of rounds whose value has a ``bound`` below 1 of its own.
 """
 
 import math
@@ -33,6 +40,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+import pandas as pd
 
 from paper.harness import Row, Table
 from regretless import OnlineOmnipredictor
@@ -41,6 +49,8 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 
 LEVELS = np.array([0.05, 0.95])
+BOUNDS_AT = (30, 100, 300, 1_000)  # rounds after which bounds are shown
+GRIDS = (10, 40, 160)  # steps
 NOMINAL = 0.9  # of the interval between them
 MEASURED_AT = (300, 1_000, 5_000)  # rounds
 FEW_STEPS = 20  # of the grid of announced values
@@ -82,17 +92,18 @@ class Announcer(ABC):
 class Ours(Announcer):
     """The announced quantiles of an ``OnlineOmnipredictor``."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: int = FEW_STEPS) -> None:
         store = Newsvendor(orders=np.linspace(0, 1, 11), underage=1.0, overage=1.0)
+        self.steps = steps
         self._server = OnlineOmnipredictor(
-            {"store": store}, quantiles=LEVELS.tolist(), quantile_steps=FEW_STEPS
+            {"store": store}, quantiles=LEVELS.tolist(), quantile_steps=steps
         )
 
     def announce(self) -> Interval:
         """Return the quantiles and the interval of the next outcome."""
         by_level = self._server.predict_one().quantiles
         quantiles = np.array([by_level[level] for level in LEVELS])
-        low = quantiles[0] - 1 / FEW_STEPS
+        low = quantiles[0] - 1 / self.steps
         return Interval(quantiles, float(low), float(quantiles[1]))
 
     def learn(self, outcome: float) -> None:
@@ -103,6 +114,10 @@ class Ours(Announcer):
         """Return the sum of the bounds of the two sides."""
         table = self._server.coverage()
         return float(table["bound_below"].iloc[0] + table["bound"].iloc[1])
+
+    def coverage(self, *, by_value: bool = False) -> pd.DataFrame:
+        """Return the table of coverage so far."""
+        return self._server.coverage(by_value=by_value)
 
 
 class Conformal(Announcer):
@@ -257,7 +272,42 @@ def announce(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]
             }
 
 
+def bounds_of(instance: tuple[str, int], rounds: int, seed: int) -> Iterator[Row]:
+    """Announce quantiles with so many steps; yield what is promised after some of the rounds."""
+    sequence, steps = instance
+    announcer = Ours(steps)
+    outcomes = obvious_outcomes("i.i.d.", rounds, seed)
+    for t in range(1, rounds + 1):
+        interval = announcer.announce()
+        is_adversarial = sequence == "adversarial"
+        announcer.learn(outside(interval) if is_adversarial else float(outcomes[t - 1]))
+        if t in BOUNDS_AT or t == rounds < BOUNDS_AT[0]:
+            table = announcer.coverage()
+            by_value = announcer.coverage(by_value=True)
+            is_of_use = by_value["bound"] < 1
+            yield {
+                "sequence": sequence,
+                "steps": steps,
+                "rounds": t,
+                "bound": table["bound"].max(),
+                "bound_below": table["bound_below"].max(),
+                "lower_5": max(LEVELS[0] - table["bound"].iloc[0], 0.0),
+                "upper_5": min(LEVELS[0] + table["bound_below"].iloc[0], 1.0),
+                "lower_95": max(LEVELS[1] - table["bound"].iloc[1], 0.0),
+                "values": len(by_value),
+                "of_use": by_value["rounds"][is_of_use].sum() / by_value["rounds"].sum(),
+            }
+
+
 TABLES = {
+    "quantile-bounds": Table(
+        rows=bounds_of,
+        by=("sequence", "steps", "rounds"),
+        instances=lambda: list(product(("i.i.d.", "adversarial"), GRIDS)),
+        rounds=BOUNDS_AT[-1],
+        seeds=1,
+        digits=3,
+    ),
     "quantile-coverage": Table(
         rows=announce,
         by=("sequence", "rounds", "method"),
@@ -265,5 +315,5 @@ TABLES = {
         rounds=MEASURED_AT[-1],
         seeds=1,
         digits=3,
-    )
+    ),
 }

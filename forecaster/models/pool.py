@@ -16,16 +16,21 @@ learning (Berrisch and Ziel 2023, J. of Econometrics 237(2), arXiv:2102.00968). 
 
 Before any outcome is known, D is an even lattice of all outcomes; the models take over within
 ``ROUNDS_TO_TAKE_OVER`` rounds.
+
+Of one outcome the pool may be recalibrated (``recalibration``): D is then the mixture with the
+weights of its outcomes mended by how probable earlier mixtures found what came. The models' weights
+are learned from their mixture as it was before.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from regretless.forecaster.models.aggregate import Aggregate, Shares
 from regretless.forecaster.models.base import check
 from regretless.forecaster.models.outcomes import DistributionModel, lattice
+from regretless.forecaster.models.recalibration import Recalibration
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses.basis import Basis
@@ -52,11 +57,21 @@ class DistributionPool(Aggregate):
         For the same basis.
     basis : Basis
         Of the statistics that are predicted.
+    recalibrated : bool
+        Whether the mixture is recalibrated, where there is one outcome; of several it never is.
     """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_recalibration",)
 
     basis: Basis
 
-    def __init__(self, models: Mapping[str, DistributionModel], basis: Basis) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, DistributionModel],
+        basis: Basis,
+        *,
+        recalibrated: bool = False,
+    ) -> None:
         for name, model in models.items():
             expected = "a model of outcomes, such as WithErrors"
             check(isinstance(model, DistributionModel), f"models['{name}']", model, expected)
@@ -68,6 +83,11 @@ class DistributionPool(Aggregate):
         self._distributions_of_models: list[Ensemble] = []  # of the open round, a model's each
         self._images_of_models: list[Array] = []  # s of their outcomes
         self._mixture: WeightedImages | None = None  # D of the open round, once it is asked for
+        self._recalibration: Recalibration | None = None
+        if recalibrated and basis.outcomes == 1:
+            self._recalibration = Recalibration()
+        # the open round's distribution function before it was recalibrated
+        self._probability: Array | None = None
 
     def _points_of_models(self, x: object) -> Array:
         self._tell_lead_to_models()
@@ -106,6 +126,9 @@ class DistributionPool(Aggregate):
 
     def _predicted(self, x: object) -> Array:
         mean_of_models = super()._predicted(x)
+        if self._recalibration is not None:
+            mixture = self.weighted_images()
+            return np.asarray(mixture.weights @ mixture.images)
         share = self._share_of_lattice
         if not share:
             return mean_of_models
@@ -125,8 +148,27 @@ class DistributionPool(Aggregate):
             self._mixture = self._mixed()
         return self._mixture
 
+    def opened(self) -> Any:
+        opened = super().opened()
+        if self._recalibration is not None:
+            opened["probability"] = self._probability
+        return opened
+
+    def reopen(self, x: object, opened: Any) -> None:
+        super().reopen(x, opened)
+        if self._recalibration is not None:
+            self._probability = opened["probability"]
+
+    def _learn(self, statistics: Array) -> None:
+        if self._recalibration is not None and self._probability is not None:
+            assert self._outcome is not None  # noqa: S101 - a pool is told the outcome
+            self._recalibration.learn(
+                float(self._outcome[0]), self._probability, number=self.time + self.ahead
+            )
+        super()._learn(statistics)
+
     def _mixed(self) -> WeightedImages:
-        """Mix the models' distributions."""
+        """Mix the models' distributions, and recalibrate the mixture."""
         share = self._share_of_lattice
         outcomes = []
         weights = []
@@ -143,6 +185,10 @@ class DistributionPool(Aggregate):
             outcomes.append(self._lattice)
             weights.append(np.full(len(self._lattice), share / len(self._lattice)))
             images.append(self._images_of_lattice)
-        return WeightedImages(
-            np.concatenate(outcomes), np.concatenate(weights), np.concatenate(images)
-        )
+        all_outcomes = np.concatenate(outcomes)
+        all_weights = np.concatenate(weights)
+        if self._recalibration is not None:
+            all_weights, self._probability = self._recalibration.apply(
+                all_outcomes[:, 0], all_weights
+            )
+        return WeightedImages(all_outcomes, all_weights, np.concatenate(images))

@@ -42,6 +42,12 @@ class CensoringWarning(UserWarning):
     """The last outcomes were all censored, so that nothing is seen of what lies beyond them."""
 
 
+def sold_out_line() -> str:
+    """Say that the last outcomes were all censored, and what helps."""
+    line = f"the last {SOLD_OUT_ROUNDS} outcomes were all censored: nothing is seen of what lies"
+    return f"{line} beyond; order more now and then (exploring=0.05)"
+
+
 def checked_censored(censored: Any, names: Sequence[str]) -> Mask:
     """Return of which outcomes (d,) only a lower limit is known.
 

@@ -15,10 +15,11 @@ of newsvendors, and the panel's models. Where losses or models are others, every
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -26,92 +27,44 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.convex import ReLUBasis
 from regretless.forecaster.events.loss_events import GainEvents
-from regretless.forecaster.models.aggregate import VARIATION_OFFSET
-from regretless.forecaster.models.outcomes import lattice
-from regretless.forecaster.models.pool import MIN_WEIGHT, ROUNDS_TO_TAKE_OVER
-from regretless.forecaster.online import validation
+from regretless.forecaster.online import censoring, saved, validation
 from regretless.forecaster.online.inputs import Contexts
+from regretless.forecaster.online.many_bases import ManyBases
 from regretless.forecaster.online.many_contexts import Context, ManyContexts
 from regretless.forecaster.online.many_games import ManyGames
+from regretless.forecaster.online.many_mixtures import ManyMixtures
 from regretless.forecaster.online.many_models import LearnedRounds, ManyModel, OpenRound, many_model
-from regretless.forecaster.online.omnipredictor import MEASURES, OnlineOmnipredictor
+from regretless.forecaster.online.omnipredictor import (
+    COUNTS,
+    MEASURES,
+    OnlineOmnipredictor,
+    filled,
+    plain_descriptions,
+    read_loss,
+    written_loss,
+)
 from regretless.forecaster.online.outcome_distribution import ROUNDING, OnlineForecast
-from regretless.market.core.arrays import Array, Indices, Integers, Mask
-from regretless.market.core.compiled import compiled, over_rows
-from regretless.market.core.errors import UserError, brief
+from regretless.market.core import checkpoint
+from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.validation import check_int, check_name, check_probability
 from regretless.market.losses import Convex1D, Loss
-from regretless.market.records import Decision
+from regretless.market.records import Decision, Ensemble
 from regretless.market.regret.ledger import Ledger
 
 MAX_SHOPS = 1_000_000
-COLUMNS_OF_SUMS = ("mean_loss", *(f"{one}_regret" for one in MEASURES), "bound", "best_model")
+# what every shop may have as an omnipredictor has it, and what no array here does
+OPTIONS = {
+    *("forecasts", "policies", "actions", "quantiles", "quantile_steps", "steps_ahead"),
+    "exploring",
+}
+OPTIONS_ONE_BY_ONE = ("forecasts", "policies", "quantiles", "exploring")
+COLUMNS_OF_SUMS = (
+    "mean_loss",
+    *(f"{one}_regret" for one in MEASURES),
+    *("bound", "guarantee", "best_model"),
+)
 NO_POLICIES = np.zeros(0, dtype=np.intp)
-
-
-@compiled(nogil=True)
-def _write_statistics(
-    outcomes: Array,
-    weights: Array,
-    starts: Integers,
-    knots: Array,
-    distances: Array,
-    sizes: Integers,
-    means: Array,
-    first: int,
-    last: int,
-) -> None:
-    """Write the means of s over distributions: of y, and of its distances from knots (compiled).
-
-    Parameters
-    ----------
-    outcomes, weights : array (S, m)
-        The distributions of all models, one after another.
-    starts : int array (M + 1,)
-        Where each begins.
-    knots, distances : array (S, n - 1)
-        Of each shop, ascending, and the greatest distances from them.
-    sizes : int array (S,)
-        How many statistics a shop has.
-    means : array (S, M, n)
-        Written, kept to [0, 1]; 0 beyond the shop's own.
-    first, last : int
-        Span of shops.
-    """
-    n_models = len(starts) - 1
-    # of the outcomes between two knots: their weight, and the sum of weights times outcomes
-    mass = np.empty(knots.shape[1] + 1)
-    moment = np.empty(knots.shape[1] + 1)
-    for s in range(first, last):
-        n_knots = sizes[s] - 1
-        for k in range(n_models):
-            mass[:] = 0.0
-            moment[:] = 0.0
-            for j in range(starts[k], starts[k + 1]):
-                if weights[s, j] == 0.0:
-                    continue
-                low = 0
-                high = n_knots
-                while low < high:
-                    middle = (low + high) // 2
-                    if knots[s, middle] <= outcomes[s, j]:
-                        low = middle + 1
-                    else:
-                        high = middle
-                mass[low] += weights[s, j]
-                moment[low] += weights[s, j] * outcomes[s, j]
-            total = mass.sum()
-            total_moment = moment.sum()
-            means[s, k, :] = 0.0
-            means[s, k, 0] = min(max(total_moment, 0.0), 1.0)
-            below = 0.0
-            moment_below = 0.0
-            for i in range(n_knots):
-                below += mass[i]
-                moment_below += moment[i]
-                distance = knots[s, i] * below - moment_below
-                distance += total_moment - moment_below - knots[s, i] * (total - below)
-                means[s, k, 1 + i] = min(max(distance / distances[s, i], 0.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +105,23 @@ class ManyForecasts:
             quantiles[shop] = forecast.quantile(level)
         return np.asarray(quantiles)
 
+    @property
+    def quantiles(self) -> dict[float, Array]:
+        """The announced quantiles of each shop (S,) by level; empty without any."""
+        levels = next(iter(self.alone.values())).quantiles if self.alone else {}
+        by_level = {}
+        for level in levels:
+            values = [self.alone[shop].quantiles[level] for shop in range(len(self.mean))]
+            by_level[level] = np.array(values)
+        return by_level
+
+    def loss(self, name: str) -> Array:
+        """Return what each shop's loss expects of its best action (S,), in its own units."""
+        losses = self.shops.expected_losses(name, self.statistics)
+        for shop, forecast in self.alone.items():
+            losses[shop] = forecast.loss(name)
+        return losses
+
     def act(self, name: str) -> Array:
         """Return the best action of each shop's loss of this name (S,): its quantity or number."""
         indices = self.shops.best_actions(name, self.statistics)
@@ -176,11 +146,14 @@ class ManyOmnipredictors:
         S, where no loss is a stack.
     seed : int
         Of the draws.
+    **options
+        ``forecasts``, ``policies``, ``actions``, ``quantiles``, ``quantile_steps``,
+        ``steps_ahead`` and ``exploring`` of every shop, as in ``OnlineOmnipredictor``.
 
     Attributes
     ----------
     counts : dict of str to array (S,)
-        Rounds ``learned``, ``missing`` and ``clipped``.
+        Rounds ``learned``, ``missing``, ``clipped``, ``late``, ``forgotten`` and ``censored``.
     given_up : array (S,)
         Which shops have an omnipredictor of their own.
 
@@ -204,10 +177,12 @@ class ManyOmnipredictors:
         models: Any = "panel",
         shops: int | None = None,
         seed: int = 0,
+        **options: Any,
     ) -> None:
         self.losses = validation.checked_table("losses", losses, "stacks of losses")
         self.models = _checked_models(models)
         self.seed = check_int("seed", seed, least=0)
+        self.options = _checked_options(options)
         self.n_shops = _number_of_shops(self.losses, shops)
         self._scale = _scales(scale, self.n_shops)
         one_of_each = [self._new_omnipredictor(shop) for shop in range(self.n_shops)]
@@ -218,10 +193,7 @@ class ManyOmnipredictors:
         self.actions: dict[str, Array] = {}  # (S, A): quantities or numbers, by loss
         for name in self.losses:
             self.actions[name] = np.array([list(tasks[name].actions) for tasks in self._tasks])
-        self.counts = {
-            name: np.zeros(self.n_shops, dtype=np.int64)
-            for name in ("learned", "missing", "clipped")
-        }
+        self.counts = {name: np.zeros(self.n_shops, dtype=np.int64) for name in COUNTS}
         self.given_up = np.zeros(self.n_shops, dtype=bool)
         self._own: dict[int, OnlineOmnipredictor] = {}
         self._ledgers: dict[str, Ledger] = {}  # of the shops that are in arrays
@@ -241,11 +213,17 @@ class ManyOmnipredictors:
         for name, loss in self.losses.items():
             losses[name] = loss[shop] if loss.stack else loss
         return OnlineOmnipredictor(
-            losses, scale=self._scale[shop], models=self.models, seed=self.seed
+            losses, scale=self._scale[shop], models=self.models, seed=self.seed, **self.options
         )
 
     def _models_in_arrays(self, first: OnlineOmnipredictor) -> list[ManyModel]:
-        """Make all models in arrays; none where a model, a basis or a loss has no such form."""
+        """Make all models in arrays.
+
+        There are none where a model, a basis or a loss has no such form, or an option wants what
+        arrays do not do.
+        """
+        if any(self.options.get(name) for name in OPTIONS_ONE_BY_ONE) or first.steps_ahead > 1:
+            return []
         for basis, tasks in zip(self._bases, self._tasks, strict=True):
             is_convex = all(isinstance(task.loss, Convex1D) for task in tasks.values())
             if type(basis) is not ReLUBasis or basis.outcomes != 1 or not is_convex:
@@ -261,20 +239,8 @@ class ManyOmnipredictors:
     def _prepare_arrays(self, one_of_each: Sequence[OnlineOmnipredictor]) -> None:
         first = one_of_each[0]
         n_models = len(self.model_names)
-        # The bases of all shops.
-        self._sizes = np.array([basis.size for basis in self._bases])
-        n_statistics = int(self._sizes.max())
-        self._knots = np.ones((self.n_shops, n_statistics - 1))
-        self._distances = np.ones((self.n_shops, n_statistics - 1))
-        self._mean_of_lattice = np.zeros((self.n_shops, n_statistics))
-        self._lattice = lattice(1)[:, 0]
-        for shop, basis in enumerate(self._bases):
-            assert isinstance(basis, ReLUBasis)  # noqa: S101 - or there were no models in arrays
-            inner_knots = basis.knots[1:-1]
-            self._knots[shop, : basis.size - 1] = inner_knots
-            self._distances[shop, : basis.size - 1] = np.maximum(inner_knots, 1 - inner_knots)
-            images = basis.transform(self._lattice[:, np.newaxis])
-            self._mean_of_lattice[shop, : basis.size] = images.mean(0)
+        bases = ManyBases(self._bases)
+        self._many_bases = bases
         # Losses over [0, 1], in groups with equal numbers of actions.
         self._unit_losses: dict[str, _UnitLosses] = {}
         for name in self.losses:
@@ -282,53 +248,47 @@ class ManyOmnipredictors:
             self._unit_losses[name] = _UnitLosses.of(losses_of_shops)
         self._names_in_group = first._names_in_group
         groups = [one._groups for one in one_of_each]
-        self._games = ManyGames(groups, n_statistics=n_statistics, models=n_models)
+        self._games = ManyGames(groups, n_statistics=bases.n_statistics, models=n_models)
         # What was learned.
+        self._censored_in_a_row = np.zeros(self.n_shops, dtype=np.int64)
         self._rounds = LearnedRounds(self.n_shops)
         self._contexts = ManyContexts(self.n_shops)
         self._now = OpenRound(self._rounds, self._contexts)
-        self._regret = np.zeros((self.n_shops, n_models))  # of ML-Poly's weights
-        self._variation = np.zeros((self.n_shops, n_models))
         for name, unit_losses in self._unit_losses.items():
             n_actions = unit_losses.offset.shape[1]
             self._ledgers[name] = Ledger(self.n_shops, n_actions, measures=MEASURES)
         self._followed = np.zeros((self.n_shops, len(self.losses), n_models))
-        # The open round: distributions of all models side by side, and their means.
         self._starts = np.cumsum([0, *(model.width for model in self._many_models)])
-        self._outcomes = np.zeros((self.n_shops, self._starts[-1]))
-        self._weights = np.zeros((self.n_shops, self._starts[-1]))
-        self._points = np.zeros((self.n_shops, n_models, n_statistics))
-        self._shares = np.zeros((self.n_shops, n_models))
-        self._means = np.zeros((self.n_shops, n_statistics))
-        self._statistics = np.zeros((self.n_shops, n_statistics))
+        self._mixtures = ManyMixtures(bases, self._starts)  # of the open round
         self._open_contexts: list[Context] | None = None
 
     # the verbs
 
-    def predict_many(self, x: Mapping[str, Any] | None = None) -> ManyForecasts:
+    def predict_many(
+        self, x: Mapping[str, Any] | None = None, *, key: Hashable = None
+    ) -> ManyForecasts:
         """Forecast the outcomes of a context.
 
-        ``x`` has by name a number or a date for all shops, or numbers (S,).
+        ``x`` has by name a number or a date for all shops, or numbers (S,). ``key`` is what
+        ``learn_late_many`` will give the outcomes under; once there is one, every shop has an
+        omnipredictor of its own.
         """
         contexts = self._contexts_of(x)
+        if key is not None:
+            validation.check_key(key)
+            self._serve_one_by_one()
         alone = {}
         for shop, omnipredictor in self._own.items():
-            alone[shop] = omnipredictor.predict_one(contexts[shop])
+            alone[shop] = omnipredictor.predict_one(contexts[shop], key=key)
         if self.given_up.all():
             nothing = np.zeros((self.n_shops, 1))
             return ManyForecasts(nothing, nothing, nothing, self, alone)
         self._ask(contexts)
-        share_of_lattice = self._share_of_lattice()[:, np.newaxis]
-        share_of_outcome = np.repeat(self._shares, np.diff(self._starts), axis=1)
-        of_models = (1 - share_of_lattice) * share_of_outcome * self._weights
-        n_even = len(self._lattice)
-        of_lattice = np.broadcast_to(share_of_lattice / n_even, (self.n_shops, n_even))
-        even = np.broadcast_to(self._lattice, (self.n_shops, n_even))
-        outcomes = np.concatenate([self._outcomes, even], axis=1)
+        outcomes = self._low[:, np.newaxis] + self._side[:, np.newaxis] * self._mixtures.outcomes
         return ManyForecasts(
-            statistics=self._statistics.copy(),
-            outcomes=self._low[:, np.newaxis] + self._side[:, np.newaxis] * outcomes,
-            weights=np.concatenate([of_models, of_lattice], axis=1),
+            statistics=self._mixtures.statistics.copy(),
+            outcomes=outcomes,
+            weights=self._mixtures.weights.copy(),
             shops=self,
             alone=alone,
         )
@@ -340,20 +300,27 @@ class ManyOmnipredictors:
         indices = np.zeros(self.n_shops, dtype=np.intp)
         if not self.given_up.all():
             self._ask(contexts)
-            indices = self.best_actions(name, self._statistics)
+            indices = self.best_actions(name, self._mixtures.statistics)
         actions = self.actions[name][np.arange(self.n_shops), indices]
         for shop, omnipredictor in self._own.items():
             actions[shop] = omnipredictor.predict_one(contexts[shop]).act(name)
         return actions
 
-    def learn_many(self, x: Mapping[str, Any] | None, y: Any) -> None:
-        """Learn the outcomes y (S,) of a context; NaN stands for one that is missing."""
+    def learn_many(
+        self, x: Mapping[str, Any] | None, y: Any, *, censored: ArrayLike = False
+    ) -> None:
+        """Learn the outcomes y (S,) of a context; NaN stands for one that is missing.
+
+        ``censored``, for all shops or (S,), is true where an outcome is known to be at least y, as
+        sales are when all is sold. Then nothing is guaranteed of the shop.
+        """
         contexts = self._contexts_of(x)
         outcomes = self._checked_outcomes(y)
+        is_censored = self._checked_censored(censored)
         is_known = np.isfinite(outcomes)
         for shop, omnipredictor in self._own.items():
             outcome = float(outcomes[shop]) if is_known[shop] else None
-            omnipredictor.learn_one(contexts[shop], outcome)
+            omnipredictor.learn_one(contexts[shop], outcome, censored=bool(is_censored[shop]))
         if self.given_up.all():
             self._count_own()
             return
@@ -370,7 +337,10 @@ class ManyOmnipredictors:
         self.counts["clipped"] += is_clipped
         self.counts["learned"] += is_learned
         self.counts["missing"] += is_missing
-        statistics = self._statistics_of(unit_outcomes)
+        self._note_censoring(is_censored, is_learned)
+        for shop in np.flatnonzero(is_learned & is_censored).tolist():
+            unit_outcomes[shop] = self._mean_beyond(shop, unit_outcomes[shop])
+        statistics = self._many_bases.statistics_of(unit_outcomes)
         given_up = self._charge(unit_outcomes, statistics, is_learned)
         self._teach(unit_outcomes, statistics, is_learned=is_learned, is_missing=is_missing)
         self._open_contexts = None
@@ -379,10 +349,54 @@ class ManyOmnipredictors:
             self.given_up[shop] = True
         self._count_own()
 
+    def learn_late_many(
+        self,
+        key: Hashable,
+        y: Any,
+        *,
+        censored: ArrayLike = False,
+        shops: Sequence[int] | None = None,
+    ) -> None:
+        """Learn the outcomes of an earlier ``predict_many(x, key=...)``, in any order.
+
+        ``y`` and ``censored`` are as in ``learn_many``; NaN closes a forecast as missing. ``shops``
+        are the places of those whose outcomes have come, all of them by default; the entries of
+        others are not read. UserError if no forecast of one of them waits under the key; then none
+        is learned.
+        """
+        outcomes = self._checked_outcomes(y)
+        is_censored = self._checked_censored(censored)
+        waiting_key = validation.check_key(key)
+        places = range(self.n_shops) if shops is None else shops
+        chosen = [check_int("shops", shop, least=0, below=self.n_shops) for shop in places]
+        for shop in chosen:
+            if shop not in self._own or not self._own[shop].waits_for(waiting_key):
+                hint = "predict_many(x, key=...) opens one"
+                raise UserError(f"no forecast of shop {shop} waits under {key!r}; {hint}")
+        for shop in chosen:
+            outcome = None if np.isnan(outcomes[shop]) else float(outcomes[shop])
+            censored_one = bool(is_censored[shop])
+            self._own[shop].learn_late(waiting_key, outcome, censored=censored_one)
+        self._count_own()
+
+    def coverage(self, *, by_value: bool = False) -> pd.DataFrame:
+        """Return how many outcomes were at most the announced quantiles, beside what is promised.
+
+        It is the table of ``OnlineOmnipredictor.coverage`` for every shop, with its number.
+        """
+        if not self.options.get("quantiles"):
+            raise UserError("no quantiles are announced; give quantiles=[0.05, 0.95]")
+        tables = []
+        for shop, omnipredictor in sorted(self._own.items()):
+            table = omnipredictor.coverage(by_value=by_value)
+            table.insert(0, "shop", shop)
+            tables.append(table)
+        return pd.concat(tables, ignore_index=True)
+
     def omnipredictor(self, shop: int) -> OnlineOmnipredictor:
         """Return the omnipredictor of one shop, with all that it has learned.
 
-        It can be saved, and goes on by itself; this object does not see what it learns, unless
+        It goes on by itself; this object does not see what it learns, unless
         the shop's models were given up: then it is the shop's own.
         """
         index = check_int("shop", shop, least=0, below=self.n_shops)
@@ -394,8 +408,8 @@ class ManyOmnipredictors:
         """Return how each loss of each shop has fared, per round that was learned, in its units.
 
         A row per shop and loss, with the columns of ``OnlineOmnipredictor.regrets`` that need no
-        more than sums: ``mean_loss``, regrets, ``bound`` and ``best_model``. They are missing where
-        a shop has learned nothing.
+        more than sums: ``mean_loss``, regrets, ``bound``, ``guarantee`` and ``best_model``. They
+        are missing where a shop has learned nothing.
         """
         tables = []
         for name, ledger in self._ledgers.items():
@@ -413,7 +427,9 @@ class ManyOmnipredictors:
             }
             for measure in MEASURES:
                 columns[f"{measure}_regret"] = scale * np.asarray(ledger.regret(measure))
-            columns["bound"] = scale * (bias + 2 * errors)
+            is_covered = self.counts["censored"] == 0
+            columns["bound"] = np.where(is_covered, scale * (bias + 2 * errors), np.nan)
+            columns["guarantee"] = np.where(is_covered, "decision-swap", "none")
             columns["best_model"] = np.array(self.model_names)[followed.argmin(1)]
             table = pd.DataFrame(columns)
             table.loc[table["rounds"] == 0, list(COLUMNS_OF_SUMS)] = None
@@ -432,6 +448,126 @@ class ManyOmnipredictors:
     def __repr__(self) -> str:
         n_alone = int(self.given_up.sum())
         return f"<ManyOmnipredictors of {self.n_shops:,} shops, {n_alone:,} of them by themselves>"
+
+    # files
+
+    def save(self, path: str | Path) -> None:
+        """Write all shops to one file, whole or not at all, without pickle.
+
+        UserError if a loss is code.
+        """
+        arguments: dict[str, Any] = {
+            "losses": {name: written_loss(name, loss) for name, loss in self.losses.items()},
+            "scale": self._written_scale(),
+            "models": self.models,
+            "shops": self.n_shops,
+            "seed": self.seed,
+            "options": dict(self.options),
+        }
+        policies = self.options.get("policies") or {}
+        if policies:
+            plain = {loss: plain_descriptions(rules) for loss, rules in policies.items()}
+            arguments["options"]["policies"] = plain
+        saved.write(path, arguments, self.state(), kind=saved.KIND_OF_MANY)
+
+    def _written_scale(self) -> dict[str, Any] | None:
+        """Return the scale of all shops as ``load`` reads it."""
+        if self._scale[0] is None:
+            return None
+        name = next(iter(self._scale[0]))
+        ends = np.array([scale[name] for scale in self._scale if scale is not None])
+        return {"name": name, "low": ends[:, 0].copy(), "high": ends[:, 1].copy()}
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, policies: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> Self:
+        """Read what ``save`` wrote.
+
+        ``policies`` are those that were functions, by loss and name. UserError if it is no such
+        file, or one of them is wanted.
+        """
+        given_policies = validation.checked_policies(policies)
+        arguments, state = saved.read(path, kind=saved.KIND_OF_MANY)
+        try:
+            losses = {name: read_loss(**rules) for name, rules in arguments["losses"].items()}
+            scale = arguments["scale"]
+            if scale is not None:
+                scale = {scale["name"]: (scale["low"], scale["high"])}
+            options = dict(arguments["options"])
+            rules_of_file = options.get("policies") or {}
+            for loss in {**rules_of_file, **given_policies}:
+                rules = rules_of_file.get(loss, {})
+                given_rules = given_policies.get(loss, {})
+                where = f"policies['{loss}']"
+                options["policies"] = options.get("policies", {}) | {
+                    loss: filled(rules, given_rules, where)
+                }
+            shops = cls(
+                losses,
+                scale=scale,
+                models=arguments["models"],
+                shops=arguments["shops"],
+                seed=arguments["seed"],
+                **options,
+            )
+            shops._restore_checked(state)
+        except UserError:
+            raise
+        except checkpoint.DAMAGED as error:
+            raise saved.refused(path, error, kind=saved.KIND_OF_MANY) from error
+        return shops
+
+    def state(self) -> dict[str, Any]:
+        """Return what was learned, as arrays and plain values."""
+        own = {str(shop): one.state() for shop, one in sorted(self._own.items())}
+        state: dict[str, Any] = {"counts": {}, "given_up": self.given_up.copy(), "own": own}
+        for name, counts in self.counts.items():
+            state["counts"][name] = counts.copy()
+        state["arrays"] = None if self.given_up.all() else self._state_of_arrays()
+        return state
+
+    def _state_of_arrays(self) -> dict[str, Any]:
+        models = {}
+        for name, model in zip(self.model_names, self._many_models, strict=True):
+            models[name] = model.state()
+        return {
+            "rounds": self._rounds.state(),
+            "contexts": self._contexts.state(),
+            "models": models,
+            "mixtures": self._mixtures.state(),
+            "games": self._games.state(),
+            "ledgers": {name: ledger.state() for name, ledger in self._ledgers.items()},
+            "followed": self._followed.copy(),
+            "censored_in_a_row": self._censored_in_a_row.copy(),
+        }
+
+    def _restore_checked(self, state: dict[str, Any]) -> None:
+        """Continue from a state of a file; ValueError if it has not the form of a new object's."""
+        if state["arrays"] is None:
+            self._serve_one_by_one()
+        saved.check_state(state, self.state() | {"own": {}})
+        for shop in state["own"]:
+            own = self._new_omnipredictor(int(shop))
+            saved.check_state(state["own"][shop], own.state())
+            own.restore(state["own"][shop])
+            self._own[int(shop)] = own
+        self.given_up = state["given_up"]
+        self.counts = dict(state["counts"])
+        arrays = state["arrays"]
+        if arrays is None:
+            return
+        self._rounds.restore(arrays["rounds"])
+        self._contexts.restore(arrays["contexts"])
+        for name, model in zip(self.model_names, self._many_models, strict=True):
+            model.restore(arrays["models"][name])
+        self._mixtures.restore(arrays["mixtures"])
+        self._games.restore(arrays["games"])
+        for name, ledger in self._ledgers.items():
+            ledger.restore(arrays["ledgers"][name])
+        self._followed = arrays["followed"]
+        self._censored_in_a_row = arrays["censored_in_a_row"]
+        self._open_contexts = None
 
     # contexts and outcomes
 
@@ -463,6 +599,14 @@ class ManyOmnipredictors:
             contexts.append(dict(sorted(context.items())))
         return contexts
 
+    def _checked_censored(self, censored: ArrayLike) -> Mask:
+        """Return of which shops (S,) only a lower limit is known."""
+        is_censored = np.asarray(censored)
+        if is_censored.dtype != bool or is_censored.shape not in {(), (self.n_shops,)}:
+            hint = f"give True or False, for all shops or for each of {self.n_shops}"
+            raise UserError(f"censored = {brief(censored)}: {hint}")
+        return np.broadcast_to(is_censored, self.n_shops)
+
     def _column(self, name: str, values: Any) -> Array:
         """Return numbers (S,); UserError if they are not as many, or one is infinite."""
         try:
@@ -491,72 +635,50 @@ class ManyOmnipredictors:
 
     # the open round
 
-    def _share_of_lattice(self) -> Array:
-        """Return how much of each shop's distribution is the lattice of all outcomes (S,)."""
-        return np.maximum(1.0 - self._rounds.times / ROUNDS_TO_TAKE_OVER, 0.0)
-
     def _ask(self, contexts: list[Context]) -> None:
         """Open a round with these contexts: ask all models, unless it is open with them."""
         if self._open_contexts is not None and self._open_contexts == contexts:
             return
         self._contexts.open(contexts)
+        mixtures = self._mixtures
         for k, model in enumerate(self._many_models):
             of_model = slice(self._starts[k], self._starts[k + 1])
             model.write_distributions(
-                self._now, self._outcomes[:, of_model], self._weights[:, of_model]
+                self._now, mixtures.outcomes[:, of_model], mixtures.weights_of_models[:, of_model]
             )
-        over_rows(
-            _write_statistics,
-            self.n_shops,
-            self._outcomes,
-            self._weights,
-            self._starts,
-            self._knots,
-            self._distances,
-            self._sizes,
-            self._points,
-        )
-        # ML-Poly's weights (``models.aggregate``), without those of less than ``MIN_WEIGHT``
-        shares = np.maximum(self._regret, 0.0) / (VARIATION_OFFSET + self._variation)
-        total = shares.sum(1, keepdims=True)
-        n_models = len(self._many_models)
-        shares = np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / n_models)
-        shares = np.where(shares < MIN_WEIGHT, 0.0, shares)
-        self._shares = shares / shares.sum(1, keepdims=True)
-        self._means = np.einsum("sm,smn->sn", self._shares, self._points)
-        share_of_lattice = self._share_of_lattice()[:, np.newaxis]
-        mixed = (1 - share_of_lattice) * self._means + share_of_lattice * self._mean_of_lattice
-        self._statistics = np.clip(mixed, 0.0, 1.0)
+        mixtures.mix(self._rounds.times)
         self._open_contexts = contexts
 
     def best_actions(self, name: str, statistics: Array) -> Indices:
-        """Return the place of the best action of each shop (S,), by statistics (S, n)."""
+        """Return the place of the best action of each shop (S,), by statistics (S, n).
+
+        Of equally good actions it is the first. Those of shops by themselves are not looked at.
+        """
         check_name("loss", name, self.losses)
         if self.given_up.all():
             return np.zeros(self.n_shops, dtype=np.intp)
+        return np.asarray(self._expected(name, statistics).argmin(1))
+
+    def expected_losses(self, name: str, statistics: Array) -> Array:
+        """Return what the best action of each shop is expected to lose (S,), in its units.
+
+        Those of shops by themselves are 0.
+        """
+        check_name("loss", name, self.losses)
+        if self.given_up.all():
+            return np.zeros(self.n_shops)
+        least = self._expected(name, statistics).min(1)
+        of_loss = self._unit_losses[name]
+        return np.where(self.given_up, 0.0, of_loss.unit_offset + of_loss.unit_scale * least)
+
+    def _expected(self, name: str, statistics: Array) -> Array:
+        """Return what each action of a loss (S, A) is expected to lose, in [0, 1]."""
         for names, losses in zip(self._names_in_group, self._games.losses, strict=True):
             if name in names:
-                expected = losses.expected(statistics)
-                return np.asarray(expected[:, names.index(name)].argmin(1))
+                return losses.expected(statistics)[:, names.index(name)]
         raise AssertionError(name)
 
     # learning
-
-    def _statistics_of(self, unit_outcomes: Array) -> Array:
-        """Return s(y) of each shop's outcome (S, n)."""
-        statistics = np.zeros((self.n_shops, 1, self._statistics.shape[1]))
-        over_rows(
-            _write_statistics,
-            self.n_shops,
-            unit_outcomes[:, np.newaxis],
-            np.ones((self.n_shops, 1)),
-            np.array([0, 1]),
-            self._knots,
-            self._distances,
-            self._sizes,
-            statistics,
-        )
-        return statistics[:, 0]
 
     def _charge(self, unit_outcomes: Array, statistics: Array, is_learned: Mask) -> Mask:
         """Charge the round that is open; which shops give up their models (S,)."""
@@ -565,8 +687,8 @@ class ManyOmnipredictors:
         suggested = []
         task_indices = {name: index for index, name in enumerate(self.losses)}
         for names, losses in zip(self._names_in_group, self._games.losses, strict=True):
-            expected = losses.expected(self._statistics)
-            of_models = losses.best_actions(self._points)
+            expected = losses.expected(self._mixtures.statistics)
+            of_models = losses.best_actions(self._mixtures.points)
             played_of_group = expected.argmin(2)
             for k, name in enumerate(names):
                 realised = self._unit_losses[name].at(unit_outcomes)
@@ -584,7 +706,7 @@ class ManyOmnipredictors:
             played.append(played_of_group)
             suggested.append(of_models)
         return self._games.charge(
-            self._statistics,
+            self._mixtures.statistics,
             statistics,
             played=played,
             suggested=suggested,
@@ -595,17 +717,40 @@ class ManyOmnipredictors:
         self, unit_outcomes: Array, statistics: Array, *, is_learned: Mask, is_missing: Mask
     ) -> None:
         """Teach the models the outcomes (S,), whose statistics are (S, n)."""
-        errors = (self._means - statistics)[:, np.newaxis]
-        gains = (errors * (self._means[:, np.newaxis] - self._points)).sum(2)
-        gains /= self._sizes[:, np.newaxis]
-        self._regret[is_learned] += gains[is_learned]
-        self._variation[is_learned] += gains[is_learned] ** 2
+        self._mixtures.learn(unit_outcomes, statistics, is_learned)
         for model in self._many_models:
             model.skip(self._now, is_missing)
         self._contexts.learn(is_learned)
         for model in self._many_models:
             model.learn(self._now, unit_outcomes, is_learned)
         self._rounds.add(unit_outcomes, is_learned, self._contexts)
+
+    def _mean_beyond(self, shop: int, limit: float) -> float:
+        """Return what is learned of a shop in place of an outcome in [0, 1] known to reach a limit.
+
+        It is the mean of what was forecast beyond it (``online.censoring``).
+        """
+        outcomes = self._mixtures.outcomes[shop, :, np.newaxis]
+        distribution = Ensemble(outcomes, self._mixtures.weights[shop])
+        beyond = censoring.mean_beyond(np.array([limit]), np.array([True]), distribution)
+        return float(beyond[0])
+
+    def _note_censoring(self, is_censored: Mask, is_learned: Mask) -> None:
+        """Count the outcomes that were censored; warn where the last ones of a shop all were."""
+        self.counts["censored"] += is_learned & is_censored
+        grown = np.where(is_censored, self._censored_in_a_row + 1, 0)
+        self._censored_in_a_row = np.where(is_learned, grown, self._censored_in_a_row)
+        is_sold_out = is_learned & (self._censored_in_a_row == censoring.SOLD_OUT_ROUNDS)
+        if is_sold_out.any():
+            shop = int(is_sold_out.argmax())
+            line = f"shop {shop}: {censoring.sold_out_line()}"
+            warnings.warn(line, censoring.CensoringWarning, stacklevel=3)
+
+    def _serve_one_by_one(self) -> None:
+        """Let every shop go on with an omnipredictor of its own."""
+        for shop in np.flatnonzero(~self.given_up).tolist():
+            self._own[shop] = self._own_omnipredictor(shop, given_up=False)
+        self.given_up[:] = True
 
     def _count_own(self) -> None:
         """Take over the counts of shops that have an omnipredictor of their own."""
@@ -621,6 +766,7 @@ class ManyOmnipredictors:
         time = int(self._rounds.times[shop])
         own.counts |= {name: int(counts[shop]) for name, counts in self.counts.items()}
         own._brought = own.counts["learned"] + own.counts["missing"]
+        own._censored_in_a_row = int(self._censored_in_a_row[shop])
         if time:
             own._contexts.numbers(self._rounds.contexts[shop][-1], learn=True)
         for name, ledger in self._ledgers.items():
@@ -631,8 +777,7 @@ class ManyOmnipredictors:
         own._followed[...] = self._followed[shop]
         pool = own._shared_models
         pool.time = time
-        pool._common._regret[:, 0] = self._regret[shop]
-        pool._common._variation[:, 0] = self._variation[shop]
+        self._mixtures.write_to(pool, shop)
         for model, name in zip(self._many_models, self.model_names, strict=True):
             model.write_to(own._members[name], shop, self._now)
         slot = own._slots[0]
@@ -692,6 +837,14 @@ def _checked_models(models: Any) -> Any:
                 hint = "give a name or a table, of which each shop's own is made"
                 raise UserError(f"models['{name}'] = {brief(model)}: {hint}")
     return models
+
+
+def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of every shop; UserError for one that there is not."""
+    for name in options:
+        if name not in OPTIONS:
+            raise UserError(f"no option '{name}'; {closest(name, OPTIONS)}")
+    return dict(options)
 
 
 def _number_of_shops(losses: Mapping[str, Loss], shops: int | None) -> int:

@@ -7,6 +7,7 @@ once for all of them.
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,20 @@ class ContextMemory:
         self.replaced_season = NO_SEASON  # whose code it gave to a new one
         self._integers = IntegerFeatures()
         self._code_of_season: dict[str, int] = {}
+
+    def state(self) -> dict[str, Any]:
+        """Return what a file needs."""
+        return {
+            "columns": self.columns.state(),
+            "integers": self._integers.state(),
+            "code_of_season": dict(self._code_of_season),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
+        self.columns.restore(state["columns"])
+        self._integers.restore(state["integers"])
+        self._code_of_season = dict(state["code_of_season"])
 
     def season(self, context: Context) -> int:
         """Return the code of a context's season, -1 where it has none or a new one."""
@@ -106,6 +121,28 @@ class ManyContexts:
         for shop, (memory, context) in enumerate(zip(self._memories, contexts, strict=True)):
             features = memory.columns.encoded(context)
             self.encoded[shop, : len(features)] = features
+
+    def state(self) -> dict[str, Any]:
+        """Return what a file needs: each memory once, and which one a shop has."""
+        memories: dict[int, ContextMemory] = {}
+        for memory in self._memories:
+            memories.setdefault(id(memory), memory)
+        place_of_memory = {identity: place for place, identity in enumerate(memories)}
+        states = [memory.state() for memory in memories.values()]
+        return {
+            "memories": {str(place): state for place, state in enumerate(states)},
+            "memory_of_shop": np.array([place_of_memory[id(one)] for one in self._memories]),
+            "are_shared": self._are_shared,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
+        memories = {}
+        for place, state_of_memory in state["memories"].items():
+            memories[int(place)] = ContextMemory()
+            memories[int(place)].restore(state_of_memory)
+        self._memories = [memories[place] for place in state["memory_of_shop"].tolist()]
+        self._are_shared = bool(state["are_shared"])
 
     def memory(self, shop: int) -> ContextMemory:
         """Return what is known of a shop's contexts."""

@@ -7,6 +7,7 @@ by the shop's own ``GainEvents`` on the sums here, so that both decide alike.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -189,7 +190,7 @@ class ManyGains:
         self.sums = np.zeros((N_SUMS, *shape))
         actions = np.arange(n_actions)
         self.sums[0, :, :, actions, actions] = -np.inf  # never weighed against itself
-        self._greatest = np.zeros(shape[:3])
+        self.greatest = np.zeros(shape[:3])
 
     def charge(
         self,
@@ -217,7 +218,7 @@ class ManyGains:
             is_charged,
             squared,
             self.sums,
-            self._greatest,
+            self.greatest,
             excess,
             slopes,
         )
@@ -225,7 +226,7 @@ class ManyGains:
     @property
     def greatest_sums(self) -> Array:
         """Of every shop's losses the greatest sum of gains over actions (S,)."""
-        return np.asarray(self._greatest.sum(2).max(1))
+        return np.asarray(self.greatest.sum(2).max(1))
 
 
 class ManyGames:
@@ -331,6 +332,21 @@ class ManyGames:
                 member.played_squares, member.margin = of_shop[3:]
             self._events[shop] = events
         return self._events[shop]
+
+    def state(self) -> dict[str, Any]:
+        """Return what a file needs."""
+        state: dict[str, Any] = {"wealth": self.wealth.copy()}
+        for index, gains in enumerate(self.gains):
+            state[f"sums_{index}"] = gains.sums.copy()
+            state[f"greatest_{index}"] = gains.greatest.copy()
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it; events have views of the sums, which are written in place."""
+        self.wealth[...] = state["wealth"]
+        for index, gains in enumerate(self.gains):
+            gains.sums[...] = state[f"sums_{index}"]
+            gains.greatest[...] = state[f"greatest_{index}"]
 
     def write_to(self, events: GainEvents, shop: int) -> None:
         """Put a shop's sums into events of its own."""

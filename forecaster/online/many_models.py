@@ -87,6 +87,37 @@ class LearnedRounds:
         self.newest[seasonal_shops, codes] = times[has_season]
         self.times[shops] += 1
 
+    def state(self) -> dict[str, Any]:
+        """Return what a file needs; shops are the last axis of every array."""
+        n_rounds = int(self.times.max())
+        places: dict[tuple[tuple[str, float], ...], int] = {}
+        context_of_round = np.full((n_rounds, len(self.times)), NO_ROUND)
+        for shop, contexts in enumerate(self.contexts):
+            for t, context in enumerate(contexts):
+                place = places.setdefault(tuple(context.items()), len(places))
+                context_of_round[t, shop] = place
+        return {
+            "times": self.times.copy(),
+            "outcomes": self.outcomes[:, :n_rounds].T.copy(),
+            "newest": self.newest.T.copy(),
+            "earlier": self.earlier[:, :n_rounds].T.copy(),
+            "contexts": {str(place): dict(items) for items, place in places.items()},
+            "context_of_round": context_of_round,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
+        self.times = state["times"]
+        room = max(FIRST_ROOM, len(state["outcomes"]))
+        self.outcomes = with_room(state["outcomes"].T.copy(), room, 0.0)
+        self.newest = state["newest"].T.copy()
+        self.earlier = with_room(state["earlier"].T.copy(), room, NO_ROUND)
+        contexts = {int(place): context for place, context in state["contexts"].items()}
+        self.contexts = []
+        for shop, time in enumerate(self.times.tolist()):
+            places = state["context_of_round"][:time, shop].tolist()
+            self.contexts.append([contexts[place] for place in places])
+
     def write_to(self, past: PastRounds, shop: int, vectors: Array, *, seasonal: bool) -> None:
         """Put a shop's vectors (T,), one for each learned round, into the past of a model."""
         for vector, context in zip(vectors, self.contexts[shop], strict=True):
@@ -255,6 +286,13 @@ class ManyModel:
         """Put what a shop has learned into a new model of its own."""
         model.time = int(now.rounds.times[shop])
 
+    def state(self) -> dict[str, Any]:
+        """Return what a file needs beside the learned rounds; shops are the last axis."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
+
 
 class ManyPastOutcomes(ManyModel):
     """``PastOutcomes`` of many shops."""
@@ -301,6 +339,13 @@ class ManyPoints:
     def write_to(self, model: Any, shop: int, now: OpenRound) -> None:
         """Put what a shop has learned into a new model of its own."""
         raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Return what a file needs beside the learned rounds; shops are the last axis."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
 
 
 class ManyLastValues(ManyPoints):
@@ -548,6 +593,36 @@ class ManyRegressions(ManyPoints):
         past[:n_known, 0] = self._past[shop, n_past - n_known : n_past][::-1] - 0.5
         regression._past = past
 
+    def state(self) -> dict[str, Any]:
+        n_shops = len(self._n_past)
+        n_rounds = int(self._n_past.max())
+        columns = {str(shop): columns.state() for shop, columns in self._own_columns.items()}
+        return {
+            "lags": self._lags.T.copy(),
+            "past": self._past[:, :n_rounds].T.copy(),
+            "is_missing": self._is_missing[:, :n_rounds].T.copy(),
+            "n_past": self._n_past.copy(),
+            "gram": self._gram.reshape(n_shops, -1).T.copy(),
+            "cross": self._cross.T.copy(),
+            "next_search": self._next_search.copy(),
+            "own_columns": columns,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._lags = state["lags"].T.copy()
+        room = max(FIRST_ROOM, len(state["past"]))
+        self._past = with_room(state["past"].T.copy(), room, 0.0)
+        self._is_missing = with_room(state["is_missing"].T.copy(), room, 0.0)
+        self._n_past = state["n_past"]
+        self._cross = state["cross"].T.copy()
+        n_shops, n_features = self._cross.shape
+        self._gram = state["gram"].T.reshape(n_shops, n_features, n_features).copy()
+        self._next_search = state["next_search"]
+        self._own_columns = {}
+        for shop, state_of_columns in state["own_columns"].items():
+            self._own_columns[int(shop)] = Columns(MAX_FEATURES)
+            self._own_columns[int(shop)].restore(state_of_columns)
+
 
 def _with_width(table: Array, width: int) -> Array:
     """Return a table (S, q) that is at least so wide."""
@@ -599,6 +674,13 @@ class ManyWithErrors(ManyModel):
         vectors = self._errors[shop, : rounds.times[shop]]
         rounds.write_to(model._errors, shop, vectors, seasonal=True)
         self._points.write_to(model.model, shop, now)
+
+    def state(self) -> dict[str, Any]:
+        return {"errors": self._errors.T.copy(), "points": self._points.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._errors = state["errors"].T.copy()
+        self._points.restore(state["points"])
 
 
 def many_model(model: object, n_shops: int) -> ManyModel | None:

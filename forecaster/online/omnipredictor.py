@@ -228,7 +228,7 @@ class OnlineOmnipredictor(Checkpointable):
         # The models, which all slots share: a slot reads what they predict, and never teaches them.
         self._scale_of_column: dict[str, tuple[float, float]] = {}  # of columns with forecasts
         self._members = self._make_models()
-        self._shared_models = DistributionPool(self._members, self.basis)
+        self._shared_models = DistributionPool(self._members, self.basis, recalibrated=True)
 
         # Losses with equal numbers of actions form a group; one with policies is alone.
         names_by_group: dict[Any, list[str]] = {}
@@ -430,6 +430,10 @@ class OnlineOmnipredictor(Checkpointable):
             self.counts["late"] += 1
             del self._waiting[waiting_key]
             self._teach(forecast)
+
+    def waits_for(self, key: Hashable) -> bool:
+        """Whether a forecast waits under a key for its outcome."""
+        return validation.check_key(key) in self._waiting
 
     def _context(self, x: Inputs) -> dict[str, float]:
         """Return the numbers of a context, which policies read; UserError if a forecast is none."""
@@ -661,9 +665,7 @@ class OnlineOmnipredictor(Checkpointable):
         self.counts["censored"] += 1
         self._censored_in_a_row += 1
         if self._censored_in_a_row == censoring.SOLD_OUT_ROUNDS:
-            warning = f"the last {censoring.SOLD_OUT_ROUNDS} outcomes were all censored: nothing"
-            warning += " is seen of what lies beyond; order more now and then (exploring=0.05)"
-            warnings.warn(warning, censoring.CensoringWarning, stacklevel=4)
+            warnings.warn(censoring.sold_out_line(), censoring.CensoringWarning, stacklevel=4)
 
     def _teach(self, forecast: OpenForecast) -> None:
         """Teach its slot and the models an outcome, in the state of the forecast's own round.
@@ -839,12 +841,12 @@ class OnlineOmnipredictor(Checkpointable):
                 hint = "let it learn, give it state() and restore(state), or leave it out"
                 raise UserError(f"models['{name}'] cannot be saved; {hint}")
         arguments = {
-            "losses": {name: _written(name, loss) for name, loss in self.losses.items()},
+            "losses": {name: written_loss(name, loss) for name, loss in self.losses.items()},
             "scale": self.scale,
-            "models": self.models if self.models == "panel" else _plain(self.models),
+            "models": self.models if self.models == "panel" else plain_descriptions(self.models),
             "classes_of_models": {} if self._has_panel else _classes(self.models),
             "forecasts": self.forecasts,
-            "policies": {loss: _plain(rules) for loss, rules in self.policies.items()},
+            "policies": {loss: plain_descriptions(rules) for loss, rules in self.policies.items()},
             "actions": self.actions,
             "steps_ahead": self.steps_ahead,
             "exploring": self.exploring,
@@ -873,16 +875,16 @@ class OnlineOmnipredictor(Checkpointable):
         given_policies = validation.checked_policies(policies)
         arguments, state = saved.read(path)
         try:
-            losses = {name: _read(**rules) for name, rules in arguments["losses"].items()}
+            losses = {name: read_loss(**rules) for name, rules in arguments["losses"].items()}
             models_in_file = {} if arguments["models"] == "panel" else arguments["models"]
-            models_of_file = _filled(models_in_file, given_models, "models")
+            models_of_file = filled(models_in_file, given_models, "models")
             _check_classes(arguments.pop("classes_of_models", {}), given_models)
             if arguments["models"] != "panel":
                 arguments["models"] = models_of_file
             for loss in arguments["policies"] | given_policies:
                 rules = arguments["policies"].get(loss, {})
                 given_rules = given_policies.get(loss, {})
-                arguments["policies"][loss] = _filled(rules, given_rules, f"policies['{loss}']")
+                arguments["policies"][loss] = filled(rules, given_rules, f"policies['{loss}']")
             omnipredictor = cls(**arguments | {"losses": losses})
             saved.check_state(state, omnipredictor.state())
             omnipredictor.restore(state)
@@ -963,7 +965,7 @@ def _names_and_box_of_outcomes(
         return list(scale), Box(*lows_and_highs)
 
 
-def _written(name: str, loss: Loss) -> dict[str, Any]:
+def written_loss(name: str, loss: Loss) -> dict[str, Any]:
     """Return a loss as its kind and its fields; UserError if it is code."""
     kind = type(loss).__name__
     values = {field.name: getattr(loss, field.name) for field in fields(loss)}
@@ -972,7 +974,7 @@ def _written(name: str, loss: Loss) -> dict[str, Any]:
     return {"kind": kind} | values
 
 
-def _read(*, kind: str, **values: Any) -> Loss:
+def read_loss(*, kind: str, **values: Any) -> Loss:
     """Make a loss of its kind and its fields; ValueError if there is no such kind."""
     if kind not in forms.__all__:
         raise ValueError(f"unknown loss '{kind}'")
@@ -980,7 +982,7 @@ def _read(*, kind: str, **values: Any) -> Loss:
     return loss
 
 
-def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
+def plain_descriptions(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return models or policies by name, None for those that are objects or functions."""
     plain: dict[str, Any] = {}
     for name, description in described.items():
@@ -991,7 +993,11 @@ def _plain(described: Mapping[str, Any]) -> dict[str, Any]:
 
 def _classes(models: Mapping[str, Any]) -> dict[str, str]:
     """Return the names of the classes of models that are objects of the user's own."""
-    objects = {name: model for name, model in models.items() if _plain({name: model})[name] is None}
+    objects = {
+        name: model
+        for name, model in models.items()
+        if plain_descriptions({name: model})[name] is None
+    }
     return {name: type(model).__name__ for name, model in objects.items()}
 
 
@@ -1004,7 +1010,7 @@ def _check_classes(classes: Mapping[str, str], given: Mapping[str, Any]) -> None
             raise UserError(f"{fault}; give a {classes[name]}, as it was made")
 
 
-def _filled(described: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def filled(described: Mapping[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Put the user's own objects in, where None stands for one that a file cannot hold.
 
     UserError if one of these is not given, or another is.

@@ -27,7 +27,7 @@ import numpy as np
 
 from regretless.forecaster.coverage import AnnouncedQuantiles
 from regretless.forecaster.models.outcomes import lattice
-from regretless.market.best_response import best_response
+from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_name, check_probability
 from regretless.market.losses import Loss
@@ -55,8 +55,11 @@ class Task:
     policies: Sequence[Policy] = ()  # what its owner could have followed
 
     def expected(self, statistics: Array) -> Array:
-        """Losses (A,) in [0, 1] that statistics (n,) make expect."""
-        return np.asarray(self.offset + self.weights @ statistics)
+        """Losses (A,) in [0, 1] that statistics (n,) make expect.
+
+        Actions that are alike expect the same to the last bit, so that the first of them is best.
+        """
+        return expected_losses(self.offset[np.newaxis], self.weights[np.newaxis], statistics)[0]
 
     def in_units(self, loss: float) -> float:
         """Turn a loss in [0, 1] into the utility's own units."""

@@ -1,8 +1,8 @@
-"""Save files of an ``OnlineOmnipredictor``: what is in them, and what is refused on the way in.
+"""Save files of what serves forecasts: what is in them, and what is refused on the way in.
 
 A file is an archive with a digest (``market/core/archive.py``) of one tree:
 
-    kind      "OnlineOmnipredictor"
+    kind      "OnlineOmnipredictor" or "ManyOmnipredictors"
     format    ``FORMAT``, which rises when the parts of the state change
     made      the arguments that it was made with, as plain values and arrays
     state     what it learned since
@@ -21,17 +21,18 @@ from regretless.market.core.errors import UserError, brief
 from regretless.market.core.validation import check_path
 
 KIND = "OnlineOmnipredictor"
-FORMAT = 4  # format 1 had no digest, 2 had models of statistics, 3 no censored outcomes
+KIND_OF_MANY = "ManyOmnipredictors"
+FORMAT = 5  # 1 had no digest, 2 models of statistics, 3 no censored outcomes, 4 no recalibration
 HINT = "give a file that save wrote, or learn again"
 
 
-def write(path: Any, arguments: dict[str, Any], state: dict[str, Any]) -> None:
+def write(path: Any, arguments: dict[str, Any], state: dict[str, Any], *, kind: str = KIND) -> None:
     """Write a file whole or not at all.
 
     UserError if the path cannot be written, or something in the tree cannot be kept in a file.
     """
     file = check_path("path", path)
-    tree = {"kind": KIND, "format": FORMAT, "made": arguments, "state": state}
+    tree = {"kind": kind, "format": FORMAT, "made": arguments, "state": state}
     try:
         checkpoint.save(file, tree, contested=True)
     except OSError as error:
@@ -39,7 +40,7 @@ def write(path: Any, arguments: dict[str, Any], state: dict[str, Any]) -> None:
         raise UserError(f"'{file}' cannot be written: {reason_of(error)}; {hint}") from error
 
 
-def read(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(path: Any, *, kind: str = KIND) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments and the state that ``write`` was given; UserError if it is no such file.
 
     The state is not yet checked: ``check_state`` does that.
@@ -51,14 +52,14 @@ def read(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         hint = "give a file that save wrote"
         raise UserError(f"'{file}' cannot be read: {reason_of(error)}; {hint}") from error
     except checkpoint.DAMAGED as error:
-        raise refused(file, error) from error
-    if not isinstance(tree, dict) or tree.get("kind") != KIND:
-        raise refused(file, "it holds something else")
+        raise refused(file, error, kind=kind) from error
+    if not isinstance(tree, dict) or tree.get("kind") != kind:
+        raise refused(file, "it holds something else", kind=kind)
     if tree.get("format") != FORMAT:
         fault = f"it is of format {brief(tree.get('format'))}; this version reads {FORMAT}"
-        raise refused(file, fault)
+        raise refused(file, fault, kind=kind)
     if not isinstance(tree.get("made"), dict) or not isinstance(tree.get("state"), dict):
-        raise refused(file, "it lacks a part")
+        raise refused(file, "it lacks a part", kind=kind)
     return tree["made"], tree["state"]
 
 
@@ -92,10 +93,10 @@ def is_floating(value: Any) -> bool:
     return isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind in "fc"
 
 
-def refused(path: Any, reason: str | BaseException) -> UserError:
+def refused(path: Any, reason: str | BaseException, *, kind: str = KIND) -> UserError:
     """Return the one line that says why a file is not read."""
     text = reason if isinstance(reason, str) else reason_of(reason)
-    return UserError(f"'{path}' is no saved {KIND}: {text}; {HINT}")
+    return UserError(f"'{path}' is no saved {kind}: {text}; {HINT}")
 
 
 def reason_of(error: BaseException) -> str:

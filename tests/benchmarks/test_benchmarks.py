@@ -59,7 +59,7 @@ def test_served_forecasts_can_be_timed_alone(
     main(["serving", "--quick", "--json", str(tmp_path / "serving.json")])
     content = json.loads((tmp_path / "serving.json").read_text(encoding="utf-8"))
     assert set(content) == {"rows", "machine"}
-    assert [row["work"] for row in content["rows"]] == ["serving"] * 4
+    assert [row["work"] for row in content["rows"]] == ["serving"] * 7
     assert "1 shops" not in capsys.readouterr().out
 
 

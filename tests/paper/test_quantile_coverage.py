@@ -10,6 +10,7 @@ from paper.quantile_coverage import (
     ConformalPid,
     Interval,
     announce,
+    bounds_of,
     outside,
 )
 
@@ -32,6 +33,14 @@ def test_a_rival_covers_as_its_recursion_implies(method: str, sequence: str) -> 
 def test_ours_covers_as_promised() -> None:
     (row,) = announce(("drifting", "announced quantiles"), rounds=40, seed=1)
     assert row["coverage"] >= NOMINAL - row["bound"]
+
+
+def test_bounds_by_the_steps_of_the_grid_say_what_the_table_of_coverage_says() -> None:
+    (row,) = bounds_of(("adversarial", 4), rounds=12, seed=0)
+    assert row["rounds"] == 12
+    assert row["lower_5"] == 0.0  # a bound of twelve rounds says nothing of 5 %
+    assert 0.05 <= row["upper_5"] <= min(0.05 + row["bound_below"], 1.0)
+    assert 0.0 <= row["of_use"] <= 1.0
 
 
 def test_the_adversary_is_outside_where_there_is_room() -> None:

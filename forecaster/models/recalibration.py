@@ -1,0 +1,167 @@
+r"""Distributions that are mended by how probable they found what came: too wide or too narrow ones.
+
+A mixture of calibrated forecasts is wider than it should be (Gneiting and Ranjan 2013, Electronic
+Journal of Statistics 7, 1747-1782, doi:10.1214/13-EJS823), and past errors are wider than those to
+come while a model is still learning. Both show in the past: if F_t is the distribution function
+forecast in round t, the values u_t = F_t(y_t) are even on [0, 1] where forecasts are calibrated. Of
+their distribution function G the recalibrated forecast is
+
+    F*(y)  =  G(F(y)),
+
+whose own values F*_t(y_t) are even if the u_t keep their distribution. G is the mean of what was
+seen, with weights that fall by ``RATE`` from round to round, and of ``PRIOR_ROUNDS`` rounds that
+are even.
+
+**In cells.** Outcomes are told apart by cells of [0, 1]. A cell that has the probability F(b) -
+F(a) gets G(F(b)) - G(F(a)), and every outcome in it the same factor, so that no sorting is needed.
+An outcome that falls into the cell from a to b is counted evenly from F(a) to F(b), as it is where
+outcomes are discrete (Czado, Gneiting and Held 2009, Biometrics 65(4), 1254-1261,
+doi:10.1111/j.1541-0420.2009.01191.x). G is linear between ``N_LEVELS`` even levels.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
+
+N_CELLS = 1024  # of [0, 1]
+# ends of cells lie beside the numbers that outcomes often are
+SHIFT_OF_CELLS = 0.381966
+N_LEVELS = 100  # cells of probability
+RATE = 0.03  # of the weight, from a round to the one before
+PRIOR_ROUNDS = 5.0
+
+
+@compiled(nogil=True, inline="always")
+def _cell_of(outcome: float) -> int:
+    """Return the cell of an outcome in [0, 1], from 0 to ``N_CELLS`` (compiled)."""
+    return int(outcome * N_CELLS + SHIFT_OF_CELLS)
+
+
+@compiled(nogil=True)
+def write_recalibrated(
+    outcomes: Array, weights: Array, levels: Array, probability: Array, recalibrated: Array
+) -> None:
+    """Write the recalibrated weights of one distribution, and its distribution function (compiled).
+
+    Parameters
+    ----------
+    outcomes, weights : array (m,)
+        The distribution; outcomes are in [0, 1].
+    levels : array (``N_LEVELS`` + 1,)
+        G at even levels, from 0 to 1.
+    probability : array (``N_CELLS`` + 2,)
+        Written: F before each cell, and 1.
+    recalibrated : array (m,)
+        Written.
+    """
+    probability[:] = 0.0
+    for j in range(outcomes.shape[0]):
+        probability[_cell_of(outcomes[j]) + 1] += weights[j]
+    factors = np.zeros(N_CELLS + 1)
+    below = 0.0
+    level_below = 0.0
+    for cell in range(N_CELLS + 1):
+        share = probability[cell + 1]
+        if share > 0.0:
+            below = min(below + share, 1.0)
+            place = below * N_LEVELS
+            first = min(int(place), N_LEVELS - 1)
+            level = levels[first] + (place - first) * (levels[first + 1] - levels[first])
+            factors[cell] = max(level - level_below, 0.0) / share
+            level_below = level
+        probability[cell + 1] = below
+    for j in range(outcomes.shape[0]):
+        recalibrated[j] = weights[j] * factors[_cell_of(outcomes[j])]
+
+
+@compiled(nogil=True)
+def add_outcome(
+    outcome: float, probability: Array, kept_share: float, weight: float, seen: Array
+) -> None:
+    """Count how probable a forecast found an outcome (compiled).
+
+    Parameters
+    ----------
+    outcome : float
+        In [0, 1].
+    probability : array (``N_CELLS`` + 2,)
+        The forecast's distribution function, as ``write_recalibrated`` writes it.
+    kept_share : float
+        Of the weight of what was seen before.
+    weight : float
+        Of the outcome.
+    seen : array (``N_LEVELS``,)
+        Discounted numbers of rounds whose u was in each cell of probability; changed in place.
+    """
+    cell = _cell_of(outcome)
+    # at least a cell of probability, so that rounding never moves a round from one to the next
+    half_length = max(probability[cell + 1] - probability[cell], 1.0 / N_LEVELS) / 2
+    middle = (probability[cell + 1] + probability[cell]) / 2
+    middle = min(max(middle, half_length), 1.0 - half_length)
+    first = (middle - half_length) * N_LEVELS
+    last = (middle + half_length) * N_LEVELS
+    for i in range(N_LEVELS):
+        covered = max(min(last, i + 1.0) - max(first, float(i)), 0.0)
+        seen[i] = kept_share * seen[i] + weight * covered / (last - first)
+
+
+def levels_of(seen: Array) -> Array:
+    """Return G at even levels (..., ``N_LEVELS`` + 1), from discounted numbers (..., ``N_LEVELS``).
+
+    Examples
+    --------
+    >>> levels_of(np.zeros(N_LEVELS))[[0, 50, 100]].round(6).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    weights = seen + PRIOR_ROUNDS / N_LEVELS
+    levels = np.zeros((*seen.shape[:-1], N_LEVELS + 1))
+    np.cumsum(weights, axis=-1, out=levels[..., 1:])
+    levels /= levels[..., -1:]
+    return levels
+
+
+class Recalibration(Checkpointable):
+    """Recalibrates forecasts of one outcome, round by round.
+
+    Examples
+    --------
+    >>> recalibration = Recalibration()
+    >>> outcomes, weights = np.linspace(0, 1, 101), np.full(101, 1 / 101)
+    >>> for day in range(100):  # much too wide
+    ...     _, probability = recalibration.apply(outcomes, weights)
+    ...     recalibration.learn(0.5, probability, number=day)
+    >>> recalibrated, _ = recalibration.apply(outcomes, weights)
+    >>> bool(recalibrated[45:56].sum() > 0.8)
+    True
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_seen", "_newest")
+
+    def __init__(self) -> None:
+        self._seen = np.zeros(N_LEVELS)
+        self._newest = 0  # number of the newest round that was learned
+
+    def apply(self, outcomes: Array, weights: Array) -> tuple[Array, Array]:
+        """Return recalibrated weights (m,) of a forecast, and what ``learn`` needs to know of it.
+
+        ``outcomes`` (m,) are in [0, 1].
+        """
+        probability = np.empty(N_CELLS + 2)
+        recalibrated = np.empty(len(weights))
+        levels = levels_of(self._seen)
+        write_recalibrated(outcomes, weights, levels, probability, recalibrated)
+        return recalibrated, probability
+
+    def learn(self, outcome: float, probability: Array, *, number: int) -> None:
+        """Learn the outcome, in [0, 1], of a forecast whose distribution function is known.
+
+        ``number`` is that of its round. Weights go by it, so that outcomes may come in any order.
+        """
+        kept_share = (1.0 - RATE) ** max(number - self._newest, 0)
+        weight = (1.0 - RATE) ** max(self._newest - number, 0)
+        add_outcome(outcome, probability, kept_share, weight, self._seen)
+        self._newest = max(self._newest, number)

@@ -1,0 +1,88 @@
+"""Forecasts that were too wide or too narrow, mended by how probable they found what came."""
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.bases import LinearBasis
+from regretless.forecaster.bases.convex import ReLUBasis
+from regretless.forecaster.models import PastOutcomes
+from regretless.forecaster.models.pool import DistributionPool
+from regretless.forecaster.models.recalibration import Recalibration
+from regretless.market.core.arrays import Array
+from regretless.market.core.randomness import stream
+
+LEVELS = (np.arange(400) + 0.5) / 400
+
+
+def even_forecast(half_width: float) -> tuple[Array, Array]:
+    """Return outcomes that are even about one half, and their weights."""
+    outcomes = 0.5 + half_width * (2 * LEVELS - 1)
+    return outcomes, np.full(len(outcomes), 1 / len(outcomes))
+
+
+def quantile(outcomes: Array, weights: Array, level: float) -> float:
+    return float(outcomes[np.searchsorted(np.cumsum(weights), level)])
+
+
+def test_a_forecast_stays_as_it_is_until_outcomes_say_something_else() -> None:
+    outcomes, weights = even_forecast(0.3)
+    recalibrated, probability = Recalibration().apply(outcomes, weights)
+    np.testing.assert_allclose(recalibrated, weights, rtol=1e-9)
+    assert probability[0] == 0.0
+    assert probability[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("half_width", [0.1, 0.4])
+def test_intervals_that_were_too_narrow_or_too_wide_come_to_cover(half_width: float) -> None:
+    """Outcomes are within 0.2 of one half; 80 % intervals cover 0.4 and 1 of them as they are."""
+    rng = stream(0, "recalibration")
+    outcomes, weights = even_forecast(half_width)
+    recalibration = Recalibration()
+    covered = []
+    for day in range(600):
+        recalibrated, probability = recalibration.apply(outcomes, weights)
+        low, high = (quantile(outcomes, recalibrated, level) for level in (0.1, 0.9))
+        outcome = 0.5 + 0.2 * (2 * rng.random() - 1)
+        covered.append(low <= outcome <= high)
+        recalibration.learn(outcome, probability, number=day)
+    before = 0.8 * half_width / 0.2
+    after = float(np.mean(covered[100:]))
+    if half_width > 0.2:
+        assert after == pytest.approx(0.8, abs=0.05)
+    else:  # half of the outcomes lie beyond all that is forecast
+        assert after > before + 0.05
+
+
+def test_outcomes_that_are_learned_in_another_order_leave_the_same_memory() -> None:
+    outcomes, weights = even_forecast(0.3)
+    in_order = Recalibration()
+    shuffled = Recalibration()
+    _, probability = in_order.apply(outcomes, weights)
+    came = [0.3, 0.45, 0.5, 0.62, 0.7]
+    for number in range(5):
+        in_order.learn(came[number], probability, number=number)
+    for number in (2, 0, 4, 3, 1):
+        shuffled.learn(came[number], probability, number=number)
+    np.testing.assert_allclose(shuffled.state()["seen"], in_order.state()["seen"], rtol=1e-12)
+
+
+def test_a_pool_predicts_the_mean_of_the_distribution_that_it_shows() -> None:
+    basis = ReLUBasis(error=0.05)
+    models = {"all": PastOutcomes(basis), "last": PastOutcomes(basis, rate=1.0)}
+    pool = DistributionPool(models, basis, recalibrated=True)
+    rng = stream(1, "recalibration")
+    for outcome in rng.beta(4, 4, 60):
+        prediction = pool.point()
+        shown = pool.distribution()
+        assert shown.weights.sum() == pytest.approx(1.0)
+        mean = shown.weights @ basis.transform(shown.outcomes)
+        np.testing.assert_allclose(prediction, mean, atol=1e-12)
+        pool.learn_checked(basis.transform([outcome]), np.array([outcome]))
+    as_it_was = DistributionPool(models, basis)
+    assert np.abs(as_it_was.point() - pool.point()).max() > 1e-4
+
+
+def test_several_outcomes_are_never_recalibrated() -> None:
+    basis = LinearBasis(2)
+    pool = DistributionPool({"all": PastOutcomes(basis)}, basis, recalibrated=True)
+    assert pool.state()["recalibration"] is None
