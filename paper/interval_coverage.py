@@ -23,7 +23,7 @@ from scipy import stats
 from paper.decisions import BLOCK, COVERAGES, follow, scaled, serve
 from paper.harness import Row, Table
 from paper.public_series import MAX_ROUNDS, PUBLIC_SERIES, PublicSeries, series_of, table_of
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Mask
 from regretless.market.regret.inference import holm
 
 FIRST = 200  # rounds that are not counted
