@@ -59,7 +59,9 @@ class Task:
 
         Actions that are alike expect the same to the last bit, so that the first of them is best.
         """
-        return expected_losses(self.offset[np.newaxis], self.weights[np.newaxis], statistics)[0]
+        offset = self.offset[np.newaxis]
+        weights = self.weights[np.newaxis]
+        return np.asarray(expected_losses(offset, weights, statistics)[0])
 
     def in_units(self, loss: float) -> float:
         """Turn a loss in [0, 1] into the utility's own units."""
