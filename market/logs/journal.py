@@ -152,11 +152,11 @@ class Journal(Checkpointable):
 
         UserError if the leader's payoff does not fit a cohort.
         """
+        self.flush()  # a chunk has columns of one leader and one market: of the former ones here
         self._payoff = self._game.adversary.payoff
         self._market = self._game.market
         if self._payoff is not None:
             self._check_payoff(self._payoff)
-        self.flush()  # a chunk has columns of one leader and one market
 
     def _check_payoff(self, payoff: Payoff) -> None:
         """Raise UserError if a payoff cannot be computed of the agents of some cohort."""
