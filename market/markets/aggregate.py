@@ -135,7 +135,7 @@ class Settling(Market):
         """
         if not self.loads_of_actions:
             counts = [takers.per_action(self._actions) for takers in self.taken(decisions)]
-            return np.sum(counts, axis=0) if counts else np.zeros(self._actions)
+            return np.add.reduce(counts) if counts else np.zeros(self._actions)
         sums = np.zeros((2, 1 + self.loads_of_actions[0].shape[2]))
         for cohort, loads, decision in zip(
             self.cohorts, self.loads_of_actions, decisions, strict=True
