@@ -119,8 +119,12 @@ def pace(run: Run) -> Row:
 
 def numbers(run: Run) -> Row:
     """Count the accumulators that the forecaster keeps."""
-    (forecaster,) = run.unplayed.game.blocks[0].forecaster.instances
-    return {"numbers": _count_numbers([forecaster.events.state(), forecaster.draws.state()])}
+    forecaster = run.unplayed.game.blocks[0].forecaster
+    inner = getattr(
+        forecaster, "inner", forecaster
+    )  # calibration wraps the forecaster of its cells
+    (instance,) = inner.instances
+    return {"numbers": _count_numbers([instance.events.state(), instance.draws.state()])}
 
 
 def _count_numbers(state: Any) -> int:
