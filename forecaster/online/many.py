@@ -187,7 +187,10 @@ class ManyOmnipredictors:
         self._scale = _scales(scale, self.n_shops)
         one_of_each = [self._new_omnipredictor(shop) for shop in range(self.n_shops)]
         first = one_of_each[0]
+        for name in self.options:  # as plain values, which a file can hold
+            self.options[name] = getattr(first, name)
         self.names = first.names
+        self._columns_of_forecasts = {name for names in first.forecasts.values() for name in names}
         self.model_names = first._shared_models.made_of
         self._tasks = [one.tasks for one in one_of_each]
         self.actions: dict[str, Array] = {}  # (S, A): quantities or numbers, by loss
@@ -222,7 +225,8 @@ class ManyOmnipredictors:
         There are none where a model, a basis or a loss has no such form, or an option wants what
         arrays do not do.
         """
-        if any(self.options.get(name) for name in OPTIONS_ONE_BY_ONE) or first.steps_ahead > 1:
+        is_one_by_one = any(getattr(first, name) for name in OPTIONS_ONE_BY_ONE)
+        if is_one_by_one or first.steps_ahead > 1:
             return []
         for basis, tasks in zip(self._bases, self._tasks, strict=True):
             is_convex = all(isinstance(task.loss, Convex1D) for task in tasks.values())
@@ -367,8 +371,7 @@ class ManyOmnipredictors:
         outcomes = self._checked_outcomes(y)
         is_censored = self._checked_censored(censored)
         waiting_key = validation.check_key(key)
-        places = range(self.n_shops) if shops is None else shops
-        chosen = [check_int("shops", shop, least=0, below=self.n_shops) for shop in places]
+        chosen = self._chosen_shops(shops)
         for shop in chosen:
             if shop not in self._own or not self._own[shop].waits_for(waiting_key):
                 hint = "predict_many(x, key=...) opens one"
@@ -588,6 +591,14 @@ class ManyOmnipredictors:
                 shared |= numbers
             else:
                 columns[name] = self._column(f"x['{name}']", value)
+        for name in self._columns_of_forecasts:  # before any shop learns
+            if name not in shared and name not in columns:
+                raise UserError(f"no forecast '{name}' in the context; give numbers")
+            if name in columns and np.isnan(columns[name]).any():
+                shop = int(np.isnan(columns[name]).argmax())
+                raise UserError(
+                    f"no forecast '{name}' of shop {shop} in the context; give a number"
+                )
         if not columns:
             return [shared] * self.n_shops
         contexts: list[Context] = []
@@ -601,11 +612,27 @@ class ManyOmnipredictors:
 
     def _checked_censored(self, censored: ArrayLike) -> Mask:
         """Return of which shops (S,) only a lower limit is known."""
-        is_censored = np.asarray(censored)
+        fault = f"censored = {brief(censored)}"
+        hint = f"give True or False, for all shops or for each of {self.n_shops}"
+        try:
+            is_censored = np.asarray(censored)
+        except ValueError as error:  # lists of different lengths
+            raise UserError(f"{fault}: {hint}") from error
         if is_censored.dtype != bool or is_censored.shape not in {(), (self.n_shops,)}:
-            hint = f"give True or False, for all shops or for each of {self.n_shops}"
-            raise UserError(f"censored = {brief(censored)}: {hint}")
+            raise UserError(f"{fault}: {hint}")
         return np.broadcast_to(is_censored, self.n_shops)
+
+    def _chosen_shops(self, shops: Any) -> list[int]:
+        """Return the places of shops, each once; all of them by default."""
+        if shops is None:
+            return list(range(self.n_shops))
+        hint = "give a list of the places of shops, from 0, each once"
+        if isinstance(shops, str | Mapping) or np.ndim(shops) != 1:
+            raise UserError(f"shops = {brief(shops)}: {hint}")
+        chosen = [check_int("shops", shop, least=0, below=self.n_shops) for shop in shops]
+        if len(set(chosen)) < len(chosen):
+            raise UserError(f"shops = {brief(shops)}: {hint}")
+        return chosen
 
     def _column(self, name: str, values: Any) -> Array:
         """Return numbers (S,); UserError if they are not as many, or one is infinite."""

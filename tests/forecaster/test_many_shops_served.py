@@ -232,7 +232,12 @@ def test_losses_with_the_same_many_orders_are_served_in_arrays_and_exactly() -> 
     [
         (lambda shops: shops.learn_many(None, HIGHEST, censored=[True]), "censored = .*of 3"),
         (lambda shops: shops.learn_many(None, HIGHEST, censored=1), "censored = 1"),
+        (
+            lambda shops: shops.learn_many(None, HIGHEST, censored=[[True], [True, False]]),
+            "censored = .*of 3",
+        ),
         (lambda shops: shops.predict_many(key=2.5), "key = 2.5"),
+        (lambda shops: shops.learn_late_many("monday", HIGHEST, shops=1), "shops = 1: give a list"),
         (lambda shops: shops.learn_late_many("monday", HIGHEST), "no forecast of shop 0 waits"),
         (lambda shops: shops.coverage(), "no quantiles are announced"),
         (
@@ -246,3 +251,46 @@ def test_what_cannot_be_meant_is_refused(mistake: Any, line: str) -> None:
     with pytest.raises(UserError, match=line):
         mistake(shops)
     assert shops.counts["learned"].tolist() == [0, 0, 0]
+
+
+def test_a_shop_that_is_named_twice_is_refused_before_any_learns() -> None:
+    shops = ManyOmnipredictors(losses_of_shops(), scale=SCALE)
+    shops.predict_many(key="monday")
+    with pytest.raises(UserError, match=r"shops = \[0, 0\].*each once"):
+        shops.learn_late_many("monday", HIGHEST, shops=[0, 0])
+    assert shops.omnipredictor(0).counts["learned"] == 0
+    assert shops.omnipredictor(0).waits_for("monday")
+
+
+def test_a_forecast_that_one_shop_lacks_is_refused_before_any_learns() -> None:
+    shops = ManyOmnipredictors(losses_of_shops(), scale=SCALE, forecasts={"planner": "plan"})
+    x = {"plan": np.array([10.0, np.nan, 20.0])}
+    with pytest.raises(UserError, match="no forecast 'plan' of shop 1"):
+        shops.learn_many(x, 0.5 * HIGHEST)
+    with pytest.raises(UserError, match="no forecast 'plan' of shop 1"):
+        shops.predict_many(x, key="monday")
+    with pytest.raises(UserError, match="no forecast 'plan' in the context"):
+        shops.learn_many(None, 0.5 * HIGHEST)
+    for shop in range(N_SHOPS):
+        assert shops.omnipredictor(shop).counts["learned"] == 0
+        assert not shops.omnipredictor(shop).waits_for("monday")
+
+
+def test_options_are_arrays_or_lists_and_are_the_same_after_a_file(tmp_path: Path) -> None:
+    names = np.array([f"order {action}" for action in range(9)])
+    shops = ManyOmnipredictors(
+        losses_of_shops(),
+        scale=SCALE,
+        quantiles=np.array([0.1, 0.9]),
+        actions={"store": names},
+        forecasts={"planner": ("plan",)},
+    )
+    x = {"plan": 0.5 * HIGHEST}
+    shops.learn_many(x, 0.5 * HIGHEST)
+    shops.save(tmp_path / "shops")
+    again = ManyOmnipredictors.load(tmp_path / "shops")
+    forecast = shops.predict_many(x)
+    forecast_again = again.predict_many(x)
+    assert list(forecast_again.quantiles) == [0.1, 0.9]
+    assert forecast_again.act("store").tolist() == forecast.act("store").tolist()
+    assert forecast_again.mean == pytest.approx(forecast.mean, abs=SAME)
