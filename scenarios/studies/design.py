@@ -24,6 +24,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.paths import expanded
 from regretless.market.logs.final_tables import AGENT_COLUMNS
 from regretless.scenarios.assembly.scenario import Scenario
+from regretless.scenarios.config import reasons
 from regretless.scenarios.config.files import assign, check_values, format_value, read
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
@@ -46,6 +47,8 @@ TABLE_COLUMNS = {
 }
 MAX_RUNS = 1_000_000
 LABELS_NEED_ANOTHER_NAME = "labels need a name without dots that no table's column has"
+# By kinds of forecasters: the keys that mean nothing to them, and what is said of each.
+KINDS_BARRING = (reasons.BASELINE, reasons.SILENT)
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
 Margin = Annotated[float, Field(gt=0)]
@@ -359,7 +362,21 @@ class Design:
         setting, _ = self._setting_and_seed(run)
         parts = [f"study '{self.name}'"]
         parts += [f"{key} = {format_value(value)}" for key, value in setting.items()]
-        return UserError(f"{', '.join(parts)}: {reason}")
+        return UserError(f"{', '.join(parts)}: {reason}{self._hint_at_labels(reason)}")
+
+    def _hint_at_labels(self, reason: str) -> str:
+        """Return how a key goes with some of the kinds alone, where that is the cure; else empty.
+
+        A study may vary the kind of the forecaster beside a key that only some of the kinds have.
+        """
+        key = reason.partition(":")[0]
+        name = key.removeprefix("forecaster.")
+        complaints = {f"{key}: {barred[name]}" for barred in KINDS_BARRING if name in barred}
+        kinds = {str(setting.get("forecaster.kind")) for setting in self.settings}
+        if reason not in complaints or len(kinds) == 1:
+            return ""
+        example = '[grid.forecasters] a = { "forecaster.kind" = KIND'
+        return f', or let labels give it to other kinds alone, as {example}, "{key}" = VALUE }}'
 
     def identity(self) -> dict[str, Any]:
         """Return the study file and the base scenario as JSON gives them back.

@@ -227,6 +227,21 @@ def test_a_study_that_sets_a_key_beside_a_kind_for_which_it_means_nothing_is_ref
         study.settings_to_check(())
 
 
+def test_a_study_of_kinds_is_told_how_a_key_is_given_to_some_of_them_alone(
+    tmp_path: Path,
+) -> None:
+    text = 'scenario = "tiny.toml"\n[set]\n"forecaster.weights" = "exponential"\n'
+    kinds = '[grid]\n"forecaster.kind" = ["decision-swap", "running-mean"]\n'
+    study = write_study(tmp_path, text + kinds)
+    cure = r'let labels give it to other kinds alone, as .*"forecaster\.weights" = VALUE }$'
+    with pytest.raises(UserError, match=cure):
+        study.settings_to_check(())
+    labels = '[grid.forecasters]\na = { "forecaster.kind" = "decision-swap", '
+    labels += '"forecaster.weights" = "exponential" }\nb = { "forecaster.kind" = "running-mean" }\n'
+    study = write_study(tmp_path, 'scenario = "tiny.toml"\n' + labels)
+    assert len(study.settings_to_check(())) == 2
+
+
 def test_a_study_may_replace_a_kind_beside_keys_of_its_scenario(tmp_path: Path) -> None:
     study = write_study(
         tmp_path, 'scenario = "tiny.toml"\n[set]\n"forecaster.kind" = "running-mean"\n'
