@@ -15,7 +15,7 @@ of newsvendors, and the panel's models. Where losses or models are others, every
 """
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -281,6 +281,7 @@ class ManyOmnipredictors:
         if key is not None:
             validation.check_key(key)
             self._serve_one_by_one()
+        self._ask_policies(contexts, self._own)
         alone = {}
         for shop, omnipredictor in self._own.items():
             alone[shop] = omnipredictor.predict_one(contexts[shop], key=key)
@@ -322,6 +323,15 @@ class ManyOmnipredictors:
         outcomes = self._checked_outcomes(y)
         is_censored = self._checked_censored(censored)
         is_known = np.isfinite(outcomes)
+        # A round that was forecast with steps_ahead has asked them already, of its own context.
+        self._ask_policies(
+            contexts,
+            [
+                shop
+                for shop, own in self._own.items()
+                if is_known[shop] and str(own._brought) not in own._planned
+            ],
+        )
         for shop, omnipredictor in self._own.items():
             outcome = float(outcomes[shop]) if is_known[shop] else None
             omnipredictor.learn_one(contexts[shop], outcome, censored=bool(is_censored[shop]))
@@ -609,6 +619,15 @@ class ManyOmnipredictors:
                     context[name] = float(column[shop])
             contexts.append(dict(sorted(context.items())))
         return contexts
+
+    def _ask_policies(self, contexts: list[Context], shops: Iterable[int]) -> None:
+        """Ask the rules of shops for an action, so that UserError comes before any shop learns."""
+        if not self.options.get("policies"):
+            return
+        for shop in shops:
+            for task in self._tasks[shop].values():
+                for policy in task.policies:
+                    policy(contexts[shop])
 
     def _checked_censored(self, censored: ArrayLike) -> Mask:
         """Return of which shops (S,) only a lower limit is known."""

@@ -294,3 +294,22 @@ def test_options_are_arrays_or_lists_and_are_the_same_after_a_file(tmp_path: Pat
     assert list(forecast_again.quantiles) == [0.1, 0.9]
     assert forecast_again.act("store").tolist() == forecast.act("store").tolist()
     assert forecast_again.mean == pytest.approx(forecast.mean, abs=SAME)
+
+
+def test_a_rule_that_fails_for_one_shop_is_refused_before_any_learns() -> None:
+    def rule(x: Any) -> int:
+        return 20 if x["price"] > 2 else 3
+
+    losses = {"store": Newsvendor([0.0, 3.0, 6.0], underage=UNDERAGE, overage=OVERAGE)}
+    policies = {"store": {"by price": rule}}
+    shops = ManyOmnipredictors(losses, scale={"demand": (0.0, 6.0)}, policies=policies)
+    x = {"price": np.array([1.0, 3.0, 1.0])}
+    with pytest.raises(UserError, match="policy 'by price' suggests 20"):
+        shops.learn_many(x, np.full(N_SHOPS, 4.0))
+    with pytest.raises(UserError, match="policy 'by price' suggests 20"):
+        shops.predict_many(x, key="monday")
+    for shop in range(N_SHOPS):
+        assert shops.omnipredictor(shop).counts["learned"] == 0
+        assert not shops.omnipredictor(shop).waits_for("monday")
+    shops.learn_many(x, np.array([4.0, np.nan, 4.0]))
+    assert shops.counts["learned"].tolist() == [1, 0, 1]
