@@ -179,7 +179,6 @@ def compilation_announced(*, quiet: bool) -> Iterator[None]:
 
 STATUS_INTERRUPTED = 130
 MAX_LINE_CHARACTERS = 2000
-RESUMABLE_COMMANDS = (["run"], ["study"], ["train"])
 # Windows has no EDQUOT.
 NO_SPACE_ERRORS = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 HINTS_BY_ERROR = {
@@ -231,16 +230,24 @@ def traced(*, wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def resumable(kind: type[RecordedDirectory], path: Path, *, condition: str = "") -> Iterator[None]:
-    """End after Ctrl-C by a line that says how to go on, where there is something to go on with.
+    """End by a line that says how to go on, where there is something to go on with.
 
-    ``kind`` is that of the directory at ``path``; the ``condition`` is added to the line.
+    This holds after Ctrl-C, and where the system refuses a file. ``kind`` is that of the directory
+    at ``path``; the ``condition`` is added to the line.
     """
+    way_on = f"continue with --resume{condition}"
     try:
         yield
     except KeyboardInterrupt:
         if not kind.interrupted(path):  # nothing was written yet, or it was removed
             end_interrupted()
-        fail(f"interrupted; continue with --resume{condition}", STATUS_INTERRUPTED)
+        fail(f"interrupted; {way_on}", STATUS_INTERRUPTED)
+    except OSError as error:
+        from regretless.market.core.own_code import blamed
+
+        if blamed(error) is None and kind.interrupted(path):
+            end_refused_by_system(error, next_step=way_on)
+        raise
 
 
 def end_interrupted() -> NoReturn:
@@ -248,13 +255,13 @@ def end_interrupted() -> NoReturn:
     fail("interrupted", STATUS_INTERRUPTED)
 
 
-def end_refused_by_system(error: OSError | MemoryError) -> NoReturn:
+def end_refused_by_system(
+    error: OSError | MemoryError, *, next_step: str = "try again"
+) -> NoReturn:
     """Exit because the system refused a file, a connection or memory; say how to go on."""
     if isinstance(error, MemoryError):
         fail("there is not enough memory; lower counts, actions or rounds", 2)
     name = os.fsdecode(error.filename) if error.filename else "the system"
-    is_resumable = sys.argv[1:2] in RESUMABLE_COMMANDS
-    next_step = "continue with --resume" if is_resumable else "try again"
     hint = HINTS_BY_ERROR.get(error.errno or 0, "mend it")
     fail(f"{name}: {error.strerror or error}; {hint}, then {next_step}", 2)
 

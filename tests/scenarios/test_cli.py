@@ -1,5 +1,6 @@
 """The command line: what a user gets for good input, and one line with a cure for bad input."""
 
+import json
 import os
 import re
 import subprocess
@@ -115,10 +116,24 @@ def test_what_the_system_refuses_anywhere_is_one_line(
 ) -> None:
     for error, complaint in (
         (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
-        (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
+        (OSError(28, "No space left", "f"), "f: No space left; make room, then try again"),
     ):
         monkeypatch.setattr(commands.shared, "load_scenario", Mock(side_effect=error))
         assert refusal_of("run", "nature.toml").startswith(complaint)
+
+
+def test_a_full_disk_is_resumed_where_a_run_was_left(
+    refusal_of: RefusalOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_disk = Mock(side_effect=OSError(28, "No space left", "f"))
+    monkeypatch.setattr("regretless.scenarios.run.run", full_disk)
+    line = refusal_of("run", "nature.toml", "--out", "logs")
+    assert line == "f: No space left; make room, then try again"
+    Path("logs").mkdir()
+    record = {"scenario": "nature", "config": {}, "status": "interrupted"}
+    Path("logs/manifest.json").write_text(json.dumps(record), encoding="utf-8")
+    line = refusal_of("run", "nature.toml", "--out", "logs")
+    assert line == "f: No space left; make room, then continue with --resume"
 
 
 def test_a_folder_that_goes_away_is_one_line(refusal_of: RefusalOf) -> None:
