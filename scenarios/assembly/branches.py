@@ -29,6 +29,8 @@ from regretless.market.records import Deviations
 from regretless.scenarios.assembly.build import BuildOptions, Players, make_players, seat_players
 from regretless.scenarios.assembly.cohorts import ServedCohort
 from regretless.scenarios.assembly.resolved import ResolvedScenario, resolve
+from regretless.scenarios.config import reasons
+from regretless.scenarios.config.cohort import CohortSpec
 from regretless.scenarios.config.files import assign
 from regretless.scenarios.config.scenario import ScenarioSpec
 from regretless.scenarios.config.validation import resolved, validated
@@ -101,9 +103,22 @@ class Changes:
             if f"cohort.{cohort['name']}.response" in self.keys:
                 for key in ("eta", "settings", "advice"):  # those of the response before
                     cohort.pop(key, None)
+                _drop_repeated_defaults(cohort)
         for key, value in self.keys.items():
             assign(raw, key, deepcopy(value), asked_for=self.keys)
         return validated(raw, origin=Path())
+
+
+def _drop_repeated_defaults(cohort: dict[str, Any]) -> None:
+    """Remove keys that say no more than their default, and mean nothing to some response.
+
+    A resolved scenario has every key, also those that nobody set; beside another response they
+    would be refused.
+    """
+    for key in set().union(*reasons.COHORTS.values()) & cohort.keys():
+        default = CohortSpec.model_fields[key].get_default(call_default_factory=True)
+        if cohort[key] == default:
+            del cohort[key]
 
 
 def sort_changes(changes: Mapping[str, Any]) -> Changes:

@@ -24,6 +24,7 @@ from regretless.scenarios.logs.reading import regret_curves
 from regretless.scenarios.logs.run_directory import read_run
 from regretless.scenarios.report import forecast_figures, market_figures, run_figures, theme
 from regretless.scenarios.report.figures import FIGURES, Run
+from regretless.scenarios.report.page import Part, table_part
 from regretless.scenarios.report.page import page as fill_page
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
@@ -524,7 +525,7 @@ def test_a_browser_draws_in_light_and_dark(
 
 
 def visit_tables(
-    folder: Path, *parts: Any, program: str = "", body: str = "", width: int = 1400
+    folder: Path, *parts: Part, program: str = "", body: str = "", width: int = 1400
 ) -> Visit:
     """Visit a page of tables, with a body before its heading, in a window of a width."""
     sections: dict[str, Any] = {"Tables": parts}
@@ -536,14 +537,14 @@ def visit_tables(
     return visit_page(file, folder / "profile", flags=(f"--window-size={width},900",))
 
 
-WIDE_TABLE = ("table", [f"column {i}" for i in range(60)], [["1"] * 60])
+WIDE_TABLE = table_part([f"column {i}" for i in range(60)], [["1"] * 60])
 
 
 @pytest.mark.browser
 def test_a_click_sorts_a_table_by_value_and_another_the_other_way(tmp_path: Path) -> None:
     """Numbers are sorted by value, whatever follows them, and what is missing last, both ways."""
     rows = [["0", "10 ± 1"], ["1", "9"], ["2", "-"], ["3", "1,000"]]
-    table = ("table", ["run", "regret"], rows, 1, True)
+    table = table_part(["run", "regret"], rows, is_sortable=True)
     heads = "const heads = document.querySelectorAll('th button');"
     program = f"{heads} heads[1].click(); heads[3].click(); heads[3].click();"
     seen = visit_tables(tmp_path, table, table, program=program)
@@ -555,7 +556,7 @@ def test_a_click_sorts_a_table_by_value_and_another_the_other_way(tmp_path: Path
 
 @pytest.mark.browser
 def test_a_table_wider_than_the_window_says_that_it_scrolls(tmp_path: Path) -> None:
-    narrow_table = ("table", ["run", "regret"], [["0", "9"]])
+    narrow_table = table_part(["run", "regret"], [["0", "9"]])
     desktop = visit_tables(tmp_path, narrow_table, WIDE_TABLE)
     assert desktop.console == ()
     boxes = re.findall(r'<div class="wide([^>]*)>', desktop.document)

@@ -278,3 +278,12 @@ def test_steps_of_the_grid_of_quantiles_need_quantiles() -> None:
     raw = {**SMALL_FILES["scenario"], "forecaster": {"quantile_steps": 10}}
     with pytest.raises(UserError, match=r"quantile_steps = 10 .*add quantiles = \[0.05, 0.95\]"):
         validated(raw, origin=Path())
+
+
+def test_followers_may_become_learners_in_a_branch_though_nobody_set_what_learners_lack() -> None:
+    trunk = Scenario(validated(SMALL_FILES["scenario"], origin=Path())).build()
+    (cohort,) = SMALL_FILES["scenario"]["cohort"]
+    branch = trunk.branch({f"cohort.{cohort['name']}.response": "hedge"})
+    branch.run(2)
+    (learners,) = branch.game.cohorts
+    assert learners.learner.name == "hedge"
