@@ -96,7 +96,7 @@ def latex_table(name: str, table: pd.DataFrame, *, caption: str | None = None) -
 
     ``caption`` is text, not LaTeX, as all cells are.
     """
-    columns = _joined_intervals(table)
+    columns = _joined_intervals(_with_numbered_outcomes(table))
     columns = columns.dropna(axis="columns", how="all") if len(columns) else columns
     for number, its_name in NAMED.items():
         if {number, its_name} <= set(columns) and columns[its_name].notna().all():
@@ -113,6 +113,22 @@ def latex_table(name: str, table: pd.DataFrame, *, caption: str | None = None) -
     shown = columns[kept]
     title = caption or CAPTIONS.get(name, f"Table {_label(name)}.")
     return _written(name, shown, _escaped(title), [_escaped(note) for note in notes])
+
+
+def _with_numbered_outcomes(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which outcomes have their numbers in words, where there are several."""
+    measures = table["measure"].astype(str) if "measure" in table else pd.Series(dtype=str)
+    if "y_1" not in table and not measures.str.startswith("y_1_").any():
+        return table
+    numbered = table.rename(columns=_numbered_outcome)
+    if "measure" in table:
+        numbered["measure"] = [_numbered_outcome(measure) for measure in measures]
+    return numbered
+
+
+def _numbered_outcome(name: Any) -> str:
+    """Return the name of a column or measure, with words where it begins with an outcome's."""
+    return re.sub(r"^y_(\d+)(?=_|$)", r"outcome \1", str(name))
 
 
 def _joined_intervals(table: pd.DataFrame) -> pd.DataFrame:
@@ -308,8 +324,8 @@ def _label(column: str) -> str:
     name, _, ending = column.rpartition("_")
     if name and ending == "worst":
         return f"{_label(name)}, worst agent"
-    if name and ending == "mean":
-        return f"{_label(name)}, mean"
+    if name and ending in {"mean", "deviation"}:
+        return f"{_label(name)}, {ending}"
     return column.replace("_", " ")
 
 

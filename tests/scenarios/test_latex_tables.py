@@ -161,3 +161,12 @@ def test_a_table_without_rows_is_one() -> None:
     latex = latex_table("failures", pd.DataFrame({"run": [], "error": []}))
     check_is_balanced(latex)
     assert rows_of(latex) == [["run", "error"]]
+
+
+def test_several_outcomes_are_told_apart_by_their_numbers() -> None:
+    measures = ["y_0_mean", "y_1_mean", "y_1_deviation"]
+    text = latex_table("effects", pd.DataFrame({"measure": measures, "mean": [0.1, 0.2, 0.3]}))
+    for label in ("outcome 0, mean", "outcome 1, mean", "outcome 1, deviation"):
+        assert label in text
+    text = latex_table("effects", pd.DataFrame({"measure": ["y_0_mean"], "mean": [0.1]}))
+    assert "outcome, mean" in text
