@@ -52,12 +52,22 @@ def _css_of_all_pages() -> str:
 CSS = _css_of_all_pages()
 
 
-def page(template: str, programs: Sequence[str] = (), *, style: str = "", **values: Any) -> str:
+def page(
+    template: str,
+    programs: Sequence[str] = (),
+    *,
+    style: str = "",
+    sections: Mapping[str, Sequence[Part]] | None = None,
+    **values: Any,
+) -> str:
     """Fill a template.
 
     ``programs`` are scripts that are run after those of all pages, ``style`` is CSS that follows
-    theirs, and ``values`` are what the template names.
+    theirs, ``sections`` are the parts of each by its head, for a template that has sections, and
+    ``values`` are what else the template names.
     """
+    if sections is not None:
+        values["sections"] = sections
     scripts = (*theme.scripts(), *programs)
     allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     trusted_values: dict[str, Any] = {
