@@ -22,7 +22,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import mean_payoffs, per_agent, sums_of
 from regretless.market.game.protocols import Payoff
-from regretless.market.game.round import Block, Game
+from regretless.market.game.round import Game
 from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.logged_play import LoggedPlay, columns_of_play
 from regretless.market.logs.sampling import Logged
@@ -44,17 +44,13 @@ TABLES = (
 class _BroadcastForecast:
     """What one block broadcast in a round, as the tables of rounds and forecasts show it."""
 
-    block: Block
+    block: str
+    is_heard: bool  # whether somebody may hear it; the forecaster may be replaced later
     points: Array  # (m, n)
     weights: Array  # (m,)
     labels: Array | None  # (m, d)
     drawn_atom: int
     certificate: float | None
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether somebody may hear the block's forecast."""
-        return not self.block.forecaster.is_silent
 
 
 @dataclass(slots=True, eq=False)
@@ -317,7 +313,8 @@ class Journal(Checkpointable):
             mixture = forecast.mixture
             forecasts.append(
                 _BroadcastForecast(
-                    block=block,
+                    block=block.name,
+                    is_heard=not block.forecaster.is_silent,
                     points=mixture.points,
                     weights=mixture.weights,
                     labels=mixture.labels,
@@ -453,7 +450,7 @@ def _columns_of_forecasts(rounds: Sequence[_LoggedRound]) -> Columns:
         last = first + len(forecast.weights)
         coordinates[: forecast.points.shape[1], first:last] = forecast.points.T
         first = last
-    blocks = np.array([forecast.block.name for forecast in forecasts], dtype=object)
+    blocks = np.array([forecast.block for forecast in forecasts], dtype=object)
     drawn_atoms = [forecast.drawn_atom for forecast in forecasts]
     atoms = np.concatenate([np.arange(count) for count in atoms_per_forecast])
     columns: Columns = {

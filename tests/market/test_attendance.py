@@ -14,10 +14,11 @@ from log_measures import mean_loss_and_regrets, play_and_log
 from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, UserError, register
-from regretless.agents.adversaries import AntiForecast, LookAhead
+from regretless.agents.adversaries import AntiForecast, LookAhead, StackelbergCommitter
 from regretless.forecaster import RunningMean
 from regretless.forecaster.guarantees.coordinate_bound import CoordinateBound
 from regretless.forecaster.guarantees.gain_bound import GainBound
+from regretless.forecaster.no_forecast import NoForecast
 from regretless.forecaster.weights import AdaptiveWeights, BoundInputs
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array, Mask
@@ -399,6 +400,29 @@ def test_a_forecaster_put_in_the_place_of_another_broadcasts_from_then_on(
     outcomes = market_with_another_forecaster.rounds_frame()[["y_0", "y_1"]].to_numpy()
     forecasts = market_with_another_forecaster.forecasts_frame().query("round == 25")
     assert forecasts[["p_0", "p_1"]].to_numpy()[0] == pytest.approx(outcomes[10:25].mean(0))
+
+
+def test_what_was_broadcast_stays_in_the_tables_where_nobody_is_told_anything_any_more() -> None:
+    model = drifting_market()
+    model.run(10)
+    rounds_before = model.rounds_frame()
+    forecasts_before = model.forecasts_frame()
+    (block,) = model.game.blocks
+    model.replace(**{block.name: NoForecast(block.basis.size)})
+    pd.testing.assert_frame_equal(model.rounds_frame(), rounds_before)
+    pd.testing.assert_frame_equal(model.forecasts_frame(), forecasts_before)
+
+
+def test_a_leader_who_takes_over_is_paid_in_the_tables_from_then_on() -> None:
+    model = drifting_market()
+    model.run(10)
+    rng = np.random.default_rng(0)
+    leader = StackelbergCommitter(2, rng, weights=[[1.0, 0.0]] * 3, margin=0.01)
+    model.replace(adversary=leader)
+    model.run(15)
+    payments = model.rounds_frame()["leader_payoff"]
+    assert payments[:10].isna().all()
+    assert payments[10:].notna().all()
 
 
 def test_the_guarantee_ends_where_the_forecaster_is_replaced(
