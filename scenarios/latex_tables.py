@@ -25,7 +25,8 @@ import pandas as pd
 
 MAX_COLUMNS = 7
 MAX_ROWS_ON_A_PAGE = 40
-DIGITS_ON_A_LINE = 70  # of an article's page in its normal letters, between columns' gaps
+DIGITS_ON_A_LINE = 69  # of an article's page in its normal letters, with columns' gaps
+GAP_IN_DIGITS = 2.4  # a column's, of LaTeX's own width
 # How many digits fit on a line in smaller letters, the largest first, with narrow gaps.
 SMALLER_LETTERS = {"footnotesize": 68, "scriptsize": 80}
 GAP_OF_WIDE_TABLES = "3pt"
@@ -263,7 +264,11 @@ def _layout(
     """Return how columns with these labels and cells stand, so that they fit into a line."""
     columns = list(zip(labels, *rows, strict=True))
     full_widths = [max(map(len, column)) for column in columns]
-    if sum(full_widths) <= DIGITS_ON_A_LINE:
+    normal_widths = []
+    for (label, *cells), number in zip(columns, is_number, strict=True):
+        widths = [_width(cell) if number else LETTER * len(cell) for cell in cells]
+        normal_widths.append(max(LETTER * len(label), *widths, 0.0) + GAP_IN_DIGITS)
+    if sum(normal_widths) <= DIGITS_ON_A_LINE:
         return _Layout("".join("r" if number else "l" for number in is_number))
     least_widths = []
     for column, number in zip(columns, is_number, strict=True):

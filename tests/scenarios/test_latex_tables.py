@@ -170,3 +170,10 @@ def test_several_outcomes_are_told_apart_by_their_numbers() -> None:
         assert label in text
     text = latex_table("effects", pd.DataFrame({"measure": ["y_0_mean"], "mean": [0.1]}))
     assert "outcome, mean" in text
+
+
+def test_gaps_between_columns_count_towards_the_width_of_a_table() -> None:
+    few_columns = pd.DataFrame({"a": ["x" * 30, "y"], "b": ["z" * 30, "y"]})
+    assert r"\setlength{\tabcolsep}" not in latex_table("effects", few_columns)
+    many_columns = pd.DataFrame({letter: [letter * 9, "y"] for letter in "abcdefg"})
+    assert r"\setlength{\tabcolsep}" in latex_table("effects", many_columns)
