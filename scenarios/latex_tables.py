@@ -100,8 +100,8 @@ def latex_table(name: str, table: pd.DataFrame, *, caption: str | None = None) -
     columns = _joined_intervals(_with_numbered_outcomes(table))
     columns = columns.dropna(axis="columns", how="all") if len(columns) else columns
     for number, its_name in NAMED.items():
-        if {number, its_name} <= set(columns) and columns[its_name].notna().all():
-            columns = columns.drop(columns=number)
+        if {number, its_name} <= set(columns):
+            columns = _with_names_alone(columns, number, its_name)
     notes = [UNITS_NOTE]
     if len(columns) > 1:
         columns, constants = _without_constants(columns)
@@ -114,6 +114,14 @@ def latex_table(name: str, table: pd.DataFrame, *, caption: str | None = None) -
     shown = columns[kept]
     title = caption or CAPTIONS.get(name, f"Table {_label(name)}.")
     return _written(name, shown, _escaped(title), [_escaped(note) for note in notes])
+
+
+def _with_names_alone(table: pd.DataFrame, number: str, its_name: str) -> pd.DataFrame:
+    """Return a table without the numbers of what has names; a number stands where a name lacks."""
+    names = []
+    for number_in_row, name in zip(table[number], table[its_name], strict=True):
+        names.append(_cell(number, number_in_row) if pd.isna(name) else name)
+    return table.assign(**{its_name: names}).drop(columns=number)
 
 
 def _with_numbered_outcomes(table: pd.DataFrame) -> pd.DataFrame:

@@ -177,3 +177,11 @@ def test_gaps_between_columns_count_towards_the_width_of_a_table() -> None:
     assert r"\setlength{\tabcolsep}" not in latex_table("effects", few_columns)
     many_columns = pd.DataFrame({letter: [letter * 9, "y"] for letter in "abcdefg"})
     assert r"\setlength{\tabcolsep}" in latex_table("effects", many_columns)
+
+
+def test_an_action_without_a_name_stands_by_its_number_in_the_column_of_names() -> None:
+    swaps = pd.DataFrame({"action": [0, 2], "count": [7, 8], "action_name": ["stay", None]})
+    text = latex_table("swaps", swaps)
+    assert "count & action " in text
+    assert "7 & stay " in text
+    assert "8 & 2 " in text
