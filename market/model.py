@@ -183,6 +183,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self._spare_agents: dict[int, list[AgentView]] = {}  # by cohort
         self._is_round_open = False
         self._has_replaced_players = False
+        self._cut_off_player: RoundPlayer | None = None  # can play a round that it was cut off in
         self._cache: dict[tuple[int, str], Array] = {}  # of measures, until the next round
         cohort_sizes = [len(cohort.row_of) for cohort in game.cohorts]
         self._agents_before = np.cumsum([0, *cohort_sizes])  # the agents of earlier cohorts
@@ -223,9 +224,15 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         return self.game.history.rounds
 
     def step(self) -> None:
-        """Play one round and log it; UserError after the last one."""
+        """Play one round and log it; UserError after the last one, or after one that was cut off.
+
+        A round that was cut off in a block is played to its end.
+        """
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
+        if self._cut_off_player is not None and self._cut_off_player is self.compiled:
+            self._play_block(self.compiled, 1)
+            return
         self.conclude(self.begin())
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
@@ -282,9 +289,22 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if player is None or n_block < 1:
             self.step()
             return
+        self._play_block(player, n_block)
+
+    def _play_block(self, player: RoundPlayer, rounds: int) -> None:
+        """Play up to so many rounds as a block, the first of which may have been cut off in one."""
+        if player is self._cut_off_player:
+            self.game.cut_off = ""
+        self.game.refuse_after_cut_off()
         self._is_round_open = True
         self.steps = self.played + 1  # as in ``step``, Mesa counts a round when it begins
-        last_actions = player.play(n_block, patience=self.patience)
+        try:
+            last_actions = player.play(rounds, patience=self.patience)
+        except BaseException as error:
+            self.game.note_cut_off(self.played, error)
+            self._cut_off_player = player
+            raise
+        self._cut_off_player = None
         self._is_round_open = False
         self.note_block(last_actions, player.last_profiles)
 
@@ -305,8 +325,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def begin(self) -> Round:
         """Let everybody decide in the next round, and return it; ``conclude`` takes it.
 
-        An environment or a worker acts between the two. Everybody else calls ``step``.
+        An environment or a worker acts between the two. Everybody else calls ``step``. UserError if
+        the last round was cut off while it was concluded.
         """
+        self.game.refuse_after_cut_off()
         with in_round(self.played):
             self._is_round_open = True
             offered = offer(self.game)
@@ -314,20 +336,31 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             return decide(self.game, drawn)
 
     def conclude(self, begun: Round) -> Round:
-        """Finish a round in which everybody has decided, log it, and return it."""
+        """Finish a round in which everybody has decided, log it, and return it.
+
+        If an error, or Ctrl-C, cuts this off, the market refuses to go on.
+        """
+        self.game.refuse_after_cut_off()
         with in_round(self.played):
-            played = finish(self.game, begun)
-            self._is_round_open = False
-            self.passed(played)
-            if self.tracker is not None:
-                self.tracker.add(played)
-            self.journal.add(played)
-            if self.solved.play is not None:
-                self.solved.play.add(played.number, played.decisions)
-            self.bounds.add(self.played)
-            self.running = not self.is_finished
-            if hasattr(self, "datacollector"):
-                self.datacollector.collect(self)
+            try:
+                return self._finish_and_log(begun)
+            except BaseException as error:
+                self.game.note_cut_off(begun.number, error)
+                raise
+
+    def _finish_and_log(self, begun: Round) -> Round:
+        played = finish(self.game, begun)
+        self._is_round_open = False
+        self.passed(played)
+        if self.tracker is not None:
+            self.tracker.add(played)
+        self.journal.add(played)
+        if self.solved.play is not None:
+            self.solved.play.add(played.number, played.decisions)
+        self.bounds.add(self.played)
+        self.running = not self.is_finished
+        if hasattr(self, "datacollector"):
+            self.datacollector.collect(self)
         return played
 
     # Tables, each a pandas.DataFrame of the rounds so far.
@@ -671,7 +704,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.journal.sink = sink
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs; ValueError names a player that has no state."""
+        """Return what a checkpoint needs.
+
+        ValueError names a player that has no state, or a round that was cut off.
+        """
+        self.game.refuse_after_cut_off()
         forgetful = self.game.forgetful()
         if forgetful:
             raise ValueError(f"{', '.join(forgetful)} cannot be resumed: no state() and restore()")
@@ -693,6 +730,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Continue from a checkpoint."""
         if self.compiled is not None:
             self.compiled.forget_unfinished_round()
+        self._cut_off_player = None
+        self._is_round_open = False
+        self.game.cut_off = ""
         for name, player in self.game.players().items():
             player.restore(state["players"][name])
         self.game.forget_imagined_paths()
@@ -713,6 +753,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if self.solved.play is not None:
             self.solved.play.restore(state["play"])
         self._cache.clear()
+        self.last = {}
         self.steps = self.played
         self.running = not self.is_finished
 

@@ -171,6 +171,8 @@ class Game:
         tell_followers(market, self.cohorts)
         self._imagined_paths: list[ImaginedPath] = []  # by an adversary that looks ahead
         self._watching_cohorts = [cohort for cohort in self.cohorts if cohort.watches_actions]
+        # Why no further round can be played: one was cut off. Empty as long as one can.
+        self.cut_off = ""
         introduce(adversary, self.cohorts)
 
     @property
@@ -230,6 +232,23 @@ class Game:
         """Forget what was imagined in the last round; the players' memories were replaced."""
         self._imagined_paths.clear()
 
+    def note_cut_off(self, round_index: int, error: BaseException) -> None:
+        """Note that an error, or Ctrl-C, cut off a round of which some have learned already.
+
+        The first such note stays.
+        """
+        if not self.cut_off:
+            fault = type(error.__cause__ or error).__name__
+            self.cut_off = (
+                f"round {round_index} was cut off by {fault}, and only some have learned of it; "
+                "build the market again, or restore a checkpoint"
+            )
+
+    def refuse_after_cut_off(self) -> None:
+        """Raise UserError if a round was cut off: played again, it would count twice for some."""
+        if self.cut_off:
+            raise UserError(self.cut_off)
+
     def ask_market_to_clear(self, market: Market, current: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
         decisions = decisions_readonly_unless_ours(market.clear, current.decisions)
@@ -287,7 +306,11 @@ def play_round(game: Game) -> Round:
 
 
 def offer(game: Game) -> Round:
-    """Return a new round with the context and the forecasters' mixtures."""
+    """Return a new round with the context and the forecasters' mixtures.
+
+    UserError if the last round was cut off (``finish``).
+    """
+    game.refuse_after_cut_off()
     context = game.adversary.context(game.history)
     if not isinstance(context, Context):
         method_name = name_of(game.adversary.context)
@@ -371,7 +394,20 @@ def decide(game: Game, drawn: Round) -> Round:
 
 
 def finish(game: Game, decided: Round) -> Round:
-    """Reveal the outcome, charge everybody, let all learn, and return the round as played."""
+    """Reveal the outcome, charge everybody, let all learn, and return the round as played.
+
+    If an error, or Ctrl-C, cuts this off, the game refuses to go on: some have learned of the
+    round, and others have not.
+    """
+    game.refuse_after_cut_off()
+    try:
+        return _reveal_and_learn(game, decided)
+    except BaseException as error:
+        game.note_cut_off(decided.number, error)
+        raise
+
+
+def _reveal_and_learn(game: Game, decided: Round) -> Round:
     outcome = decided.outcome
     market_losses: Sequence[Array | None] = [None] * len(game.seats)
     if game.market is not None:  # it may move the outcome, or say who lost what

@@ -270,6 +270,36 @@ def test_a_market_that_was_cut_off_in_a_block_goes_on_as_if_it_had_not_been(
     assert_same(model, undisturbed)
 
 
+def test_a_step_plays_a_round_that_was_cut_off_in_a_block_to_its_end(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CutOff, "method", "learn")
+    monkeypatch.setattr(CutOff, "was_cut_off", True)
+    undisturbed = build(CutOff)
+    undisturbed.run()
+    monkeypatch.setattr(CutOff, "was_cut_off", False)
+    model = build(CutOff)
+    with pytest.raises(UserError):
+        model.run()
+    model.step()
+    assert (model.played, model.steps) == (61, 61)
+    model.run()
+    assert_same(model, undisturbed)
+
+
+def test_a_round_that_was_cut_off_in_a_block_is_not_played_against_other_players(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CutOff, "method", "learn")
+    monkeypatch.setattr(CutOff, "was_cut_off", False)
+    model = build(CutOff)
+    with pytest.raises(UserError):
+        model.run()
+    model.replace(adversary=IID(1, np.random.default_rng(1)))
+    with pytest.raises(UserError, match=r"^round 60 was cut off by ZeroDivisionError"):
+        model.run()
+
+
 def test_a_market_that_is_restored_forgets_the_round_that_was_cut_off(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:

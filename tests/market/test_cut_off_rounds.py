@@ -1,0 +1,219 @@
+"""A market in which a round was cut off while players learned refuses to count the round twice."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from small_scenarios import TomlTable, cohort_table, make_scenario
+
+from regretless import FollowersEnv, MarketModel, ScriptedAgent, UserError, register
+from regretless.agents.adversaries import IID
+from regretless.agents.learners import TotalLearner
+from regretless.market.core.arrays import Array
+from regretless.market.records import Forecast, Mixture
+
+CUT_OFF_ROUND = 20
+
+
+class Fault:
+    """Is raised once, by whoever is told so, when the model has played so many rounds."""
+
+    def __init__(self) -> None:
+        self.place = ""
+        self.error: type[BaseException] = ZeroDivisionError
+        self.calls_left = 0
+
+    def set(self, place: str, error: type[BaseException] = ZeroDivisionError) -> None:
+        self.place = place
+        self.error = error
+        self.calls_left = CUT_OFF_ROUND + 1
+
+    def reach(self, place: str) -> None:
+        if place == self.place:
+            self.calls_left -= 1
+            if self.calls_left == 0:
+                raise self.error
+
+
+FAULT = Fault()
+
+
+class OwnAgent(ScriptedAgent):
+    """Plays what has cost little so far, perturbed."""
+
+    def __init__(self, loss: Any, rng: np.random.Generator) -> None:
+        super().__init__(loss, rng)
+        self.total = np.zeros(loss.actions)
+
+    def act(self, forecast: Any, context: Any) -> int:
+        return int((self.total + self.rng.random(len(self.total))).argmin())
+
+    def learn(self, losses: Array, outcome: Array) -> None:
+        self.total += losses
+        FAULT.reach("agent")
+
+    def state(self) -> TomlTable:
+        return {"total": self.total.copy()}
+
+    def restore(self, state: TomlTable) -> None:
+        self.total = state["total"].copy()
+
+
+class OwnLearner(TotalLearner):
+    """Mostly plays what has cost the least so far."""
+
+    name = "own-learner"
+
+    def step(self, losses: Array, actions: Any) -> Array:
+        FAULT.reach("learner")
+        return np.where(losses == losses.min(axis=1, keepdims=True), 0.7, 0.15)
+
+
+class OwnForecaster:
+    """Forecasts an average in which late outcomes weigh more."""
+
+    def __init__(self, size: int) -> None:
+        self.points = np.full((1, size), 0.5)
+
+    def predict(self, x: Any = None) -> Forecast:
+        return Forecast(Mixture(self.points, np.ones(1)), 0)
+
+    def update(self, y: Array) -> None:
+        FAULT.reach("forecaster")
+        self.points = 0.9 * self.points + 0.1 * y
+
+    def state(self) -> TomlTable:
+        return {"points": self.points.copy()}
+
+    def restore(self, state: TomlTable) -> None:
+        self.points = state["points"].copy()
+
+
+class OwnAdversary(IID):
+    """Draws as the project's own, and is told of play."""
+
+    def learn(self, payoff: Any, observation: Any) -> None:
+        FAULT.reach("adversary")
+
+
+def own_measure(_model: MarketModel) -> float:
+    FAULT.reach("measure")
+    return 0.0
+
+
+PLACES = ["agent", "learner", "forecaster", "adversary", "measure"]
+
+
+@pytest.fixture
+def own_players(registries: None) -> None:
+    """Register a player of each kind, none of whom fails so far."""
+    FAULT.set("nowhere")
+    register.agent("own-agent")(OwnAgent)
+    register.learner("own-learner")(OwnLearner)
+    register.forecaster("own-forecaster")(OwnForecaster)
+    register.adversary("own-adversary")(OwnAdversary)
+    register.measure("own-measure")(own_measure)
+
+
+def build() -> MarketModel:
+    return make_scenario(
+        cohort_table("agents", 1, 3, response="own-agent"),
+        cohort_table("learners", 1, 3, response="own-learner"),
+        cohort_table("followers", 2, 3),
+        adversary={"kind": "own-adversary", "outcomes": 2},
+        forecaster={"kind": "own-forecaster"},
+        measures=["own-measure"],
+    ).build()
+
+
+def cut_off_model(place: str, error: type[BaseException] = ZeroDivisionError) -> MarketModel:
+    """Return a market whose round was cut off."""
+    model = build()
+    FAULT.set(place, error)
+    with pytest.raises(UserError if issubclass(error, Exception) else error):
+        model.run()
+    return model
+
+
+@pytest.mark.usefixtures("own_players")
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_market_that_was_cut_off_refuses_to_go_on(place: str, error: type[BaseException]) -> None:
+    model = cut_off_model(place, error)
+    ledgers = [cohort.ledger.state() for cohort in model.game.cohorts]
+    refusal = f"^round 20 was cut off by {error.__name__}, .*build the market again.*"
+    for go_on in (model.step, model.run, model.begin, lambda: model.run(CUT_OFF_ROUND + 2)):
+        with pytest.raises(UserError, match=refusal) as refused:
+            go_on()
+        assert "\n" not in str(refused.value)
+    for cohort, ledger in zip(model.game.cohorts, ledgers, strict=True):
+        np.testing.assert_equal(cohort.ledger.state(), ledger)
+    assert len(model.agents_frame()) == 4  # what there is can be read
+
+
+@pytest.mark.usefixtures("own_players")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_market_that_was_cut_off_and_is_restored_goes_on_as_if_it_had_not_been(
+    place: str,
+) -> None:
+    undisturbed = build()
+    undisturbed.run()
+    model = build()
+    model.run(CUT_OFF_ROUND - 5)
+    state = model.state()
+    FAULT.set(place)
+    FAULT.calls_left = 3
+    with pytest.raises(UserError):
+        model.run()
+    model.restore(state)
+    assert model.steps == model.played
+    model.run()
+    assert model.steps == undisturbed.steps
+    for name in ("agents", "swaps", "scores"):
+        table = getattr(model, f"{name}_frame")()
+        assert table.equals(getattr(undisturbed, f"{name}_frame")()), name
+
+
+@pytest.mark.usefixtures("own_players")
+def test_a_market_that_was_cut_off_is_neither_kept_nor_branched() -> None:
+    model = cut_off_model("agent")
+    with pytest.raises(UserError, match=r"^round 20 was cut off by ZeroDivisionError"):
+        model.state()
+    with pytest.raises(UserError, match=r"^branch: round 20 was cut off by ZeroDivisionError"):
+        model.branch()
+
+
+@pytest.mark.usefixtures("own_players")
+def test_a_fault_before_anybody_learns_does_not_end_a_market(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = build()
+    model.run(CUT_OFF_ROUND)
+
+    def forget_to_choose(_agent: OwnAgent, _forecast: Any, _context: Any) -> None: ...
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OwnAgent, "act", forget_to_choose)
+        with pytest.raises(UserError, match=re.escape("round 20: OwnAgent")):
+            model.step()
+    model.run()
+    assert model.played == model.rounds
+
+
+@pytest.mark.usefixtures("own_players")
+def test_an_environment_that_was_cut_off_refuses_to_go_on_until_it_is_reset() -> None:
+    scenario = make_scenario(
+        cohort_table("agents", 1, 3, response="own-agent"), cohort_table("followers", 2, 3)
+    )
+    env = FollowersEnv(scenario)
+    env.reset(seed=1)
+    actions = dict.fromkeys(env.agents, 0)
+    FAULT.set("agent")
+    FAULT.calls_left = 1
+    with pytest.raises(ZeroDivisionError):
+        env.step(actions)
+    with pytest.raises(UserError, match=r"^round 0 was cut off by ZeroDivisionError"):
+        env.step(actions)
+    env.reset(seed=1)
+    env.step(actions)
