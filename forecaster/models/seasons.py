@@ -135,6 +135,18 @@ class PastRounds(Checkpointable):
         self._code_of_season: dict[str, int] = {}
         self._integers = IntegerFeatures()
 
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs: without the rounds that wait to be dropped.
+
+        So its size does not depend on when rounds were dropped last. ``MAX_ROUNDS`` is left to the
+        next drop: until then forecasts are made of more, and those from a checkpoint are the same.
+        """
+        state = super().state()
+        is_needed = self._is_needed()
+        for name in ("vectors", "codes", "numbers"):
+            state[name] = state[name][is_needed]
+        return state
+
     def add(self, vector: Array, features: Mapping[str, float], *, newer: int) -> None:
         """Remember a vector (d,) of a round with this context, before the ``newer`` latest ones."""
         code = NO_SEASON
@@ -189,10 +201,15 @@ class PastRounds(Checkpointable):
         """Drop what is no longer kept, once in ``ROUNDS_BETWEEN_DROPS`` rounds."""
         if self._learned % ROUNDS_BETWEEN_DROPS or len(self._codes) <= self.of_all:
             return
-        is_kept = np.empty(len(self._codes), dtype=bool)
-        _mark_kept(self._codes, self.of_all, self.of_season, is_kept)
+        is_kept = self._is_needed()
         is_kept[: max(len(is_kept) - MAX_ROUNDS, 0)] = False
         self._keep(is_kept)
+
+    def _is_needed(self) -> Mask:
+        """Return which rounds (m,) are among the last of all, or the last of their season."""
+        is_needed = np.empty(len(self._codes), dtype=bool)
+        _mark_kept(self._codes, self.of_all, self.of_season, is_needed)
+        return is_needed
 
     def _keep(self, is_kept: Mask) -> None:
         """Drop the rounds that are not kept."""

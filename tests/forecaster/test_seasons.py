@@ -65,6 +65,24 @@ def test_rounds_that_are_not_kept_are_dropped_in_the_end() -> None:
     assert rounds.rounds == 24 * 2
 
 
+def test_a_checkpoint_holds_no_rounds_that_wait_to_be_dropped() -> None:
+    """It has the same size after every round, and what comes of it is the same."""
+    rounds = PastRounds(1, of_all=4, of_season=2)
+    generator = np.random.default_rng(0)
+    for row in range(4 * ROUNDS_BETWEEN_DROPS):
+        newer = int(generator.integers(0, 8)) if row % 3 == 0 else 0
+        rounds.add(np.array([row]), {"hour": float(row % 5)}, newer=newer)
+        if row == 2 * ROUNDS_BETWEEN_DROPS:
+            continued = PastRounds(1, of_all=4, of_season=2)
+            continued.restore(rounds.state())
+        elif row > 2 * ROUNDS_BETWEEN_DROPS:
+            continued.add(np.array([row]), {"hour": float(row % 5)}, newer=newer)
+            state = rounds.state()
+            assert 5 * 2 <= len(state["vectors"]) <= 5 * 2 + 4
+            for name, value in continued.state().items():
+                assert np.array_equal(value, state[name])
+
+
 def test_days_of_a_date_are_in_the_season_of_their_weekday() -> None:
     """A peak on Saturdays is forecast from the date as it is from the weekday."""
     by_date = serve(LAST_OF_SEASON)
