@@ -8,7 +8,7 @@ model instead. For data of your own, pass ``data={"file": "mine.csv", "outcomes"
 
     python examples/whose_model.py figures
 
-prints the best model for either kind, and the worst for the first. All seven models are in
+prints the best model for either kind, and the worst for the first. All nine models are in
 figures/whose_model.csv and figures/whose_model.png.
 """
 
@@ -54,7 +54,7 @@ for cohort, rows in differences.groupby("cohort", sort=False):
 of_first_cohort = differences[differences["cohort"] == COHORTS[0]["name"]]
 worst = of_first_cohort.nlargest(1, "difference").iloc[0]
 answer = (
-    "Average loss per round minus that with the forecast, best of seven models in hindsight: "
+    "Average loss per round minus that with the forecast, best of nine models in hindsight: "
     f"{'; '.join(best_models)}. Worst for the first: {worst['name']}, "
     f"{describe_difference(worst)}."
 )
