@@ -325,8 +325,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def begin(self) -> Round:
         """Let everybody decide in the next round, and return it; ``conclude`` takes it.
 
-        An environment or a worker acts between the two. Everybody else calls ``step``. UserError if
-        the last round was cut off while it was concluded.
+        An environment or a worker acts between the two. Everybody else calls ``step``. If an error,
+        or Ctrl-C, cuts this off, the market refuses to go on.
         """
         self.game.refuse_after_cut_off()
         with in_round(self.played):

@@ -13,13 +13,15 @@
 
 Each function takes the round so far, a frozen ``Round``, and returns it with more in it. An
 environment that lets somebody outside decide, or a worker that plays a part of the run, acts
-between two of these functions. Prediction and outcome are drawn from two streams that no player
-holds. What each player must offer says ``market.game.protocols``.
+between two of these functions. After an error in one of them no further round is played
+(``Game.cut_off``). Prediction and outcome are drawn from two streams that no player holds. What
+each player must offer says ``market.game.protocols``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -62,6 +64,8 @@ from regretless.market.records import (
     Round,
     RoundFeedback,
 )
+
+Arguments = ParamSpec("Arguments")  # of a step of a round, besides the game
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,19 +237,23 @@ class Game:
         self._imagined_paths.clear()
 
     def note_cut_off(self, round_index: int, error: BaseException) -> None:
-        """Note that an error, or Ctrl-C, cut off a round of which some have learned already.
+        """Note that an error, or Ctrl-C, cut off a round that some have played already.
 
         The first such note stays.
         """
         if not self.cut_off:
             fault = type(error.__cause__ or error).__name__
             self.cut_off = (
-                f"round {round_index} was cut off by {fault}, and only some have learned of it; "
+                f"round {round_index} was cut off by {fault}, and only some have played it; "
                 "build the market again, or restore a checkpoint"
             )
 
     def refuse_after_cut_off(self) -> None:
-        """Raise UserError if a round was cut off: played again, it would count twice for some."""
+        """Raise UserError if a round was cut off.
+
+        Played again, it would count twice for some, or with other random numbers than in a run
+        without the error.
+        """
         if self.cut_off:
             raise UserError(self.cut_off)
 
@@ -297,6 +305,30 @@ class Game:
         return [name for name, player in self.players().items() if not remembers(player)]
 
 
+def _cut_off_by_errors(
+    step_of_round: Callable[Concatenate[Game, Arguments], Round],
+) -> Callable[Concatenate[Game, Arguments], Round]:
+    """Decorate a step of a round: after an error in it, or Ctrl-C, the game refuses to go on.
+
+    By then some have drawn random numbers for the round, or have learned of it, and others have
+    not.
+    """
+
+    @wraps(step_of_round)
+    def guarded_step(
+        game: Game, /, *arguments: Arguments.args, **named_arguments: Arguments.kwargs
+    ) -> Round:
+        game.refuse_after_cut_off()
+        round_index = game.history.rounds
+        try:
+            return step_of_round(game, *arguments, **named_arguments)
+        except BaseException as error:
+            game.note_cut_off(round_index, error)
+            raise
+
+    return guarded_step
+
+
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
     round_with_mixtures = offer(game)
@@ -305,12 +337,9 @@ def play_round(game: Game) -> Round:
     return finish(game, round_with_decisions)
 
 
+@_cut_off_by_errors
 def offer(game: Game) -> Round:
-    """Return a new round with the context and the forecasters' mixtures.
-
-    UserError if the last round was cut off (``finish``).
-    """
-    game.refuse_after_cut_off()
+    """Return a new round with the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
     if not isinstance(context, Context):
         method_name = name_of(game.adversary.context)
@@ -319,6 +348,7 @@ def offer(game: Game) -> Round:
     return Round(game.history.rounds, context, mixtures)
 
 
+@_cut_off_by_errors
 def commit_and_draw(game: Game, current: Round) -> Round:
     """Return the round with the adversary's distribution, the drawn forecasts and the outcome.
 
@@ -371,6 +401,7 @@ def _check_distribution(adversary: Adversary, distribution: object) -> None:
         )
 
 
+@_cut_off_by_errors
 def decide(game: Game, drawn: Round) -> Round:
     """Return the round with what every cohort saw, could afford and decided."""
     contexts: list[Context] = []
@@ -393,21 +424,9 @@ def decide(game: Game, drawn: Round) -> Round:
     )
 
 
+@_cut_off_by_errors
 def finish(game: Game, decided: Round) -> Round:
-    """Reveal the outcome, charge everybody, let all learn, and return the round as played.
-
-    If an error, or Ctrl-C, cuts this off, the game refuses to go on: some have learned of the
-    round, and others have not.
-    """
-    game.refuse_after_cut_off()
-    try:
-        return _reveal_and_learn(game, decided)
-    except BaseException as error:
-        game.note_cut_off(decided.number, error)
-        raise
-
-
-def _reveal_and_learn(game: Game, decided: Round) -> Round:
+    """Reveal the outcome, charge everybody, let all learn, and return the round as played."""
     outcome = decided.outcome
     market_losses: Sequence[Array | None] = [None] * len(game.seats)
     if game.market is not None:  # it may move the outcome, or say who lost what

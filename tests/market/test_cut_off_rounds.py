@@ -1,6 +1,5 @@
-"""A market in which a round was cut off while players learned refuses to count the round twice."""
+"""A market in which a round was cut off refuses to play the round twice."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from regretless import FollowersEnv, MarketModel, ScriptedAgent, UserError, regi
 from regretless.agents.adversaries import IID
 from regretless.agents.learners import TotalLearner
 from regretless.market.core.arrays import Array
-from regretless.market.records import Forecast, Mixture
+from regretless.market.game.adversary_view import AdversaryView
+from regretless.market.records import Context, Forecast, History, Mixture, OutcomeDistribution
 
 CUT_OFF_ROUND = 20
 
@@ -47,7 +47,9 @@ class OwnAgent(ScriptedAgent):
         self.total = np.zeros(loss.actions)
 
     def act(self, forecast: Any, context: Any) -> int:
-        return int((self.total + self.rng.random(len(self.total))).argmin())
+        perturbed_losses = self.total + self.rng.random(len(self.total))
+        FAULT.reach("agent's act")
+        return int(perturbed_losses.argmin())
 
     def learn(self, losses: Array, outcome: Array) -> None:
         self.total += losses
@@ -77,6 +79,7 @@ class OwnForecaster:
         self.points = np.full((1, size), 0.5)
 
     def predict(self, x: Any = None) -> Forecast:
+        FAULT.reach("forecaster's predict")
         return Forecast(Mixture(self.points, np.ones(1)), 0)
 
     def update(self, y: Array) -> None:
@@ -93,6 +96,18 @@ class OwnForecaster:
 class OwnAdversary(IID):
     """Draws as the project's own, and is told of play."""
 
+    def context(self, history: History) -> Context:
+        context = super().context(history)
+        FAULT.reach("adversary's context")
+        return context
+
+    def commit(
+        self, context: Context, history: History, announced: AdversaryView
+    ) -> OutcomeDistribution:
+        distribution = super().commit(context, history, announced)
+        FAULT.reach("adversary's commit")
+        return distribution
+
     def learn(self, payoff: Any, observation: Any) -> None:
         FAULT.reach("adversary")
 
@@ -103,6 +118,12 @@ def own_measure(_model: MarketModel) -> float:
 
 
 PLACES = ["agent", "learner", "forecaster", "adversary", "measure"]
+PLACES_BEFORE_LEARNING = [
+    "agent's act",
+    "forecaster's predict",
+    "adversary's context",
+    "adversary's commit",
+]
 
 
 @pytest.fixture
@@ -138,7 +159,7 @@ def cut_off_model(place: str, error: type[BaseException] = ZeroDivisionError) ->
 
 @pytest.mark.usefixtures("own_players")
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES + PLACES_BEFORE_LEARNING)
 def test_a_market_that_was_cut_off_refuses_to_go_on(place: str, error: type[BaseException]) -> None:
     model = cut_off_model(place, error)
     ledgers = [cohort.ledger.state() for cohort in model.game.cohorts]
@@ -153,7 +174,7 @@ def test_a_market_that_was_cut_off_refuses_to_go_on(place: str, error: type[Base
 
 
 @pytest.mark.usefixtures("own_players")
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES + PLACES_BEFORE_LEARNING)
 def test_a_market_that_was_cut_off_and_is_restored_goes_on_as_if_it_had_not_been(
     place: str,
 ) -> None:
@@ -185,20 +206,12 @@ def test_a_market_that_was_cut_off_is_neither_kept_nor_branched() -> None:
 
 
 @pytest.mark.usefixtures("own_players")
-def test_a_fault_before_anybody_learns_does_not_end_a_market(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = build()
-    model.run(CUT_OFF_ROUND)
-
-    def forget_to_choose(_agent: OwnAgent, _forecast: Any, _context: Any) -> None: ...
-
-    with monkeypatch.context() as patched:
-        patched.setattr(OwnAgent, "act", forget_to_choose)
-        with pytest.raises(UserError, match=re.escape("round 20: OwnAgent")):
-            model.step()
-    model.run()
-    assert model.played == model.rounds
+def test_a_market_that_was_cut_off_in_a_choice_is_neither_kept_nor_branched() -> None:
+    model = cut_off_model("agent's act")
+    with pytest.raises(UserError, match=r"^round 20 was cut off by ZeroDivisionError"):
+        model.state()
+    with pytest.raises(UserError, match=r"^branch: round 20 was cut off by ZeroDivisionError"):
+        model.branch()
 
 
 @pytest.mark.usefixtures("own_players")
