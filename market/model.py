@@ -391,14 +391,17 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def regret_frame(self) -> pd.DataFrame:
         """Return one row per agent and logged round: regrets per round so far."""
+        self.game.refuse_if_agents_are_elsewhere()
         return self.journal.frame("regret_log")
 
     def bounds_frame(self) -> pd.DataFrame:
         """Return one row per cohort and selected round: the worst regret and its bounds."""
+        self.game.refuse_if_agents_are_elsewhere()
         return self.bounds.frame()
 
     def windows_frame(self) -> pd.DataFrame:
         """Return one row per agent and window that has ended."""
+        self.game.refuse_if_agents_are_elsewhere()
         return self.journal.frame("windows")
 
     def swaps_frame(self) -> pd.DataFrame:
@@ -650,9 +653,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def exploitability_columns(self, cohort: int) -> dict[str, Array]:
         """Return exploitability of a cohort's rows (K,) by column; NaN where none is followed."""
+        n_rows = len(self.game.cohorts[cohort].ledger.count)  # refused of agents elsewhere
         if self.tracker is not None:
             return self.tracker.measured(cohort)
-        unknown = np.full(len(self.game.cohorts[cohort].ledger.count), np.nan)
+        unknown = np.full(n_rows, np.nan)
         return dict.fromkeys(tracker.COLUMNS, unknown)
 
     def column(self, cohort: int, name: str) -> Array:

@@ -257,6 +257,9 @@ class Game:
         if self.cut_off:
             raise UserError(self.cut_off)
 
+    def refuse_if_agents_are_elsewhere(self) -> None:
+        """Raise UserError if other processes play some of the agents, so that logs lack them."""
+
     def ask_market_to_clear(self, market: Market, current: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
         decisions = decisions_readonly_unless_ours(market.clear, current.decisions)

@@ -31,14 +31,18 @@ class RemoteCohort(Cohort):
         self.policies = cohort.policies
         self.loss = cohort.loss
 
-    def decide(self, *_: object) -> NoReturn:
-        """Raise UserError: workers know it."""
+    def refuse(self, *_: object) -> NoReturn:
+        """Raise UserError: workers know what its agents do."""
         raise UserError(
             f"cohort.{self.name} is played by workers, and what its agents do is not known here; "
             "run without --workers and --scheduler"
         )
 
-    ledger = row_of = rule = property(decide)
+    def decide(self, *_: object) -> NoReturn:
+        """Raise UserError: nobody is asked here."""
+        self.refuse()
+
+    ledger = row_of = rule = property(refuse)
 
 
 class RemoteSeat(Seat):
@@ -86,6 +90,12 @@ class SharedGame(Game):
         )
         self._record = record
         self._ask_all = ask_all
+
+    def refuse_if_agents_are_elsewhere(self) -> None:
+        """Raise UserError, which names the first cohort whose agents are elsewhere."""
+        for cohort in self.cohorts:
+            if isinstance(cohort, RemoteCohort):
+                cohort.refuse()
 
     def ask_market_to_clear(self, market: Any, current: Round) -> object:
         """Ask the market for the outcome, given what all come to, wherever they are."""

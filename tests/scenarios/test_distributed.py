@@ -30,6 +30,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.logs import journal
+from regretless.market.model import MarketModel
 from regretless.scenarios.distributed import conductor, share
 from regretless.scenarios.distributed.conductor import Conductor, conductor_of
 from regretless.scenarios.distributed.crew import DaskCrew
@@ -419,6 +420,46 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(
     refusal = r"round 0: Watchful.act: cohort\.farmers is played by workers, .*; run without --work"
     with pytest.raises(UserError, match=refusal):
         run_shared_out(WITH_OWN_AGENTS, tmp_path / "logs", 2)
+
+
+def read_regret_log(model: MarketModel) -> object:
+    return model.regret_frame()
+
+
+def read_bounds(model: MarketModel) -> object:
+    return model.bounds_frame()
+
+
+def read_windows(model: MarketModel) -> object:
+    return model.windows_frame()
+
+
+def read_exploitability(model: MarketModel) -> object:
+    return model.measured(0, "exploitability")
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize(
+    "read_table", [read_regret_log, read_bounds, read_windows, read_exploitability]
+)
+def test_nobody_reads_a_table_that_lacks_agents_who_are_elsewhere(
+    read_table: Callable[[MarketModel], object], tmp_path: Path
+) -> None:
+    @register.agent("reading")
+    class Reading(ScriptedAgent):
+        """Looks at a table of the run so far."""
+
+        def act(self, forecast: Any, context: Any) -> int:
+            read_table(self.model)
+            return 0
+
+    farmers = cohort_table("farmers", 12, 3, measures=[*REGRETS, "exploitability"])
+    reader = cohort_table("own", 1, response="reading")
+    table = PLAIN | WITH_WINDOWS | {"cohort": [farmers, reader]}
+    run(read_scenario(table, "rounds=2"), Options(tmp_path / "alone"))
+    refusal = r"round 0: Reading.act: cohort\.farmers is played by workers, .*; run without --work"
+    with pytest.raises(UserError, match=refusal):
+        run_shared_out(table, tmp_path / "shared", 2)
 
 
 @pytest.mark.parametrize(
