@@ -108,6 +108,15 @@ class DataSpec(Strict):
             raise ValueError(f"{separator!r} is no separator; give one character, as ';'")
         return separator
 
+    @field_validator("censored")
+    @classmethod
+    def _names_an_outcome(
+        cls, censored: Name | dict[Name, Name] | None
+    ) -> Name | dict[Name, Name] | None:
+        if censored == {}:
+            raise ValueError("{} names no column; write one, or one by outcome, or drop the key")
+        return censored
+
     @field_validator("index")
     @classmethod
     def _is_no_other_column(cls, index: str | None) -> str | None:

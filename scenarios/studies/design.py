@@ -11,7 +11,7 @@ a Latin hypercube have seeds of their own.
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -160,7 +160,10 @@ class StudySpec(Strict):
             unshared_keys = set(row) ^ set(self.rows[0])
             if unshared_keys:
                 fault = f"not every row has '{min(unshared_keys)}'"
-                raise ValueError(f"list row {number}: {fault}; give it to all")
+                longer_row = row if len(row) > len(self.rows[0]) else self.rows[0]
+                example = _as_label(longer_row)
+                cure = f"give it to all, or let labels give it to some alone, as {example}"
+                raise ValueError(f"list row {number}: {fault}; {cure}")
 
     def _check_control(self) -> None:
         levels: dict[str, list[Any]] = {key: list(values) for key, values in self.grid.items()}
@@ -491,6 +494,16 @@ def _check_key(key: str, value: Any) -> None:
         raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
     if "." not in key and isinstance(value, dict) and "kind" not in value:
         _refuse_tables(key, [value])
+
+
+def _as_label(keys: Iterable[str]) -> str:
+    """Return how a label of a grid gives these keys.
+
+    >>> _as_label(["seed", "rounds"])
+    '[grid.rows] a = { "seed" = VALUE, "rounds" = VALUE }'
+    """
+    values = ", ".join(f'"{key}" = VALUE' for key in keys)
+    return f"[grid.rows] a = {{ {values} }}"
 
 
 def _refuse_tables(key: str, values: Sequence[Any]) -> None:
