@@ -3,7 +3,7 @@
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from decimal import Decimal
@@ -78,6 +78,18 @@ EPOCH = pd.Timestamp("1970-01-01")
 N_TARGETS = 11
 
 
+class ReadContext(dict[str, float]):
+    """The numbers of a context that was read already, for many shops at once.
+
+    ``features`` are the names that it had before, as when a date becomes several numbers; whoever
+    read it has compared them with those of earlier contexts.
+    """
+
+    def __init__(self, numbers: Mapping[str, float], features: Sequence[str]) -> None:
+        super().__init__(numbers)
+        self.features = features
+
+
 class Contexts(Checkpointable):
     """Names the numbers of contexts, and remembers the codes of words.
 
@@ -99,28 +111,44 @@ class Contexts(Checkpointable):
         out, and remembered with ``learn``. FeatureWarning, once for each name, where earlier
         contexts had other names; UserError if a value is none.
         """
+        if isinstance(x, ReadContext):
+            if learn:
+                self.learn_features(x.features)
+            return dict(x)
         named = named_values(x)
         numbers: dict[str, float] = {}
         for name in sorted(named):
             numbers |= self._read(name, named[name], learn)
         if learn:
-            self._features += [name for name in named if name not in self._features]
+            self.learn_features(named)
         else:
-            self._compare_features(named)
+            # To whoever called the omnipredictor, beyond this method and two of the omnipredictor.
+            self.compare_features(named, stacklevel=5)
         return {name: value for name, value in numbers.items() if not np.isnan(value)}
 
-    def _compare_features(self, named: Mapping[str, Any]) -> None:
-        """Warn of names that are missing or new, of each one once."""
+    @property
+    def features(self) -> list[str]:
+        """Names of the values that a context had, in the order in which they first came."""
+        return list(self._features)
+
+    def learn_features(self, names: Iterable[str]) -> None:
+        """Remember the names of a context's values."""
+        self._features += [name for name in names if name not in self._features]
+
+    def compare_features(self, names: Collection[str], *, stacklevel: int) -> None:
+        """Warn of names that a context lacks or has for the first time, of each one once.
+
+        ``stacklevel`` is that of the warning, counted from here.
+        """
         if not self._features:
             return
-        missing_names = [name for name in self._features if name not in named]
-        new_names = [name for name in named if name not in self._features]
+        missing_names = [name for name in self._features if name not in names]
+        new_names = [name for name in names if name not in self._features]
         missing = [name for name in missing_names if name not in self._said]
         new = [name for name in new_names if name not in self._said]
         if missing or new:
             self._said += [*missing, *new]
-            # beyond numbers, the omnipredictor's own two functions, to whoever called it
-            warnings.warn(feature_line(missing, new), FeatureWarning, stacklevel=5)
+            warnings.warn(feature_line(missing, new), FeatureWarning, stacklevel=stacklevel)
 
     def _read(self, name: str, value: Any, learn: bool) -> dict[str, float]:  # noqa: FBT001
         if is_missing(value):

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.bases.convex import ReLUBasis
 from regretless.forecaster.events.loss_events import GainEvents
 from regretless.forecaster.online import censoring, saved, validation
-from regretless.forecaster.online.inputs import Contexts
+from regretless.forecaster.online.inputs import Contexts, ReadContext
 from regretless.forecaster.online.many_bases import ManyBases
 from regretless.forecaster.online.many_contexts import Context, ManyContexts
 from regretless.forecaster.online.many_games import ManyGames
@@ -198,6 +198,7 @@ class ManyOmnipredictors:
             self.actions[name] = np.array([list(tasks[name].actions) for tasks in self._tasks])
         self.counts = {name: np.zeros(self.n_shops, dtype=np.int64) for name in COUNTS}
         self.given_up = np.zeros(self.n_shops, dtype=bool)
+        self._features = Contexts()  # the names that contexts had, which all shops share
         self._own: dict[int, OnlineOmnipredictor] = {}
         self._ledgers: dict[str, Ledger] = {}  # of the shops that are in arrays
         self._bases = [one.basis for one in one_of_each]
@@ -278,13 +279,17 @@ class ManyOmnipredictors:
         omnipredictor of its own.
         """
         contexts = self._contexts_of(x)
+        features = list(validation.named_values(x))
         if key is not None:
             validation.check_key(key)
             self._serve_one_by_one()
         self._ask_policies(contexts, self._own)
         alone = {}
         for shop, omnipredictor in self._own.items():
-            alone[shop] = omnipredictor.predict_one(contexts[shop], key=key)
+            context = ReadContext(contexts[shop], features)
+            alone[shop] = omnipredictor.predict_one(context, key=key)
+        if key is not None or self.options.get("steps_ahead", 1) > 1:
+            self._features.learn_features(features)
         if self.given_up.all():
             nothing = np.zeros((self.n_shops, 1))
             return ManyForecasts(nothing, nothing, nothing, self, alone)
@@ -302,13 +307,15 @@ class ManyOmnipredictors:
         """Return the best action of each shop's loss of this name (S,) in a context."""
         check_name("loss", name, self.losses)
         contexts = self._contexts_of(x)
+        features = list(validation.named_values(x))
         indices = np.zeros(self.n_shops, dtype=np.intp)
         if not self.given_up.all():
             self._ask(contexts)
             indices = self.best_actions(name, self._mixtures.statistics)
         actions = self.actions[name][np.arange(self.n_shops), indices]
         for shop, omnipredictor in self._own.items():
-            actions[shop] = omnipredictor.predict_one(contexts[shop]).act(name)
+            context = ReadContext(contexts[shop], features)
+            actions[shop] = omnipredictor.predict_one(context).act(name)
         return actions
 
     def learn_many(
@@ -320,6 +327,7 @@ class ManyOmnipredictors:
         sales are when all is sold. Then nothing is guaranteed of the shop.
         """
         contexts = self._contexts_of(x)
+        features = list(validation.named_values(x))
         outcomes = self._checked_outcomes(y)
         is_censored = self._checked_censored(censored)
         is_known = np.isfinite(outcomes)
@@ -334,7 +342,10 @@ class ManyOmnipredictors:
         )
         for shop, omnipredictor in self._own.items():
             outcome = float(outcomes[shop]) if is_known[shop] else None
-            omnipredictor.learn_one(contexts[shop], outcome, censored=bool(is_censored[shop]))
+            context = ReadContext(contexts[shop], features)
+            omnipredictor.learn_one(context, outcome, censored=bool(is_censored[shop]))
+        if is_known.any():
+            self._features.learn_features(features)
         if self.given_up.all():
             self._count_own()
             return
@@ -535,6 +546,7 @@ class ManyOmnipredictors:
         """Return what was learned, as arrays and plain values."""
         own = {str(shop): one.state() for shop, one in sorted(self._own.items())}
         state: dict[str, Any] = {"counts": {}, "given_up": self.given_up.copy(), "own": own}
+        state["features"] = self._features.state()
         for name, counts in self.counts.items():
             state["counts"][name] = counts.copy()
         state["arrays"] = None if self.given_up.all() else self._state_of_arrays()
@@ -559,6 +571,7 @@ class ManyOmnipredictors:
         """Continue from a state of a file; ValueError if it has not the form of a new object's."""
         if state["arrays"] is None:
             self._serve_one_by_one()
+        state.setdefault("features", self._features.state())  # which older files lack
         saved.check_state(state, self.state() | {"own": {}})
         for shop in state["own"]:
             own = self._new_omnipredictor(int(shop))
@@ -567,6 +580,7 @@ class ManyOmnipredictors:
             self._own[int(shop)] = own
         self.given_up = state["given_up"]
         self.counts = dict(state["counts"])
+        self._features.restore(state["features"])
         arrays = state["arrays"]
         if arrays is None:
             return
@@ -585,7 +599,10 @@ class ManyOmnipredictors:
     # contexts and outcomes
 
     def _contexts_of(self, x: Mapping[str, Any] | None) -> list[Context]:
-        """Return the context of each shop (S,), in the order of the features' names."""
+        """Return the context of each shop (S,), in the order of the features' names.
+
+        FeatureWarning, once for each name and all shops, where earlier contexts had other names.
+        """
         if x is not None and not isinstance(x, Mapping):
             raise UserError(f"x = {brief(x)}: give numbers by name, for all shops or one for each")
         shared: dict[str, float] = {}
@@ -609,6 +626,8 @@ class ManyOmnipredictors:
                 raise UserError(
                     f"no forecast '{name}' of shop {shop} in the context; give a number"
                 )
+        # To whoever called a public method, from which this one is called.
+        self._features.compare_features(values_by_name, stacklevel=4)
         if not columns:
             return [shared] * self.n_shops
         contexts: list[Context] = []
@@ -814,7 +833,7 @@ class ManyOmnipredictors:
         own._brought = own.counts["learned"] + own.counts["missing"]
         own._censored_in_a_row = int(self._censored_in_a_row[shop])
         if time:
-            own._contexts.numbers(self._rounds.contexts[shop][-1], learn=True)
+            own._contexts.learn_features(self._features.features)
         for name, ledger in self._ledgers.items():
             own_ledger = own._ledgers[name]
             own_ledger.rounds = time
