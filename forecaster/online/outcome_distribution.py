@@ -4,20 +4,14 @@ The broadcast statistics p are all that the losses need. While the models' own m
 = E_D s(y) of their mixture D, and D is the distribution that is shown. Once they are corrected, p
 is another point of conv s(Y), the mean of s over a few outcomes that the game names. The
 distribution shown then is the one with E s(y) = p that is nearest, in relative entropy, to D with
-a tenth of its weight on those outcomes and on an even lattice. Of prior weights v_i it has w_i ~
-v_i exp(lambda . s(y_i)), with lambda from a convex program in n numbers,
-
-    min over lambda of  ln sum_i v_i exp(lambda . (s(y_i) - p)),
-
-solved by Newton steps (Csiszar 1975, Annals of Probability 3(1), doi:10.1214/aop/1176996454), at
-first with a ridge. It has no solution where p lies on the border of conv s(Y): there the game's own
-outcomes are the distribution. Either way its mean of s is p, up to ``PRECISION``.
+a tenth of its weight on those outcomes and on an even lattice (``tilting``). Where none is found,
+as p may lie on the border of conv s(Y), the game's own outcomes are the distribution. Either way
+its mean of s is p, up to ``tilting.PRECISION``.
 
 A basis that does not know conv s(Y) may correct p to what no distribution has; the distribution
 then is the nearest with a ridge, and its mean of s differs from p.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +21,7 @@ import numpy as np
 
 from regretless.forecaster.coverage import AnnouncedQuantiles
 from regretless.forecaster.models.outcomes import lattice
+from regretless.forecaster.online.tilting import exactly_tilted, tilted
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
 from regretless.market.core.validation import check_name, check_probability
@@ -35,11 +30,6 @@ from regretless.market.losses.basis import Basis
 from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Ensemble, Policy
 
-RIDGE = 1e-4  # of the program that has a solution always
-PRECISION = 1e-11  # of the mean of s, where p is the mean of some distribution
-MAX_NEWTON_STEPS = 50
-MIN_STEP_LENGTH = 1e-6  # of a Newton step, halved until it lowers the log partition
-SINGULAR = 1e-13  # share of the greatest singular value at which a smaller one counts as 0
 SHARE_OF_CORRECTION = 0.1  # of the game's outcomes in the prior, and half as much of the lattice
 ROUNDING = 1e-12  # of sums of probabilities
 
@@ -189,94 +179,3 @@ class OnlineForecast:
         if len(self.names) == 1:
             return float(values[0])
         return dict(zip(self.names, values.tolist(), strict=True))
-
-
-def tilted(gaps: Array, prior: Array) -> Array:
-    """Return the weights (m,) nearest to prior ones with which gaps (m, n) have mean about 0.
-
-    Examples
-    --------
-    >>> tilted(np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)).round(3)
-    array([0.436, 0.346, 0.218])
-    """
-    tilt, _ = _newton(np.zeros(gaps.shape[1]), gaps, np.log(prior / prior.sum()), ridge=RIDGE)
-    return weights_at(tilt, gaps, prior)
-
-
-def exactly_tilted(gaps: Array, prior: Array) -> Array | None:
-    """Return the weights (m,) nearest to prior ones with which gaps (m, n) have mean 0.
-
-    It is 0 up to ``PRECISION``. None where Newton's steps find no such weights: 0 may lie on the
-    border of what means there are.
-
-    Weights proportional to prior exp(gap . tilt) minimise the relative entropy. The mean is the
-    gradient of the logarithm of their sum, a convex function of the tilt, and the covariance of the
-    gaps its Hessian.
-    """
-    log_prior = np.log(prior / prior.sum())
-    with_ridge, _ = _newton(np.zeros(gaps.shape[1]), gaps, log_prior, ridge=RIDGE)
-    tilt, is_solved = _newton(with_ridge, gaps, log_prior, ridge=0.0)
-    return weights_at(tilt, gaps, prior) if is_solved else None
-
-
-def weights_at(tilt: Array, gaps: Array, prior: Array) -> Array:
-    """Return the weights (m,) ~ prior exp(tilt . gaps)."""
-    exponents = np.log(prior / prior.sum()) + gaps @ tilt
-    weights = np.exp(exponents - exponents.max())
-    return np.asarray(weights / weights.sum())
-
-
-def _newton(start: Array, gaps: Array, log_prior: Array, *, ridge: float) -> tuple[Array, bool]:
-    """Minimise ln sum_i v_i exp(lambda . gap_i) + ridge / 2 |lambda|^2 by Newton's steps.
-
-    Parameters
-    ----------
-    start : array (n,)
-        The first lambda.
-    gaps, log_prior : array (m, n), array (m,)
-        s(y_i) - p and ln v_i.
-    ridge : float
-        At least 0.
-
-    Returns
-    -------
-    array (n,), bool
-        Lambda, and whether the gradient there is 0, up to ``PRECISION``.
-    """
-    tilt = start
-    log_partition, weights = _partition(tilt, gaps, log_prior)
-    value = log_partition + ridge / 2 * float(tilt @ tilt)
-    for _ in range(MAX_NEWTON_STEPS):
-        mean = weights @ gaps
-        gradient = mean + ridge * tilt
-        if np.abs(gradient).max() <= PRECISION:
-            return tilt, True
-        centred = gaps - mean
-        hessian = centred.T @ (weights[:, np.newaxis] * centred)
-        if ridge > 0:  # the Hessian is definite, and is solved in half of the time
-            hessian.flat[:: len(tilt) + 1] += ridge
-            step = -np.linalg.solve(hessian, gradient)
-        else:
-            step = np.linalg.lstsq(hessian, -gradient, rcond=SINGULAR)[0]
-        step_length = 1.0
-        while step_length > MIN_STEP_LENGTH:
-            next_tilt = tilt + step_length * step
-            log_partition, weights = _partition(next_tilt, gaps, log_prior)
-            next_value = log_partition + ridge / 2 * float(next_tilt @ next_tilt)
-            if next_value <= value + ROUNDING:
-                break
-            step_length /= 2
-        else:  # no step lowers it
-            return tilt, False
-        tilt = next_tilt
-        value = next_value
-    return tilt, False
-
-
-def _partition(tilt: Array, gaps: Array, log_prior: Array) -> tuple[float, Array]:
-    """Return ln sum_i v_i exp(tilt . gap_i), and the terms' shares of the sum (m,)."""
-    exponents = log_prior + gaps @ tilt
-    largest = float(exponents.max())
-    terms = np.exp(exponents - largest)
-    total = float(terms.sum())
-    return largest + math.log(total), terms / total

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import (
@@ -18,9 +17,7 @@ from regretless.agents.utilities import (
     Newsvendor,
 )
 from regretless.forecaster.bases.exact import ExactLossesBasis
-from regretless.forecaster.online.outcome_distribution import RIDGE, exactly_tilted, tilted
 from regretless.market.core.arrays import Array
-from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 
 SHARES = np.array([[0.8, 0.2], [0.2, 0.8], [0.5, 0.5]])  # three actions over two outcomes
@@ -140,36 +137,3 @@ def test_many_losses_of_several_families_are_served_by_their_bases() -> None:
         assert forecast.act("many") in range(150)
         server.learn_one(None, [0.3, 0.6])
     assert server.counts["learned"] == 30
-
-
-def test_reweighting_is_exact_or_says_that_it_is_not_possible() -> None:
-    gaps = np.array([[-1.0], [0.0], [2.0]])
-    weights = exactly_tilted(gaps, np.full(3, 1 / 3))
-    assert weights is not None
-    assert weights @ gaps == pytest.approx([0.0], abs=1e-11)
-    assert weights[1] ** 3 == pytest.approx(weights[0] ** 2 * weights[2])  # it is exponential
-    assert exactly_tilted(np.array([[0.5], [1.0]]), np.full(2, 0.5)) is None
-
-
-def test_weights_with_a_ridge_are_those_of_a_general_minimiser() -> None:
-    rng = stream(4, "tilt")
-    gaps = rng.normal(size=(30, 3))
-    prior = rng.dirichlet(np.ones(30))
-
-    def program(tilt: Array) -> float:
-        log_partition = float(np.log(prior @ np.exp(gaps @ tilt)))
-        return log_partition + RIDGE / 2 * float(tilt @ tilt)
-
-    tilt = minimize(program, np.zeros(3), tol=1e-10).x
-    terms = prior * np.exp(gaps @ tilt)
-
-    assert tilted(gaps, prior) == pytest.approx(terms / terms.sum(), abs=1e-6)
-
-
-def test_weights_with_a_ridge_are_kept_where_no_weights_have_the_mean() -> None:
-    gaps = np.array([[0.5], [1.0]])
-
-    weights = tilted(gaps, np.full(2, 0.5))
-
-    assert weights.sum() == pytest.approx(1.0)
-    assert weights[0] > 0.99  # the outcome that is nearest
