@@ -299,6 +299,8 @@ class AdversaryView:
         labels = [block.weights @ block.labels for block in self.blocks if block.labels is not None]
         if not labels:
             raise ValueError("no block of this forecast carries labels")
+        if len(labels) == 1:
+            return read_only(labels[0])
         return read_only(np.asarray(np.mean(labels, axis=0)))
 
 

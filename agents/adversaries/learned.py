@@ -111,6 +111,8 @@ class Planned(Leader):
         check_int("rounds", self.rounds, least=1)
         self._last_action = 0  # what followers played most in the round before
         self._announced_action = 0  # what they were announced to play most, when last they were
+        self._commitments: dict[tuple[int, int], OutcomeDistribution] = {}  # by phase and row
+        self._plan_of_commitments: Array | None = None  # the plan that they are cells of
         weights = numbers("distributions", self.distributions)
         if weights.ndim == 2:
             weights = weights[:, None]
@@ -139,7 +141,20 @@ class Planned(Leader):
     ) -> OutcomeDistribution:
         n_phases = len(self.distributions)
         phase = history.rounds % self.rounds * n_phases // self.rounds
-        return OutcomeDistribution(self.support, self.distributions[phase, self._row(announced)])
+        return self._commitment(phase, self._row(announced))
+
+    def _commitment(self, phase: int, row: int) -> OutcomeDistribution:
+        """Return the distribution of a cell of the plan, which is checked when it is first played.
+
+        Later rounds of the same plan play the same object: it cannot be changed.
+        """
+        if self._plan_of_commitments is not self.distributions:
+            self._plan_of_commitments = self.distributions
+            self._commitments.clear()
+        cell = (phase, row)
+        if cell not in self._commitments:
+            self._commitments[cell] = OutcomeDistribution(self.support, self.distributions[cell])
+        return self._commitments[cell]
 
     def _row(self, announced: AdversaryView) -> int:
         """Return the row of the plan for what it looks at in this round."""

@@ -149,6 +149,15 @@ def test_a_plan_that_does_not_look_at_followers_goes_by_the_phase_alone() -> Non
     assert outcomes_of_pure_plan(plan, PLAY_OF_FOLLOWERS) == [0, 0, 0, 1, 1, 1]
 
 
+def test_a_leader_that_is_given_another_plan_plays_it_from_the_next_round_on() -> None:
+    plan = Planned(2, stream(0, "x"), distributions=[[[1, 0]]], rounds=6)
+    before = plan.commit(Context(), History(2), AdversaryView())
+    plan.distributions = np.array([[[0.25, 0.75]]])
+    after = plan.commit(Context(), History(2), AdversaryView())
+    assert before.weights.tolist() == [1.0, 0.0]
+    assert after.weights.tolist() == [0.25, 0.75]
+
+
 def follower_of_three_actions() -> Follower:
     """Return a follower, two agents in one row and one in another, over two outcomes."""
     loss = Linear(np.zeros((2, 3, 2)))
