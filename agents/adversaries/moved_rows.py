@@ -174,6 +174,9 @@ class MovedRows(Checkpointable, Adversary):
     def context(self, history: History) -> Context:
         return self.rows.context(history)
 
+    def context_for_tables(self) -> Context:
+        return self.rows.context_for_tables()
+
     def round_columns(self, round_index: int) -> Mapping[str, Any]:
         return self.rows.round_columns(round_index)
 

@@ -87,6 +87,9 @@ class Replay(Checkpointable, Pure):
             index = (column, names_of_rows[row])
         return Context(self._names, self._contexts[row], self._logged, index)
 
+    def context_for_tables(self) -> Context:
+        return self.context(History(self.outcomes))
+
     def outcome(self, history: History, announced: AdversaryView) -> Array:
         return np.asarray(self._outcome_table[self._row_of_round(history)])
 

@@ -193,14 +193,14 @@ class Coalition(Checkpointable, Adversary):
             member.adversary.learn(payoff, replace(observation, outcome=own_outcome))
 
     def context(self, history: History) -> Context:
-        names: list[str] = []
-        values = []
+        contexts = []
         for member in self.members:
             own_history = PartialHistory(history, member.coordinates)
-            own_context = member.adversary.context(own_history)
-            names += own_context.names
-            values.append(own_context.values)
-        return Context(tuple(names), np.concatenate(values))
+            contexts.append(member.adversary.context(own_history))
+        return _side_by_side(contexts)
+
+    def context_for_tables(self) -> Context:
+        return _side_by_side([member.adversary.context_for_tables() for member in self.members])
 
     def commit(
         self, context: Context, history: History, announced: AdversaryView
@@ -266,6 +266,12 @@ def _make_member(
     return CoalitionMember(adversary, coordinates, np.full(outcomes, NEUTRAL_COORDINATE))
 
 
+def _side_by_side(contexts: Sequence[Context]) -> Context:
+    """Return one context with the features of several."""
+    names = [name for context in contexts for name in context.names]
+    return Context(tuple(names), np.concatenate([context.values for context in contexts]))
+
+
 class Confined(Checkpointable, Adversary):
     """Plays another adversary's outcomes, moved from the whole cube into a space.
 
@@ -315,6 +321,9 @@ class Confined(Checkpointable, Adversary):
 
     def context(self, history: History) -> Context:
         return self.adversary.context(history)
+
+    def context_for_tables(self) -> Context:
+        return self.adversary.context_for_tables()
 
     def reachable(self, outcomes: Array) -> Array:
         return self.space.move_inside(outcomes)

@@ -242,6 +242,13 @@ class Adversary(ABC):
         """Return what everybody sees before the round; an empty context by default."""
         return Context()
 
+    def context_for_tables(self) -> Context:
+        """Return a context that has the features of every round, for tables without rows.
+
+        It may be asked for at any time, and draws nothing; by default no features are known.
+        """
+        return Context()
+
     def round_columns(self, round_index: int) -> Mapping[str, Any]:
         """Return what else the table of rounds says of a round, by column; by default nothing.
 

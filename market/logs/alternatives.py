@@ -38,6 +38,14 @@ KINDS = (BROADCAST, MODEL, POLICY, ACTION)
 
 MEAN_COLUMNS = ("cohort", "kind", "name", "agents", "mean_loss", "difference")
 INTERVAL_COLUMNS = ("low", "high", "p_adjusted")
+VERDICT_COLUMNS = (*MEAN_COLUMNS, *INTERVAL_COLUMNS, "better_off", "effective")
+TYPES_WITHOUT_ROWS = dict.fromkeys(VERDICT_COLUMNS, "float64") | {
+    "cohort": "str",
+    "kind": "str",
+    "name": "str",
+    "agents": "int64",
+    "better_off": "int64",
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,8 @@ def models_table(game: Game) -> pd.DataFrame:
         parts.append(pd.DataFrame(columns))
     if not parts:
         return pd.DataFrame()
-    return pd.concat(parts, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True)
+    return table if len(table) else table.astype({"model": "str", "cohort": "str"})
 
 
 def losses_of_cohorts(game: Game) -> list[CohortLosses]:
@@ -161,7 +170,7 @@ def verdict_table(cohorts: Sequence[CohortLosses]) -> pd.DataFrame:
     are those of docs/columns.md.
     """
     if not cohorts:
-        return pd.DataFrame()
+        return pd.DataFrame(columns=VERDICT_COLUMNS).astype(TYPES_WITHOUT_ROWS)
     blocks = _with_equal_batches(cohorts)
     if len(blocks) > 1 and EVERYBODY not in {block.cohort for block in blocks}:
         blocks.append(_join_cohorts(blocks))
@@ -182,7 +191,7 @@ def verdict_table(cohorts: Sequence[CohortLosses]) -> pd.DataFrame:
     for name, values in columns.items():
         table[name] = np.nan
         table.loc[has_interval, name] = values
-    return table[[*MEAN_COLUMNS, *INTERVAL_COLUMNS, "better_off", "effective"]]
+    return table[list(VERDICT_COLUMNS)]
 
 
 def _with_equal_batches(cohorts: Sequence[CohortLosses]) -> list[CohortLosses]:

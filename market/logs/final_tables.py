@@ -25,6 +25,7 @@ Namers = Mapping[str, Callable[[Indices, Indices], Any]]
 # By cohort, a table with a row per agent: the parameters that were drawn or given for each.
 Traits = Mapping[str, pd.DataFrame]
 
+TEXTS_OF_SWAPS = ("best_policy", "action_name", "best_replacement_name")
 MIN_OCCUPANCY = 0.01  # share of the rounds, below which an event is left out of the bias table
 
 # Every column that ``agents_table`` may have, beside those of traits and of a user's own.
@@ -268,11 +269,12 @@ def swaps_table(game: Game, namers: Namers) -> pd.DataFrame:
                 if namer is not None and len(table):
                     names = namer(agent_indices, table[key].to_numpy())
                 table[f"{key}_name"] = names
-        if len(table):
-            parts.append(table)
-    if not parts:
-        return pd.DataFrame()
-    return pd.concat(parts, ignore_index=True)
+        parts.append(table)
+    parts_with_rows = [part for part in parts if len(part)]
+    if not parts_with_rows:  # pandas cannot tell that these columns would have been text
+        texts = [name for name in parts[0] if name in TEXTS_OF_SWAPS]
+        return parts[0].astype(dict.fromkeys(texts, "str"))
+    return pd.concat(parts_with_rows, ignore_index=True)
 
 
 def _swaps_of_rows(cohort: Cohort) -> pd.DataFrame:

@@ -70,12 +70,16 @@ def scores_table(
         cohort and action taken.
     """
     rows: list[Row] = []
-    for block, record in records.items():
-        rows.extend(_outcome_rows(block, record, outcomes))
+    if len(outcomes):
+        for block, record in records.items():
+            rows.extend(_outcome_rows(block, record, outcomes))
     for cohort in cohorts:
         if cohort.decisions is not None:
             rows.extend(_decision_rows(cohort.cohort, cohort.decisions))
     table = pd.DataFrame(rows, columns=COLUMNS)
+    if not rows:  # pandas cannot tell what the values would have been
+        numbers = [name for name in COLUMNS if name not in {"kind", *WORD_COLUMNS}]
+        table = table.astype({"kind": "str"} | dict.fromkeys(numbers, "float64"))
     table[WORD_COLUMNS] = table[WORD_COLUMNS].astype(object).fillna("")
     return table.astype({"action": "Int64", "rounds": "Int64"})
 

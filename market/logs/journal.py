@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import is_ours
 from regretless.market.game.adversary_view import mean_payoffs, per_agent, sums_of
 from regretless.market.game.protocols import Payoff
 from regretless.market.game.round import Game
@@ -263,7 +264,11 @@ class Journal(Checkpointable):
                 self._kept[table].append(frame)
 
     def frame(self, table: str) -> pd.DataFrame:
-        """Return a table of what is in memory."""
+        """Return a table of what is in memory.
+
+        Before the first round, too, it has the columns that are known by then. A market's own
+        columns and tables, and measures, are known after the first round.
+        """
         parts = list(self._kept[table])
         open_columns = self._open_columns(table)
         if open_columns:
@@ -274,7 +279,7 @@ class Journal(Checkpointable):
         parts_with_columns = [part for part in parts if len(part.columns)]
         if parts_with_columns:
             return parts_with_columns[0]
-        return pd.DataFrame()
+        return _make_frame([self._columns_without_rows(table)])
 
     def _open_columns(self, table: str) -> Sequence[Columns]:
         """Return the columns of a table since the last chunk, in parts below one another."""
@@ -287,6 +292,54 @@ class Journal(Checkpointable):
             columns = columns_of_play(self._logged_play)
             return [columns] if columns else []
         return self._open[table]
+
+    def _columns_without_rows(self, table: str) -> Columns:
+        """Return the columns of a table in which no round is, as far as they are known."""
+        columns: Columns = {}
+        if table == "rounds":
+            columns = _columns_of_rounds([self._imagined_round()], self._payoff)
+        elif table == "forecasts":
+            columns = _columns_of_forecasts([self._imagined_round()])
+        elif table == "regret_log":
+            columns = concatenate_columns([play.columns() for play in self._logged_play])
+        elif table == "windows" and self.windows is not None:
+            columns = self.windows.columns_without_rows()
+        elif table == "accounts" and self._market is not None and self._market.accounts is not None:
+            nobody = np.zeros(0, dtype=np.intp)
+            columns = {"round": nobody, "agent": nobody} | self._market.accounts.columns(nobody)
+        return {name: values[:0] for name, values in columns.items()}
+
+    def _imagined_round(self) -> _LoggedRound:
+        """Return a round that has the columns of every round, and numbers that mean nothing."""
+        adversary = self._game.adversary
+        forecasts = []
+        for block in self._game.blocks:
+            if block.forecaster.is_silent:
+                continue
+            points = np.zeros((1, block.basis.size))
+            forecasts.append(
+                _BroadcastForecast(
+                    block=block.name,
+                    is_heard=True,
+                    points=points,
+                    weights=np.ones(1),
+                    labels=block.basis.inverse(points),
+                    drawn_atom=0,
+                    certificate=None,
+                )
+            )
+        adversary_columns: Mapping[str, Any] = {}
+        if is_ours(adversary.innermost.round_columns):
+            adversary_columns = adversary.innermost.round_columns(0)
+        return _LoggedRound(
+            index=0,
+            context=adversary.context_for_tables(),
+            outcome=np.zeros(adversary.outcomes),
+            adversary_columns=adversary_columns,
+            market_columns={},
+            forecasts=forecasts,
+            sums={cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in self._cohorts},
+        )
 
     def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
         """Add a column ``logged`` to an agents table, where not everybody is logged."""

@@ -83,7 +83,7 @@ class LoggedPlay:
         rounds_of_rows = self._rounds_of_rows_by_round()[:, np.newaxis]  # (T, 1, k) or (T, 1, 1)
         regrets_per_round = self._regrets[:n_rounds] / np.maximum(rounds_of_rows, 1.0)
         columns: Columns = {
-            "round": np.repeat(self._rounds, len(ids)),
+            "round": np.repeat(np.array(self._rounds, dtype=np.intp), len(ids)),
             "agent": np.tile(ids, n_rounds),
             "action": self._actions[:n_rounds].ravel(),
             "loss": self._losses[:n_rounds, row_of].ravel(),

@@ -136,6 +136,19 @@ class Windows(Checkpointable):
         self._remember_worst(logged_cohort.cohort.name, columns)
         return columns
 
+    def columns_without_rows(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of the table as long as no window has ended."""
+        whole_numbers = ("agent", "first", "last")
+        columns: dict[str, NDArray[Any]] = {
+            name: np.zeros(0, dtype=np.intp) for name in whole_numbers
+        }
+        measures = ["mean_loss", *(f"{measure}_regret" for measure in REGRETS)]
+        if self.has_bounds:
+            measures.append("bound")
+        for name in measures:
+            columns[name] = np.zeros(0)
+        return columns
+
     def _remember_worst(self, cohort_name: str, columns: dict[str, NDArray[Any]]) -> None:
         decision_swap_regret = columns["decision_swap_regret"]
         swap_regret = columns["swap_regret"]

@@ -284,6 +284,10 @@ class Successor(Confined):
         """Return the context of the market's first adversary."""
         return self.first.context(history)
 
+    def context_for_tables(self) -> Context:
+        """Return a context of the market's first adversary."""
+        return self.first.context_for_tables()
+
 
 def _adversary_name(spec: ScenarioSpec) -> str:
     """Return the kind of a scenario's adversary, or ``DATA`` where the data stand for one."""
