@@ -7,7 +7,8 @@ a table names them. Letters that pdfLaTeX does not know, as of other scripts, ne
 XeLaTeX.
 
 A table that is too wide for a line of text gets columns of fixed widths, in which headers and texts
-are broken, and smaller letters. Widths are counted in digits, each half an em.
+are broken, and smaller letters. Widths are counted in digits, each half an em, by the widths of the
+letters of LaTeX's own font. A table without rows says "none" below its header.
 
 Ends of intervals stand in one column. Columns that are empty are left out, as are numbers of what
 has names; a column that says the same in every row stands in the notes instead. Of what is left the
@@ -25,16 +26,54 @@ import pandas as pd
 
 MAX_COLUMNS = 7
 MAX_ROWS_ON_A_PAGE = 40
-DIGITS_ON_A_LINE = 69  # of an article's page in its normal letters, with columns' gaps
-GAP_IN_DIGITS = 2.4  # a column's, of LaTeX's own width
-# How many digits fit on a line in smaller letters, the largest first, with narrow gaps.
-SMALLER_LETTERS = {"footnotesize": 68, "scriptsize": 80}
-GAP_OF_WIDE_TABLES = "3pt"
+POINTS_ON_A_LINE = 344.0  # one less than on an article's page, since widths are rounded
+POINTS_PER_DIGIT = 5.0  # in its normal letters
+GAP_IN_POINTS = 12.0  # between columns, LaTeX's own
+# Points per digit in smaller letters, the largest first; columns have narrow gaps then.
+SMALLER_LETTERS = {"footnotesize": 4.25, "scriptsize": 3.985}
+NARROW_GAP_IN_POINTS = 6.0
+GAP_OF_WIDE_TABLES = "3pt"  # on each side of a column
 MAX_UNBROKEN = 12  # digits; a longer word in a column of fixed width is hyphenated
 # What lets TeX hyphenate the first word of a cell, and does not let it break the line before it.
 FIRST_WORD = r"\leavevmode\nobreak\hspace{0pt}"
-WIDTH_OF_TIMES_TEN = 2.5  # digits, by which a power of ten is wider than e-05
-LETTER = 0.9  # width of a letter, on average, in digits
+# Characters of Computer Modern Roman by their width in thousandths of an em (cmr10.tfm).
+CHARACTERS_OF_WIDTH = {
+    278: ".,:;!'|[]il",
+    306: "fj",
+    333: "- ",
+    361: "_I",
+    389: "t()",
+    392: "r",
+    394: "s",
+    444: "cez",
+    500: '0123456789aogJ*/"{}$\\~^',
+    528: "kqvxy",
+    556: "bdhnpuS",
+    611: "Z",
+    625: "L",
+    653: "F",
+    681: "EP",
+    708: "B",
+    722: "wCT",
+    736: "R",
+    750: "AHNUVXY",
+    764: "D",
+    778: "OQKG+=<>&\N{MINUS SIGN}",
+    833: "m%#",
+    917: "M",
+    1028: "W",
+}
+WIDTH_OF_OTHERS = 778  # as of a Greek letter or a relation
+WIDTHS = {
+    character: width
+    for width, characters in CHARACTERS_OF_WIDTH.items()
+    for character in characters
+}
+MINUS = "\N{MINUS SIGN}"
+# Of a power of ten: the sign of multiplication, 10, a raised minus, and space behind it.
+WIDTH_OF_TIMES_TEN = 778 + 1000 + 700 + 60
+WIDTH_OF_RAISED_DIGIT = 430
+NO_ROWS = "none"
 N_DIGITS = 4  # significant ones, of a number that is not whole
 FIRST_WITHOUT_DECIMALS = 10.0 ** (N_DIGITS - 1)
 INTERVAL = "95 % interval"
@@ -185,7 +224,9 @@ def _written(name: str, table: pd.DataFrame, caption: str, notes: list[str]) -> 
     layout = _layout(labels, rows, is_number)
     header = _line(labels, layout)
     lines = [_line(row, layout) for row in rows]
-    alignments = layout.alignments
+    if not rows:
+        lines = [rf"\multicolumn{{{max(len(labels), 1)}}}{{l}}{{{NO_ROWS}}} \\"]
+    alignments = layout.alignments or "l"
     packages = "booktabs,array" if layout.is_wide else "booktabs"
     note = r"\emph{Notes.} " + " ".join(notes)
     title = rf"\caption{{{caption}}}\label{{tab:{name}}}"
@@ -271,12 +312,9 @@ def _layout(
 ) -> _Layout:
     """Return how columns with these labels and cells stand, so that they fit into a line."""
     columns = list(zip(labels, *rows, strict=True))
-    full_widths = [max(map(len, column)) for column in columns]
-    normal_widths = []
-    for (label, *cells), number in zip(columns, is_number, strict=True):
-        widths = [_width(cell) if number else LETTER * len(cell) for cell in cells]
-        normal_widths.append(max(LETTER * len(label), *widths, 0.0) + GAP_IN_DIGITS)
-    if sum(normal_widths) <= DIGITS_ON_A_LINE:
+    full_widths = np.array([max(map(_width, column)) for column in columns])
+    gaps = GAP_IN_POINTS * len(columns)
+    if POINTS_PER_DIGIT * full_widths.sum() + gaps <= POINTS_ON_A_LINE:
         return _Layout("".join("r" if number else "l" for number in is_number))
     least_widths = []
     for column, number in zip(columns, is_number, strict=True):
@@ -284,16 +322,22 @@ def _layout(
         # A number is not broken.
         least_of_cells = max(map(_width, cells), default=0) if number else _least_width(cells)
         least_widths.append(max(_least_width([label]), least_of_cells))
-    fitting = [letters for letters, room in SMALLER_LETTERS.items() if sum(least_widths) <= room]
+    room_for_digits = POINTS_ON_A_LINE - NARROW_GAP_IN_POINTS * len(columns)
+    digits_on_a_line = {
+        letters: room_for_digits / points for letters, points in SMALLER_LETTERS.items()
+    }
+    fitting = [
+        letters for letters, digits in digits_on_a_line.items() if sum(least_widths) <= digits
+    ]
     letters = (*fitting, *reversed(SMALLER_LETTERS))[0]
-    room = max(SMALLER_LETTERS[letters] - sum(least_widths), 0.0)
-    wishes = np.maximum(np.array(full_widths) - np.array(least_widths), 0.0)
+    room = max(digits_on_a_line[letters] - sum(least_widths), 0.0)
+    wishes = np.maximum(full_widths - np.array(least_widths), 0.0)
     share = min(room / max(wishes.sum(), 1.0), 1.0)
     alignments = ""
     for least, wish, number in zip(least_widths, wishes, is_number, strict=True):
         side = "left" if number else "right"  # which side is ragged
         width = (least + share * wish) / 2  # in em
-        alignments += rf">{{\ragged{side}\arraybackslash{FIRST_WORD}}}p{{{width:.1f}em}}"
+        alignments += rf">{{\ragged{side}\arraybackslash{FIRST_WORD}}}p{{{width:.2f}em}}"
     return _Layout(alignments, letters)
 
 
@@ -303,14 +347,27 @@ def _least_width(texts: Sequence[str]) -> float:
     for text in texts:
         for piece in re.split(r"[ ]|(?<=[a-z][-._])", text):
             has_digit = any(character.isdigit() for character in piece)
-            width = _width(piece) if has_digit else min(LETTER * len(piece), MAX_UNBROKEN)
+            width = _width(piece) if has_digit else min(_width(piece), MAX_UNBROKEN)
             longest = max(longest, width)
     return longest
 
 
-def _width(number: str) -> float:
-    """Return the width of a number in digits; a power of ten is wider than it is written."""
-    return len(number) + WIDTH_OF_TIMES_TEN * number.count("e-")
+def _width(text: str) -> float:
+    """Return the width of a text in digits, in which numbers have powers of ten and a minus.
+
+    Examples
+    --------
+    >>> _width("loss"), _width("12")
+    (3.132, 2.0)
+    """
+    power_of_ten = re.compile(r"(?<=\d)e-0*(\d+)")
+    width = 0
+    for exponent in power_of_ten.findall(text):
+        width += WIDTH_OF_TIMES_TEN + WIDTH_OF_RAISED_DIGIT * len(exponent)
+    mantissas = power_of_ten.sub("", text)
+    for character in re.sub(r"(?<!\w)-(?=\d)", MINUS, mantissas):
+        width += WIDTHS.get(character, WIDTH_OF_OTHERS)
+    return width / 500
 
 
 def _line(cells: Sequence[str], layout: _Layout) -> str:
