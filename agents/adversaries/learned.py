@@ -113,6 +113,7 @@ class Planned(Leader):
         self._announced_action = 0  # what they were announced to play most, when last they were
         self._commitments: dict[tuple[int, int], OutcomeDistribution] = {}  # by phase and row
         self._plan_of_commitments: Array | None = None  # the plan that they are cells of
+        self._support_of_commitments: Array | None = None  # the outcomes that they are over
         weights = numbers("distributions", self.distributions)
         if weights.ndim == 2:
             weights = weights[:, None]
@@ -146,10 +147,14 @@ class Planned(Leader):
     def _commitment(self, phase: int, row: int) -> OutcomeDistribution:
         """Return the distribution of a cell of the plan, which is checked when it is first played.
 
-        Later rounds of the same plan play the same object: it cannot be changed.
+        Later rounds of the same plan play the same object: it cannot be changed. A leader who moves
+        rows of data is given another support in every round.
         """
-        if self._plan_of_commitments is not self.distributions:
+        is_of_this_plan = self._plan_of_commitments is self.distributions
+        is_of_this_support = self._support_of_commitments is self.support
+        if not (is_of_this_plan and is_of_this_support):
             self._plan_of_commitments = self.distributions
+            self._support_of_commitments = self.support
             self._commitments.clear()
         cell = (phase, row)
         if cell not in self._commitments:
