@@ -9,14 +9,14 @@ coordinate j by at most its budget m_j. A move is a point z of the cube, 1/2 for
 **An adversary without a list of outcomes** plays moves as if they were outcomes. The past that it
 is shown are the moves that were played, and the labels of the forecast those to which a move would
 have to lead: (label - x + m) / 2 m, clipped. One that sees losses is told, by ``meet``, what
-followers lose after a move, on average over the rows.
+followers lose after a move, on average over the rows of the run.
 
 **A leader** (``agents.adversaries.leader``) chooses from a list. Its list is one of moves, and in
 every round what they make of the row takes its place, so that it works with outcomes themselves:
 with the history and the labels as they are, and with payoffs of the outcomes that are possible in
 this round. What it commits to beside its list is clipped into the budget. When it meets its
-followers, before any row is known, what moves pay and cost is averaged over the rows; a committer
-(``StackelbergCommitter``) commits to the mixture of moves that is best on this average.
+followers, before any row is known, what moves pay and cost is averaged over the rows of the run; a
+committer (``StackelbergCommitter``) commits to the mixture of moves that is best on this average.
 
 **A coalition** moves rows by its members, each of which moves the coordinates that it is in charge
 of, as above. For a member that needs full outcomes those of the others stand at the row.
@@ -132,13 +132,18 @@ class MovedRows(Checkpointable, Adversary):
         Who moves the rows.
     moves : (d,)
         The budget of each coordinate, at least 0, in the scale of outcomes.
+    rounds : int, optional
+        The length of the run. Averages are over the rows that are played in it; without a length,
+        over the whole table.
 
     The members of a coalition are replaced by such who move rows of their coordinates.
     """
 
     REMEMBERED = ("mover",)
 
-    def __init__(self, rows: Replay, mover: Adversary, moves: Array) -> None:
+    def __init__(
+        self, rows: Replay, mover: Adversary, moves: Array, *, rounds: int | None = None
+    ) -> None:
         self.rows = rows
         self.mover = mover
         self.outcomes = rows.outcomes
@@ -146,6 +151,7 @@ class MovedRows(Checkpointable, Adversary):
         self.payoff = mover.payoff
         self.why_no_guarantee = rows.why_no_guarantee
         self._budget = Budget(np.asarray(moves, dtype=np.float64))
+        self._rounds = rounds
         self._listed_moves: Array | None = None  # of a leader
         if isinstance(mover, Leader):
             self._listed_moves = np.asarray(mover.support)
@@ -156,7 +162,8 @@ class MovedRows(Checkpointable, Adversary):
         """Return a member of a coalition that moves the rows of its own coordinates."""
         own_rows = self.rows.of_coordinates(member.coordinates)
         own_moves = self._budget.moves[member.coordinates]
-        return replace(member, adversary=MovedRows(own_rows, member.adversary, own_moves))
+        mover = MovedRows(own_rows, member.adversary, own_moves, rounds=self._rounds)
+        return replace(member, adversary=mover)
 
     @property
     def minds_market(self) -> bool:  # type: ignore[override]
@@ -181,8 +188,8 @@ class MovedRows(Checkpointable, Adversary):
         return self.rows.round_columns(round_index)
 
     def meet(self, followers: Sequence[Follower]) -> None:
-        """Introduce followers by what they lose on average over the rows."""
-        table = self.rows.table
+        """Introduce followers by what they lose on average over the rows that are played."""
+        table = self.rows.table[: self._rounds]
         n_averaged = min(len(table), MAX_AVERAGED_ROWS)
         chosen_rows = np.linspace(0, len(table) - 1, n_averaged).round().astype(np.intp)
         rows = table[chosen_rows]

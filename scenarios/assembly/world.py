@@ -63,7 +63,7 @@ def make_adversary(scenario: ResolvedScenario, seed: int) -> Adversary:
         chosen: Adversary = rows
         if scenario.spec.adversary is not None:
             mover = _registered_adversary(scenario, seed)
-            chosen = MovedRows(rows, mover, _budgets(scenario.spec))
+            chosen = MovedRows(rows, mover, _budgets(scenario.spec), rounds=scenario.rounds)
     else:
         chosen = _registered_adversary(scenario, seed)
     game = scenario.game

@@ -158,6 +158,17 @@ def test_followers_lose_more_where_an_opponent_moves_the_rows(
     assert losses[0] < losses[1]
 
 
+def test_a_committer_weighs_the_rows_that_are_played_alone(prices: Path) -> None:
+    """Later rows of the table, which are quite different, change nothing."""
+    mover: TomlTable = {"kind": "stackelberg-committer", "moves": 0.2}
+    outcomes = outcomes_of(play(moved_prices(prices, mover, rounds=N_ROWS)))
+    table = pd.read_csv(prices / "prices.csv")
+    unlike_rows = pd.DataFrame({"bread": np.full(75, 5.9), "milk": np.zeros(75)})
+    pd.concat([table, unlike_rows]).to_csv(prices / "prices.csv", index=False)
+    outcomes_of_longer_table = outcomes_of(play(moved_prices(prices, mover, rounds=N_ROWS)))
+    np.testing.assert_array_equal(outcomes_of_longer_table, outcomes)
+
+
 def test_labels_and_the_past_are_shown_as_moves_of_their_rows(prices: Path) -> None:
     mover: TomlTable = {"kind": "iid", "concentration": 0, "mean": 0.8, "moves": 0.01}
     model = moved_prices(prices, mover).build()
