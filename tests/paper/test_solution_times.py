@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from paper import solution_times as times
 from paper.solution_times import solution_times
 from regretless.market.solutions import correlated
 
@@ -13,6 +14,15 @@ def test_a_row_has_the_number_of_profiles_and_a_time_for_each_solution() -> None
     (row,) = solution_times(NINE_GUESTS)
     assert row["profiles"] == 10  # from nobody who goes to all nine
     assert all(row[name] >= 0 for name in ("losses", "nash", "ce", "cce", "optimum"))
+
+
+def test_what_the_first_solution_in_a_process_compiles_is_not_in_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every game is solved twice, and the row is of the second time."""
+    rows = iter([{"losses": 4.0}, {"losses": 0.1}])
+    monkeypatch.setattr(times, "_solve", lambda _: next(rows))
+    assert list(solution_times(NINE_GUESTS)) == [{"losses": 0.1}]
 
 
 def test_a_solution_whose_program_is_too_large_has_no_time(
