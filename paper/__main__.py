@@ -54,6 +54,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "statements": "assignments certificates delay distance entry intervals margins",
     "switch_test": "switch-alarms switch-found",
     "trust": "trust-benign trust-hostile trust-series",
+    "verdict_intervals": "verdict-coverage",
 }
 TABLES: dict[str, str] = {}  # the module of each table
 for _module, _table_names in TABLES_OF_MODULE.items():
