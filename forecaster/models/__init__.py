@@ -1,7 +1,7 @@
 """Models: forecasts without a guarantee, alone, as bases, or compared with (``base`` says more)."""
 
 from regretless.forecaster.models.aggregate import PANEL, Aggregate
-from regretless.forecaster.models.auto_series import AutoSeries
+from regretless.forecaster.models.auto_series import AutoARIMA, AutoETS
 from regretless.forecaster.models.base import Model
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.least_squares import LeastSquares
@@ -20,7 +20,8 @@ from regretless.forecaster.models.with_errors import WithErrors
 __all__ = [
     "PANEL",
     "Aggregate",
-    "AutoSeries",
+    "AutoARIMA",
+    "AutoETS",
     "ColumnForecast",
     "Constant",
     "ExponentialSmoothing",

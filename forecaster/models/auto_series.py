@@ -56,12 +56,14 @@ class AutoSeries(OutcomeModel):
     Until the first fit, and where a fit is not possible in the first ``SHORT`` rounds, it predicts
     the last outcome and what its errors were.
 
+    A subclass has the ``kind`` of its model.
+
     Parameters
     ----------
-    kind : "auto-ets" or "auto-arima"
-        Which model.
-    basis : Basis
-        Of the statistics that are predicted, over d coordinates.
+    size : int
+        How many statistics are predicted.
+    basis : Basis, optional
+        Of these statistics, over d coordinates; left out where they are the coordinates.
     season : int
         Rounds of a season, 1 for none.
     refit : int
@@ -70,29 +72,29 @@ class AutoSeries(OutcomeModel):
         How many of the last rounds it is fitted to, and follows.
     """
 
+    kind: ClassVar[str]
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_past_outcomes", "_fitted_outcomes", "_next_fit")
 
     def __init__(
         self,
-        kind: str,
-        basis: Basis,
+        size: int,
         *,
+        basis: Basis | None = None,
         season: int = 1,
         refit: int = 100,
         fitted_rounds: int = 500,
     ) -> None:
-        super().__init__(basis)
-        self.kind = kind
+        super().__init__(Coordinates(size) if basis is None else basis)
         self.season = check_whole("season", season, least=1, most=MAX_ROUNDS)
         self.refit = check_whole("refit", refit, least=1, most=MAX_ROUNDS)
         least_rounds = max(FIRST_FIT, 2 * self.season)
         self.fitted_rounds = check_whole(
             "fitted_rounds", fitted_rounds, least=least_rounds, most=MAX_ROUNDS
         )
-        self._model_class = model_class(kind)
+        self._model_class = model_class(self.kind)
         self._models: list[Any] = []  # fitted, one for each coordinate; none before the first fit
-        self._past_outcomes = np.zeros((0, basis.outcomes))  # (m, d), of the last rounds
-        self._fitted_outcomes = np.zeros((0, basis.outcomes))  # (m, d), those of the last fit
+        self._past_outcomes = np.zeros((0, self.basis.outcomes))  # (m, d), of the last rounds
+        self._fitted_outcomes = np.zeros((0, self.basis.outcomes))  # (m, d), those of the last fit
         self._next_fit = least_rounds  # how many rounds are known when it is fitted again
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -159,6 +161,20 @@ class AutoSeries(OutcomeModel):
         return True
 
 
+@register.forecaster("auto-ets")
+class AutoETS(AutoSeries):
+    """Exponential smoothing that chooses its form (AutoETS); it needs the extra forecasts."""
+
+    kind = "auto-ets"
+
+
+@register.forecaster("auto-arima")
+class AutoARIMA(AutoSeries):
+    """An ARIMA model that chooses its form (AutoARIMA); it needs the extra forecasts."""
+
+    kind = "auto-arima"
+
+
 def _quantiles_of(answer: dict[str, Any]) -> Array:
     """Return the quantiles (L,) of the last step that a model forecasts."""
     lower = [_last_step(answer, "lo", percent) for percent in reversed(PERCENTS)]
@@ -172,35 +188,3 @@ def _last_step(answer: dict[str, Any], side: str, percent: int) -> float:
     name = f"{side}-{percent}"
     column = answer[name] if name in answer else answer[f"{name}.0"]
     return float(np.asarray(column)[-1])
-
-
-@register.forecaster("auto-ets")
-def auto_ets(
-    size: int,
-    *,
-    basis: Basis | None = None,
-    season: int = 1,
-    refit: int = 100,
-    fitted_rounds: int = 500,
-) -> AutoSeries:
-    """Make exponential smoothing that chooses its form (AutoETS); it needs the extra forecasts."""
-    basis_of_statistics = Coordinates(size) if basis is None else basis
-    return AutoSeries(
-        "auto-ets", basis_of_statistics, season=season, refit=refit, fitted_rounds=fitted_rounds
-    )
-
-
-@register.forecaster("auto-arima")
-def auto_arima(
-    size: int,
-    *,
-    basis: Basis | None = None,
-    season: int = 1,
-    refit: int = 100,
-    fitted_rounds: int = 500,
-) -> AutoSeries:
-    """Make an ARIMA model that chooses its form (AutoARIMA); it needs the extra forecasts."""
-    basis_of_statistics = Coordinates(size) if basis is None else basis
-    return AutoSeries(
-        "auto-arima", basis_of_statistics, season=season, refit=refit, fitted_rounds=fitted_rounds
-    )

@@ -13,7 +13,7 @@ from small_scenarios import cohort_table, make_scenario, play_to_end
 from regretless import OnlineOmnipredictor, UserError
 from regretless.agents.utilities import Newsvendor
 from regretless.forecaster.bases import PowerBasis
-from regretless.forecaster.models.auto_series import AutoSeries
+from regretless.forecaster.models.auto_series import AutoARIMA, AutoETS, AutoSeries
 from regretless.market.core.arrays import Array
 
 SQUARE = PowerBasis([2.0], 1)
@@ -59,7 +59,7 @@ def learn(model: AutoSeries, outcomes: Array) -> None:
 
 @pytest.mark.usefixtures("stand_in")
 def test_it_is_fitted_again_when_rounds_have_doubled_and_then_every_so_many() -> None:
-    model = AutoSeries("auto-ets", SQUARE, refit=30, fitted_rounds=50)
+    model = AutoETS(SQUARE.size, basis=SQUARE, refit=30, fitted_rounds=50)
     learn(model, np.random.default_rng(0).random(150))
     assert FITTED_TO == [10, 20, 40, 50, 50, 50]  # after 10, 20, 40, 70, 100 and 130 rounds
 
@@ -67,7 +67,7 @@ def test_it_is_fitted_again_when_rounds_have_doubled_and_then_every_so_many() ->
 @pytest.mark.usefixtures("stand_in")
 def test_its_distribution_is_within_the_quantiles_where_these_hold() -> None:
     """Outcomes that move by at most 0.05 are marks near the middle of the last one's interval."""
-    model = AutoSeries("auto-ets", SQUARE)
+    model = AutoETS(SQUARE.size, basis=SQUARE)
     outcomes = 0.5 + 0.05 * np.random.default_rng(1).random(120)
     learn(model, outcomes)
     distribution = model.distribution()
@@ -79,9 +79,9 @@ def test_its_distribution_is_within_the_quantiles_where_these_hold() -> None:
 @pytest.mark.usefixtures("stand_in")
 def test_it_resumes_with_the_fit_of_its_last_rounds() -> None:
     outcomes = np.random.default_rng(2).random(60)
-    uninterrupted = AutoSeries("auto-arima", SQUARE, refit=20)
+    uninterrupted = AutoARIMA(SQUARE.size, basis=SQUARE, refit=20)
     learn(uninterrupted, outcomes)
-    restored = AutoSeries("auto-arima", SQUARE, refit=20)
+    restored = AutoARIMA(SQUARE.size, basis=SQUARE, refit=20)
     restored.restore(uninterrupted.state())
     assert (restored.point() == uninterrupted.point()).all()
 
@@ -112,13 +112,13 @@ def test_without_its_package_a_line_says_what_to_install(monkeypatch: pytest.Mon
 @pytest.mark.usefixtures("stand_in")
 def test_too_few_rounds_for_a_season_are_refused() -> None:
     with pytest.raises(UserError, match="fitted_rounds is 40; give a whole number from 48"):
-        AutoSeries("auto-ets", SQUARE, season=24, fitted_rounds=40)
+        AutoETS(SQUARE.size, basis=SQUARE, season=24, fitted_rounds=40)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("statsforecast") is None, reason="no statsforecast")
-@pytest.mark.parametrize("kind", ["auto-ets", "auto-arima"])
-def test_a_real_one_learns_a_season(kind: str) -> None:
-    model = AutoSeries(kind, SQUARE, season=4)
+@pytest.mark.parametrize("model_of_kind", [AutoETS, AutoARIMA])
+def test_a_real_one_learns_a_season(model_of_kind: type[AutoSeries]) -> None:
+    model = model_of_kind(SQUARE.size, basis=SQUARE, season=4)
     week = np.array([0.2, 0.4, 0.6, 0.8])
     noise = 0.01 * np.random.default_rng(4).standard_normal(80)
     learn(model, np.clip(np.tile(week, 20) + noise, 0.0, 1.0))
