@@ -363,9 +363,10 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         surprise = surprise_of(
             played.play_chance, played.bias, self.events.rows.weights, statistics
         )
-        is_doubtful = False  # which matters only beside bets that convince
-        if self.reference.may_convince(surprise):
-            is_doubtful = self.events.exceeds(active_events, self.switch_test, hint=True)
+        # Whether a regret is doubtful matters, and is asked, only beside bets that may convince.
+        is_doubtful = self.reference.may_convince(surprise) and self.events.exceeds(
+            active_events, self.switch_test, hint=True
+        )
         return {
             "surprise": surprise,
             "beyond": self.events.exceeds(active_events, self.switch_test),

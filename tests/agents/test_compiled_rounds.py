@@ -11,8 +11,9 @@ from small_scenarios import make_scenario
 from regretless import MarketModel, UserError
 from regretless.agents.adversaries import IID
 from regretless.agents.cohorts.compiled_rounds import KERNELS
-from regretless.agents.learners.repeated_game import Q_LEARNING, play_rounds
+from regretless.agents.learners.repeated_game import Q_LEARNING, _draw_exploring, play_rounds
 from regretless.market import register
+from regretless.market.core.arrays import draw_rows
 from regretless.market.core.compiled import over_rows
 from regretless.scenarios.assembly.scenario import Scenario
 
@@ -266,3 +267,16 @@ def test_auctions_whose_ties_are_shared_are_played_in_compiled_blocks(kind: str)
     )
     described = general.game.market.described()
     assert compiled.game.market.described() == pytest.approx(described)
+
+
+@pytest.mark.parametrize("greedy", [0, 1, 2])
+def test_a_learner_that_explores_draws_by_the_sums_of_its_probabilities(greedy: int) -> None:
+    """Beside a boundary, too, where an action is searched for and not computed."""
+    share = 0.3
+    strategy = np.full(3, share / 3)
+    strategy[greedy] += 1.0 - share
+    boundaries = np.cumsum(strategy) / strategy.sum()
+    beside = np.concatenate([np.nextafter(boundaries[:2], 0.0), np.nextafter(boundaries[:2], 1.0)])
+    for uniform in (*boundaries[:2], *beside, *np.linspace(0.0, 0.999, 40)):
+        action = _draw_exploring(3, greedy, share, uniform)
+        assert action == draw_rows(strategy[np.newaxis], np.array([uniform]))[0]

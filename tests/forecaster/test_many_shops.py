@@ -137,6 +137,27 @@ def test_seasons_that_change_once_old_rounds_are_forgotten_are_learned_alike(
             omnipredictor.learn_one(x, 0.4 * HIGHEST[shop])
 
 
+def test_a_season_that_ends_is_forgotten_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 60 days with a week follow days without one, until none of a week is remembered."""
+    monkeypatch.setattr(many_models, "MAX_HISTORY", 40)
+    monkeypatch.setattr(seasonal_regression, "MAX_HISTORY", 40)
+    losses = {"store": stores(5)}
+    models = {"seasons": {"kind": "with-errors", "model": "seasonal-regression"}}
+    shops = ManyOmnipredictors(losses, scale={"demand": (0.0, HIGHEST)}, models=models)
+    alone = each_alone(losses, models=models)
+    had_seasons = False
+    for day, demand_of_weeks in days(125, noise=0.02):
+        has_ended = day >= 60
+        demand = demand_of_weeks - 0.3 * (has_ended and day % 7 >= 5) * HIGHEST
+        shops.learn_many(None, demand)
+        for shop, omnipredictor in enumerate(alone):
+            omnipredictor.learn_one(None, float(demand[shop]))
+        had_seasons |= bool(alone[0]._members["seasons"].model.seasons)
+    assert had_seasons
+    assert not alone[0]._members["seasons"].model.seasons
+    check_same_forecasts(shops, alone, {}, [{}] * N_SHOPS)
+
+
 def test_a_shop_whose_models_are_given_up_goes_on_with_all_that_it_has_learned() -> None:
     """The third shop has demand that makes each of its orders wrong.
 

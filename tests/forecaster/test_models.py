@@ -31,6 +31,7 @@ from regretless.forecaster.models.aggregate import (
     make_panel,
 )
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
+from regretless.forecaster.models.least_squares import Columns
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
 from regretless.forecaster.models.simple import MAX_SEASONS
 from regretless.market import register
@@ -503,3 +504,25 @@ def test_a_regressor_that_cannot_be_fitted_to_many_rows_is_refused() -> None:
 
     with pytest.raises(UserError, match="KNeighborsRegressor cannot be fitted to"):
         learn_many_rows()
+
+
+def test_an_aggregate_learns_an_outcome_once() -> None:
+    """A round of which only s(y) is known teaches a distribution of outcomes nothing."""
+    square = PowerBasis([2.0], 1)
+    panel = {"running-mean": {"kind": "past-outcomes"}}
+    model = Aggregate(make_panel(panel, square.size, square), square.size)
+    for outcome in (0.2, 0.9):
+        model.point()
+        statistics = square.transform(np.array([outcome]))
+        model.observe(RoundFeedback(statistics, np.array([outcome])))
+    prediction = model.point()
+    model.update(square.transform(np.array([0.5])))
+    np.testing.assert_array_equal(model.point(), prediction)
+
+
+def test_a_feature_is_read_in_standard_deviations_from_its_mean() -> None:
+    columns = Columns(max_size=3)
+    for temperature in (10.5, 14.5):
+        columns.learn({"temperature": temperature})
+    assert columns.encoded({"temperature": 14.5})[0] == 1.0
+    assert columns.encoded({"temperature": 11.5})[0] == -0.5

@@ -339,3 +339,11 @@ def test_what_cannot_be_is_refused() -> None:
     forecast = Forecast(Mixture(np.zeros((1, 2)), np.ones(1)), 0)
     with pytest.raises(ValueError, match="no ensemble"):
         ExpectedLoss().predicted(forecast, loss, (loss.offset, loss.weights))
+
+
+def test_followers_of_an_ensemble_take_the_first_of_actions_that_differ_by_rounding() -> None:
+    follower = cohort_table("follower", 1, 2, response="ensemble")
+    adversary = {"kind": "iid", "outcomes": 1}
+    cohort = make_scenario(follower, adversary=adversary).build().game.cohorts[0]
+    assert cohort._respond(np.array([[0.5, 0.5 - TIE / 2]])).actions.tolist() == [0]
+    assert cohort._respond(np.array([[0.5, 0.5 - 2 * TIE]])).actions.tolist() == [1]

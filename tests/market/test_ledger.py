@@ -315,3 +315,13 @@ def test_a_windows_regret_is_that_of_its_slice(
     table = model.windows_frame().set_index(["first", "last", "agent"]).drop(columns="bound")
     assert dict(zip(table.index, table.to_numpy().tolist(), strict=True)) == expected
     assert len(table) == len(expected)
+
+
+def test_each_row_is_compared_with_what_a_policy_does_to_that_row() -> None:
+    """Of two agents who mix alike the policy sends one to the best action, and one to the worst."""
+    ledger = Ledger(2, 3, measures=("omniprediction",), policies=1, constants=False)
+    strategy = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+    losses = np.array([[0.25, 0.75, 1.0], [0.25, 0.75, 1.0]])
+    ledger.add(Decision(strategy, np.zeros(2, dtype=np.intp)), losses, np.array([[0, 2]]))
+    regret = ledger.regret("omniprediction")
+    np.testing.assert_array_equal(regret, [0.25, -0.5])
