@@ -329,7 +329,7 @@ def _make_learners(
             **of_cohort,
         )
     except UserError as error:
-        names_its_place = str(error).startswith((where, "learner"))
+        names_its_place = str(error).startswith((f"cohort.{spec.name}.", "learner"))
         raise UserError(str(error) if names_its_place else f"{where}: {error}") from error
 
 
@@ -337,7 +337,10 @@ def _make_advice(spec: LearnerSpec, losses: Loss, scenario: ResolvedScenario) ->
     """Make the advice of a cohort with these losses: models' best responses, and actions."""
     basis = default_basis([losses])
     names = [name for name in spec.advice or () if name != "actions"]
-    advisers = make_advisers(scenario.spec, basis, names) if names else None
+    try:
+        advisers = make_advisers(scenario.spec, basis, names) if names else None
+    except UserError as error:
+        raise UserError(f"cohort.{spec.name}.advice: {error}") from error
     coefficients = coefficients_in(basis, losses, spec.name)
     return Advice(basis, coefficients, advisers, with_actions="actions" in (spec.advice or ()))
 

@@ -163,8 +163,13 @@ def _check_value(where: str, value: Any, adapter: TypeAdapter[Any]) -> None:
     except ValidationError as error:
         if is_array:
             raise UserError(f"{where} is drawn for each agent; give one value for all") from error
-        innermost = max(error.errors(), key=lambda fault: len(fault["loc"]))  # of a union
-        raise UserError(fault_line(innermost, where, [], "scenario")) from error
+        faults = error.errors()
+        innermost = max(faults, key=lambda fault: len(fault["loc"]))  # of a union
+        line = fault_line(innermost, where, [], "scenario")
+        takes_numbers_too = any(fault["type"] == "float_type" for fault in faults)
+        if innermost["type"] == "literal_error" and takes_numbers_too:
+            line += " or a number"
+        raise UserError(line) from error
 
 
 def offering(where: str, constructed: Any, attributes: Iterable[str]) -> Any:

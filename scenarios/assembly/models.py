@@ -60,7 +60,7 @@ def make_model(
         return ColumnForecast(basis, columns=columns, levels=data.forecasts[kind].levels)
     if kind not in register.forecaster:
         forecasts_in_data = data.forecasts if data else ()
-        known_names = [*other_kinds, *forecasts_in_data, *register.forecaster.names()]
+        known_names = {*other_kinds, *forecasts_in_data, *register.forecaster.names()}
         raise UserError(f"unknown {where}; {closest(kind, known_names)}; {IMPORT_HINT}")
     maker = register.forecaster[kind]
     if "basis" in inspect.signature(maker).parameters:
@@ -90,10 +90,16 @@ def make_advisers(scenario: ScenarioSpec, basis: Basis, names: Iterable[str]) ->
             tables[name] = {"kind": named.kind, **named.parameters}
         else:
             tables[name] = PANEL_WITH_ERRORS.get(name, {"kind": name})
+    names_of_models = [*(scenario.forecaster.models or {}), *PANEL_WITH_ERRORS]
     models = {}
     for name, table in tables.items():
         parameters = {key: value for key, value in table.items() if key != "kind"}
         models[name] = make_model(
-            scenario, basis, table["kind"], parameters, where=f"adviser '{name}'"
+            scenario,
+            basis,
+            table["kind"],
+            parameters,
+            where=f"adviser '{name}'",
+            other_kinds={"actions", *MODELS_OF_PANEL, *names_of_models},
         )
     return Aggregate(models, basis.size)

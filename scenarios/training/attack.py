@@ -221,9 +221,12 @@ def _plan_table(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     leader: Any = model.game.adversary
     payoff = leader.payoff
     support = leader.support
-    if scenario.spec.adversary is None or scenario.spec.data is not None:
+    if scenario.spec.adversary is None:
         hint = "give a scenario with an [adversary], such as bait"
         raise UserError(f"train: outcomes are replayed from data; {hint}")
+    if scenario.spec.data is not None:
+        hint = "drop [data], or take adversary.kind = 'cma', which learns during the run"
+        raise UserError(f"train: plans are not rehearsed on rows of data that are moved; {hint}")
     if payoff is None or support is None:
         example = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
         raise UserError(f'train: the adversary has no payoff; give one that has, --set "{example}"')

@@ -164,7 +164,8 @@ def test_a_bandit_learner_cannot_follow_advice() -> None:
 @pytest.mark.parametrize(
     ("advice", "line"),
     [
-        (["panle"], "unknown adviser 'panle'"),
+        (["panle"], r"cohort\.learners\.advice: unknown adviser 'panle'; did you mean 'panel'"),
+        (["panel", "action"], "unknown adviser 'action'; did you mean 'actions'"),
         (["actions", "actions"], "'actions' is listed twice"),
         ([], "advice = .*: too short a list"),
     ],

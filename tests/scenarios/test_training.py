@@ -542,6 +542,16 @@ def test_in_a_market_plans_look_at_the_forecast_and_not_at_play() -> None:
     assert paid == pytest.approx(play_plan(attack, plan, 4)[0], abs=1e-12)
 
 
+def test_rows_that_an_adversary_moves_are_not_rehearsed_on() -> None:
+    shops = {"name": "shops", "utility": "newsvendor", "count": 2, "actions": 3}
+    data = {"file": "bike-demand.csv", "outcomes": ["bikers"], "scale": {"bikers": [0.0, 660.0]}}
+    mover = {"kind": "myopic", "moves": 60.0}
+    squeeze = {"name": "squeeze", "rounds": 20, "cohort": [shops], "data": data, "adversary": mover}
+    scenario = read_scenario(squeeze)
+    with pytest.raises(UserError, match=r"drop \[data\], or take adversary.kind = 'cma'"):
+        prepare_attacks(scenario, phases=2, looking=False, cohort=None)
+
+
 def test_a_leader_with_a_payoff_of_one_s_own_is_refused() -> None:
     members = [
         {"kind": "myopic", "coordinates": [0]},
