@@ -517,7 +517,7 @@ def _cure(text: str, cells: "pd.Series[Any]", column: str, form: Form) -> str:
         return f'{fill}, or add missing = "previous" or missing = "drop"' if form.keyed else fill
     if text.casefold() in TRUTHS:
         style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
-        truths = ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
+        truths = ", ".join(f"{style(truth)} = {number}" for truth, number in TRUTHS.items())
         codes = f"add codes = {{ {spelled(column)} = {{ {truths} }} }}"
         return codes if form.keyed else "write 1 and 0"
     if DATE.fullmatch(text):
@@ -543,12 +543,12 @@ def _cure(text: str, cells: "pd.Series[Any]", column: str, form: Form) -> str:
         else:
             n_numbers += 1
     if n_numbers > len(texts_without_number) or any(
-        NUMBER_LIKE.fullmatch(word) for word in texts_without_number
+        NUMBER_LIKE.fullmatch(label) for label in texts_without_number
     ):
         gap = f"missing_values = [{json.dumps(text, ensure_ascii=False)}] and missing"
         return f"{finite}; mend it or, if it stands for a missing value, add {gap}"
     coded = ", ".join(
-        f"{spelled(word)} = {i}" for i, word in enumerate(texts_without_number[:WORDS])
+        f"{spelled(label)} = {i}" for i, label in enumerate(texts_without_number[:WORDS])
     )
     return f"{finite}, or add codes = {{ {spelled(column)} = {{ {coded} }} }}"
 

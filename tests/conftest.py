@@ -88,23 +88,23 @@ def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     """Return a function that runs ``regretless`` with these words in the test's process."""
     monkeypatch.setattr(sys, "path", sys.path[:])
 
-    def run_words(*words: object) -> CommandResult:
+    def run_arguments(*arguments: object) -> CommandResult:
         capsys.readouterr()  # what was printed before is not the command's
-        monkeypatch.setattr(sys, "argv", ["regretless", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["regretless", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             commands.main()
         printed = capsys.readouterr()
         return CommandResult(int(ended.value.code or 0), printed.out, printed.err)
 
-    return run_words
+    return run_arguments
 
 
 @pytest.fixture
 def refusal_of(run_command: RunCommand) -> RefusalOf:
     """Return a function that runs a command, expects one line of refusal, and returns the line."""
 
-    def refuse(*words: object) -> str:
-        result = run_command(*words)
+    def refuse(*arguments: object) -> str:
+        result = run_command(*arguments)
         assert result.status == 2, result.err
         assert result.out == ""
         assert result.err.count("\n") == 1, result.err

@@ -127,21 +127,21 @@ class ManyContexts:
         memories: dict[int, ContextMemory] = {}
         for memory in self._memories:
             memories.setdefault(id(memory), memory)
-        place_of_memory = {identity: place for place, identity in enumerate(memories)}
+        index_of_memory = {identity: index for index, identity in enumerate(memories)}
         states = [memory.state() for memory in memories.values()]
         return {
-            "memories": {str(place): state for place, state in enumerate(states)},
-            "memory_of_shop": np.array([place_of_memory[id(one)] for one in self._memories]),
+            "memories": {str(index): state for index, state in enumerate(states)},
+            "memory_of_shop": np.array([index_of_memory[id(memory)] for memory in self._memories]),
             "are_shared": self._are_shared,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from it."""
         memories = {}
-        for place, state_of_memory in state["memories"].items():
-            memories[int(place)] = ContextMemory()
-            memories[int(place)].restore(state_of_memory)
-        self._memories = [memories[place] for place in state["memory_of_shop"].tolist()]
+        for index, state_of_memory in state["memories"].items():
+            memories[int(index)] = ContextMemory()
+            memories[int(index)].restore(state_of_memory)
+        self._memories = [memories[index] for index in state["memory_of_shop"].tolist()]
         self._are_shared = bool(state["are_shared"])
 
     def memory(self, shop: int) -> ContextMemory:

@@ -20,7 +20,7 @@ MAX_HALVINGS = 64
 def _sum_of_block(numbers: Array, first: int, end: int) -> float:
     """Return the sum of at most ``MAX_BLOCK`` numbers."""
     total = 0.0
-    place = first
+    index = first
     if end - first >= LANES:
         s0 = numbers[first]
         s1 = numbers[first + 1]
@@ -30,21 +30,21 @@ def _sum_of_block(numbers: Array, first: int, end: int) -> float:
         s5 = numbers[first + 5]
         s6 = numbers[first + 6]
         s7 = numbers[first + 7]
-        place = first + LANES
-        while place + LANES <= end:
-            s0 += numbers[place]
-            s1 += numbers[place + 1]
-            s2 += numbers[place + 2]
-            s3 += numbers[place + 3]
-            s4 += numbers[place + 4]
-            s5 += numbers[place + 5]
-            s6 += numbers[place + 6]
-            s7 += numbers[place + 7]
-            place += LANES
+        index = first + LANES
+        while index + LANES <= end:
+            s0 += numbers[index]
+            s1 += numbers[index + 1]
+            s2 += numbers[index + 2]
+            s3 += numbers[index + 3]
+            s4 += numbers[index + 4]
+            s5 += numbers[index + 5]
+            s6 += numbers[index + 6]
+            s7 += numbers[index + 7]
+            index += LANES
         total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-    while place < end:
-        total += numbers[place]
-        place += 1
+    while index < end:
+        total += numbers[index]
+        index += 1
     return total
 
 

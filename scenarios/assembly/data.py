@@ -95,8 +95,8 @@ def read_table(spec: DataSpec) -> Table:
     """
     path = DATA / spec.file  # an absolute path stays itself
     if not path.is_file():
-        there = f"data.file '{path.name}' does not exist"
-        raise UserError(f"{there}; give a path from the scenario file")
+        fault = f"data.file '{path.name}' does not exist"
+        raise UserError(f"{fault}; give a path from the scenario file")
     form = form_of(spec)
     frame = read_frame(path, f"data.file {spec.file}", form)
     key_of_column = _check_columns(spec, frame)
@@ -189,13 +189,13 @@ def _truths_of(frame: pd.DataFrame, column: str, spec: DataSpec, form: Form) -> 
             truths[row] = TRUTHS[text.casefold()]
         elif not (form.gaps and form.is_missing(text)):
             finding = f"holds '{text}'" if text else "has no value"
-            there = f"column '{column}' {finding} in {place(frame, row)}"
+            fault = f"column '{column}' {finding} in {place(frame, row)}"
             cure = "write true where the outcome is known to be at least so much, else false"
             if text:
                 cure += f", or give each of its words 1 or 0 in data.codes.{column}"
             else:
                 cure += ', or add missing = "drop"'
-            raise UserError(f"data.censored: {there}; {cure}")
+            raise UserError(f"data.censored: {fault}; {cure}")
     return truths
 
 
@@ -229,15 +229,15 @@ def _one_series(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
         listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in different[:MAX_LISTED])
         if len(different) > MAX_LISTED:
             listed += f" and {len(different) - MAX_LISTED} more"
-        there = f"data.series: column '{spec.series}' tells {len(different)} series apart: {listed}"
+        fault = f"data.series: column '{spec.series}' tells {len(different)} series apart: {listed}"
         example = f"series_value = {json.dumps(different[0], ensure_ascii=False)}"
         study = 'a study with "data.series_value" in its [grid] plays several'
-        raise UserError(f"{there}; add {example}; {study}")
+        raise UserError(f"{fault}; add {example}; {study}")
     if chosen is None:
         return frame
     if chosen not in different:
-        there = f"data.series_value: '{chosen}' is no value of column '{spec.series}'"
-        raise UserError(f"{there}; {closest(chosen, different)}")
+        fault = f"data.series_value: '{chosen}' is no value of column '{spec.series}'"
+        raise UserError(f"{fault}; {closest(chosen, different)}")
     return frame.iloc[np.flatnonzero((names == chosen).to_numpy())]
 
 
@@ -245,10 +245,10 @@ def _in_order(
     frame: pd.DataFrame, index: str, dates: str | None, *, sort: bool
 ) -> tuple[pd.DataFrame, list[str]]:
     """Put rows in the order of the index if asked; also say what is strange in it otherwise."""
-    words = pd.Series(texts(frame, index, "data.index"), dtype=object)
-    order = order_of(words, dates)
+    index_texts = pd.Series(texts(frame, index, "data.index"), dtype=object)
+    order = order_of(index_texts, dates)
     if sort:
-        order = sortable_order_of(words, "data.sort", dates)
+        order = sortable_order_of(index_texts, "data.sort", dates)
         if not order.is_ascending:
             rows = order.sorted_rows()
             frame = frame.iloc[rows]
@@ -321,11 +321,13 @@ def _check_columns(spec: DataSpec, frame: pd.DataFrame) -> dict[str, str]:
     return key_of_column
 
 
-def _check_known(key: str, given: Iterable[str], known: Sequence[str], what: str) -> None:
+def _check_known(key: str, columns: Iterable[str], known_columns: Sequence[str], what: str) -> None:
     """Raise UserError if a table under [data] speaks of a column that is none of the known."""
-    for column in given:
-        if column not in known:
-            raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
+    for column in columns:
+        if column not in known_columns:
+            raise UserError(
+                f"data.{key}: '{column}' is no {what}; {closest(column, known_columns)}"
+            )
 
 
 def _fill_or_drop_gaps(
@@ -340,8 +342,8 @@ def _fill_or_drop_gaps(
         if not len(values):
             raise UserError('data.missing = "drop" leaves no row: each lacks a value; fill some')
     for column in values.columns[values.iloc[0].isna()]:
-        there = f"'{column}' has no value in {place(frame, 0)}, which none precedes"
-        raise UserError(f'data.missing = "previous": {there}; fill it, or write "drop"')
+        fault = f"'{column}' has no value in {place(frame, 0)}, which none precedes"
+        raise UserError(f'data.missing = "previous": {fault}; fill it, or write "drop"')
     return values.ffill()
 
 
@@ -403,17 +405,17 @@ def _scale_outcomes(raw: Array, spec: DataSpec) -> tuple[Array, Clipping]:
             sentinel = find_sentinel(values)
             if sentinel is not None:
                 count = int((values == sentinel).sum())
-                there = f"data.outcomes: '{column}' is {sentinel:g} in {count} rows"
-                why = "far from all others, as a mark for missing values is"
+                fault = f"data.outcomes: '{column}' is {sentinel:g} in {count} rows"
+                reason = "far from all others, as a mark for missing values is"
                 cure = f"add missing_values = [{sentinel:g}] and missing, or a scale if it is meant"
-                raise UserError(f"{there}, {why}; {cure}")
-            least = f"{values.min():g}"
+                raise UserError(f"{fault}, {reason}; {cure}")
+            smallest = f"{values.min():g}"
             greatest = f"{values.max():g}"
-            ranges.append(f"'{column}' runs from {least} to {greatest}")
-            scales.append(f"{spelled(column)} = [{least}, {greatest}]")
+            ranges.append(f"'{column}' runs from {smallest} to {greatest}")
+            scales.append(f"{spelled(column)} = [{smallest}, {greatest}]")
     if ranges:
-        there = f"data.outcomes: {', '.join(ranges)}, outside [0, 1]"
-        raise UserError(f"{there}; add scale = {{ {', '.join(scales)} }}")
+        fault = f"data.outcomes: {', '.join(ranges)}, outside [0, 1]"
+        raise UserError(f"{fault}; add scale = {{ {', '.join(scales)} }}")
     return _clip(scaled, spec.outcomes)
 
 
@@ -455,6 +457,6 @@ def _check_ascending(
     ``values`` are numbered as the rows of the file, ``frame``.
     """
     for row, i in np.argwhere(np.diff(quantiles, axis=1) < 0)[:1]:
-        at = place(frame, values.index[row])
-        there = f"'{columns[i + 1]}' is below '{columns[i]}' in {at}"
-        raise UserError(f"{where}: {there}; order the columns as the levels are")
+        location = place(frame, values.index[row])
+        fault = f"'{columns[i + 1]}' is below '{columns[i]}' in {location}"
+        raise UserError(f"{where}: {fault}; order the columns as the levels are")

@@ -31,14 +31,14 @@ def losses_of_shops() -> dict[str, Any]:
     return {"store": stores(np.linspace(0.1, 0.9, 9))}
 
 
-def each_alone(losses: dict[str, Any], **options: Any) -> list[OnlineOmnipredictor]:
+def omnipredictor_of_each_shop(losses: dict[str, Any], **options: Any) -> list[OnlineOmnipredictor]:
     """Return an omnipredictor of its own for each shop."""
-    alone = []
+    omnipredictors = []
     for shop in range(N_SHOPS):
         own_losses = {name: loss[shop] for name, loss in losses.items()}
         scale = {"demand": (0.0, float(HIGHEST[shop]))}
-        alone.append(OnlineOmnipredictor(own_losses, scale=scale, **options))
-    return alone
+        omnipredictors.append(OnlineOmnipredictor(own_losses, scale=scale, **options))
+    return omnipredictors
 
 
 def demand_of_days(n_days: int) -> Array:
@@ -52,14 +52,16 @@ def weekday(day: int) -> dict[str, float]:
     return {"weekday": float(day % 7)}
 
 
-def check_same(forecast: Any, alone: list[Any]) -> None:
+def check_same_forecasts(forecast: Any, own_forecasts: list[Any]) -> None:
     """Check what is forecast to all shops beside the forecast of each one."""
-    for shop, own in enumerate(alone):
+    for shop, own_forecast in enumerate(own_forecasts):
         scale = HIGHEST[shop]
-        assert forecast.mean[shop] == pytest.approx(own.mean, abs=SAME * scale)
-        assert forecast.quantile(0.9)[shop] == pytest.approx(own.quantile(0.9), abs=1e-6)
-        assert forecast.loss("store")[shop] == pytest.approx(own.loss("store"), abs=SAME * scale)
-        assert forecast.act("store")[shop] == own.act("store")
+        assert forecast.mean[shop] == pytest.approx(own_forecast.mean, abs=SAME * scale)
+        assert forecast.quantile(0.9)[shop] == pytest.approx(own_forecast.quantile(0.9), abs=1e-6)
+        assert forecast.loss("store")[shop] == pytest.approx(
+            own_forecast.loss("store"), abs=SAME * scale
+        )
+        assert forecast.act("store")[shop] == own_forecast.act("store")
 
 
 def test_shops_that_were_saved_go_on_as_if_they_had_not_been(tmp_path: Path) -> None:
@@ -69,12 +71,12 @@ def test_shops_that_were_saved_go_on_as_if_they_had_not_been(tmp_path: Path) -> 
     def play(served: ManyOmnipredictors, day: int, demand: Array) -> Array:
         x = {"weekday": day % 7, "price": np.array([np.nan, 2.0, 2.0 + day % 3])}
         orders = served.act_many("store", x)
-        came = demand.copy()
+        sales = demand.copy()
         if day % 9 == 4:
-            came[1] = np.nan
+            sales[1] = np.nan
         if day >= 30:
-            came[2] = 0.0 if orders[2] > 0.5 * HIGHEST[2] else HIGHEST[2]
-        served.learn_many(x, came)
+            sales[2] = 0.0 if orders[2] > 0.5 * HIGHEST[2] else HIGHEST[2]
+        served.learn_many(x, sales)
         return orders
 
     demand = demand_of_days(76)
@@ -111,7 +113,7 @@ def test_seasons_are_found_after_a_file_as_without_one(tmp_path: Path) -> None:
 
 
 def test_a_file_of_something_else_is_refused_in_one_line(tmp_path: Path) -> None:
-    single = each_alone(losses_of_shops())[0]
+    single = omnipredictor_of_each_shop(losses_of_shops())[0]
     single.save(tmp_path / "single")
     with pytest.raises(UserError, match=r"is no saved ManyOmnipredictors: it holds something else"):
         ManyOmnipredictors.load(tmp_path / "single")
@@ -120,28 +122,33 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path: Path) -> None
 def test_late_outcomes_come_in_any_order_and_to_some_shops_before_others() -> None:
     losses = losses_of_shops()
     shops = ManyOmnipredictors(losses, scale=SCALE)
-    alone = each_alone(losses)
+    omnipredictors = omnipredictor_of_each_shop(losses)
     demand = demand_of_days(30)
     for day in range(20):
         shops.learn_many(weekday(day), demand[day])
-        for shop, own in enumerate(alone):
-            own.learn_one(weekday(day), float(demand[day, shop]))
+        for shop, omnipredictor in enumerate(omnipredictors):
+            omnipredictor.learn_one(weekday(day), float(demand[day, shop]))
     for day in range(20, 24):
         forecast = shops.predict_many(weekday(day), key=day)
-        check_same(forecast, [own.predict_one(weekday(day), key=day) for own in alone])
+        check_same_forecasts(
+            forecast,
+            [omnipredictor.predict_one(weekday(day), key=day) for omnipredictor in omnipredictors],
+        )
     shops.learn_late_many(22, demand[22])
     shops.learn_late_many(20, demand[20], shops=[2])
     shops.learn_late_many(23, [demand[23, 0], np.nan, demand[23, 2]])
     shops.learn_late_many(20, demand[20], shops=[0, 1])
-    for shop, own in enumerate(alone):
-        own.learn_late(22, float(demand[22, shop]))
+    for shop, omnipredictor in enumerate(omnipredictors):
+        omnipredictor.learn_late(22, float(demand[22, shop]))
         if shop == 2:
-            own.learn_late(20, float(demand[20, shop]))
-        own.learn_late(23, None if shop == 1 else float(demand[23, shop]))
+            omnipredictor.learn_late(20, float(demand[20, shop]))
+        omnipredictor.learn_late(23, None if shop == 1 else float(demand[23, shop]))
         if shop != 2:
-            own.learn_late(20, float(demand[20, shop]))
+            omnipredictor.learn_late(20, float(demand[20, shop]))
     forecast = shops.predict_many(weekday(24))
-    check_same(forecast, [own.predict_one(weekday(24)) for own in alone])
+    check_same_forecasts(
+        forecast, [omnipredictor.predict_one(weekday(24)) for omnipredictor in omnipredictors]
+    )
     assert shops.counts["late"].tolist() == [3, 2, 3]
     with pytest.raises(UserError, match=r"no forecast of shop 0 waits under 20; predict_many"):
         shops.learn_late_many(20, demand[20])
@@ -152,29 +159,33 @@ def test_late_outcomes_come_in_any_order_and_to_some_shops_before_others() -> No
 def test_what_arrays_cannot_do_is_what_each_shop_does_alone(options: dict[str, Any]) -> None:
     losses = losses_of_shops()
     shops = ManyOmnipredictors(losses, scale=SCALE, **options)
-    alone = each_alone(losses, **options)
+    omnipredictors = omnipredictor_of_each_shop(losses, **options)
     demand = demand_of_days(25)
     for day in range(25):
         forecast = shops.predict_many(weekday(day + 2))
-        own_forecasts = [own.predict_one(weekday(day + 2)) for own in alone]
-        check_same(forecast, own_forecasts)
+        own_forecasts = [
+            omnipredictor.predict_one(weekday(day + 2)) for omnipredictor in omnipredictors
+        ]
+        check_same_forecasts(forecast, own_forecasts)
         for level, values in forecast.quantiles.items():
-            assert values.tolist() == [own.quantiles[level] for own in own_forecasts]
+            assert values.tolist() == [
+                own_forecast.quantiles[level] for own_forecast in own_forecasts
+            ]
         shops.learn_many(weekday(day), demand[day])
-        for shop, own in enumerate(alone):
-            own.learn_one(weekday(day), float(demand[day, shop]))
+        for shop, omnipredictor in enumerate(omnipredictors):
+            omnipredictor.learn_one(weekday(day), float(demand[day, shop]))
     assert shops.counts["learned"].tolist() == [25] * N_SHOPS
     if "quantiles" in options:
         of_last_shop = shops.coverage().query("shop == 2").drop(columns="shop")
-        assert of_last_shop.reset_index(drop=True).equals(alone[2].coverage())
+        assert of_last_shop.reset_index(drop=True).equals(omnipredictors[2].coverage())
 
 
 def test_sales_that_were_sold_out_are_learned_as_each_shop_learns_them_alone() -> None:
     losses = losses_of_shops()
     shops = ManyOmnipredictors(losses, scale=SCALE)
-    alone = each_alone(losses)
+    omnipredictors = omnipredictor_of_each_shop(losses)
     demand = demand_of_days(40)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as recorded_warnings:
         warnings.simplefilter("always")
         for day in range(40):
             x = weekday(day)
@@ -182,13 +193,21 @@ def test_sales_that_were_sold_out_are_learned_as_each_shop_learns_them_alone() -
             is_censored = demand[day] >= limits
             sales = np.minimum(demand[day], limits)
             shops.learn_many(x, sales, censored=is_censored)
-            for shop, own in enumerate(alone):
-                own.learn_one(x, float(sales[shop]), censored=bool(is_censored[shop]))
+            for shop, omnipredictor in enumerate(omnipredictors):
+                omnipredictor.learn_one(x, float(sales[shop]), censored=bool(is_censored[shop]))
             forecast = shops.predict_many(x)
-            check_same(forecast, [own.predict_one(x) for own in alone])
+            check_same_forecasts(
+                forecast, [omnipredictor.predict_one(x) for omnipredictor in omnipredictors]
+            )
     assert not shops.given_up.any()
-    assert shops.counts["censored"].tolist() == [own.counts["censored"] for own in alone]
-    texts = {str(one.message) for one in said if one.category is CensoringWarning}
+    assert shops.counts["censored"].tolist() == [
+        omnipredictor.counts["censored"] for omnipredictor in omnipredictors
+    ]
+    texts = {
+        str(warning.message)
+        for warning in recorded_warnings
+        if warning.category is CensoringWarning
+    }
     assert len(texts) == 2  # that of all shops names the second one
     assert any(text.startswith("shop 1: the last 10 outcomes") for text in texts)
     table = shops.regrets()
@@ -199,20 +218,22 @@ def test_sales_that_were_sold_out_are_learned_as_each_shop_learns_them_alone() -
 def test_of_orders_that_are_listed_twice_the_first_is_best_for_one_shop_and_for_many() -> None:
     losses = {"store": stores([0.2, 0.4, 0.4, 0.4, 0.7, 0.7, 0.9])}
     shops = ManyOmnipredictors(losses, scale=SCALE)
-    alone = each_alone(losses)
+    omnipredictors = omnipredictor_of_each_shop(losses)
     demand = demand_of_days(60)
     for day in range(60):
         forecast = shops.predict_many(weekday(day))
-        places = shops.best_actions("store", forecast.statistics)
-        assert not set(places.tolist()) & {2, 3, 5}
-        for shop, own in enumerate(alone):
-            expected = own.tasks["store"].expected(own.predict_one(weekday(day)).statistics)
+        best_indices = shops.best_actions("store", forecast.statistics)
+        assert not set(best_indices.tolist()) & {2, 3, 5}
+        for shop, omnipredictor in enumerate(omnipredictors):
+            expected = omnipredictor.tasks["store"].expected(
+                omnipredictor.predict_one(weekday(day)).statistics
+            )
             assert expected[1] == expected[2] == expected[3]
-            assert int(expected.argmin()) == places[shop]
-            own.learn_one(weekday(day), float(demand[day, shop]))
+            assert int(expected.argmin()) == best_indices[shop]
+            omnipredictor.learn_one(weekday(day), float(demand[day, shop]))
         shops.learn_many(weekday(day), demand[day])
     regrets = shops.regrets()["swap_regret"].to_numpy()
-    own_regrets = [own.regrets()["swap_regret"][0] for own in alone]
+    own_regrets = [omnipredictor.regrets()["swap_regret"][0] for omnipredictor in omnipredictors]
     np.testing.assert_allclose(regrets, own_regrets, atol=SAME)
 
 

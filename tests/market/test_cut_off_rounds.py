@@ -20,17 +20,17 @@ class Fault:
     """Is raised once, by whoever is told so, when the model has played so many rounds."""
 
     def __init__(self) -> None:
-        self.place = ""
+        self.faulty_call = ""
         self.error: type[BaseException] = ZeroDivisionError
         self.calls_left = 0
 
-    def set(self, place: str, error: type[BaseException] = ZeroDivisionError) -> None:
-        self.place = place
+    def set(self, faulty_call: str, error: type[BaseException] = ZeroDivisionError) -> None:
+        self.faulty_call = faulty_call
         self.error = error
         self.calls_left = CUT_OFF_ROUND + 1
 
-    def reach(self, place: str) -> None:
-        if place == self.place:
+    def reach(self, call: str) -> None:
+        if call == self.faulty_call:
             self.calls_left -= 1
             if self.calls_left == 0:
                 raise self.error
@@ -117,8 +117,8 @@ def own_measure(_model: MarketModel) -> float:
     return 0.0
 
 
-PLACES = ["agent", "learner", "forecaster", "adversary", "measure"]
-PLACES_BEFORE_LEARNING = [
+CALLS_THAT_LEARN = ["agent", "learner", "forecaster", "adversary", "measure"]
+CALLS_BEFORE_LEARNING = [
     "agent's act",
     "forecaster's predict",
     "adversary's context",
@@ -148,10 +148,10 @@ def build() -> MarketModel:
     ).build()
 
 
-def cut_off_model(place: str, error: type[BaseException] = ZeroDivisionError) -> MarketModel:
+def cut_off_model(faulty_call: str, error: type[BaseException] = ZeroDivisionError) -> MarketModel:
     """Return a market whose round was cut off."""
     model = build()
-    FAULT.set(place, error)
+    FAULT.set(faulty_call, error)
     with pytest.raises(UserError if issubclass(error, Exception) else error):
         model.run()
     return model
@@ -159,9 +159,11 @@ def cut_off_model(place: str, error: type[BaseException] = ZeroDivisionError) ->
 
 @pytest.mark.usefixtures("own_players")
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-@pytest.mark.parametrize("place", PLACES + PLACES_BEFORE_LEARNING)
-def test_a_market_that_was_cut_off_refuses_to_go_on(place: str, error: type[BaseException]) -> None:
-    model = cut_off_model(place, error)
+@pytest.mark.parametrize("faulty_call", CALLS_THAT_LEARN + CALLS_BEFORE_LEARNING)
+def test_a_market_that_was_cut_off_refuses_to_go_on(
+    faulty_call: str, error: type[BaseException]
+) -> None:
+    model = cut_off_model(faulty_call, error)
     ledgers = [cohort.ledger.state() for cohort in model.game.cohorts]
     refusal = f"^round 20 was cut off by {error.__name__}, .*build the market again.*"
     for go_on in (model.step, model.run, model.begin, lambda: model.run(CUT_OFF_ROUND + 2)):
@@ -174,16 +176,16 @@ def test_a_market_that_was_cut_off_refuses_to_go_on(place: str, error: type[Base
 
 
 @pytest.mark.usefixtures("own_players")
-@pytest.mark.parametrize("place", PLACES + PLACES_BEFORE_LEARNING)
+@pytest.mark.parametrize("faulty_call", CALLS_THAT_LEARN + CALLS_BEFORE_LEARNING)
 def test_a_market_that_was_cut_off_and_is_restored_goes_on_as_if_it_had_not_been(
-    place: str,
+    faulty_call: str,
 ) -> None:
     undisturbed = build()
     undisturbed.run()
     model = build()
     model.run(CUT_OFF_ROUND - 5)
     state = model.state()
-    FAULT.set(place)
+    FAULT.set(faulty_call)
     FAULT.calls_left = 3
     with pytest.raises(UserError):
         model.run()
