@@ -27,8 +27,14 @@ def check_figures(name: str, seen: golden.Figures) -> None:
             assert row[column] == pytest.approx(golden_figures[column], abs=LOOSE), column
 
 
-@pytest.mark.parametrize("name", [n for n in golden.known() if n.startswith("keys/")])
-def test_a_key_plays_as_it_did_and_resumes(name: str, tmp_path: Path) -> None:
+KEYS = [name.removeprefix("keys/") for name in golden.known() if name.startswith("keys/")]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_scenario_of_one_key_has_the_figures_on_file_and_resumes(
+    key: str, tmp_path: Path
+) -> None:
+    name = f"keys/{key}"
     scenario = load(str(golden.HERE / f"{name}.toml"))
     agents = check_resumes(lambda: scenario.build(seed=3), 70, tmp_path).agents_frame()
     check_figures(name, golden.of_agents(agents))
@@ -38,5 +44,5 @@ def test_a_key_plays_as_it_did_and_resumes(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["offline", "workers"])
-def test_what_is_not_a_scenario_comes_out_as_it_did(name: str) -> None:
+def test_what_is_not_a_scenario_has_the_figures_on_file(name: str) -> None:
     check_figures(name, golden.figures(name))

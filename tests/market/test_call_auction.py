@@ -455,8 +455,11 @@ class JoinedLosses(OwnFirstPrice):
         (TooFewRows, r"an array \(1, 5\); for cohort.foll"),
         (JoinedLosses, r"array.*; return a list with an array, or None, for each of 6"),
     ],
+    ids=["losses above 1", "too few rows", "one array for all cohorts"],
 )
-def test_losses_that_do_not_fit_are_named(market: type[OwnFirstPrice], message: str) -> None:
+def test_a_market_whose_losses_mean_nothing_is_refused_by_its_name(
+    market: type[OwnFirstPrice], message: str
+) -> None:
     model = auction("own-first-price", BIDDERS)
     model.replace(market=market(model.game.cohorts, np.random.default_rng(0)))
     with pytest.raises(UserError, match=rf"{market.__name__}.losses returned {message}"):

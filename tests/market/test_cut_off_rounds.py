@@ -53,7 +53,7 @@ class OwnAgent(ScriptedAgent):
 
     def learn(self, losses: Array, outcome: Array) -> None:
         self.total += losses
-        FAULT.reach("agent")
+        FAULT.reach("agent's learn")
 
     def state(self) -> TomlTable:
         return {"total": self.total.copy()}
@@ -68,7 +68,7 @@ class OwnLearner(TotalLearner):
     name = "own-learner"
 
     def step(self, losses: Array, actions: Any) -> Array:
-        FAULT.reach("learner")
+        FAULT.reach("learner's step")
         return np.where(losses == losses.min(axis=1, keepdims=True), 0.7, 0.15)
 
 
@@ -83,7 +83,7 @@ class OwnForecaster:
         return Forecast(Mixture(self.points, np.ones(1)), 0)
 
     def update(self, y: Array) -> None:
-        FAULT.reach("forecaster")
+        FAULT.reach("forecaster's update")
         self.points = 0.9 * self.points + 0.1 * y
 
     def state(self) -> TomlTable:
@@ -109,7 +109,7 @@ class OwnAdversary(IID):
         return distribution
 
     def learn(self, payoff: Any, observation: Any) -> None:
-        FAULT.reach("adversary")
+        FAULT.reach("adversary's learn")
 
 
 def own_measure(_model: MarketModel) -> float:
@@ -117,7 +117,13 @@ def own_measure(_model: MarketModel) -> float:
     return 0.0
 
 
-CALLS_THAT_LEARN = ["agent", "learner", "forecaster", "adversary", "measure"]
+CALLS_THAT_LEARN = [
+    "agent's learn",
+    "learner's step",
+    "forecaster's update",
+    "adversary's learn",
+    "measure",
+]
 CALLS_BEFORE_LEARNING = [
     "agent's act",
     "forecaster's predict",
@@ -200,7 +206,7 @@ def test_a_market_that_was_cut_off_and_is_restored_goes_on_as_if_it_had_not_been
 
 @pytest.mark.usefixtures("own_players")
 def test_a_market_that_was_cut_off_is_neither_kept_nor_branched() -> None:
-    model = cut_off_model("agent")
+    model = cut_off_model("agent's learn")
     with pytest.raises(UserError, match=r"^round 20 was cut off by ZeroDivisionError"):
         model.state()
     with pytest.raises(UserError, match=r"^branch: round 20 was cut off by ZeroDivisionError"):
@@ -224,7 +230,7 @@ def test_an_environment_that_was_cut_off_refuses_to_go_on_until_it_is_reset() ->
     env = FollowersEnv(scenario)
     env.reset(seed=1)
     actions = dict.fromkeys(env.agents, 0)
-    FAULT.set("agent")
+    FAULT.set("agent's learn")
     FAULT.calls_left = 1
     with pytest.raises(ZeroDivisionError):
         env.step(actions)
