@@ -30,7 +30,11 @@ import numpy as np
 from regretless.forecaster.models.aggregate import Aggregate, Shares
 from regretless.forecaster.models.base import check
 from regretless.forecaster.models.outcomes import DistributionModel, lattice
-from regretless.forecaster.models.recalibration import Recalibration
+from regretless.forecaster.models.recalibration import (
+    Recalibration,
+    distribution_function,
+    steps_of,
+)
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses.basis import Basis
@@ -151,13 +155,15 @@ class DistributionPool(Aggregate):
     def opened(self) -> Any:
         opened = super().opened()
         if self._recalibration is not None:
-            opened["probability"] = self._probability
+            steps = None if self._probability is None else steps_of(self._probability)
+            opened["probability"] = steps
         return opened
 
     def reopen(self, x: object, opened: Any) -> None:
         super().reopen(x, opened)
         if self._recalibration is not None:
-            self._probability = opened["probability"]
+            steps = opened["probability"]
+            self._probability = None if steps is None else distribution_function(steps)
 
     def _learn(self, statistics: Array) -> None:
         if self._recalibration is not None and self._probability is not None:

@@ -19,9 +19,11 @@ outcomes are discrete (Czado, Gneiting and Held 2009, Biometrics 65(4), 1254-126
 doi:10.1111/j.1541-0420.2009.01191.x). G is linear between ``N_LEVELS`` even levels.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
@@ -122,6 +124,29 @@ def levels_of(seen: Array) -> Array:
     np.cumsum(weights, axis=-1, out=levels[..., 1:])
     levels /= levels[..., -1:]
     return levels
+
+
+def steps_of(probability: Array) -> dict[str, NDArray[Any]]:
+    """Return the ``cells`` after which a distribution function rises, and its ``values`` there.
+
+    There are as many as cells with outcomes, a few hundred, so that they take half the memory or
+    less.
+    """
+    cells = np.flatnonzero(probability[1:] != probability[:-1])
+    return {"cells": cells.astype(np.int16), "values": probability[cells + 1]}
+
+
+def distribution_function(steps: Mapping[str, NDArray[Any]]) -> Array:
+    """Return the distribution function (``N_CELLS`` + 2,) that has these steps, bit by bit.
+
+    Examples
+    --------
+    >>> _, probability = Recalibration().apply(np.array([0.2, 0.7]), np.array([0.25, 0.75]))
+    >>> bool((distribution_function(steps_of(probability)) == probability).all())
+    True
+    """
+    n_steps_before = np.searchsorted(steps["cells"], np.arange(N_CELLS + 2))
+    return np.append(0.0, steps["values"])[n_steps_before]
 
 
 class Recalibration(Checkpointable):

@@ -22,7 +22,9 @@ from regretless.market.core.validation import check_path
 
 KIND = "OnlineOmnipredictor"
 KIND_OF_MANY = "ManyOmnipredictors"
-FORMAT = 5  # 1 had no digest, 2 models of statistics, 3 no censored outcomes, 4 no recalibration
+# 1 had no digest, 2 models of statistics, 3 no censored outcomes, 4 no recalibration, and 5 kept
+# whole distribution functions of open forecasts.
+FORMAT = 6
 HINT = "give a file that save wrote, or learn again"
 
 

@@ -86,3 +86,19 @@ def test_several_outcomes_are_never_recalibrated() -> None:
     basis = LinearBasis(2)
     pool = DistributionPool({"all": PastOutcomes(basis)}, basis, recalibrated=True)
     assert pool.state()["recalibration"] is None
+
+
+def test_an_open_round_keeps_the_steps_of_its_distribution_function_alone() -> None:
+    basis = ReLUBasis(error=0.05)
+    pool = DistributionPool({"all": PastOutcomes(basis)}, basis, recalibrated=True)
+    for outcome in stream(2, "recalibration").beta(4, 4, 60):
+        pool.point()
+        pool.learn_checked(basis.transform([outcome]), np.array([outcome]))
+    pool.point()
+    probability = pool._probability
+    opened = pool.opened()
+    assert probability is not None
+    assert 2 * sum(values.nbytes for values in opened["probability"].values()) < probability.nbytes
+    pool.point({"weekday": 1.0})
+    pool.reopen(None, opened)
+    np.testing.assert_array_equal(pool._probability, probability)
