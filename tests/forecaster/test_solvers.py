@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_scenarios import cohort_table, make_scenario, play_to_end, read_catalogue_scenario
 
+from regretless import load
 from regretless.forecaster import ProtectedLosses, UnbiasedPrediction, VectorEvents, bases
 from regretless.forecaster.events.loss_table import LossTable, response_scratch
 from regretless.forecaster.minimax.cube import (
@@ -474,3 +475,12 @@ def test_welfare_leaves_out_learners_whose_losses_no_block_spans() -> None:
     assert left_out == [
         "learners: forecaster.objective leaves them out, since they hear no forecast"
     ]
+
+
+def test_every_round_is_solved_to_the_tolerance_that_bounds_count_on() -> None:
+    """Over an image that is not convex, where walks alone do not come near enough."""
+    model = load("assembly-lines", rounds=40, **{"forecaster.hull": "image"}).build(seed=1)
+    model.run()
+    certificates = model.rounds_frame()["certificate"]
+    for round_index, certificate in enumerate(certificates):
+        assert certificate <= tolerance_at(round_index + 1)
