@@ -51,13 +51,12 @@ def payments_of(points: Array, fields: Array) -> Array:
     return payments
 
 
-@compiled()
-def mixture_of_points(
-    points: Array,
-    fields: Array,
-    simplex: bool,  # noqa: FBT001
-) -> tuple[Array, Array, float]:
-    """Mix points as well as can be (compiled).
+def mixture_of_points(points: Array, fields: Array, *, simplex: bool) -> tuple[Array, Array, float]:
+    """Mix points as well as can be.
+
+    Three kernels are called from here one after another: where one calls the others, the linear
+    program takes two to three times as long, as code that is compiled in one piece is not laid out
+    for vector registers.
 
     Parameters
     ----------
@@ -77,19 +76,33 @@ def mixture_of_points(
     """
     payments = payments_of(points, fields)
     mass, mean = optimal_weights(payments, fields, simplex)
+    return mass, mean, worst_case_of(mass, payments, fields, simplex)
+
+
+@compiled()
+def worst_case_of(
+    mass: Array,
+    payments: Array,
+    fields: Array,
+    simplex: bool,  # noqa: FBT001
+) -> float:
+    """Return sum_j w_j c_j + max_s -(sum_j w_j h_j) . s over all s of the hull (compiled).
+
+    ``mass`` and ``payments`` (m,) are w and c_j = h_j . p_j, ``fields`` (m, n) the h_j.
+    """
     worst_case = 0.0
-    for j in range(points.shape[0]):
+    for j in range(fields.shape[0]):
         worst_case += mass[j] * payments[j]
     greatest = -np.inf if simplex else 0.0  # of nature's part
-    for i in range(points.shape[1]):
+    for i in range(fields.shape[1]):
         against = 0.0  # what nature gains by s_i = 1
-        for j in range(points.shape[0]):
+        for j in range(fields.shape[0]):
             against -= mass[j] * fields[j, i]
         if simplex:
             greatest = max(greatest, against)
         else:
             greatest += max(against, 0.0)
-    return mass, mean, worst_case + greatest
+    return worst_case + greatest
 
 
 @compiled()
@@ -103,7 +116,7 @@ def rows_of(table: Array, rows: Integers) -> Array:
 
 
 @compiled()
-def mixture_of_walk(
+def points_of_walk(
     origin: Array,
     rows: RowArrays,
     signed_weights: Array,
@@ -111,17 +124,10 @@ def mixture_of_walk(
     distance_off_sides: float,
     simplex: bool,  # noqa: FBT001
     scratch: ResponseScratch,
-) -> tuple[Array, Array, Array, Array, float]:
-    """Walk against h, and mix the undominated points of the walk as well as can be (compiled).
+) -> tuple[Array, Array]:
+    """Walk against h; return the undominated points of the walk, and h at each (m, n) (compiled).
 
     ``origin`` (n,) is where the walk begins; the other arguments are those of ``write_walk``.
-
-    Returns
-    -------
-    points, fields : array (m, n)
-        The undominated points, and h at each of them.
-    mass, mean, worst_case
-        As of ``mixture_of_points``.
     """
     points = np.empty((steps.shape[0], origin.shape[0]))
     fields = np.empty((steps.shape[0], origin.shape[0]))
@@ -129,10 +135,7 @@ def mixture_of_walk(
         points[0, i] = origin[i]
     write_walk(points, fields, rows, signed_weights, steps, distance_off_sides, simplex, scratch)
     kept = undominated(points, fields)
-    kept_points = rows_of(points, kept)
-    kept_fields = rows_of(fields, kept)
-    mass, mean, worst_case = mixture_of_points(kept_points, kept_fields, simplex)
-    return kept_points, kept_fields, mass, mean, worst_case
+    return rows_of(points, kept), rows_of(fields, kept)
 
 
 @compiled()
@@ -205,7 +208,8 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Walk and mix; then from nature's answers, too, until the certificate is good enough."""
         tolerance = game.tolerance
-        points, fields, mass, answer, worst_case = self._mixture_of_first_walk(game)
+        points, fields = self._first_walk(game)
+        mass, answer, worst_case = mixture_of_points(points, fields, simplex=self.simplex)
         last_points: Array | None = None  # of the last mixture; not looked up unless needed
         for _ in range(MAX_WALKS):
             if worst_case <= tolerance:
@@ -218,7 +222,7 @@ class CubeSolver(HullSolver):
             points_of_walk, fields_of_walk = self._explore(game, answer, steps)
             points = np.vstack([points, last_points, points_of_walk])
             fields = np.vstack([fields, game.fields(last_points), fields_of_walk])
-            mass, answer, worst_case = mixture_of_points(points, fields, self.simplex)
+            mass, answer, worst_case = mixture_of_points(points, fields, simplex=self.simplex)
             last_points = last_points[:0]  # once
         points, fields, mass = without_light_points(points, fields, mass)
         solution = self._with_ensembles(Solution(points, mass))
@@ -227,14 +231,13 @@ class CubeSolver(HullSolver):
         certificate = self.worst_case(mass, solution.points, fields)
         return Solution(solution.points, mass, certificate, solution.ensembles)
 
-    def _mixture_of_first_walk(self, game: Game) -> tuple[Array, Array, Array, Array, float]:
-        """Return what ``mixture_of_walk`` returns of the walk from the game's start."""
+    def _first_walk(self, game: Game) -> tuple[Array, Array]:
+        """Walk from the game's start; the undominated points visited and their fields (m, n)."""
         origin = game.start.points[0]
         steps = steps_for(game.tolerance)
         if game.rows.custom:  # response rules that are not compiled
-            points, fields = self._explore(game, origin, steps)
-            return points, fields, *mixture_of_points(points, fields, self.simplex)
-        return mixture_of_walk(
+            return self._explore(game, origin, steps)
+        return points_of_walk(
             origin,
             game.rows.arrays,
             game.signed_weights,

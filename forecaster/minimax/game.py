@@ -288,10 +288,10 @@ def undominated(points: Array, fields: Array) -> Integers:
             payments[t] += fields[t, i] * points[t, i]
         slot = count  # the place in ``kept`` that the point takes: a new one, another's, or -1
         for c in range(count):
-            equal = True
-            for i in range(points.shape[1]):
-                equal = equal and fields[kept[c], i] == fields[t, i]
-            if equal:
+            i = 0
+            while i < points.shape[1] and fields[kept[c], i] == fields[t, i]:
+                i += 1
+            if i == points.shape[1]:  # all are equal
                 slot = c if payments[t] < payments[kept[c]] else -1
                 break
         if slot >= 0:

@@ -19,7 +19,7 @@ from regretless.forecaster.minimax.cube import (
     Simplex,
     cube,
     mixture_of_points,
-    mixture_of_walk,
+    points_of_walk,
     without_light_points,
 )
 from regretless.forecaster.minimax.game import (
@@ -278,7 +278,7 @@ def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -
     if hull == "simplex":
         points = (points + 1e-3) / (points + 1e-3).sum(1, keepdims=True)
     solver = cube(points.shape[1], hull)
-    mass, mean, worst_case = mixture_of_points(points, fields, hull == "simplex")
+    mass, mean, worst_case = mixture_of_points(points, fields, simplex=hull == "simplex")
     assert (mass >= 0).all()
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
     assert ((mean >= 0) & (mean <= 1)).all()
@@ -317,7 +317,7 @@ def test_the_mixture_of_a_walk_is_the_best_of_the_points_that_numpy_keeps(hull: 
     origin = np.full(9, 1 / 9)
     is_simplex = hull == "simplex"
 
-    points, fields, mass, mean, worst_case = mixture_of_walk(
+    points, fields = points_of_walk(
         origin, rows.arrays, signed_weights, WALK, 0.0, is_simplex, response_scratch(rows.arrays)
     )
 
@@ -332,6 +332,7 @@ def test_the_mixture_of_a_walk_is_the_best_of_the_points_that_numpy_keeps(hull: 
             kept[kept.index(alike[0])] = t
     assert np.array_equal(points, visited[kept])
     assert np.array_equal(fields, fields_of_visited[kept])
+    mass, mean, worst_case = mixture_of_points(points, fields, simplex=is_simplex)
     assert worst_case == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-12)
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
 
@@ -367,7 +368,7 @@ def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
     rows = np.loadtxt(Path(__file__).with_name("stubborn.csv"), delimiter=",")
     points = rows[:, :8] / 1e3
     fields = rows[:, 8:] / 1e8  # the units of the file
-    mass, mean, _worst_case = mixture_of_points(points, fields, False)  # noqa: FBT003 - compiled
+    mass, mean, _worst_case = mixture_of_points(points, fields, simplex=False)
     against_mean = (fields * (points - mean)).sum(1)
     assert Box(8).worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
     assert mass.sum() == pytest.approx(1.0, abs=1e-15)
