@@ -133,6 +133,8 @@ class CellSupport(ListedSupport):
         above, below = basis.errors(self._low, self._high)  # (C, n)
         self._above = _first_row_if_equal(above)
         self._below = _first_row_if_equal(below)
+        self._greatest_above = above.max(0, keepdims=True)  # of all cells (1, n)
+        self._greatest_below = below.max(0, keepdims=True)
         # of the unit cube (2^d, d)
         self._corners = np.array(list(product([0.0, 1.0], repeat=self.outcomes)))
 
@@ -145,10 +147,16 @@ class CellSupport(ListedSupport):
             at_lower_ends = grid[(*earlier_axes, slice(None, -1))]
             at_upper_ends = grid[(*earlier_axes, slice(1, None))]
             grid = np.maximum(at_lower_ends, at_upper_ends)
-        bounds = grid.ravel() + excess(direction, self._above, self._below)  # of the cells (C,)
-        low = self._low
-        high = self._high
         attained = float(values_at_corners.max())
+        # a cell that the greatest errors of all do not lift above that is of no account
+        greatest_excess = excess(direction, self._greatest_above, self._greatest_below)
+        greatest_excess *= 1 + ROUNDING
+        cells = (grid.ravel() + greatest_excess > attained).nonzero()[0]
+        above = self._above if len(self._above) == 1 else self._above[cells]
+        below = self._below if len(self._below) == 1 else self._below[cells]
+        bounds = grid.ravel()[cells] + excess(direction, above, below)
+        low = self._low[cells]
+        high = self._high[cells]
         closeness = PRECISION * float(np.abs(direction).sum())
         n_split = max(MAX_CHILDREN // len(self._corners) ** 2, 1)
         for _ in range(MAX_SPLITS):
