@@ -114,9 +114,8 @@ class Draws(Checkpointable):
         for draws, rows in zip(self.groups, self._slices, strict=True):
             shape = draws.far.shape
             draws.add(occupancy[rows].reshape(shape), losses[rows].reshape(shape))
-        variance = min(2 * float(mass @ (1 - mass)), 1.0)
-        greatest_step = 2 * (1 - float(mass.min()))
-        self._of_anybody += variance, greatest_step
+        self._of_anybody[0] += min(2 * float(mass @ (1 - mass)), 1.0)  # a variance
+        self._of_anybody[1] += 2 * (1 - min(mass.tolist()))  # the greatest step
 
     def of_anybody(self, width: Array) -> Array:
         """Return V and what is sure, of losses of any ranges (K,): each atom has its own action."""
