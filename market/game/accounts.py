@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import read_only
 from regretless.market.game.protocols import Cohort
@@ -33,6 +34,70 @@ class Account:
 
     cash: Any
     goods: Array
+
+
+@compiled()
+def _balances_after(
+    cash: Array,
+    goods: Array,
+    cash_received: Array,
+    goods_received: Array,
+    price: Array,
+    unit: float,
+) -> tuple[Array, Array, int, float]:
+    """Return what everybody owns after a move, who first lacks something, and the largest holding.
+
+    With R(x) the multiple of the unit that is nearest to x, agent i has afterwards
+
+        goods'_ig = goods_ig + R(received_ig),
+        cash'_i   = cash_i + R(received_i) - sum over g of R(price_g R(received_ig)),
+
+    and the world outside, the last row, as much less as all agents have more (compiled).
+
+    Parameters
+    ----------
+    cash : array (N + 1,)
+    goods : array (N + 1, g)
+        What everybody owns before; neither is modified.
+    cash_received : array (N,)
+    goods_received : array (N, g)
+        What each agent receives, below 0 for what it gives.
+    price : array (g,)
+        What an agent pays for a unit of each good.
+    unit : float
+        What amounts are rounded to multiples of.
+
+    Returns
+    -------
+    array (N + 1,), array (N + 1, g)
+        Cash and goods after the move.
+    int
+        The first agent who would own less than nothing, or what is no number; -1 for none.
+    float
+        The largest amount of cash or of one good that an agent would own.
+    """
+    agents = len(cash) - 1
+    new_cash = cash.copy()
+    new_goods = goods.copy()
+    first_short = -1
+    largest_holding = 0.0
+    for agent in range(agents):
+        cash_moved = np.rint(cash_received[agent] / unit) * unit
+        is_solvent = True
+        for good in range(goods.shape[1]):
+            units_moved = np.rint(goods_received[agent, good] / unit) * unit
+            cash_moved -= np.rint(units_moved * price[good] / unit) * unit
+            new_goods[agent, good] += units_moved
+            new_goods[agents, good] -= units_moved
+            is_solvent = is_solvent and new_goods[agent, good] >= 0.0  # false of NaN as well
+            largest_holding = max(largest_holding, new_goods[agent, good])
+        new_cash[agent] += cash_moved
+        new_cash[agents] -= cash_moved
+        is_solvent = is_solvent and new_cash[agent] >= 0.0
+        largest_holding = max(largest_holding, new_cash[agent])
+        if first_short < 0 and not is_solvent:
+            first_short = agent
+    return new_cash, new_goods, first_short, largest_holding
 
 
 class Accounts(Checkpointable):
@@ -135,26 +200,26 @@ class Accounts(Checkpointable):
         if cash_received.shape not in ((1,), shape[:1]) or goods_received.shape not in ((), shape):
             received = f"cash {cash_received.shape} and goods {goods_received.shape}"
             raise UserError(f"{received} for {shape[0]} agents and {shape[1]} goods; give one each")
-        goods_moved = np.broadcast_to(self._rounded(goods_received), shape)
-        payments = self._rounded(goods_moved * np.asarray(price))
-        cash_moved = self._rounded(cash_received) - payments.sum(axis=1)
-        new_cash = self.cash[:-1] + cash_moved
-        new_goods = self.goods[:-1] + goods_moved
-        is_short = ~((new_cash >= 0) & (new_goods >= 0).all(axis=1))  # true of NaN as well
-        if is_short.any():
-            first_short = int(is_short.argmax())
+        price_per_good = np.asarray(price, np.float64)
+        n_goods = shape[1]
+        new_cash, new_goods, first_short, largest_holding = _balances_after(
+            self.cash,
+            self.goods,
+            _filled(cash_received, (self.agents,)),
+            _filled(goods_received, shape),
+            _filled(price_per_good, (n_goods,)),
+            self.unit,
+        )
+        if first_short >= 0:
             balances = new_cash[first_short], *new_goods[first_short]
             shortfall = f"{-min(balances):g} of {'cash' if balances[0] < 0 else 'goods'}"
             raise UserError(f"agent {first_short + 1} lacks {shortfall}; give it less to spend")
-        largest_holding = max(new_cash.max(initial=0.0), new_goods.max(initial=0.0))
         if largest_holding >= self._limit:
             raise UserError(
                 f"{largest_holding:g} in one account is too much to add exactly; give larger units"
             )
-        self.cash[:-1] = new_cash
-        self.goods[:-1] = new_goods
-        self.cash[-1] -= cash_moved.sum()
-        self.goods[-1] -= goods_moved.sum(0)
+        self.cash[:] = new_cash
+        self.goods[:] = new_goods
 
     def each(self, key: str, amounts: Endowment, default: float = 0.0) -> Array:
         """Return each agent's number (N,), given for all or by cohort; UserError if below 0."""
@@ -171,3 +236,10 @@ class Accounts(Checkpointable):
             for name, count in self.sizes.items()
         ]
         return np.concatenate(amounts_of_cohorts)
+
+
+def _filled(amounts: Array, shape: tuple[int, ...]) -> Array:
+    """Return amounts of this shape in the order of C, of one number for all or as they are."""
+    if amounts.shape == shape:
+        return np.ascontiguousarray(amounts)
+    return np.full(shape, amounts)

@@ -16,7 +16,7 @@ from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 from regretless import MarketModel, UserError, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.market.core.arrays import Array, Indices, Mask
-from regretless.market.game.accounts import Accounts
+from regretless.market.game.accounts import UNIT, Accounts
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.records import Context, Decision, Forecast
@@ -65,6 +65,25 @@ def test_a_trade_costs_its_units_times_their_price() -> None:
     accounts.trade(np.array([[0.5, 0.25], [-0.5, 0.0]]), [2.0, 4.0])
     assert accounts.cash.tolist() == [0.0, 3.0, 1.0]  # the world outside sold a quarter of a unit
     assert accounts.goods[:2].tolist() == [[1.0, 0.75], [0.0, 0.5]]
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), agents=st.integers(1, 9), goods=st.integers(0, 3))
+def test_amounts_are_rounded_to_units_before_they_move(seed: int, agents: int, goods: int) -> None:
+    """What moves are the nearest multiples of the unit, and a payment is rounded good by good."""
+    rng = np.random.default_rng(seed)
+    accounts = accounts_of(agents, cash=100.0, goods=[100.0] * goods)
+    cash = rng.normal(size=agents)
+    bought = rng.normal(size=(agents, goods))
+    price = rng.random(goods)
+    accounts.move(cash, bought, price=price)
+
+    goods_moved = np.rint(bought / UNIT) * UNIT
+    payments = np.rint(goods_moved * price / UNIT) * UNIT
+    cash_moved = np.rint(cash / UNIT) * UNIT - payments.sum(axis=1)
+    assert accounts.cash[:-1].tolist() == (100.0 + cash_moved).tolist()
+    assert accounts.goods[:-1].tolist() == (100.0 + goods_moved).tolist()
+    assert accounts.cash[-1] == -cash_moved.sum()
 
 
 def test_what_agents_spend_goes_to_the_world_outside() -> None:
