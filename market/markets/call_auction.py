@@ -137,6 +137,7 @@ class CallAuction(Exchange):
         self.volume = np.zeros(self.goods)  # units, of all rounds
         self._units = list[Array]()  # of each cohort's actions (K, A, d)
         self._limits = list[Array]()  # likewise
+        self._orders = list[Array]()  # units and limits together (K, A, 2, d)
         for cohort in cohorts:
             loss = cohort.loss
             if not isinstance(loss, Trade):
@@ -144,6 +145,7 @@ class CallAuction(Exchange):
                 raise UserError(f"market 'call-auction': {reason}; use utility = \"trader\"")
             self._units.append(loss.quantity * loss.unit_scale[:, None, None])
             self._limits.append(loss.limit)
+            self._orders.append(np.stack([self._units[-1], self._limits[-1]], axis=2))
         largest_order = max(float(np.abs(units).max()) for units in self._units)
         units_of_all = largest_order * self.accounts.agents + outside
         if largest_order * LOTS_PER_UNIT * units_of_all * LOTS_PER_UNIT > MAX_ORDER_PRODUCT:
@@ -153,22 +155,11 @@ class CallAuction(Exchange):
         if self.restores:
             self.restock()
         orders, ticks = self._orders_of_round(fundamental, decisions)
-        trades = np.empty_like(orders)
-        volume = np.empty(self.goods)
-        price = np.empty(self.goods)
-        for g in range(self.goods):
-            demand = np.zeros(TICKS_PER_UNIT + 1, dtype=np.int64)
-            supply = np.zeros(TICKS_PER_UNIT + 1, dtype=np.int64)
-            is_sale = orders[:, g] < 0
-            np.add.at(demand, ticks[~is_sale, g], orders[~is_sale, g])
-            np.add.at(supply, ticks[is_sale, g], -orders[is_sale, g])
-            last_half_ticks = int(self.price[g] * 2 * TICKS_PER_UNIT)
-            half_ticks, volume_lots = clearing(demand, supply, last_half_ticks)
-            lots_left = np.array(shares(half_ticks, volume_lots, demand, supply))
-            gained = fill(orders[:, g], ticks[:, g], half_ticks, lots_left, trades[:, g])
-            self.gains += gained / (2 * TICKS_PER_UNIT * LOTS_PER_UNIT)
-            volume[g] = volume_lots / LOTS_PER_UNIT
-            price[g] = half_ticks / (2 * TICKS_PER_UNIT)
+        last_half_ticks = (self.price * 2 * TICKS_PER_UNIT).astype(np.int64)
+        trades, half_ticks, volume_lots, gained = clear_goods(orders, ticks, last_half_ticks)
+        price = half_ticks / (2 * TICKS_PER_UNIT)
+        volume = volume_lots / LOTS_PER_UNIT
+        self.gains += gained / (2 * TICKS_PER_UNIT * LOTS_PER_UNIT)
         self.accounts.trade(trades[:-1] / LOTS_PER_UNIT, price)
         self.price = price
         self.volume = self.volume + volume
@@ -181,24 +172,12 @@ class CallAuction(Exchange):
 
         They are cut to what agents own; the last is that of the world outside.
         """
-        units = self.chosen(self._units, decisions)
-        limits = self.chosen(self._limits, decisions)
-        bought = np.maximum(units, 0)
-        cash = self.accounts.cash[:-1]  # the last account is that of the world outside
-        cost = np.zeros(len(units))
-        for g in range(self.goods):
-            cost += bought[:, g] * limits[:, g]
-        affordable_share = np.divide(cash, cost, out=np.ones_like(cost), where=cost > cash)
-        sold = np.minimum(np.maximum(-units, 0), self.accounts.goods[:-1])
-        lots_bought = np.floor(bought * affordable_share[:, None] * LOTS_PER_UNIT)
-        lots_sold = np.floor(sold * LOTS_PER_UNIT)
-        lots_of_outside = np.rint(
-            self.outside * (fundamental - NEUTRAL_FUNDAMENTAL) * LOTS_PER_UNIT
+        chosen = self.chosen(self._orders, decisions)
+        outside_units = self.outside * (fundamental - NEUTRAL_FUNDAMENTAL)
+        accounts = self.accounts
+        return covered_orders(
+            chosen[:, 0], chosen[:, 1], accounts.cash, accounts.goods, outside_units
         )
-        tick_of_outside = np.where(lots_of_outside > 0, TICKS_PER_UNIT, 0)  # it trades at any price
-        orders = np.vstack([lots_bought - lots_sold, lots_of_outside])
-        ticks = np.vstack([np.rint(limits * TICKS_PER_UNIT), tick_of_outside])
-        return orders.astype(np.int64), ticks.astype(np.int64)
 
     def affordable(self, cohort_index: int) -> Mask:
         """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
@@ -222,7 +201,105 @@ class CallAuction(Exchange):
 
 
 @compiled(nogil=True)
-def fill(orders: Whole, ticks: Whole, half_ticks: int, lots_left: Whole, traded: Whole) -> int:
+def covered_orders(
+    units: Array, limits: Array, cash: Array, goods: Array, outside_units: Array
+) -> tuple[Whole, Whole]:
+    """Return orders in lots and their limits in ticks, cut to what agents own (compiled).
+
+    With L lots to a unit and c_i the cash that agent i would pay at its limits, it orders of good g
+
+        floor(L min(1, cash_i / c_i) units_ig)    to buy,        c_i = sum of limit_ig units_ig,
+        floor(L min(goods_ig, -units_ig))         to sell.
+
+    Parameters
+    ----------
+    units, limits : array (N, d)
+        What each agent would buy, below 0 to sell, and its limits.
+    cash : array (N + 1,)
+    goods : array (N + 1, d)
+        What everybody owns; the last account is that of the world outside, which may owe.
+    outside_units : array (d,)
+        What the world outside buys at any price, below 0 to sell.
+
+    Returns
+    -------
+    int array (N + 1, d), int array (N + 1, d)
+        Lots, below 0 for sales, and limits in ticks; the last row is that of the world outside.
+    """
+    agents, n_goods = units.shape
+    orders = np.empty((agents + 1, n_goods), dtype=np.int64)
+    ticks = np.empty((agents + 1, n_goods), dtype=np.int64)
+    for agent in range(agents):
+        cost = 0.0
+        for good in range(n_goods):
+            cost += max(units[agent, good], 0.0) * limits[agent, good]
+        affordable_share = 1.0
+        if cost > cash[agent]:
+            affordable_share = cash[agent] / cost
+        for good in range(n_goods):
+            bought = max(units[agent, good], 0.0) * affordable_share
+            sold = min(max(-units[agent, good], 0.0), goods[agent, good])
+            orders[agent, good] = np.floor(bought * LOTS_PER_UNIT) - np.floor(sold * LOTS_PER_UNIT)
+            ticks[agent, good] = np.rint(limits[agent, good] * TICKS_PER_UNIT)
+    for good in range(n_goods):
+        orders[agents, good] = np.rint(outside_units[good] * LOTS_PER_UNIT)
+        ticks[agents, good] = 0
+        if orders[agents, good] > 0:
+            ticks[agents, good] = TICKS_PER_UNIT
+    return orders, ticks
+
+
+@compiled(nogil=True)
+def clear_goods(
+    orders: Whole, ticks: Whole, last_half_ticks: Whole
+) -> tuple[Whole, Whole, Whole, int]:
+    """Clear every good by itself (compiled).
+
+    Parameters
+    ----------
+    orders, ticks : int array (n, d)
+        Lots, below 0 for sales, and limits; the last row is that of the world outside.
+    last_half_ticks : int array (d,)
+        The last prices.
+
+    Returns
+    -------
+    int array (n, d)
+        Lots that each order trades, below 0 for sales.
+    int array (d,), int array (d,)
+        Prices in half ticks, and lots that trade at them.
+    int
+        Gains of all but the last order, in half ticks times lots.
+    """
+    n_orders, n_goods = orders.shape
+    traded = np.empty((n_orders, n_goods), dtype=np.int64)
+    half_ticks = np.empty(n_goods, dtype=np.int64)
+    volume = np.empty(n_goods, dtype=np.int64)
+    gained = 0
+    for good in range(n_goods):
+        demand = np.zeros(TICKS_PER_UNIT + 1, dtype=np.int64)
+        supply = np.zeros(TICKS_PER_UNIT + 1, dtype=np.int64)
+        for i in range(n_orders):
+            if orders[i, good] < 0:
+                supply[ticks[i, good]] -= orders[i, good]
+            else:
+                demand[ticks[i, good]] += orders[i, good]
+        half_ticks[good], volume[good] = clearing(demand, supply, last_half_ticks[good])
+        lots_left = shares(half_ticks[good], volume[good], demand, supply)
+        gained += fill(
+            orders[:, good], ticks[:, good], half_ticks[good], lots_left, traded[:, good]
+        )
+    return traded, half_ticks, volume, gained
+
+
+@compiled(nogil=True)
+def fill(
+    orders: Whole,
+    ticks: Whole,
+    half_ticks: int,
+    lots_left: tuple[int, int, int, int],
+    traded: Whole,
+) -> int:
     """Write what orders trade at a price, and return what agents gain by it (compiled).
 
     Shares at the limit are those of running sums, rounded down: their sum is exactly what is left,
@@ -236,7 +313,7 @@ def fill(orders: Whole, ticks: Whole, half_ticks: int, lots_left: Whole, traded:
         Their limits.
     half_ticks : int
         The price.
-    lots_left : int array (4,)
+    lots_left : tuple of int
         What ``shares`` returns.
     traded : int array (n,)
         Written: lots, below 0 for sales.

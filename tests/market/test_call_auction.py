@@ -21,7 +21,9 @@ from regretless.market.markets.call_auction import (
     LOTS_PER_UNIT,
     TICKS_PER_UNIT,
     CallAuction,
+    clear_goods,
     clearing,
+    covered_orders,
     fill,
     shares,
 )
@@ -106,7 +108,7 @@ def filled_books() -> list[Fill]:
     for seed in range(BOOKS):
         book = random_book(seed)
         price, volume = clearing(*book.by_tick(), book.last_price)
-        parts = np.array(shares(price, volume, *book.by_tick()))
+        parts = shares(price, volume, *book.by_tick())
         traded = np.empty_like(book.wanted)
         gained = fill(book.wanted, book.limits, price, parts, traded)
         fills.append(Fill(book, price, volume, traded, gained))
@@ -141,6 +143,45 @@ def test_gains_from_trade_are_those_of_all_orders_but_of_the_world_outside() -> 
     """The last order is that of the world outside."""
     for book, price, _, traded, gained in filled_books():
         assert gained == (traded * (2 * book.limits - price))[:-1].sum()
+
+
+def test_each_good_clears_as_it_would_by_itself() -> None:
+    books = [book for book in (random_book(seed) for seed in range(40)) if len(book.wanted) == 8]
+    orders = np.stack([book.wanted for book in books], axis=1)
+    limits = np.stack([book.limits for book in books], axis=1)
+    last_prices = np.array([book.last_price for book in books])
+    traded, prices, volumes, gained = clear_goods(orders, limits, last_prices)
+
+    gained_of_goods = 0
+    for good, book in enumerate(books):
+        assert (prices[good], volumes[good]) == clear_by_search(book)
+        traded_alone = np.empty_like(book.wanted)
+        rationing = shares(prices[good], volumes[good], *book.by_tick())
+        gained_of_goods += fill(book.wanted, book.limits, prices[good], rationing, traded_alone)
+        assert (traded[:, good] == traded_alone).all()
+    assert gained == gained_of_goods
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10**6), agents=st.integers(1, 9), goods=st.integers(1, 3))
+def test_orders_are_cut_to_what_cash_and_stocks_cover(seed: int, agents: int, goods: int) -> None:
+    rng = np.random.default_rng(seed)
+    units = rng.uniform(-2, 2, size=(agents, goods))
+    limits = rng.integers(0, TICKS_PER_UNIT + 1, size=(agents, goods)) / TICKS_PER_UNIT
+    cash = rng.uniform(0, 2, size=agents + 1)
+    stocks = rng.uniform(0, 2, size=(agents + 1, goods))
+    outside_units = rng.uniform(-2, 2, size=goods)
+    orders, ticks = covered_orders(units, limits, cash, stocks, outside_units)
+
+    bought = np.maximum(units, 0)
+    cost = (bought * limits).sum(1)
+    affordable_share = np.minimum(1, cash[:-1] / np.maximum(cost, 1e-300))
+    lots_bought = np.floor(bought * affordable_share[:, None] * LOTS_PER_UNIT)
+    lots_sold = np.floor(np.minimum(np.maximum(-units, 0), stocks[:-1]) * LOTS_PER_UNIT)
+    assert (orders[:-1] == lots_bought - lots_sold).all()
+    assert (ticks[:-1] == limits * TICKS_PER_UNIT).all()
+    assert (orders[-1] == np.rint(outside_units * LOTS_PER_UNIT)).all()
+    assert (ticks[-1] == np.where(orders[-1] > 0, TICKS_PER_UNIT, 0)).all(), "not at any price"
 
 
 def traders(rng: np.random.Generator, goods: int) -> list[SimpleNamespace]:
