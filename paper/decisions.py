@@ -26,7 +26,7 @@ import pandas as pd
 
 from paper.harness import Row, Table
 from paper.public_series import MAX_ROUNDS, PUBLIC_SERIES, PublicSeries
-from paper.rivals import LEVELS, RIVALS, USUAL_RIVALS, Task, check_rivals
+from paper.rivals import LEVELS, RIVALS, USUAL_RIVALS, Task, check_rivals, check_rounds
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
 from regretless.market.core.arrays import Array, Indices
@@ -143,6 +143,7 @@ def compare(
     name, steps = instance
     series, highest = scaled(PUBLIC_SERIES[name]().first_rounds(rounds))
     first = len(series.outcomes) // 3
+    check_rounds(len(series.outcomes), first, steps)
     outcomes = series.outcomes[first:]
     ours = serve(series, highest, steps=steps, first=first, seed=seed)
     resamples = resampled_rounds(len(outcomes), seed)

@@ -125,6 +125,19 @@ class Task:
         return [(start, min(start + REFIT[speed], len(self.values))) for start in starts]
 
 
+def check_rounds(n_rounds: int, first: int, steps: int) -> None:
+    """Raise UserError for a series too short for a regression that is first fitted at ``first``.
+
+    A round has all lags after ``N_LAGS`` + ``steps`` - 1 others, and the outcomes of the last
+    ``steps`` - 1 rounds are not known yet. Of the rest a fit has at least ``N_LAGS``.
+    """
+    n_known = (first - steps + 1) - (N_LAGS + steps - 1)
+    if n_known < N_LAGS:
+        least = 3 * (first + N_LAGS - n_known)  # a third of a series comes before the first fit
+        fault = f"{n_rounds} are too few for regressions of {N_LAGS} lags, {steps} steps ahead"
+        raise UserError(f"--rounds: {fault}; give at least {least}")
+
+
 def least_squares(features: Array, outcomes: Array) -> Array:
     """Return the coefficients (p,) of least squares, with a tiny ridge."""
     gram = features.T @ features
@@ -202,8 +215,12 @@ def boosted_quantiles(task: Task) -> Array:
 
 
 def last_period(task: Task) -> Array:
-    """Return the quantiles (T, L) of the last period's outcomes, the longest that is known."""
-    length = max(period for period in task.series.periods if period <= task.first)
+    """Return the quantiles (T, L) of the last period's outcomes, the longest that is known.
+
+    Where none is known yet when the first round is forecast, they are those of as many rounds.
+    """
+    known_periods = [period for period in task.series.periods if period <= task.first]
+    length = max(known_periods, default=task.first)
     quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
     for t in range(task.first, len(task.values)):
         end = t - task.steps + 1

@@ -67,6 +67,26 @@ def test_a_rival_that_cannot_be_asked_is_refused_in_one_line() -> None:
         rivals.check_rivals(["autoregresion"])
 
 
+def test_too_few_rounds_for_a_first_fit_are_refused_with_how_many_are_enough(
+    monkeypatch: pytest.MonkeyPatch, weekly_series: PublicSeries
+) -> None:
+    monkeypatch.setitem(decisions.PUBLIC_SERIES, "short", lambda: weekly_series)
+    with pytest.raises(UserError, match=r"--rounds: 60 are too few.*give at least 108"):
+        list(decisions.compare(("short", 7), seed=1, rounds=60, rivals=["autoregression"]))
+    rivals.check_rounds(108, 36, steps=7)
+
+
+def test_a_period_that_is_not_known_yet_leaves_all_outcomes_so_far(
+    weekly_series: PublicSeries,
+) -> None:
+    yearly = PublicSeries(weekly_series.outcomes, weekly_series.contexts, (10 * FIRST,))
+
+    quantiles = rivals.last_period(rivals.Task(yearly, 1, FIRST))
+
+    of_all = np.quantile(yearly.outcomes[:FIRST], rivals.LEVELS)
+    assert quantiles[FIRST] == pytest.approx(of_all)
+
+
 def test_an_autoregression_covers_what_it_describes(weekly_series: PublicSeries) -> None:
     quantiles = rivals.autoregression(rivals.Task(weekly_series, 1, FIRST))[FIRST:]
     outcomes = weekly_series.outcomes[FIRST:]
