@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ MAX_CONTEXT = 6
 MAX_REASONS = 4  # in a message
 INNER = (0.01, 0.99)
 UNUSABLE = (SAME, INFINITE, BEYOND, BELOW)  # notes on columns of numbers that have no scale
+ROOM_ABOVE_SALES = 1.5  # upper end of a scale, in ratio to the largest sales, if some were cut off
 ORDER_STEPS = range(20, 41)  # between the ends of the scale, where the costs of an order are known
 
 
@@ -111,11 +113,16 @@ def starter(
         "has_rule": bool(context) and costs is None,
     }
     if costs is not None:
-        values["orders"] = _number_of_orders(table.numbers(outcomes[0]))
+        values["orders"] = _number_of_orders(*_scale_of(table, outcomes[0])[:2])
     if values["has_rule"]:
         values |= _rule_on(table.numbers(context[0]))
     pages = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)  # noqa: S701 - no HTML
-    pages.filters |= {"key": spelled, "ends": _ends, "code": codes_of, "toml": _toml_value}
+    pages.filters |= {
+        "key": spelled,
+        "scale": partial(_scale_of, table),
+        "code": codes_of,
+        "toml": _toml_value,
+    }
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 
 
@@ -131,12 +138,11 @@ def _outcome_named(table: Description, name: str) -> Column:
     return column
 
 
-def _number_of_orders(values: Array) -> int:
+def _number_of_orders(low: float, high: float) -> int:
     """Return how many orders lie in equal steps between the ends of a scale.
 
     The step is the one that is written with the fewest digits, and of these the smallest.
     """
-    low, high, _ = _ends(values)
 
     def digits(steps: int) -> int:
         return len(f"{(high - low) / steps:.10g}")
@@ -239,8 +245,22 @@ def _whole_if_so(value: str | float) -> str | float:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _ends(values: Array) -> tuple[float, float, float]:
-    """Return round ends for values, and the share of values beyond them."""
+def _scale_of(table: Description, outcome: Column) -> tuple[float, float, float]:
+    """Return round ends for an outcome, and the share of its values beyond them.
+
+    Where a column says that all was sold, there is room above the largest sales, since demand was
+    more.
+    """
+    values = table.numbers(outcome)
+    low, high = _ends(values)
+    if table.named("censored"):
+        largest = float(values.max())
+        low, high = _ends(np.array([low, max(largest, ROOM_ABOVE_SALES * largest)]))
+    return low, high, float(((values < low) | (values > high)).mean())
+
+
+def _ends(values: Array) -> tuple[float, float]:
+    """Return round ends for values, without the outermost where they lie far from all others."""
     lowest = float(values.min())
     highest = float(values.max())
     low, high = map(float, np.quantile(values, INNER))
@@ -260,4 +280,4 @@ def _ends(values: Array) -> tuple[float, float, float]:
     if first < last:
         low = first
         high = last
-    return low, high, float(((values < low) | (values > high)).mean())
+    return low, high

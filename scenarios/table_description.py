@@ -4,7 +4,9 @@ r"""What the columns of a table are: dates, numbers or words, and what each of t
     outcome    numbers that take many values and do not just count rows: what is forecast
     context    few values, numbers or words: what may be known before a round
     series     a column that tells several series apart that stand in one file
-    censored   two values of a column whose name says that all was sold: known after the round
+    censored   two values of a column that says that all was sold: by its name, or as it says yes
+               where one column of numbers equals another, which it never exceeds; known after the
+               round
     nothing    the rest, with the reason
 
 A proposal is read off the values alone. Where no column has many values, the outcome is one of few,
@@ -30,6 +32,7 @@ from scipy.signal import correlate, find_peaks
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.scenarios import table_files
+from regretless.scenarios.assembly.data import TRUTHS as TRUTH_OF_WORD
 from regretless.scenarios.config.files import CONTROL_CHARACTER, DATA
 from regretless.scenarios.number_texts import (
     HEXADECIMAL,
@@ -47,6 +50,7 @@ from regretless.scenarios.number_texts import (
     may_be_thousands,
     without_sign,
 )
+from regretless.scenarios.sold_out_columns import find_cut_off
 from regretless.scenarios.table_endings import CSV_ENDINGS, ending_of
 from regretless.scenarios.table_files import TRUTHS
 from regretless.scenarios.time_order import order_of
@@ -169,8 +173,8 @@ def described(file: Path) -> Description:
         columns = _describe_columns(frame, form, series_column)
         listed = ", ".join(f"{value:g}" for value in form.missing_values)
         notes.append(f"{listed}: far from all other numbers, and taken for missing values.")
-    columns = _with_censored(_with_index(columns, len(frame)))
-    notes += _notes_on_censored(columns)
+    columns, notes_on_censored = _with_censored(_with_index(columns, len(frame)), frame, form)
+    notes += notes_on_censored
     return Description(
         file=path,
         frame=frame,
@@ -184,28 +188,46 @@ def described(file: Path) -> Description:
     )
 
 
-def _with_censored(columns: list[Column]) -> list[Column]:
-    """Return columns in which one that says where all was sold is no context."""
-    told_apart = []
+def _with_censored(
+    columns: list[Column], frame: pd.DataFrame, form: table_files.Form
+) -> tuple[list[Column], list[str]]:
+    """Return columns in which one that says where all was sold is no context, and notes on them."""
+    numbers: dict[str, Array] = {}
     for column in columns:
-        is_yes_or_no = column.role == "context" and column.distinct <= N_TRUTHS
-        if is_yes_or_no and SOLD_OUT.search(column.name):
-            column = replace(column, role="censored")  # noqa: PLW2901
-        told_apart.append(column)
-    return told_apart
-
-
-def _notes_on_censored(columns: list[Column]) -> list[str]:
-    """Return a note for each column that seems to say where all was sold."""
+        if "numbers" in column.kind and column.note not in (INFINITE, BEYOND, BELOW):
+            numbers[column.name] = table_files.numeric(frame, [column.name], "the table", form)[
+                :, 0
+            ]
+    told_apart = []
     notes = []
     for column in columns:
-        if column.role == "censored":
+        finding = ""
+        if column.role == "context" and column.distinct == N_TRUTHS:
+            finding = _how_it_says_sold_out(column, frame, numbers)
+        if finding:
+            column = replace(column, role="censored")  # noqa: PLW2901
             key = f"censored = {json.dumps(column.name, ensure_ascii=False)}"
             notes.append(
-                f"'{column.name}' seems to say when all was sold, which is known after the round "
-                f"only; sales then are not demand: see {key} in [data]."
+                f"'{column.name}' {finding}, which is known after the round only; sales then are "
+                f"not demand: see {key} in [data]."
             )
-    return notes
+        told_apart.append(column)
+    return told_apart, notes
+
+
+def _how_it_says_sold_out(column: Column, frame: pd.DataFrame, numbers: dict[str, Array]) -> str:
+    """Say why a column of two values seems to say when all was sold; empty if it does not."""
+    if SOLD_OUT.search(column.name):
+        return "seems to say when all was sold"
+    words = _words_of(frame, column.name).str.casefold()
+    is_known = words.isin(list(TRUTH_OF_WORD)).to_numpy()
+    is_sold_out = words.map(TRUTH_OF_WORD).to_numpy() == True  # noqa: E712 - None where unknown
+    others = {name: values for name, values in numbers.items() if name != column.name}
+    cut_off = find_cut_off(is_sold_out, is_known, others)
+    if cut_off is None:
+        return ""
+    are = f"'{cut_off.sales}' equals '{cut_off.stock}', and never exceeds it"
+    return f"says yes where {are}: it seems to say when all was sold"
 
 
 def _separator_of(path: Path, where: str) -> str | None:

@@ -92,6 +92,50 @@ def test_the_starter_takes_what_says_that_all_was_sold_for_no_context(
     assert censored.censored == name
 
 
+@pytest.mark.parametrize("words", [{True: 1, False: 0}, {True: "yes", False: "no"}])
+def test_a_column_that_is_yes_where_sales_equal_the_stock_is_told_whatever_its_name(
+    sales: pd.DataFrame, tmp_path: Path, words: dict[bool, Any]
+) -> None:
+    stock = np.tile([80.0, 100.0, 140.0], N_DAYS // 3)
+    table = sales[["sold"]].assign(shelf=stock, leer=sales["sold_out"].map(words))
+    table["promoted"] = np.where(np.arange(N_DAYS) % 4, "no", "yes")
+    table.to_csv(tmp_path / "sales.csv", index=False)
+    description = described(tmp_path / "sales.csv")
+    assert [column.name for column in description.named("censored")] == ["leer"]
+    (note,) = description.notes
+    assert note.startswith("'leer' says yes where 'sold' equals 'shelf', and never exceeds it")
+
+
+def test_a_column_that_is_yes_in_other_rows_too_stays_context(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    stock = np.tile([80.0, 100.0, 140.0], N_DAYS // 3)
+    is_yes = sales["sold_out"].copy()
+    is_yes[np.flatnonzero(~is_yes)[0]] = True
+    table = sales[["sold"]].assign(shelf=stock, leer=is_yes.astype(int))
+    table.to_csv(tmp_path / "sales.csv", index=False)
+    description = described(tmp_path / "sales.csv")
+    assert not description.named("censored")
+    assert description.notes == ()
+
+
+def test_the_starter_of_sales_that_were_cut_off_has_room_above_the_largest(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    costs = OrderCosts(underage=4.0, overage=1.0)
+    sales[["sold", "sold_out"]].to_csv(tmp_path / "cut_off.csv", index=False)
+    sales[["sold"]].to_csv(tmp_path / "sales.csv", index=False)
+    texts = {}
+    for name in ("cut_off", "sales"):
+        texts[name] = starter(described(tmp_path / f"{name}.csv"), tmp_path, costs=costs)
+    largest = sales["sold"].max()
+    (tmp_path / "cut_off.toml").write_text(texts["cut_off"], encoding="utf-8")
+    (tmp_path / "sales.toml").write_text(texts["sales"], encoding="utf-8")
+    ends = {name: load(tmp_path / f"{name}.toml").spec.data.scale["sold"] for name in texts}
+    assert largest <= ends["sales"][1] <= 1.1 * largest
+    assert 1.3 * largest <= ends["cut_off"][1] <= 1.6 * largest
+
+
 def test_later_rows_change_nothing_of_earlier_ones(sales: pd.DataFrame, tmp_path: Path) -> None:
     other_future = sales.copy()
     other_future.loc[60:, "sold"] = 10.0

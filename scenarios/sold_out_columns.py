@@ -1,0 +1,65 @@
+"""Which column of a table says that all was sold: told by what stands in it, whatever its name.
+
+Sales are the smaller of demand and stock. A column of yes and no that is yes only in rows in which
+one column of numbers equals another, and in nearly all of these, while the first is at most the
+second in every row, says when sales were cut off at the stock.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Mask
+
+MIN_ROWS = 3  # of each kind, sold out and not: fewer may be so by chance
+# Of the rows in which sales equal the stock, how many must say yes: demand may equal it, too.
+MIN_SHARE_SAID = 0.8
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """The names of the columns of sales, and of the stock that they cannot exceed."""
+
+    sales: str
+    stock: str
+
+
+def find_cut_off(is_sold_out: Mask, is_known: Mask, numbers: Mapping[str, Array]) -> CutOff | None:
+    """Return the first two columns of which one is cut off at the other where all was sold.
+
+    Parameters
+    ----------
+    is_sold_out : bool array (T,)
+        Which rows say yes.
+    is_known : bool array (T,)
+        Which rows say yes or no.
+    numbers : mapping of str to array (T,)
+        The columns of numbers by name, NaN where a value is missing.
+
+    Examples
+    --------
+    >>> stock = np.array([5.0, 5.0, 5.0, 8.0, 8.0, 8.0])
+    >>> sold = np.array([5.0, 5.0, 4.0, 8.0, 7.0, 6.0])
+    >>> empty = sold == stock
+    >>> find_cut_off(empty, np.ones(6, dtype=bool), {"stock": stock, "sold": sold})
+    CutOff(sales='sold', stock='stock')
+    """
+    rows_sold_out = np.flatnonzero(is_sold_out & is_known)
+    if not len(rows_sold_out):
+        return None
+    for sales, stock in permutations(numbers, 2):
+        row = rows_sold_out[0]
+        if numbers[sales][row] != numbers[stock][row]:  # as it is in nearly all pairs
+            continue
+        is_present = is_known & np.isfinite(numbers[sales]) & np.isfinite(numbers[stock])
+        says_yes = is_sold_out[is_present]
+        sold = numbers[sales][is_present]
+        available = numbers[stock][is_present]
+        is_equal = sold == available
+        has_both = MIN_ROWS <= says_yes.sum() <= len(says_yes) - MIN_ROWS
+        is_yes_where_equal = has_both and says_yes[is_equal].mean() >= MIN_SHARE_SAID
+        if is_yes_where_equal and is_equal[says_yes].all() and (sold <= available).all():
+            return CutOff(sales, stock)
+    return None
