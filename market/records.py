@@ -362,6 +362,9 @@ class RoundFeedback:
     statistics: Array  # s(y) of the outcome, the vector that was predicted (n,)
     outcome: Array | None = None  # the outcome y itself (d,); None where only s(y) is known
     drawn: int | None = None  # index of the atom that was broadcast; None where none was drawn
+    # What the outcome is known to exceed (d,), where it is an estimate in place of a censored one:
+    # in coordinates that were seen the outcome itself. None where all of it was seen.
+    limits: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)

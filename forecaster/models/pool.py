@@ -19,7 +19,9 @@ Before any outcome is known, D is an even lattice of all outcomes; the models ta
 
 Of one outcome the pool may be recalibrated (``recalibration``): D is then the mixture with the
 weights of its outcomes mended by how probable earlier mixtures found what came. The models' weights
-are learned from their mixture as it was before.
+are learned from their mixture as it was before. Where an outcome is an estimate in place of a
+censored one (``RoundFeedback.limits``), the models learn the estimate, and the recalibration the
+limit.
 """
 
 from collections.abc import Mapping
@@ -38,7 +40,7 @@ from regretless.forecaster.models.recalibration import (
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Ensemble
+from regretless.market.records import Ensemble, RoundFeedback
 
 ROUNDS_TO_TAKE_OVER = 8
 MIN_WEIGHT = 1e-6  # of a model: one that has less is left out of D
@@ -92,6 +94,8 @@ class DistributionPool(Aggregate):
             self._recalibration = Recalibration()
         # the open round's distribution function before it was recalibrated
         self._probability: Array | None = None
+        # what the outcome that is learned is known to exceed; None where it was seen
+        self._limit: float | None = None
 
     def _points_of_models(self, x: object) -> Array:
         self._tell_lead_to_models()
@@ -165,12 +169,21 @@ class DistributionPool(Aggregate):
             steps = opened["probability"]
             self._probability = None if steps is None else distribution_function(steps)
 
+    def observe(self, feedback: RoundFeedback) -> None:
+        if feedback.limits is not None and self.basis.outcomes == 1:
+            self._limit = float(feedback.limits[0])
+        super().observe(feedback)
+        self._limit = None
+
     def _learn(self, statistics: Array) -> None:
         if self._recalibration is not None and self._probability is not None:
-            assert self._outcome is not None  # noqa: S101 - a pool is told the outcome
-            self._recalibration.learn(
-                float(self._outcome[0]), self._probability, number=self.time + self.ahead
-            )
+            number = self.time + self.ahead
+            if self._limit is not None:
+                self._recalibration.learn_limit(self._limit, self._probability, number=number)
+            else:
+                assert self._outcome is not None  # noqa: S101 - a pool is told the outcome
+                outcome = float(self._outcome[0])
+                self._recalibration.learn(outcome, self._probability, number=number)
         super()._learn(statistics)
 
     def _mixed(self) -> WeightedImages:

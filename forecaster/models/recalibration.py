@@ -17,6 +17,16 @@ F(a) gets G(F(b)) - G(F(a)), and every outcome in it the same factor, so that no
 An outcome that falls into the cell from a to b is counted evenly from F(a) to F(b), as it is where
 outcomes are discrete (Czado, Gneiting and Held 2009, Biometrics 65(4), 1254-1261,
 doi:10.1111/j.1541-0420.2009.01191.x). G is linear between ``N_LEVELS`` even levels.
+
+**Censored outcomes.** Of an outcome that is known only to lie beyond c it is known only that u lies
+beyond F(c). It is redistributed to the right (Efron 1967, Proceedings of the Fifth Berkeley
+Symposium 4, 831-853): counted from F(c) to 1 as G is there, when it comes,
+
+    dG(v) / (1 - G(F(c))),    F(c) <= v <= 1,
+
+which is evenly as long as nothing else was seen there. If the u of all outcomes have the
+distribution G, what is added has the mean that the outcomes themselves would have added: G does not
+move, where a guess in place of the outcome would let it lose its upper end.
 """
 
 from collections.abc import Mapping
@@ -111,6 +121,26 @@ def add_outcome(
         seen[i] = kept_share * seen[i] + weight * covered / (last - first)
 
 
+@compiled(nogil=True)
+def add_limit(
+    limit: float, probability: Array, kept_share: float, weight: float, seen: Array
+) -> None:
+    """Count how probable a forecast found an outcome that lies beyond a limit (compiled).
+
+    The parameters are those of ``add_outcome``, but for ``limit`` in place of an outcome.
+    """
+    # what lies in the last cell of probability is counted there
+    first = min(probability[_cell_of(limit) + 1], 1.0 - 1.0 / N_LEVELS) * N_LEVELS
+    total = 0.0
+    for i in range(N_LEVELS):
+        covered = min(max(i + 1.0 - first, 0.0), 1.0)
+        total += covered * (seen[i] + PRIOR_ROUNDS / N_LEVELS)
+    for i in range(N_LEVELS):
+        covered = min(max(i + 1.0 - first, 0.0), 1.0)
+        share = covered * (seen[i] + PRIOR_ROUNDS / N_LEVELS) / total
+        seen[i] = kept_share * seen[i] + weight * share
+
+
 def levels_of(seen: Array) -> Array:
     """Return G at even levels (..., ``N_LEVELS`` + 1), from discounted numbers (..., ``N_LEVELS``).
 
@@ -184,9 +214,21 @@ class Recalibration(Checkpointable):
     def learn(self, outcome: float, probability: Array, *, number: int) -> None:
         """Learn the outcome, in [0, 1], of a forecast whose distribution function is known.
 
-        ``number`` is that of its round. Weights go by it, so that outcomes may come in any order.
+        ``number`` is that of its round. Weights go by it, so that outcomes may come in any order:
+        what is remembered is the same, unless some of them are limits (``learn_limit``).
         """
-        kept_share = (1.0 - RATE) ** max(number - self._newest, 0)
-        weight = (1.0 - RATE) ** max(self._newest - number, 0)
+        kept_share, weight = self._shares_of_round(number)
         add_outcome(outcome, probability, kept_share, weight, self._seen)
         self._newest = max(self._newest, number)
+
+    def learn_limit(self, limit: float, probability: Array, *, number: int) -> None:
+        """Learn that the outcome of a forecast lies beyond a limit, in [0, 1]; as in ``learn``."""
+        kept_share, weight = self._shares_of_round(number)
+        add_limit(limit, probability, kept_share, weight, self._seen)
+        self._newest = max(self._newest, number)
+
+    def _shares_of_round(self, number: int) -> tuple[float, float]:
+        """Return how much of what was seen before is kept, and the weight of a round's outcome."""
+        kept_share = (1.0 - RATE) ** max(number - self._newest, 0)
+        weight = (1.0 - RATE) ** max(self._newest - number, 0)
+        return kept_share, weight

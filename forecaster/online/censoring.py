@@ -15,6 +15,10 @@ again when D has changed. To learn a draw from what lies beyond in place of its 
 the one series on which both were tried: 1.71 of full demand's cost, against 1.32, on hourly
 bicycles, since lags and last values then are noise.
 
+How probable the forecast found such an outcome is not read off y*: it counts from F(c) to 1
+(``models.recalibration``). Where it was read off y*, recalibrated forecasts lost what lies beyond
+y*, and on hourly bicycles costs were 1.44 in place of 1.22 times full demand's.
+
 The even part keeps D from ending at the largest order: beyond it nothing was ever seen. The
 quantile at which outcomes are censored does not depend on what D is beyond it: if it is too low,
 more than its share of rounds is sold out, and it rises. Quantiles above the orders are too narrow.

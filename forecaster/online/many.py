@@ -363,11 +363,13 @@ class ManyOmnipredictors:
         self.counts["learned"] += is_learned
         self.counts["missing"] += is_missing
         self._note_censoring(is_censored, is_learned)
+        limits = np.where(is_censored, unit_outcomes, np.nan)
         for shop in np.flatnonzero(is_learned & is_censored).tolist():
             unit_outcomes[shop] = self._mean_beyond(shop, unit_outcomes[shop])
         statistics = self._many_bases.statistics_of(unit_outcomes)
         given_up = self._charge(unit_outcomes, statistics, is_learned)
-        self._teach(unit_outcomes, statistics, is_learned=is_learned, is_missing=is_missing)
+        self._mixtures.learn(unit_outcomes, statistics, is_learned, limits=limits)
+        self._teach(unit_outcomes, is_learned=is_learned, is_missing=is_missing)
         self._open_contexts = None
         for shop in np.flatnonzero(given_up).tolist():
             self._own[shop] = self._own_omnipredictor(shop)
@@ -778,11 +780,8 @@ class ManyOmnipredictors:
             is_charged=is_learned,
         )
 
-    def _teach(
-        self, unit_outcomes: Array, statistics: Array, *, is_learned: Mask, is_missing: Mask
-    ) -> None:
-        """Teach the models the outcomes (S,), whose statistics are (S, n)."""
-        self._mixtures.learn(unit_outcomes, statistics, is_learned)
+    def _teach(self, unit_outcomes: Array, *, is_learned: Mask, is_missing: Mask) -> None:
+        """Teach the models the outcomes (S,)."""
         for model in self._many_models:
             model.skip(self._now, is_missing)
         self._contexts.learn(is_learned)

@@ -16,6 +16,7 @@ from regretless.forecaster.models.recalibration import (
     N_CELLS,
     N_LEVELS,
     RATE,
+    add_limit,
     add_outcome,
     levels_of,
     write_recalibrated,
@@ -76,15 +77,26 @@ def _write_mixtures(
 
 @compiled(nogil=True)
 def _add_outcomes(
-    outcomes: Array, probability: Array, is_learned: Mask, seen: Array, first: int, last: int
+    outcomes: Array,
+    limits: Array,
+    probability: Array,
+    is_learned: Mask,
+    seen: Array,
+    first: int,
+    last: int,
 ) -> None:
     """Count how probable the forecasts found the outcomes (S,) that were learned (compiled).
 
-    ``probability`` and ``seen`` are those of ``add_outcome``, a row for each shop.
+    ``limits`` (S,) are NaN where outcomes were seen. ``probability`` and ``seen`` are those of
+    ``add_outcome``, a row for each shop.
     """
     for s in range(first, last):
-        if is_learned[s]:
+        if not is_learned[s]:
+            continue
+        if np.isnan(limits[s]):
             add_outcome(outcomes[s], probability[s], 1.0 - RATE, 1.0, seen[s])
+        else:
+            add_limit(limits[s], probability[s], 1.0 - RATE, 1.0, seen[s])
 
 
 class ManyMixtures(Checkpointable):
@@ -167,14 +179,26 @@ class ManyMixtures(Checkpointable):
         shares = np.where(shares < MIN_WEIGHT, 0.0, shares)
         return np.asarray(shares / shares.sum(1, keepdims=True))
 
-    def learn(self, outcomes: Array, statistics: Array, is_learned: Mask) -> None:
-        """Learn the outcomes (S,) of some shops, whose statistics are (S, n)."""
+    def learn(self, outcomes: Array, statistics: Array, is_learned: Mask, *, limits: Array) -> None:
+        """Learn the outcomes (S,) of some shops, whose statistics are (S, n).
+
+        ``limits`` (S,) are what outcomes are known to exceed that are estimates in place of
+        censored ones, NaN where they were seen.
+        """
         errors = (self._mean_of_models - statistics)[:, np.newaxis]
         gains = (errors * (self._mean_of_models[:, np.newaxis] - self.points)).sum(2)
         gains /= self._bases.sizes[:, np.newaxis]
         self.regret[is_learned] += gains[is_learned]
         self.variation[is_learned] += gains[is_learned] ** 2
-        over_rows(_add_outcomes, len(outcomes), outcomes, self._probability, is_learned, self.seen)
+        over_rows(
+            _add_outcomes,
+            len(outcomes),
+            outcomes,
+            limits,
+            self._probability,
+            is_learned,
+            self.seen,
+        )
 
     def write_to(self, pool: DistributionPool, shop: int) -> None:
         """Put what a shop has learned into a pool of its own, whose ``time`` is known."""

@@ -103,6 +103,9 @@ class OpenForecast(TypedDict):
     models: Any  # what they need to learn the outcome (``DistributionPool.opened``)
     game: dict[str, Any]  # that of its slot
     outcome: Array | None  # (d,) of the unit cube, once it is known; the models are taught later
+    limits: (
+        Array | None
+    )  # (d,) what it is known to exceed, if it is an estimate (``online.censoring``)
     exploring: dict[str, int]  # the order of each loss in a round that explores; empty in others
 
 
@@ -512,6 +515,7 @@ class OnlineOmnipredictor(Checkpointable):
             "models": self._shared_models.opened(),
             "game": slot.open_game(),
             "outcome": None,
+            "limits": None,
             "exploring": {},
         }
         self._peek = Peek(context, lead, forecast)
@@ -611,6 +615,7 @@ class OnlineOmnipredictor(Checkpointable):
                 warnings.warn(warning, stacklevel=3)
             self.counts["clipped"] += 1
         if is_censored.any():
+            forecast["limits"] = unit_outcome
             unit_outcome = self._mean_beyond(forecast, unit_outcome, is_censored)
         for task_index, (name, task) in enumerate(self.tasks.items()):
             losses = task.loss.losses(unit_outcome)
@@ -685,7 +690,8 @@ class OnlineOmnipredictor(Checkpointable):
         if self._asked is not forecast:
             context = self._context_of_models(forecast["context"])
             self._shared_models.reopen(context, forecast["models"])
-        self._shared_models.observe(RoundFeedback(statistics, outcome))
+        feedback = RoundFeedback(statistics, outcome, limits=forecast["limits"])
+        self._shared_models.observe(feedback)
         self._peek = None
         self._asked = None
 
@@ -921,6 +927,8 @@ class OnlineOmnipredictor(Checkpointable):
         self._planned = dict(open_state["planned"])
         untaught = open_state["untaught"]
         self._untaught = [untaught[str(i)] for i in range(len(untaught))]
+        for forecast in self._open_forecasts:  # of older files, which lack it
+            forecast.setdefault("limits", None)
         self._peek = None
         self._asked = None
 

@@ -10,10 +10,11 @@ of ``PANEL_OF_DISTRIBUTIONS``, which have learned the rows before it, completed 
     y*_t  =  E_D_t [y | y > c_t],      D_t = the forecast of row t from its context and rows < t.
 
 That is what ``OnlineOmnipredictor.learn_one(x, y, censored=True)`` learns
-(``forecaster.online.censoring``, where the sources are). The panel is that of the predictor,
-whatever models the scenario names, since those of a market predict statistics of the outcome and
-have no distribution to be redistributed. No later row is used, so that a forecast is still made
-before its outcome. Nothing is guaranteed: y* is a guess.
+(``forecaster.online.censoring``, where the sources are), but that the forecasts here are not
+recalibrated. The panel is that of the predictor, whatever models the scenario names, since those of
+a market predict statistics of the outcome and have no distribution to be redistributed. No later
+row is used, so that a forecast is still made before its outcome. Nothing is guaranteed: y* is a
+guess.
 """
 
 from collections.abc import Iterator, Sequence

@@ -54,7 +54,7 @@ def test_who_tells_what_was_sold_out_sees_demand_rise() -> None:
         orders = sell(server, demands, tells_censoring=True)
     orders_from_sales = sell(server_of_sales, demands, tells_censoring=False)
     best_order = 120.0 + 8.4  # the 80 % quantile
-    assert np.mean(orders[-40:]) == pytest.approx(best_order, abs=10.0)
+    assert np.mean(orders[-40:]) == pytest.approx(best_order, abs=16.0)
     assert np.mean(orders_from_sales[-40:]) < 90.0
 
 
@@ -145,6 +145,31 @@ def test_a_saved_server_goes_on_exploring_and_counting(tmp_path: Path, demands: 
             sell(one, demands[40:60], tells_censoring=True)
     assert again.counts == server.counts
     assert again.regrets().equals(server.regrets())
+
+
+def test_what_an_untaught_outcome_is_known_to_exceed_is_saved(
+    tmp_path: Path, demands: Array
+) -> None:
+    """With outcomes ahead models are taught later; the file holds what they will be taught."""
+    server = make_server(steps_ahead=3)
+    for demand in demands[:30]:
+        server.learn_one({}, min(float(demand), 90.0), censored=bool(demand >= 90.0))
+    server.learn_one({}, 85.0, censored=True)
+    server.save(tmp_path / "server")
+    again = OnlineOmnipredictor.load(tmp_path / "server")
+    assert again.predict_one().quantile(0.9) == server.predict_one().quantile(0.9)
+
+
+def test_an_open_forecast_of_a_state_that_knows_no_limits_is_learned() -> None:
+    server = make_server()
+    server.learn_one({}, 60.0)
+    server.predict_one(key="monday")
+    older_state = server.state()
+    del older_state["open"]["waiting"]["monday"]["limits"]
+    again = make_server()
+    again.restore(older_state)
+    again.learn_late("monday", 70.0)
+    assert again.counts["learned"] == 2
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

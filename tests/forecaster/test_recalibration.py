@@ -7,9 +7,10 @@ from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.bases.convex import ReLUBasis
 from regretless.forecaster.models import PastOutcomes
 from regretless.forecaster.models.pool import DistributionPool
-from regretless.forecaster.models.recalibration import Recalibration
+from regretless.forecaster.models.recalibration import N_LEVELS, Recalibration, levels_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
+from regretless.market.records import RoundFeedback
 
 LEVELS = (np.arange(400) + 0.5) / 400
 
@@ -51,6 +52,68 @@ def test_intervals_that_were_too_narrow_or_too_wide_come_to_cover(half_width: fl
         assert after == pytest.approx(0.8, abs=0.05)
     else:  # half of the outcomes lie beyond all that is forecast
         assert after > before + 0.05
+
+
+def mean_levels(half_width: float, *, censored: bool) -> Array:
+    """Return G at even levels, on average over rounds, where outcomes are within 0.2 of one half.
+
+    The forecast is even within ``half_width`` of it. ``censored`` outcomes are seen up to a limit
+    that is drawn in every round.
+    """
+    rng = stream(2, "recalibration")
+    outcomes, weights = even_forecast(half_width)
+    recalibration = Recalibration()
+    total = np.zeros(N_LEVELS + 1)
+    for day in range(3000):
+        _, probability = recalibration.apply(outcomes, weights)
+        outcome = 0.5 + 0.2 * (2 * rng.random() - 1)
+        limit = 0.3 + 0.5 * rng.random()
+        if censored and outcome > limit:
+            recalibration.learn_limit(limit, probability, number=day)
+        else:
+            recalibration.learn(outcome, probability, number=day)
+        if day >= 200:
+            total += levels_of(recalibration.state()["seen"])
+    return total / 2800
+
+
+def test_a_calibrated_forecast_stays_as_it_is_though_outcomes_are_censored() -> None:
+    levels = mean_levels(0.2, censored=True)
+    np.testing.assert_allclose(levels, np.linspace(0, 1, N_LEVELS + 1), atol=0.04)
+
+
+@pytest.mark.parametrize("half_width", [0.15, 0.3])
+def test_a_forecast_is_mended_as_if_censored_outcomes_had_been_seen(half_width: float) -> None:
+    levels = mean_levels(half_width, censored=True)
+    levels_of_all_seen = mean_levels(half_width, censored=False)
+    np.testing.assert_allclose(levels, levels_of_all_seen, atol=0.05)
+
+
+def test_a_limit_beyond_all_that_was_forecast_counts_as_the_least_probable_outcome() -> None:
+    outcomes, weights = even_forecast(0.1)
+    recalibration = Recalibration()
+    _, probability = recalibration.apply(outcomes, weights)
+    recalibration.learn_limit(0.9, probability, number=0)
+    seen = recalibration.state()["seen"]
+    assert seen[-1] == pytest.approx(1.0)
+    assert seen[:-1].sum() == pytest.approx(0.0)
+
+
+def test_a_pool_learns_an_estimate_but_counts_the_limit() -> None:
+    basis = ReLUBasis(error=0.05)
+    pool = DistributionPool({"all": PastOutcomes(basis)}, basis, recalibrated=True)
+    for outcome in (0.2, 0.4, 0.6) * 10:
+        pool.point()
+        pool.learn_checked(basis.transform([outcome]), np.array([outcome]))
+    pool.point()
+    before = pool.state()["recalibration"]["seen"]
+    estimate = np.array([0.6])
+    feedback = RoundFeedback(basis.transform(estimate), estimate, limits=np.array([0.3]))
+    pool.observe(feedback)
+    added = pool.state()["recalibration"]["seen"] - 0.97 * before
+    assert added.sum() == pytest.approx(1.0)
+    assert added[70:].sum() > 0.2  # some of what lies beyond 0.4, not the estimate alone
+    assert added[40:60].sum() > 0.2
 
 
 def test_outcomes_that_are_learned_in_another_order_leave_the_same_memory() -> None:
