@@ -86,11 +86,13 @@ class OrderStream:
         for units, ticks, arrivals in zip(self.units, self.ticks, self.arrivals, strict=True):
             state[rules.accounts_begin + matching.LOTS_TRADED :: rules.account_width] = 0
             orders = np.stack([units, ticks, first_good], axis=1)
-            trades = np.zeros((2 * self.traders, 6), np.int64)
-            counts = np.zeros(2, np.int64)
+            tape = np.zeros(
+                (matching.FIRST_TRADE + 2 * self.traders, matching.TRADE_WIDTH), np.int64
+            )
             sent = matching.Submissions(acts, orders, arrivals, first_actions, no_shift)
-            matching.play(state, rules, matching.Tape(trades, counts), sent, no_shift)
-            trades_of_rounds.append(trades[: counts[0]])
+            matching.play(state, rules, tape, sent, no_shift)
+            n_trades = tape[matching.COUNTS, matching.N_TRADES]
+            trades_of_rounds.append(tape[matching.FIRST_TRADE :][:n_trades])
         _, buyer, seller, half_ticks, lots, _ = np.concatenate(trades_of_rounds).T
         return np.stack([buyer, seller, half_ticks / 2, lots], axis=1)
 

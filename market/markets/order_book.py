@@ -39,7 +39,6 @@ from regretless.market.markets.order_book_matching import (
     IntArray,
     Rules,
     Submissions,
-    Tape,
 )
 
 MAX_GRID_POINTS = 2**21  # ticks times lots
@@ -163,12 +162,11 @@ class OrderBook(Exchange):
         rules = self._rules()
         # Each trade fills at least one order whole: one that was on the book or one that was sent.
         max_trades = self.agents * self._slots_per_agent + len(self._order_table)
-        tape = Tape(
-            trades=np.zeros((max_trades, kernels.TRADE_WIDTH), dtype=np.int64),
-            counts=np.zeros(2, dtype=np.int64),
-        )
+        tape_shape = (kernels.FIRST_TRADE + max_trades, kernels.TRADE_WIDTH)
+        tape = np.zeros(tape_shape, dtype=np.int64)
         kernels.play(self.book_and_accounts, rules, tape, self._submissions, self.price)
-        self._trades = tape.trades[: tape.counts[kernels.N_TRADES]]
+        n_trades, n_refused = tape[kernels.COUNTS, [kernels.N_TRADES, kernels.N_REFUSED]].tolist()
+        self._trades = tape[kernels.FIRST_TRADE : kernels.FIRST_TRADE + n_trades]
         if not self._is_batch:  # a good that traded several times keeps its last price
             traded_goods = self._trades[:, kernels.TRADE_GOOD]
             self.price[traded_goods] = self._trades[:, kernels.TRADE_PRICE]
@@ -176,7 +174,7 @@ class OrderBook(Exchange):
         self._quotes = self.book()  # before old orders expire
         if self.expires:
             kernels.expire(self.book_and_accounts, rules, self.expires)
-        self._settle(accounts_before, fundamental, int(tape.counts[kernels.N_REFUSED]))
+        self._settle(accounts_before, fundamental, n_refused)
         if self._outcome_is_fundamental:
             return fundamental
         return self._quotes.mid

@@ -18,9 +18,9 @@ k // slots_per_agent; resting orders of one good, side and tick are a queue by t
 
 What every action of every agent would have changed (``write_alternatives``) is exact. In the
 continuous book the state before an agent arrives does not depend on its order, so it is walked
-through once, and only arrivals from the agent's own on are played again, as long as it has an order
-open. In a batch all
-that the others' orders add up to is collected once.
+through once, and only arrivals from the agent's own on are played again, as long as an order that
+it has open crosses the limit of an order to come. In a batch all that the others' orders add up to
+is collected once.
 
 Arguments that all functions share
 ----------------------------------
@@ -33,10 +33,15 @@ state : int array (numbers,)
     begins.
 rules : Rules
     What does not change within a round.
-tape : Tape
-    What happened; trades and refused orders are added to it in place.
-sent : Sent
+tape : int array (1 + m, 6)
+    What happened: row ``COUNTS`` counts, see ``N_TRADES``, and the others are a row per trade, see
+    ``TRADE_GOOD``. Trades and refused orders are added in place; with a single row no trades are
+    kept.
+submissions : Submissions
     Who comes in the round, and does what.
+action_table, order_table, tick_shift
+    Arrays of ``Submissions``. Functions that are called for every arrival take the arrays one by
+    one: handing on a tuple of arrays takes .1 us, as long as an arrival.
 slot, agent, good, side, tick
     Numbers of an open order, an agent, a good, ``BID`` or ``ASK``, and a price.
 """
@@ -100,7 +105,7 @@ SIGNED_LOTS = 0  # below 0 for a sale
 LIMIT_TICK = 1
 ORDER_GOOD = 2
 
-# Columns of the trades on a tape (``Tape.trades``).
+# Columns of the trades on a tape.
 TRADE_GOOD = 0
 TRADE_BUYER = 1
 TRADE_SELLER = 2
@@ -109,7 +114,9 @@ TRADE_LOTS = 4
 TRADE_TAKER = 5  # ``BUYER_TOOK``, ``SELLER_TOOK`` or ``NOBODY_TOOK``
 TRADE_WIDTH = 6  # how many columns there are
 
-# What ``Tape.counts`` counts.
+# The row of a tape that counts, the row of the first trade, and what is counted.
+COUNTS = 0
+FIRST_TRADE = 1
 N_TRADES = 0
 N_REFUSED = 1
 
@@ -181,21 +188,6 @@ class Submissions(NamedTuple):
     tick_shift: IntArray
 
 
-class Tape(NamedTuple):
-    """What happened in a round.
-
-    Attributes
-    ----------
-    trades : int array (m, 6)
-        A row per trade, see ``TRADE_GOOD``. With room for no trades (0, 6) none is kept.
-    counts : int array (2,)
-        How many trades (``N_TRADES``) and how many refused orders (``N_REFUSED``) there were.
-    """
-
-    trades: IntArray
-    counts: IntArray
-
-
 def empty(agents: int, slots: int, goods: int, top_tick: int) -> tuple[dict[str, int], IntArray]:
     """Return where a state holds what, as ``Rules`` name it, and the state without orders.
 
@@ -242,7 +234,7 @@ def cash_set_aside(rules: Rules, side: int, tick: int) -> int:
     return max(0, fee - worth)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def reserve(state: IntArray, rules: Rules, slot: int, lots: int) -> None:
     """Count lots of the order in a slot as open; below 0 as open no more."""
     order = slot * ORDER_WIDTH
@@ -258,7 +250,7 @@ def reserve(state: IntArray, rules: Rules, slot: int, lots: int) -> None:
     state[order + LOTS] += lots
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def join_queue(state: IntArray, rules: Rules, slot: int) -> None:
     """Put an order behind those of its tick."""
     order = slot * ORDER_WIDTH
@@ -281,7 +273,7 @@ def join_queue(state: IntArray, rules: Rules, slot: int) -> None:
         state[best_price] = min(state[best_price], tick)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def leave_queue(state: IntArray, rules: Rules, slot: int) -> None:
     """Take an order out of its queue, and look for the best price that is left."""
     order = slot * ORDER_WIDTH
@@ -307,7 +299,7 @@ def leave_queue(state: IntArray, rules: Rules, slot: int) -> None:
         state[best_price] += step
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def withdraw(state: IntArray, rules: Rules, slot: int) -> None:
     """Cancel the order in a slot, if there is one."""
     if state[slot * ORDER_WIDTH + LOTS]:
@@ -333,7 +325,7 @@ def expire(state: IntArray, rules: Rules, max_rounds: int) -> None:
             withdraw(state, rules, slot)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def cost_at_once(state: IntArray, rules: Rules, lots: int, tick: int, good: int, side: int) -> int:
     """Return the cash that an order which does not rest costs now (below 0: brings)."""
     cost = 0
@@ -351,7 +343,7 @@ def cost_at_once(state: IntArray, rules: Rules, lots: int, tick: int, good: int,
     return cost
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def is_allowed(
     state: IntArray, rules: Rules, agent: int, lots: int, tick: int, good: int, side: int,
     rests: int,
@@ -373,26 +365,28 @@ def is_allowed(
         cost = cost_at_once(state, rules, lots, tick, good, side)
     if cost > state[account + CASH] - state[account + CASH_HELD]:
         return False
-    if state[holding + (LOTS_OFFERED if side == BID else LOTS_BID_FOR)]:
-        sign = 1 if side == BID else -1
-        for slot in range(agent * rules.slots_per_agent, (agent + 1) * rules.slots_per_agent):
-            order = slot * ORDER_WIDTH
-            is_opposite = (
-                state[order + LOTS] > 0
-                and state[order + GOOD] == good
-                and state[order + SIDE] != side
-            )
-            if is_opposite and (tick - state[order + TICK]) * sign >= 0:
+    opposite_lots = state[holding + (LOTS_OFFERED if side == BID else LOTS_BID_FOR)]
+    sign = 1 if side == BID else -1
+    slot = agent * rules.slots_per_agent
+    while opposite_lots:
+        order = slot * ORDER_WIDTH
+        is_opposite = (
+            state[order + LOTS] > 0 and state[order + GOOD] == good and state[order + SIDE] != side
+        )
+        if is_opposite:
+            if (tick - state[order + TICK]) * sign >= 0:
                 return False
+            opposite_lots -= state[order + LOTS]
+        slot += 1
     return True
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def settle(
-    state: IntArray, rules: Rules, tape: Tape, buyer: int, seller: int, good: int, price: int,
+    state: IntArray, rules: Rules, tape: IntArray, buyer: int, seller: int, good: int, price: int,
     lots: int, taker: int,
 ) -> None:  # fmt: skip
-    """Hand over goods and cash, and note the trade (``Tape``); fees of a batch are not charged."""
+    """Hand over goods and cash, and note the trade; fees of a batch are not charged."""
     cash = lots * price * rules.half_tick_cash
     buyer_account = account_at(rules, buyer)
     seller_account = account_at(rules, seller)
@@ -409,23 +403,26 @@ def settle(
     for account, sign in ((buyer_account, 1), (seller_account, -1)):
         state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots
         state[account + LOTS_TRADED] += lots
-    if len(tape.trades):
-        trade = tape.trades[tape.counts[N_TRADES]]
-        trade[TRADE_GOOD] = good
-        trade[TRADE_BUYER] = buyer
-        trade[TRADE_SELLER] = seller
-        trade[TRADE_PRICE] = price
-        trade[TRADE_LOTS] = lots
-        trade[TRADE_TAKER] = taker
-    tape.counts[N_TRADES] += 1
+    if len(tape) > FIRST_TRADE:
+        row = FIRST_TRADE + tape[COUNTS, N_TRADES]
+        tape[row, TRADE_GOOD] = good
+        tape[row, TRADE_BUYER] = buyer
+        tape[row, TRADE_SELLER] = seller
+        tape[row, TRADE_PRICE] = price
+        tape[row, TRADE_LOTS] = lots
+        tape[row, TRADE_TAKER] = taker
+    tape[COUNTS, N_TRADES] += 1
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def send(
-    state: IntArray, rules: Rules, tape: Tape, agent: int, signed: int, tick: int, good: int,
-    rests: int,
+    state: IntArray, rules: Rules, tape: IntArray, agent: int, free_slot: int, signed: int,
+    tick: int, good: int, rests: int,
 ) -> None:  # fmt: skip
-    """Let an agent send an order: it is refused, trades, rests, or is dropped."""
+    """Let an agent send an order: it is refused, trades, rests in a free slot, or is dropped.
+
+    ``free_slot`` is the agent's first, or the one behind its last if none is free.
+    """
     lots = abs(signed)
     if signed > 0:
         step = 1
@@ -435,14 +432,10 @@ def send(
         step = -1
         side = ASK
         other_side = BID
-    free_slot = agent * rules.slots_per_agent
-    end_slot = (agent + 1) * rules.slots_per_agent
-    while free_slot < end_slot and state[free_slot * ORDER_WIDTH + LOTS]:
-        free_slot += 1
     may_rest = rests or rules.is_batch
-    has_no_slot = may_rest and free_slot == end_slot
+    has_no_slot = may_rest and free_slot == (agent + 1) * rules.slots_per_agent
     if has_no_slot or not is_allowed(state, rules, agent, lots, tick, good, side, rests):
-        tape.counts[N_REFUSED] += 1
+        tape[COUNTS, N_REFUSED] += 1
         return
 
     while lots and not rules.is_batch:  # trade with what is on the book
@@ -475,38 +468,53 @@ def send(
             join_queue(state, rules, free_slot)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def arrive(
-    state: IntArray, rules: Rules, tape: Tape, submissions: Submissions, agent: int, action: int
-) -> None:
+    state: IntArray, rules: Rules, tape: IntArray, action_table: IntArray, order_table: IntArray,
+    tick_shift: IntArray, agent: int, action: int,
+) -> None:  # fmt: skip
     """Let an agent take an action; one who is absent (-1) has nothing on the book."""
-    own_slots = range(agent * rules.slots_per_agent, (agent + 1) * rules.slots_per_agent)
-    if action < 0 or not submissions.action_table[agent, action, KEEPS_OPEN_ORDERS]:
-        if state[account_at(rules, agent) + OPEN_LOTS]:
-            for slot in own_slots:
-                withdraw(state, rules, slot)
+    account = account_at(rules, agent)
+    first_slot = agent * rules.slots_per_agent
+    end_slot = first_slot + rules.slots_per_agent
+    if action < 0 or not action_table[agent, action, KEEPS_OPEN_ORDERS]:
+        slot = first_slot
+        while state[account + OPEN_LOTS]:
+            withdraw(state, rules, slot)
+            slot += 1
     elif rules.is_batch:  # what is kept moves to the first slots, the oldest first
-        target_slot = agent * rules.slots_per_agent
-        for slot in own_slots:
+        target_slot = first_slot
+        for slot in range(first_slot, end_slot):
             if state[slot * ORDER_WIDTH + LOTS]:
                 if slot > target_slot:
                     for entry in range(ORDER_WIDTH):
                         state[target_slot * ORDER_WIDTH + entry] = state[slot * ORDER_WIDTH + entry]
                     state[slot * ORDER_WIDTH + LOTS] = 0
                 target_slot += 1
-    if action >= 0:
-        action_entries = submissions.action_table[agent, action]
-        rests = action_entries[RESTS_ON_BOOK]
-        for order_index in range(action_entries[BEGIN], action_entries[END]):
-            order_entries = submissions.order_table[order_index]
-            signed_lots = order_entries[SIGNED_LOTS]
-            good = order_entries[ORDER_GOOD]
-            shifted_tick = order_entries[LIMIT_TICK] + submissions.tick_shift[good]
-            tick = min(max(shifted_tick, 0), rules.top_tick)
-            send(state, rules, tape, agent, signed_lots, tick, good, rests)
+    if action < 0:
+        return
+    rests = action_table[agent, action, RESTS_ON_BOOK]
+    free_slot = first_slot
+    for order_index in range(action_table[agent, action, BEGIN], action_table[agent, action, END]):
+        while free_slot < end_slot and state[free_slot * ORDER_WIDTH + LOTS]:
+            free_slot += 1
+        signed_lots = order_table[order_index, SIGNED_LOTS]
+        good = order_table[order_index, ORDER_GOOD]
+        tick = limit_as_sent(rules, order_table, tick_shift, order_index)
+        send(state, rules, tape, agent, free_slot, signed_lots, tick, good, rests)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
+def limit_as_sent(
+    rules: Rules, order_table: IntArray, tick_shift: IntArray, order_index: int
+) -> int:
+    """Return the tick of the limit at which an order is sent."""
+    shift = tick_shift[order_table[order_index, ORDER_GOOD]]
+    tick = order_table[order_index, LIMIT_TICK] + shift
+    return int(min(max(tick, 0), rules.top_tick))
+
+
+@compiled(nogil=True, counts_references=False)
 def lots_filled(
     state: IntArray,
     slot: int,
@@ -536,7 +544,7 @@ def lots_filled(
     return int(running_lots[side] * lots_left // lots_wanted - lots_before)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def fee_of(state: IntArray, rules: Rules, slot: int) -> int:
     """Return what an order pays for a lot in a batch: the maker's fee if it is an older one."""
     sent_in_round = state[slot * ORDER_WIDTH + SINCE]  # -1 for an order that does not rest
@@ -545,20 +553,23 @@ def fee_of(state: IntArray, rules: Rules, slot: int) -> int:
     return rules.taker_fee
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, counts_references=False)
 def collect(state: IntArray, rules: Rules, totals: IntArray, sign: int, agent: int) -> None:
     """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
-    for slot in range(agent * rules.slots_per_agent, (agent + 1) * rules.slots_per_agent):
+    lots_left = state[account_at(rules, agent) + OPEN_LOTS]
+    slot = agent * rules.slots_per_agent
+    while lots_left:
         order = slot * ORDER_WIDTH
-        if state[order + LOTS]:
-            totals[state[order + GOOD], state[order + SIDE], state[order + TICK]] += (
-                sign * state[order + LOTS]
-            )
+        lots = state[order + LOTS]
+        if lots:
+            totals[state[order + GOOD], state[order + SIDE], state[order + TICK]] += sign * lots
+            lots_left -= lots
+        slot += 1
 
 
 @compiled(nogil=True)
 def auction(
-    state: IntArray, rules: Rules, tape: Tape, arrivals: IntArray, last_prices: IntArray
+    state: IntArray, rules: Rules, tape: IntArray, arrivals: IntArray, last_prices: IntArray
 ) -> None:
     """Clear a batch whose orders are all on the book.
 
@@ -606,13 +617,20 @@ def auction(
 
 @compiled(nogil=True)
 def play(
-    state: IntArray, rules: Rules, tape: Tape, submissions: Submissions, last_prices: IntArray
+    state: IntArray, rules: Rules, tape: IntArray, submissions: Submissions, last_prices: IntArray
 ) -> None:
     """Play a round; ``last_prices`` (d,), in half ticks, is written in a batch."""
-    for agent in submissions.arrival_order:
-        arrive(state, rules, tape, submissions, agent, submissions.actions[agent])
+    action_table = submissions.action_table
+    order_table = submissions.order_table
+    tick_shift = submissions.tick_shift
+    arrival_order = submissions.arrival_order
+    actions = submissions.actions
+    for agent in arrival_order:
+        arrive(
+            state, rules, tape, action_table, order_table, tick_shift, agent, actions[agent]
+        )  # fmt: skip
     if rules.is_batch:
-        auction(state, rules, tape, submissions.arrival_order, last_prices)
+        auction(state, rules, tape, arrival_order, last_prices)
 
 
 @compiled(nogil=True)
@@ -629,67 +647,145 @@ def write_alternatives(
     ``changes`` (N, A, 1 + d) is written: cash, and lots of each good, that the agent has more after
     the round, were it to take the action and all others theirs. Absent agents' rows are 0.
     """
-    state_before = state.copy()
-    tape = Tape(np.zeros((0, TRADE_WIDTH), np.int64), np.zeros(2, np.int64))
+    action_table = submissions.action_table
+    actions = submissions.actions
+    owned_before = np.empty((len(actions), 1 + rules.goods), dtype=np.int64)
+    for agent in range(len(actions)):
+        write_owned(state, rules, agent, owned_before[agent])
     if rules.is_batch:
-        write_alternatives_batch(state, rules, tape, submissions, last_prices, changes)
+        write_alternatives_batch(state, rules, submissions, last_prices, changes)
     else:
-        write_alternatives_continuous(state, rules, tape, submissions, changes)
-    for agent in range(len(submissions.actions)):
-        if submissions.actions[agent] < 0:
+        write_alternatives_continuous(state, rules, submissions, changes)
+    for agent in range(len(actions)):
+        if actions[agent] < 0:
             continue
-        for action in range(submissions.action_table.shape[1]):
-            equal_action = submissions.action_table[agent, action, FIRST_EQUAL]
-            if equal_action == action:
-                changes[agent, action] -= owned(state_before, rules, agent)
-            elif equal_action >= 0:
-                changes[agent, action] = changes[agent, equal_action]
+        for action in range(action_table.shape[1]):
+            equal_action = action_table[agent, action, FIRST_EQUAL]
+            if equal_action < 0:
+                continue
+            for entry in range(changes.shape[2]):
+                if equal_action == action:
+                    changes[agent, action, entry] -= owned_before[agent, entry]
+                else:
+                    changes[agent, action, entry] = changes[agent, equal_action, entry]
+
+
+@compiled(nogil=True, counts_references=False)
+def write_owned(state: IntArray, rules: Rules, agent: int, amounts: IntArray) -> None:
+    """Write what an agent owns to ``amounts`` (1 + d,): cash, and lots of each good."""
+    account = account_at(rules, agent)
+    amounts[0] = state[account + CASH]
+    for good in range(rules.goods):
+        amounts[1 + good] = state[account + FIRST_HOLDING + HOLDING_WIDTH * good]
 
 
 @compiled(nogil=True)
-def owned(state: IntArray, rules: Rules, agent: int) -> IntArray:
-    """Return what an agent owns (1 + d,): cash, and lots of each good."""
-    account = account_at(rules, agent)
-    amounts = np.empty(1 + rules.goods, dtype=np.int64)
-    amounts[0] = state[account + CASH]
-    amounts[1:] = state[account + FIRST_HOLDING : account + rules.account_width : HOLDING_WIDTH]
-    return amounts
+def best_limits_to_come(rules: Rules, submissions: Submissions) -> IntArray:
+    """Return the best limits that are still to be sent once k agents have arrived (N + 1, d, 2).
+
+    They are the highest tick of all bids and the lowest of all asks of each good that agents send
+    who arrive later, whether they may send them or not; -1 and T + 1 for none.
+    """
+    action_table = submissions.action_table
+    order_table = submissions.order_table
+    tick_shift = submissions.tick_shift
+    arrival_order = submissions.arrival_order
+    actions = submissions.actions
+    best_limits = np.empty((len(arrival_order) + 1, rules.goods, 2), dtype=np.int64)
+    best_limits[len(arrival_order), :, BID] = -1
+    best_limits[len(arrival_order), :, ASK] = rules.top_tick + 1
+    for arrival_index in range(len(arrival_order) - 1, -1, -1):
+        best_limits[arrival_index] = best_limits[arrival_index + 1]
+        agent = arrival_order[arrival_index]
+        action = actions[agent]
+        if action < 0:
+            continue
+        first_order = action_table[agent, action, BEGIN]
+        for order_index in range(first_order, action_table[agent, action, END]):
+            tick = limit_as_sent(rules, order_table, tick_shift, order_index)
+            best = best_limits[arrival_index, order_table[order_index, ORDER_GOOD]]
+            if order_table[order_index, SIGNED_LOTS] > 0:
+                best[BID] = max(best[BID], tick)
+            else:
+                best[ASK] = min(best[ASK], tick)
+    return best_limits
+
+
+@compiled(nogil=True, counts_references=False)
+def may_still_trade(state: IntArray, rules: Rules, agent: int, best_limits: IntArray) -> bool:
+    """Say whether an open order of an agent crosses the best limits to come (d, 2)."""
+    lots_left = state[account_at(rules, agent) + OPEN_LOTS]
+    slot = agent * rules.slots_per_agent
+    while lots_left:
+        order = slot * ORDER_WIDTH
+        lots = state[order + LOTS]
+        if lots:
+            good = state[order + GOOD]
+            tick = state[order + TICK]
+            if state[order + SIDE] == BID:
+                crosses = best_limits[good, ASK] <= tick
+            else:
+                crosses = best_limits[good, BID] >= tick
+            if crosses:
+                return True
+            lots_left -= lots
+        slot += 1
+    return False
 
 
 @compiled(nogil=True)
 def write_alternatives_continuous(
-    state: IntArray, rules: Rules, tape: Tape, submissions: Submissions, owned_after: IntArray
+    state: IntArray, rules: Rules, submissions: Submissions, owned_after: IntArray
 ) -> None:
     """Write what agents own after each action to ``owned_after`` (N, A, 1 + d), order by order."""
-    state_now = np.empty_like(state)
+    action_table = submissions.action_table
+    order_table = submissions.order_table
+    tick_shift = submissions.tick_shift
     arrival_order = submissions.arrival_order
     actions = submissions.actions
+    tape = np.zeros((FIRST_TRADE, TRADE_WIDTH), dtype=np.int64)
+    best_limits = best_limits_to_come(rules, submissions)
+    state_now = np.empty_like(state)
     for arrival_index, agent in enumerate(arrival_order):
         if actions[agent] >= 0:
-            first_equal = submissions.action_table[agent, :, FIRST_EQUAL]
+            first_equal = action_table[agent, :, FIRST_EQUAL]
             for action in range(len(first_equal)):
                 # What equals an earlier action, or what was played, need not be played again.
                 if first_equal[action] != action or first_equal[actions[agent]] == action:
                     continue
-                state_now[:] = state
-                arrive(state_now, rules, tape, submissions, agent, action)
-                for later_agent in arrival_order[arrival_index + 1 :]:
-                    if not state_now[account_at(rules, agent) + OPEN_LOTS]:
-                        break
-                    arrive(state_now, rules, tape, submissions, later_agent, actions[later_agent])
-                owned_after[agent, action] = owned(state_now, rules, agent)
-        arrive(state, rules, tape, submissions, agent, actions[agent])
+                copy_entries(state, state_now, 0, len(state))
+                arrive(
+                    state_now, rules, tape, action_table, order_table, tick_shift, agent, action
+                )  # fmt: skip
+                next_index = arrival_index + 1
+                while may_still_trade(state_now, rules, agent, best_limits[next_index]):
+                    later_agent = arrival_order[next_index]
+                    arrive(
+                        state_now, rules, tape, action_table, order_table, tick_shift,
+                        later_agent, actions[later_agent],
+                    )  # fmt: skip
+                    next_index += 1
+                write_owned(state_now, rules, agent, owned_after[agent, action])
+        arrive(
+            state, rules, tape, action_table, order_table, tick_shift, agent, actions[agent]
+        )  # fmt: skip
     for agent in arrival_order:
         if actions[agent] >= 0:
-            played_action = submissions.action_table[agent, actions[agent], FIRST_EQUAL]
-            owned_after[agent, played_action] = owned(state, rules, agent)
+            played_action = action_table[agent, actions[agent], FIRST_EQUAL]
+            write_owned(state, rules, agent, owned_after[agent, played_action])
+
+
+@compiled(nogil=True, counts_references=False)
+def copy_entries(source: IntArray, target: IntArray, begin: int, end: int) -> None:
+    """Copy entries of one state to another: a loop, since slices look for overlaps first."""
+    for entry in range(begin, end):
+        target[entry] = source[entry]
 
 
 @compiled(nogil=True)
 def write_alternatives_batch(
     state: IntArray,
     rules: Rules,
-    tape: Tape,
     submissions: Submissions,
     last_prices: IntArray,
     owned_after: IntArray,
@@ -698,31 +794,40 @@ def write_alternatives_batch(
 
     Nothing trades before all are here, so that what an agent may send depends on itself alone.
     """
+    action_table = submissions.action_table
+    order_table = submissions.order_table
+    tick_shift = submissions.tick_shift
+    arrival_order = submissions.arrival_order
+    actions = submissions.actions
+    tape = np.zeros((FIRST_TRADE, TRADE_WIDTH), dtype=np.int64)
     state_before = state.copy()
     state_now = state.copy()
-    actions = submissions.actions
     totals = np.zeros((rules.goods, 2, rules.top_tick + 1), dtype=np.int64)
     earlier_totals = np.zeros_like(totals)  # of who arrives before the agent
-    for agent in submissions.arrival_order:
-        arrive(state, rules, tape, submissions, agent, actions[agent])
+    for agent in arrival_order:
+        arrive(
+            state, rules, tape, action_table, order_table, tick_shift, agent, actions[agent]
+        )  # fmt: skip
         collect(state, rules, totals, ADD, agent)
-    for agent in submissions.arrival_order:
+    for agent in arrival_order:
         collect(state, rules, totals, REMOVE, agent)
         if actions[agent] >= 0:
             first_entry = agent * rules.slots_per_agent * ORDER_WIDTH
             end_entry = (agent + 1) * rules.slots_per_agent * ORDER_WIDTH
             account = account_at(rules, agent)
             end_account = account + rules.account_width
-            first_equal = submissions.action_table[agent, :, FIRST_EQUAL]
+            first_equal = action_table[agent, :, FIRST_EQUAL]
             for action in range(len(first_equal)):
                 if first_equal[action] != action:  # it does what an earlier action does
                     continue
-                state_now[first_entry:end_entry] = state_before[first_entry:end_entry]
-                state_now[account:end_account] = state_before[account:end_account]
-                arrive(state_now, rules, tape, submissions, agent, action)
+                copy_entries(state_before, state_now, first_entry, end_entry)
+                copy_entries(state_before, state_now, account, end_account)
+                arrive(
+                    state_now, rules, tape, action_table, order_table, tick_shift, agent, action
+                )  # fmt: skip
                 collect(state_now, rules, totals, ADD, agent)
                 trade_of_one_agent(state_now, rules, agent, totals, earlier_totals, last_prices)
-                owned_after[agent, action] = owned(state_now, rules, agent)
+                write_owned(state_now, rules, agent, owned_after[agent, action])
                 collect(state_now, rules, totals, REMOVE, agent)
         collect(state, rules, totals, ADD, agent)
         collect(state, rules, earlier_totals, ADD, agent)
@@ -749,7 +854,9 @@ def trade_of_one_agent(
             continue
         rationing = shares(price, volume, totals[good, BID], totals[good, ASK])
         running_lots = earlier_totals[good, :, price // 2].copy()
-        for slot in range(agent * rules.slots_per_agent, (agent + 1) * rules.slots_per_agent):
+        lots_left = state[account + OPEN_LOTS]
+        slot = agent * rules.slots_per_agent
+        while lots_left:
             lots = lots_filled(state, slot, good, price, rationing, running_lots)
             if lots:
                 sign = 1 if state[slot * ORDER_WIDTH + SIDE] == BID else -1
@@ -757,3 +864,5 @@ def trade_of_one_agent(
                     sign * price * rules.half_tick_cash + fee_of(state, rules, slot)
                 )
                 state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots
+            lots_left -= state[slot * ORDER_WIDTH + LOTS]
+            slot += 1
