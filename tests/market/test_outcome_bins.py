@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.exploitability import swap_regret_of
-from regretless.market.exploitability.outcome_bins import MAX_HALVINGS, OutcomeBins
+from regretless.market.exploitability.outcome_bins import MAX_HALVINGS, OutcomeBins, code_bytes
 from regretless.market.losses import Linear, Loss, PowerOfSum, SeparablePower
 from regretless.market.regret.definitions import swap_regret
 
@@ -119,6 +119,16 @@ def assert_swap_regret_changes_by_twice_the_losses_at_most(filling: FilledBins) 
             joint = filling.bins.joints()[row]
             quantised = swap_regret_of(joint.T, losses_at_points[row])
             assert abs(exact - quantised) <= 2 * change_of_losses[row] + 1e-12
+
+
+def test_a_code_has_the_first_halvings_of_all_coordinates_first() -> None:
+    outcomes = np.random.default_rng(4).random((50, 3))
+    outcomes[:2] = [[0.0, 0.5, 1.0], [1.0, 1.0, 1.0]]
+    highest_bit_first = np.arange(MAX_HALVINGS - 1, -1, -1)[:, None]
+    for outcome in outcomes:
+        cells = np.minimum(np.floor(outcome * 2**MAX_HALVINGS), 2**MAX_HALVINGS - 1).astype(int)
+        bits = (cells >> highest_bit_first) & 1  # by halving and coordinate
+        assert code_bytes(outcome).tolist() == np.packbits(bits.ravel()).tolist()
 
 
 def test_few_outcomes_are_points_of_their_own() -> None:
