@@ -37,6 +37,7 @@ class DelayedForecasts(Checkpointable):
         self.basis = basis
         self.depth = depth
         self.past: dict[str, dict[str, Array]] = {}  # by rounds ago, from "0"
+        self._past_forecasts: list[Forecast] = []  # the same, as they are heard
         self.mean = np.full(basis.size, 0.5)
         self.rounds = 0
 
@@ -52,6 +53,7 @@ class DelayedForecasts(Checkpointable):
             }
         broadcasts = [broadcast, *self.past.values()][: self.depth]
         self.past = {str(rounds_ago): past for rounds_ago, past in enumerate(broadcasts)}
+        self._past_forecasts = [_forecast_of(broadcast), *self._past_forecasts][: self.depth]
         self.rounds += 1
         self.mean = self.mean + (statistics - self.mean) / self.rounds
 
@@ -60,22 +62,31 @@ class DelayedForecasts(Checkpointable):
 
         ``distance`` is at least 1, in hops.
         """
-        if str(distance - 1) not in self.past:
+        if distance > len(self._past_forecasts):
             return None
-        broadcast = self.past[str(distance - 1)]
-        labels = None
-        if "label" in broadcast:
-            labels = broadcast["label"][None]
-        ensembles = None
-        if "outcomes" in broadcast:
-            ensembles = (Ensemble(broadcast["outcomes"], broadcast["weights"]),)
-        mixture = Mixture(broadcast["point"][None], np.ones(1), labels=labels, ensembles=ensembles)
-        return Forecast(mixture, 0)
+        return self._past_forecasts[distance - 1]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        broadcasts = [self.past[str(rounds_ago)] for rounds_ago in range(len(self.past))]
+        self._past_forecasts = [_forecast_of(broadcast) for broadcast in broadcasts]
 
     def running_mean_forecast(self) -> Forecast:
         """Return the running mean as a forecast, with the label that goes with it."""
         points = self.mean[None].copy()
         return Forecast(Mixture(points, np.ones(1), labels=self.basis.inverse(points)), 0)
+
+
+def _forecast_of(broadcast: dict[str, Array]) -> Forecast:
+    """Return the forecast of what ``DelayedForecasts`` keeps of a prediction that was drawn."""
+    labels = None
+    if "label" in broadcast:
+        labels = broadcast["label"][None]
+    ensembles = None
+    if "outcomes" in broadcast:
+        ensembles = (Ensemble(broadcast["outcomes"], broadcast["weights"]),)
+    mixture = Mixture(broadcast["point"][None], np.ones(1), labels=labels, ensembles=ensembles)
+    return Forecast(mixture, 0)
 
 
 @dataclass(frozen=True, eq=False)
