@@ -23,12 +23,13 @@ independently.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.losses.base import UNIT_AXES, Loss, Range, default
 
 HERMITE_POSITIONS = (-np.sqrt(3.0), 0.0, np.sqrt(3.0))  # in standard deviations
@@ -106,6 +107,19 @@ class LipschitzLoss(Loss):
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
         return as_lipschitz_loss(self, low, side)
 
+    @cached_property
+    def _rows_of_function(self) -> Indices | None:
+        """Which of the function's losses these are; None where they are all, in order."""
+        rows = np.asarray(self.row, dtype=np.intp)
+        n_losses = self.shape[0] if len(self.shape) == 2 else 1
+        return None if np.array_equal(rows.ravel(), np.arange(n_losses)) else rows
+
+    @cached_property
+    def _accepted_range(self) -> Range:
+        """The declared range, each (..., 1), and as much more as rounding may cost."""
+        slack = 1e-9 * (1 + np.abs(self.high - self.low))[..., None]
+        return self.low[..., None] - slack, self.high[..., None] + slack
+
     def _values(self, y: Array) -> Array:
         """Return the function's values (T, ..., A) at outcomes y as in ``_at``.
 
@@ -118,12 +132,12 @@ class LipschitzLoss(Loss):
             shapes = f"gave shape {returned.shape}; return {expected_shape}"
             raise ValueError(f"the loss function {shapes}")
         values_of_rows = returned.reshape(len(points), -1, self.actions)
-        own_values = values_of_rows[:, np.asarray(self.row, dtype=np.intp)]
-        values = own_values.reshape(*self._rounds_shape(y), *self.offset.shape)
-        slack = 1e-9 * (1 + np.abs(self.high - self.low))[..., None]
-        is_high_enough = values >= self.low[..., None] - slack
-        is_low_enough = values <= self.high[..., None] + slack
-        if not (is_high_enough & is_low_enough).all():
+        if self._rows_of_function is not None:
+            values_of_rows = values_of_rows[:, self._rows_of_function]
+        values = values_of_rows.reshape(*self._rounds_shape(y), *self.offset.shape)
+        least, greatest = self._accepted_range
+        is_within_range = (values >= least) & (values <= greatest)  # false of NaN as well
+        if not np.logical_and.reduce(is_within_range, axis=None):
             raise ValueError("the loss function left its declared range; widen low and high")
         return values
 
