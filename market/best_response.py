@@ -214,6 +214,22 @@ def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
     return chosen.reshape(table.shape[:-1])
 
 
+@compiled(nogil=True)
+def _write_exponents(losses: Array, eta: Array, exponents: Array) -> None:
+    """Write -eta_k (l_ka - min_b l_kb) for rows of ``losses`` (K, A), compiled.
+
+    ``eta`` (K,), or (1,) for all rows, is read; ``exponents`` (K, A) is written.
+    """
+    same_for_all = len(eta) == 1
+    for k in range(losses.shape[0]):
+        least_loss = losses[k, 0]
+        for a in range(1, losses.shape[1]):
+            least_loss = min(least_loss, losses[k, a])
+        negative_eta = -eta[0 if same_for_all else k]
+        for a in range(losses.shape[1]):
+            exponents[k, a] = negative_eta * (losses[k, a] - least_loss)
+
+
 def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     """Return probabilities proportional to ``exp(-eta * losses)`` along the last axis (..., A).
 
@@ -223,8 +239,16 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     [0.45, 0.27, 0.27]
     """
     losses = np.asarray(losses, dtype=np.float64)
-    excess = losses - np.minimum.reduce(losses, axis=-1, keepdims=True)
-    weights = np.exp(-np.asarray(eta)[..., None] * excess)
+    etas = np.asarray(eta, dtype=np.float64)
+    if etas.ndim:
+        etas = np.broadcast_to(etas, losses.shape[:-1])
+    exponents = np.empty(losses.shape)
+    _write_exponents(
+        losses.reshape(-1, losses.shape[-1]),
+        etas.reshape(-1),
+        exponents.reshape(-1, losses.shape[-1]),
+    )
+    weights = np.exp(exponents)
     return np.asarray(weights / np.add.reduce(weights, axis=-1, keepdims=True))
 
 

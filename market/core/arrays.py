@@ -26,15 +26,21 @@ def grid_points(levels: NDArray[Any], dimension: int) -> NDArray[Any]:
 def is_within_unit_cube(numbers: Array) -> bool:
     """Whether all numbers are in [0, 1]; none is NaN then.
 
-    Comparisons of whole arrays take twice as long for a few numbers, and every round asks.
+    It is compiled, since every round asks several times, mostly about a few numbers.
 
     >>> is_within_unit_cube(np.array([[0.0, 1.0]])), is_within_unit_cube(np.array([0.5, np.nan]))
     (True, False)
     """
-    # The least and the greatest number are NaN if one is.
-    least = np.minimum.reduce(numbers, axis=None, initial=0.0)
-    greatest = np.maximum.reduce(numbers, axis=None, initial=1.0)
-    return bool(least >= 0.0 and greatest <= 1.0)
+    return bool(_is_each_within(numbers.reshape(-1), 0.0, 1.0))
+
+
+@compiled(nogil=True)
+def _is_each_within(numbers: Array, least: float, greatest: float) -> bool:
+    """Whether least <= x <= greatest for each of ``numbers`` (n,), which is false of NaN."""
+    for number in numbers:  # noqa: SIM110 - the compiler takes no generator
+        if not least <= number <= greatest:
+            return False
+    return True
 
 
 def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) -> Indices:
@@ -62,14 +68,16 @@ def draw_rows(weights: Array, uniforms: Array, row_of: Indices | None = None) ->
     """
     if row_of is None:
         row_of = np.arange(len(uniforms))
-    return _draw_rows(weights, uniforms, row_of)
+    drawn = np.empty(len(uniforms), dtype=np.intp)
+    _draw_rows(weights, uniforms, row_of, drawn)
+    return drawn
 
 
 @compiled(nogil=True)
-def _draw_rows(weights: Array, uniforms: Array, row_of: Indices) -> Indices:
-    """Return the first index whose cumulative weight exceeds the uniform share of the row's total.
+def _draw_rows(weights: Array, uniforms: Array, row_of: Indices, drawn: Indices) -> None:
+    """Write the first index whose cumulative weight exceeds the uniform share of the row's total.
 
-    ``weights`` (K, A), ``uniforms`` (N,) and ``row_of`` (N,) are read; the indices are (N,).
+    ``weights`` (K, A), ``uniforms`` (N,) and ``row_of`` (N,) are read; ``drawn`` (N,) is written.
     """
     cumulative_weights = np.empty(weights.shape)
     for row in range(weights.shape[0]):
@@ -78,7 +86,6 @@ def _draw_rows(weights: Array, uniforms: Array, row_of: Indices) -> Indices:
             total += weights[row, index]
             cumulative_weights[row, index] = total
 
-    drawn = np.empty(len(uniforms), dtype=np.intp)
     last = weights.shape[1] - 1
     for draw in range(len(drawn)):
         cumulative = cumulative_weights[row_of[draw]]
@@ -86,7 +93,6 @@ def _draw_rows(weights: Array, uniforms: Array, row_of: Indices) -> Indices:
         while index < last and uniforms[draw] * cumulative[last] >= cumulative[index]:
             index += 1
         drawn[draw] = index
-    return drawn
 
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:
@@ -94,7 +100,22 @@ def draw_index(weights: Array, rng: np.random.Generator) -> int:
     uniform = rng.random()  # drawn where there is no choice, too: later draws stay what they are
     if len(weights) == 1:
         return 0
-    cumulative_weights = weights.cumsum(dtype=np.float64)
-    share = uniform * cumulative_weights[-1]
-    first_beyond = int(cumulative_weights.searchsorted(share, side="right"))
-    return min(first_beyond, len(cumulative_weights) - 1)
+    return int(_index_at_share(weights, uniform))
+
+
+@compiled(nogil=True)
+def _index_at_share(weights: Array, uniform: float) -> int:
+    """Return the first index whose cumulative weight exceeds the uniform share of the total.
+
+    ``weights`` (A,) are read; the answer is the last index where rounding leaves no other.
+    """
+    total = 0.0
+    for weight in weights:
+        total += weight
+    share = uniform * total
+    cumulative = 0.0
+    for index in range(len(weights) - 1):
+        cumulative += weights[index]
+        if cumulative > share:
+            return index
+    return len(weights) - 1

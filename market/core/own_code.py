@@ -175,7 +175,9 @@ NumberArray = TypeVar("NumberArray", bound=NDArray[Any])
 
 
 def read_only(array: NumberArray) -> NumberArray:
-    """Return a view of an array that cannot be written."""
+    """Return an array that cannot be written: itself if it is read-only, else a view of it."""
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

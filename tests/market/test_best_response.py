@@ -107,6 +107,14 @@ def test_quantal_play_is_a_distribution_of_each_row(losses: Array, eta: float) -
     assert strategy.sum(1) == pytest.approx(np.ones(3), abs=1e-12)
 
 
+@given(TABLES, st.tuples(ETAS, ETAS, ETAS))
+def test_each_row_may_have_a_closeness_of_its_own(losses: Array, etas: tuple[float, ...]) -> None:
+    play = quantal_response(losses, np.array(etas))
+    for strategy, losses_of_row, eta in zip(play, losses, etas, strict=True):
+        weights = np.exp(-eta * (losses_of_row - losses_of_row.min()))
+        assert strategy == pytest.approx(weights / weights.sum(), rel=1e-12, abs=1e-300)
+
+
 @given(TABLES, ETAS)
 def test_logs_of_quantal_play_differ_by_eta_times_the_losses(losses: Array, eta: float) -> None:
     for probabilities, losses_of_row in zip(quantal_response(losses, eta), losses, strict=True):

@@ -411,6 +411,15 @@ def test_a_draw_takes_one_number() -> None:
     assert drawn_one_by_one == draw_rows(np.tile(weights, (50, 1)), uniforms).tolist()
 
 
+def test_a_draw_is_by_the_inverse_of_the_distribution_function() -> None:
+    weights = np.random.default_rng(1).dirichlet(np.ones(7)) * 3.0  # read relative to their sum
+    rng = np.random.default_rng(3)
+    drawn = [draw_index(weights, rng) for _ in range(200)]
+    cumulative = np.cumsum(weights)
+    shares = np.random.default_rng(3).random(200) * cumulative[-1]
+    assert drawn == np.searchsorted(cumulative, shares, side="right").tolist()
+
+
 @pytest.mark.parametrize("size", [3, 10, 100])
 def test_rounding_never_draws_a_weight_of_0(size: int) -> None:
     weights = np.random.default_rng(size).dirichlet(np.ones(size), 500) * (1 - 1e-9)
