@@ -1,7 +1,8 @@
-"""The records that travel in a round, each frozen, and the past that players may see.
+"""The records that travel in a round, and the past that players may see.
 
 In the order of a round: ``Context``, ``Mixture``, ``AdversaryView``, ``OutcomeDistribution``,
-``Forecast``, ``Decision``, ``RoundFeedback``, ``Observation``. A ``Round`` holds all of them.
+``Forecast``, ``Decision``, ``RoundFeedback``, ``Observation``. Each is frozen. A ``Round`` has all
+of them; no player is handed it.
 
 Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a distribution, f features,
 K rows of a cohort's ledger, N agents, A actions.
@@ -160,6 +161,9 @@ class Context:
                 raise KeyError(f"no feature '{key}' in the context; {hint}")
             key = self.names.index(key)
         return float(self.values[key])
+
+
+NO_CONTEXT = Context()  # of rounds before which nothing is seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,11 +371,13 @@ class RoundFeedback:
     limits: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Round:
     """A round as far as it is played, one entry per block or cohort; what is yet to come is empty.
 
-    A cohort of which nobody is there has None for decision and losses.
+    The functions of ``market.game.round`` fill it in one after another. No player holds it: each is
+    shown some of its entries, which are frozen. A cohort of which nobody is there has None for
+    decision and losses.
     """
 
     number: int  # counted from 0
@@ -388,73 +394,6 @@ class Round:
     # What the agents of each cohort come to (2, 2 + A), where the adversary is told
     # (``market.game.adversary_view.summed``).
     sums: Mapping[str, Array] | None = None
-
-    def after_draw(
-        self,
-        forecasts: tuple[Forecast, ...],
-        distribution: OutcomeDistribution,
-        outcome: Array,
-    ) -> "Round":
-        """Return the round with the drawn forecasts, the adversary's distribution and a draw."""
-        return Round(
-            number=self.number,
-            context=self.context,
-            mixtures=self.mixtures,
-            forecasts=forecasts,
-            distribution=distribution,
-            outcome=outcome,
-        )
-
-    def after_decisions(
-        self,
-        *,
-        seen: tuple[Context, ...],
-        affordable: tuple[Mask | None, ...],
-        decisions: tuple[Decision | None, ...],
-    ) -> "Round":
-        """Return the drawn round with what every cohort saw, could afford and decided."""
-        return Round(
-            number=self.number,
-            context=self.context,
-            mixtures=self.mixtures,
-            forecasts=self.forecasts,
-            distribution=self.distribution,
-            outcome=self.outcome,
-            seen=seen,
-            affordable=affordable,
-            decisions=decisions,
-        )
-
-    def after_losses(self, outcome: Array, losses: tuple[Array | None, ...]) -> "Round":
-        """Return the decided round with the outcome after the market, and all losses at it."""
-        return Round(
-            number=self.number,
-            context=self.context,
-            mixtures=self.mixtures,
-            forecasts=self.forecasts,
-            distribution=self.distribution,
-            outcome=outcome,
-            seen=self.seen,
-            affordable=self.affordable,
-            decisions=self.decisions,
-            losses=losses,
-        )
-
-    def after_sums(self, sums: Mapping[str, Array]) -> "Round":
-        """Return the played round with what the agents of each cohort come to."""
-        return Round(
-            number=self.number,
-            context=self.context,
-            mixtures=self.mixtures,
-            forecasts=self.forecasts,
-            distribution=self.distribution,
-            outcome=self.outcome,
-            seen=self.seen,
-            affordable=self.affordable,
-            decisions=self.decisions,
-            losses=self.losses,
-            sums=sums,
-        )
 
 
 @dataclass(frozen=True, eq=False)

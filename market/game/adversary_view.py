@@ -77,22 +77,33 @@ def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
 
 
 def make_adversary_view(
-    declared_sights: frozenset[str], view: GameView, current: Round
+    declared_sights: frozenset[str],
+    current: Round,
+    *,
+    view_game: Callable[[], GameView],
+    outcomes_after_market: Callable[[Array], Array | None] | None,
 ) -> AdversaryView:
-    """Return what an adversary that declared these sights is shown of a round before it commits."""
+    """Return what an adversary that declared these sights is shown of a round before it commits.
+
+    ``view_game`` returns the players of the round, and is called if their play may be seen;
+    ``outcomes_after_market`` is ``moved`` of that view.
+    """
     context = current.context
     mixtures = current.mixtures
     # Each property is a function, so that nothing is worked out that the adversary does not read.
     makers: dict[str, Any] = {}
-    if view.moved is not None:
-        makers["moved"] = lambda: view.moved
+    if outcomes_after_market is not None:
+        makers["moved"] = lambda: outcomes_after_market
     if "play" in declared_sights:
-        makers["play"] = lambda: strategies_of_play(view, mixtures, context)
-        makers["rollout"] = lambda: Rollout(view, context, mixtures)
+        players = view_game()
+        makers["play"] = lambda: strategies_of_play(players, mixtures, context)
+        makers["rollout"] = lambda: Rollout(players, context, mixtures)
     if "draw" in declared_sights and current.forecasts:
-        drawn_alone = tuple(certain_of_drawn(forecast) for forecast in current.forecasts)
-        makers["drawn"] = lambda: current.forecasts
-        makers["induced"] = lambda: strategies_of_play(view, drawn_alone, context)
+        forecasts = current.forecasts
+        drawn_alone = tuple(certain_of_drawn(forecast) for forecast in forecasts)
+        followers = view_game()
+        makers["drawn"] = lambda: forecasts
+        makers["induced"] = lambda: strategies_of_play(followers, drawn_alone, context)
     shown_mixtures = mixtures if "mixture" in declared_sights else None
     return AdversaryView(shown_mixtures, **makers)
 

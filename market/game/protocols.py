@@ -38,6 +38,7 @@ from regretless.market.core.own_code import name_of, readonly_unless_ours
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
+    NO_CONTEXT,
     AdversaryView,
     Context,
     Decision,
@@ -240,7 +241,7 @@ class Adversary(ABC):
 
     def context(self, history: History) -> Context:
         """Return what everybody sees before the round; an empty context by default."""
-        return Context()
+        return NO_CONTEXT
 
     def context_for_tables(self) -> Context:
         """Return a context that has the features of every round, for tables without rows.

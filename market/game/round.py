@@ -11,15 +11,15 @@
                                charged
                      record    the ledger adds the round; forecaster, agents and adversary learn
 
-Each function takes the round so far, a frozen ``Round``, and returns it with more in it. An
-environment that lets somebody outside decide, or a worker that plays a part of the run, acts
-between two of these functions. After an error in one of them no further round is played
-(``Game.cut_off``). Prediction and outcome are drawn from two streams that no player holds. What
-each player must offer says ``market.game.protocols``.
+Each function fills in its part of the round so far, a ``Round``, and returns it. An environment
+that lets somebody outside decide, or a worker that plays a part of the run, acts between two of
+these functions. After an error in one of them no further round is played (``Game.cut_off``).
+Prediction and outcome are drawn from two streams that no player holds. What each player must offer
+says ``market.game.protocols``.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -108,11 +108,12 @@ class Block:
         """
         if self.forecaster.is_silent:
             return
-        labels = [forecast.label]
+        labels = np.asarray(forecast.label)[np.newaxis]
         model_names = self.forecaster.models
         if model_names:
-            labels.extend(self.basis.inverse(np.asarray(self.forecaster.points)))
-        self.record.add(np.array(labels), model_names)
+            labels_of_models = self.basis.inverse(np.asarray(self.forecaster.points))
+            labels = np.concatenate([labels, labels_of_models])
+        self.record.add(labels, model_names)
         self.tell(forecast, outcome, self.basis.transform(outcome))
 
     def tell(self, forecast: Forecast, outcome: Array, statistics: Array) -> None:
@@ -217,9 +218,13 @@ class Game:
         return self.market is not None and self.market.has_personal_losses
 
     @property
+    def outcomes_after_market(self) -> Callable[[Array], Array | None] | None:
+        """From outcomes (m, d) to what the market, if any, makes of them in the next round."""
+        return None if self.market is None else self.market.next_outcomes
+
+    @property
     def view_of_next_round(self) -> GameView:
         """Who takes part in the next round, and what a market would make of outcomes."""
-        outcomes_after_market = None if self.market is None else self.market.next_outcomes
         last_outcome = None
         if self.history.rounds:
             last_outcome = self.history.last()[0]
@@ -227,7 +232,7 @@ class Game:
             self.blocks,
             self.seats,
             rounds=self.history.rounds,
-            moved=outcomes_after_market,
+            moved=self.outcomes_after_market,
             last_outcome=last_outcome,
             kept_paths=self._imagined_paths,
         )
@@ -334,10 +339,10 @@ def _cut_off_by_errors(
 
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
-    round_with_mixtures = offer(game)
-    round_with_outcome = commit_and_draw(game, round_with_mixtures)
-    round_with_decisions = decide(game, round_with_outcome)
-    return finish(game, round_with_decisions)
+    offered = offer(game)
+    drawn = commit_and_draw(game, offered)
+    decided = decide(game, drawn)
+    return finish(game, decided)
 
 
 @_cut_off_by_errors
@@ -347,32 +352,38 @@ def offer(game: Game) -> Round:
     if not isinstance(context, Context):
         method_name = name_of(game.adversary.context)
         raise UserError(f"{method_name} returned {brief(context)}; return a Context")
-    mixtures = tuple(block.mixture(context) for block in game.blocks)
-    return Round(game.history.rounds, context, mixtures)
+    mixtures = [block.mixture(context) for block in game.blocks]
+    return Round(game.history.rounds, context, tuple(mixtures))
 
 
 @_cut_off_by_errors
 def commit_and_draw(game: Game, current: Round) -> Round:
-    """Return the round with the adversary's distribution, the drawn forecasts and the outcome.
+    """Fill in the adversary's distribution, the drawn forecasts and the outcome; return the round.
 
     The forecasts are drawn after the adversary has committed; one that breaks the rule sees them
     before. UserError if the adversary returns no distribution over its outcomes.
     """
-    if game.adversary_sees_draw:
-        forecasts = _draw_forecasts(game, current)
-        current = replace(current, forecasts=forecasts)
-        distribution = _ask_to_commit(game, current)
-    else:
-        distribution = _ask_to_commit(game, current)
-        forecasts = _draw_forecasts(game, current)
-    outcome = distribution.draw(game.outcome_stream)
-    return current.after_draw(forecasts, distribution, outcome)
-
-
-def _ask_to_commit(game: Game, current: Round) -> OutcomeDistribution:
-    """Return the adversary's distribution, given what it declared to see of the round so far."""
     declared_sights = sight_of(game.adversary)
-    adversary_view = make_adversary_view(declared_sights, game.view_of_next_round, current)
+    if "draw" in declared_sights:
+        current.forecasts = _draw_forecasts(game, current)
+        current.distribution = _ask_to_commit(game, current, declared_sights)
+    else:
+        current.distribution = _ask_to_commit(game, current, declared_sights)
+        current.forecasts = _draw_forecasts(game, current)
+    current.outcome = current.distribution.draw(game.outcome_stream)
+    return current
+
+
+def _ask_to_commit(
+    game: Game, current: Round, declared_sights: frozenset[str]
+) -> OutcomeDistribution:
+    """Return the adversary's distribution, given what it declared to see of the round so far."""
+    adversary_view = make_adversary_view(
+        declared_sights,
+        current,
+        view_game=lambda: game.view_of_next_round,
+        outcomes_after_market=game.outcomes_after_market,
+    )
     distribution = game.adversary.commit(current.context, game.history, adversary_view)
     _check_distribution(game.adversary, distribution)
     return distribution
@@ -406,7 +417,7 @@ def _check_distribution(adversary: Adversary, distribution: object) -> None:
 
 @_cut_off_by_errors
 def decide(game: Game, drawn: Round) -> Round:
-    """Return the round with what every cohort saw, could afford and decided."""
+    """Fill in what every cohort saw, could afford and decided; return the round."""
     contexts: list[Context] = []
     affordable_actions: list[Mask | None] = []
     decisions: list[Decision | None] = []
@@ -420,46 +431,44 @@ def decide(game: Game, drawn: Round) -> Round:
         contexts.append(context)
         affordable_actions.append(affordable)
         decisions.append(decision)
-    return drawn.after_decisions(
-        seen=tuple(contexts),
-        affordable=tuple(affordable_actions),
-        decisions=tuple(decisions),
-    )
+    drawn.seen = tuple(contexts)
+    drawn.affordable = tuple(affordable_actions)
+    drawn.decisions = tuple(decisions)
+    return drawn
 
 
 @_cut_off_by_errors
-def finish(game: Game, decided: Round) -> Round:
-    """Reveal the outcome, charge everybody, let all learn, and return the round as played."""
-    outcome = decided.outcome
-    market_losses: Sequence[Array | None] = [None] * len(game.seats)
+def finish(game: Game, current: Round) -> Round:
+    """Reveal the outcome, charge everybody and let all learn; return the round as played."""
+    market_losses: Sequence[Array | None] = (None,) * len(game.seats)
     if game.market is not None:  # it may move the outcome, or say who lost what
-        answer = game.ask_market_to_clear(game.market, decided)
-        outcome = checked_outcome(game.market, outcome, answer)
-        market_losses = personal_losses(game.market, decided.decisions)
+        answer = game.ask_market_to_clear(game.market, current)
+        current.outcome = checked_outcome(game.market, current.outcome, answer)
+        market_losses = personal_losses(game.market, current.decisions)
+    outcome = current.outcome
     losses: list[Array | None] = []
     for index, seat in enumerate(game.seats):
         charged_losses = seat.charge(
-            decided.decisions[index],
+            current.decisions[index],
             market_losses[index],
             outcome=outcome,
-            affordable=decided.affordable[index],
+            affordable=current.affordable[index],
         )
         losses.append(charged_losses)
-    played = decided.after_losses(outcome, tuple(losses))
-    game.show_actions(played.decisions)
+    current.losses = tuple(losses)
+    game.show_actions(current.decisions)
     for index, seat in enumerate(game.seats):
         seat.record(
-            played.decisions[index],
-            played.losses[index],
-            played.seen[index],
-            round_index=played.number,
+            current.decisions[index],
+            losses[index],
+            current.seen[index],
+            round_index=current.number,
             outcome=outcome,
         )
-    for block, forecast in zip(game.blocks, played.forecasts, strict=True):
+    for block, forecast in zip(game.blocks, current.forecasts, strict=True):
         block.learn(forecast, outcome)
     game.history.add(outcome)
     if game.adversary.observes_play:
-        sums = game.sums(played)
-        played = played.after_sums(sums)
-        teach(game.adversary, played, sums)
-    return played
+        current.sums = game.sums(current)
+        teach(game.adversary, current, current.sums)
+    return current
