@@ -17,6 +17,7 @@ from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns
 from regretless.market.records import Decision
 from regretless.market.regret.ledger import MEASURES
+from regretless.market.regret.played_losses import write_played_losses
 
 LOGGED_MEASURES = ("external", "swap", "decision_swap")
 FIRST_ROOM = 16  # rounds for which there is room at first
@@ -62,11 +63,7 @@ class LoggedPlay:
         self._rounds.append(round_index)
         self._rounds_of_rows.append(_of_rows(ledger.rounds, rows))
         self._actions[place] = decision.actions[self._logged.agents]
-        if decision.choices is None:
-            strategies = decision.probabilities[rows]
-            self._losses[place] = np.einsum("ka,ka->k", strategies, losses[rows])
-        else:
-            self._losses[place] = losses[self._row_numbers, decision.choices[rows]]
+        write_played_losses(decision, losses, self._row_numbers, self._losses[place])
         ledger.write_regret_sums(self._regrets[place], rows)
 
     def _make_room(self, rounds: int) -> None:

@@ -41,6 +41,7 @@ from regretless.market.records import Decision
 PREFETCH_DISTANCE = 32  # rows between asking memory for one and its use
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 DEFAULT_MEASURES = MEASURES[:4]  # contextual swap regret takes A times as much memory
+NOTHING_EXPECTED: Array = np.empty((0, 0))  # the losses that rows expect who expect none
 
 
 @compiled(nogil=True)
@@ -74,8 +75,9 @@ def _add_rounds(
 
 @compiled(nogil=True)
 def _add_mixed_play(
-    strategies: Array, losses: Array, suggested: Indices,
-    fixed: Array, followed: Array, contextual: Array, first: int, last: int,
+    strategies: Array, predicted: Array, losses: Array, suggested: Indices, count: Array,
+    fixed: Array, followed: Array, contextual: Array,
+    surprise_fixed: Array, surprise_followed: Array, first: int, last: int,
 ) -> None:  # fmt: skip
     """Add a round of mixed play to the rows from ``first`` to before ``last`` (compiled).
 
@@ -83,32 +85,46 @@ def _add_mixed_play(
     ----------
     strategies : array (K, A)
         Probability with which each row plays each action; zeros for an absent row.
+    predicted : array (K, A), or empty
+        Losses that the rows expected; empty where they expect none, and then the surprises are left
+        alone.
     losses : array (K, A)
-        What is added per unit of probability: losses, or expected minus realised losses.
+        Losses at the outcome.
     suggested : int array (C, 1) or (C, K)
         The action that each policy suggests to all rows, or to each.
-    fixed : array (K, A, A)
-        Sums by row, action played and constant comparator; added to in place.
-    followed : array (K, A, C)
-        Sums by row, action played and policy; added to in place.
+    count : array (K, A)
+        How often each action was played, in probability; added to in place.
+    fixed, surprise_fixed : array (K, A, A)
+        Sums of losses, and of expected minus realised losses, by row, action played and constant
+        comparator; added to in place.
+    followed, surprise_followed : array (K, A, C)
+        The same by policy; added to in place.
     contextual : array (K, C, A, A, A), or empty
-        Sums by row, policy, suggestion, action played and comparator; added to in place, and left
-        alone where its first axis has length 0.
+        Sums of losses by row, policy, suggestion, action played and comparator; added to in place,
+        and left alone where its first axis has length 0.
     first, last : int
         Span of rows.
     """
     same_for_all = suggested.shape[1] == 1
+    expects = predicted.shape[0] > 0
     for row in range(first, last):
         suggestions = suggested[:, 0 if same_for_all else row]
         for action in range(strategies.shape[1]):
             probability = strategies[row, action]
             if probability == 0.0:
                 continue
+            count[row, action] += probability
             for comparator in range(losses.shape[1]):
                 fixed[row, action, comparator] += probability * losses[row, comparator]
+                if expects:
+                    surprise = predicted[row, comparator] - losses[row, comparator]
+                    surprise_fixed[row, action, comparator] += probability * surprise
             for policy in range(len(suggestions)):
                 suggestion = suggestions[policy]
                 followed[row, action, policy] += probability * losses[row, suggestion]
+                if expects:
+                    surprise = predicted[row, suggestion] - losses[row, suggestion]
+                    surprise_followed[row, action, policy] += probability * surprise
                 if contextual.shape[0]:  # contextual sums are kept
                     for comparator in range(losses.shape[1]):
                         contextual[row, policy, suggestion, action, comparator] += (
@@ -319,33 +335,25 @@ class Ledger(Checkpointable):
             )
             return
 
-        strategies = decision.probabilities
         self.expects = self.expects and predicted is not None
+        if predicted is None:
+            predicted = NOTHING_EXPECTED
         if is_same_for_all:
-            suggested = suggested[:, None]
-        self.count += strategies
+            suggested = suggested[:, np.newaxis]
         over_rows(
             _add_mixed_play,
             n_rows,
-            strategies,
+            decision.probabilities,
+            predicted,
             losses,
             suggested,
+            self.count,
             self.fixed,
             self.followed,
             self.contextual,
+            self.surprise_fixed,
+            self.surprise_followed,
         )
-        if predicted is not None:
-            no_contextual_sums = np.zeros((0, 0, 0, 0, 0))
-            over_rows(
-                _add_mixed_play,
-                n_rows,
-                strategies,
-                predicted - losses,
-                suggested,
-                self.surprise_fixed,
-                self.surprise_followed,
-                no_contextual_sums,
-            )
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"rounds": np.atleast_1d(self.rounds).copy()}

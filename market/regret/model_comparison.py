@@ -33,6 +33,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
+from regretless.market.regret.played_losses import loss_as_played, strategies_or_choices
 
 MAX_BATCHES = 256  # at least half as many are in use once there have been so many rounds
 SAMPLED_LOSSES_PER_BATCH = 1024  # rows of the sample times their actions
@@ -106,8 +107,9 @@ def _merge_batches(table: Array) -> Array:
 
 @compiled()
 def _add_round(
+    strategies: Array,
+    choices: Indices,
     losses: Array,
-    played_losses: Array,
     present: Mask,
     counts: Array,
     model_actions: Indices,
@@ -127,10 +129,10 @@ def _add_round(
 
     Parameters
     ----------
+    strategies, choices : arrays (K, A) and (K,), one of them empty
+        What each row played, mixed or pure (``loss_as_played``).
     losses : array (K, A)
         Losses of all actions at the outcome.
-    played_losses : array (K,)
-        Loss of each row as it played, 0 for an absent one.
     present : bool array (K,)
         Which rows took part.
     counts : array (K,)
@@ -148,6 +150,11 @@ def _add_round(
     sampled : array (S, A + 2)
         Losses of all actions, loss as played and rounds of the sampled rows; added to in place.
     """
+    played_losses = np.empty(len(losses))
+    for k in range(len(losses)):
+        played_losses[k] = 0.0
+        if present[k]:
+            played_losses[k] = loss_as_played(strategies, choices, losses, k)
     n_models = model_actions.shape[1]
     n_policies = suggested.shape[0]
     n_actions = losses.shape[1]
@@ -280,7 +287,6 @@ class ModelComparison(Comparison):
             evenly_spaced = np.linspace(0, len(counts) - 1, sample_size)
             sample = np.unique(evenly_spaced.astype(np.intp))
         self._sample = sample
-        self._every_row = np.arange(len(counts))
         self._everybody = np.ones(len(counts), dtype=np.bool_)
         self._batch_length = 1  # rounds
         # By batch: loss with each model and policy minus loss as played, summed over agents, as two
@@ -291,10 +297,6 @@ class ModelComparison(Comparison):
         self._sampled = np.zeros((MAX_BATCHES, len(sample), n_actions + 2))
 
     def add(self, round_index: int, decision: Decision, losses: Array, suggested: Indices) -> None:
-        if decision.choices is None:
-            played_losses = (decision.probabilities * losses).sum(1)
-        else:
-            played_losses = losses[self._every_row, decision.choices]
         present = self._everybody
         counts = self._counts
         population = self._population
@@ -302,14 +304,15 @@ class ModelComparison(Comparison):
             present = decision.present
             counts = counts * present
             population = counts.sum()
-            played_losses = np.where(present, played_losses, 0.0)
         batch_index = self._batch_of(round_index)
         self._agent_rounds[batch_index] += population
         if suggested.ndim == 1:
             suggested = suggested[:, None]
+        strategies, choices = strategies_or_choices(decision)
         _add_round(
+            strategies,
+            choices,
             losses,
-            played_losses,
             present,
             counts,
             self.suggest(),

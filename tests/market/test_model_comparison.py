@@ -61,6 +61,39 @@ def test_a_round_adds_what_each_alternative_would_have_cost(absent_row: int | No
     assert np.array_equal(comparison.sums, model_losses)
 
 
+@pytest.mark.parametrize("absent_row", [None, 4])
+def test_mixed_play_is_compared_by_its_expected_loss(absent_row: int | None) -> None:
+    rng = stream(4, "a mixed round of a comparison")
+    counts = np.arange(1.0, ROWS + 1)
+    policy_actions = np.array([1])
+    losses = rng.random((ROWS, ACTIONS))
+    strategies = rng.dirichlet(np.ones(ACTIONS), ROWS)
+    present = np.ones(ROWS, dtype=np.bool_)
+    if absent_row is not None:
+        present[absent_row] = False
+        strategies[absent_row] = 0.0
+    no_models = np.zeros((ROWS, 0), dtype=np.intp)
+    comparison = ModelComparison((), counts, sizes=(1, ACTIONS), suggest=lambda: no_models)
+    decision = Decision(
+        strategies,
+        np.zeros(ROWS, dtype=np.intp),
+        present=None if absent_row is None else present,
+    )
+
+    comparison.add(0, decision, losses, policy_actions)
+
+    series = comparison.series()
+    assert series is not None
+    expected = comparison_by_definition(
+        losses,
+        (strategies * losses).sum(1),
+        present,
+        counts,
+        np.tile(policy_actions, (ROWS, 1)),
+    )
+    np.testing.assert_allclose(series.sums[0, :-1], expected, rtol=0, atol=1e-13)
+
+
 def test_the_two_numbers_of_a_value_are_those_that_the_sum_adds_up() -> None:
     values = stream(4, "values").normal(size=50)
     weights = np.ones(1)
