@@ -197,7 +197,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             register.solution[solution_name]  # which refuses one that is unknown
         self.solved = SolvedGame(game.market, names=solutions, spans=windows)
         self.own_measures = {name: register.measure[name] for name in measures}
-        self.journal.watchers["measures"] = lambda _: user_columns.measures(self, self.own_measures)
+        if self.own_measures:
+            self.journal.watchers["measures"] = self._rows_of_measures
 
     def __repr__(self: Any) -> str:
         agents = sum(cohort.population for cohort in self.game.cohorts)
@@ -215,6 +216,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             worst_regret = max(measured_regrets.max(), 0.0)
             text += f", worst regret so far {worst_regret:.4f}"
         return f"{text}>"
+
+    def _rows_of_measures(self, _played: Round) -> user_columns.Columns:
+        return user_columns.measures(self, self.own_measures)
 
     # Playing.
 

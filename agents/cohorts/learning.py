@@ -75,6 +75,7 @@ class LearnerCohort(Cohort, Checkpointable):
         self._first_agent_of_row[rows_with_agents] = first_agents
         self._one_agent_per_row = np.array_equal(self.row_of, np.arange(n_rows))
         self.learner.start(n_rows, self.loss.actions, horizon=self.horizon)
+        self._learner_is_ours = is_ours(self.learner.rule_class)
 
     @property
     def rule(self) -> str:
@@ -87,7 +88,7 @@ class LearnerCohort(Cohort, Checkpointable):
 
     @property
     def ignores_draws(self) -> bool:
-        return is_ours(self.learner.rule_class) and not (self.bandit or self.watches_actions)
+        return self._learner_is_ours and not (self.bandit or self.watches_actions)
 
     @property
     def unchanged_rounds(self) -> Integers | None:
@@ -117,7 +118,7 @@ class LearnerCohort(Cohort, Checkpointable):
 
     @property
     def rows_apart(self) -> bool:
-        return is_ours(self.learner.rule_class)  # a learner of the user's own may mix rows
+        return self._learner_is_ours  # a learner of the user's own may mix rows
 
     def proved_swap(self, rounds: int) -> float | None:
         # A bandit's bound holds for its expected regret, not for the run that was played.
@@ -152,7 +153,7 @@ class LearnerCohort(Cohort, Checkpointable):
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         strategy = self.learner.play()
-        if not is_ours(self.learner.rule_class):
+        if not self._learner_is_ours:
             strategy = answer_as_strategies(self.learner.play, strategy, self.ledger.count.shape)
         if not self.learner.bandit:
             uniforms = self.rng.random(len(self.row_of))
