@@ -76,11 +76,16 @@ class OfSum(Loss):
         """Whether g(y) is y itself."""
         return bool((self.power == 1).all() and not self.floor.any())
 
+    @cached_property
+    def _intercepts(self) -> Array:
+        """The intercept of each action (..., A)."""
+        return np.broadcast_to(self.intercept, self.weights.shape[:-1])
+
     def _at(self, y: Array) -> Array:
         inner = y
         if not self._adds_outcomes:
             inner = transformed(y, self.power[..., None], self.floor[..., None])
-        total = offset_sum(self.intercept, self.weights, inner)
+        total = offset_sum(self._intercepts, self.weights, inner)
         return np.asarray(self.offset + self.amplitude * self._outer(total))
 
     def _sum_between(self, low: Array, high: Array) -> Range:
@@ -187,13 +192,24 @@ class PowerOfSum(OfSum):
     def _with_shifted_sum(self, shift: Array, weights: Array) -> OfSum:
         return replace(self, weights=weights, intercept=self.intercept + shift)
 
-    def _outer(self, total: Array) -> Array:
-        if (self.exponent == 2).all():
-            return np.asarray(np.square(total))
+    @cached_property
+    def _is_square(self) -> bool:
+        """Whether all exponents are 2."""
+        return bool((self.exponent == 2).all())
+
+    @cached_property
+    def _least_base(self) -> Array:
+        """The least sum (..., 1) that is raised to the exponent.
+
+        Where the exponent is no integer, a sum below 0 is a rounding error of 0.
+        """
         exponent = self.exponent[..., None]
-        # Where the exponent is no integer, a sum below 0 is a rounding error of 0.
-        lower_limit = np.where(exponent == np.round(exponent), -np.inf, 0.0)
-        return to_power(np.maximum(total, lower_limit), exponent)
+        return np.where(exponent == np.round(exponent), -np.inf, 0.0)
+
+    def _outer(self, total: Array) -> Array:
+        if self._is_square:
+            return np.asarray(np.square(total))
+        return to_power(np.maximum(total, self._least_base), self.exponent[..., None])
 
     def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self._sum_between(low, high)
