@@ -345,12 +345,15 @@ class Market(Checkpointable, ABC):
 
     def losses_of(self, gains: Array) -> list[Array]:
         """Return each cohort's losses (N, A), normalised, of what all agents' actions gain."""
-        bounds = np.cumsum([len(cohort.row_of) for cohort in self.cohorts])
         tables = []
-        for cohort, cohort_gains in zip(self.cohorts, np.split(gains, bounds[:-1]), strict=True):
+        first_agent = 0
+        for cohort in self.cohorts:
+            end_agent = first_agent + len(cohort.row_of)
             loss = cohort.loss
-            agent_losses = -cohort_gains[:, : loss.actions] - loss.unit_offset[:, None]
+            cohort_gains = gains[first_agent:end_agent, : loss.actions]
+            agent_losses = -cohort_gains - loss.unit_offset[:, None]
             tables.append(agent_losses / loss.unit_scale[:, None])
+            first_agent = end_agent
         return tables
 
     @property
