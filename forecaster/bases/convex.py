@@ -48,7 +48,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from regretless.forecaster.bases.leontief import MReLUCover, rounded
-from regretless.forecaster.minimax.support import ListedSupport
+from regretless.forecaster.minimax.support import BrokenLineSupport, ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Convex1D, Loss
@@ -159,6 +159,11 @@ class ReLUBasis(ConvexBasis):
         self._inner_knots = self.knots[1:-1]
         self._greatest_distances = np.maximum(self._inner_knots, 1 - self._inner_knots)
         self.convex_image = self.size == self.outcomes == 1
+
+    def support(self) -> Support:
+        if self.outcomes == 1:
+            return BrokenLineSupport(self, self.knots)
+        return super().support()
 
     def certified_error(self, losses: Loss) -> float:
         """Return half of the losses' greatest excess, and at least what rounding may do."""

@@ -45,7 +45,7 @@ from regretless.forecaster.minimax.game import (
 )
 from regretless.forecaster.minimax.program import best_mixture, mixture_of_least_value
 from regretless.forecaster.minimax.support import values
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.core.randomness import stream
 from regretless.market.losses.basis import Basis, Hull, Support
@@ -81,13 +81,35 @@ class WeightedOutcomes(Ensemble):
     def of(cls, outcomes: Array, images: Array, weights: Array) -> Self:
         """Take the outcomes with weight, and of them at most n + 1; read only."""
         kept = np.flatnonzero(weights > NEGLIGIBLE)
-        kept_weights = reduced_support(images[kept], weights[kept])
+        kept_weights = weights[kept]
+        if len(kept) > images.shape[1] + 1:
+            # Equal outcomes are often all that is too many, and reducing takes far longer.
+            first_of_equal, kept_weights = merged_weights(outcomes[kept], kept_weights)
+            kept = kept[first_of_equal]
+        kept_weights = reduced_support(images[kept], kept_weights)
         kept = kept[kept_weights > 0]
         kept_weights = kept_weights[kept_weights > 0]
         ensemble = cls(outcomes[kept], kept_weights / kept_weights.sum(), images[kept])
         for array in (ensemble.outcomes, ensemble.weights, ensemble.images):
             array.flags.writeable = False
         return ensemble
+
+
+def merged_weights(outcomes: Array, weights: Array) -> tuple[Indices, Array]:
+    """Return the first index of each distinct outcome (m,) of (e, d), and the weights (m,) of all.
+
+    Examples
+    --------
+    >>> merged_weights(np.array([[0.5], [0.2], [0.5]]), np.array([0.25, 0.5, 0.25]))
+    (array([0, 1]), array([0.5, 0.5]))
+    """
+    _distinct, first_index, which = np.unique(
+        outcomes, axis=0, return_index=True, return_inverse=True
+    )
+    total_weights = np.asarray(np.bincount(which.ravel(), weights=weights), dtype=np.float64)
+    # ``np.unique`` sorts outcomes; this is the order in which they came
+    in_order = np.argsort(first_index)
+    return first_index[in_order], total_weights[in_order]
 
 
 def reduced_support(images: Array, weights: Array) -> Array:

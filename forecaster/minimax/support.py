@@ -67,6 +67,43 @@ class ListedSupport(Support):
         return float(values(self._images, direction).max() + slack)
 
 
+class BrokenLineSupport(ListedSupport):
+    """Ascending ``levels`` (V,) of the only coordinate, between which s is linear."""
+
+    def __init__(self, basis: Basis, levels: Array) -> None:
+        super().__init__(basis, levels[:, None])
+        self._levels = levels
+
+    def spread(self, outcomes: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Return outcomes of the list, their images and weights, with the same mean of s.
+
+        An outcome between two levels shares its weight among them, so that its own mean stays, and
+        as s is linear there its s(y) does.
+
+        Parameters
+        ----------
+        outcomes, weights : array (e, 1), array (e,)
+            An ensemble of outcomes in [0, 1].
+
+        Returns
+        -------
+        arrays (m, 1), (m, n), (m,)
+            The outcomes that have some weight.
+        """
+        values_of_outcomes = outcomes[:, 0]
+        last_cell = len(self._levels) - 2
+        cell = np.searchsorted(self._levels, values_of_outcomes, side="right") - 1
+        cell = np.minimum(cell, last_cell)
+        length = self._levels[cell + 1] - self._levels[cell]
+        share_of_upper = (values_of_outcomes - self._levels[cell]) / length
+        n_levels = len(self._levels)
+        lower_weights = np.bincount(cell, weights * (1 - share_of_upper), n_levels)
+        upper_weights = np.bincount(cell + 1, weights * share_of_upper, n_levels)
+        total_weights = np.asarray(lower_weights + upper_weights, dtype=np.float64)
+        kept = np.flatnonzero(total_weights)
+        return self._listed_outcomes[kept], self._images[kept], total_weights[kept]
+
+
 class SeparableSupport(Support):
     """Functions of one coordinate each, the same number for every coordinate, side by side.
 

@@ -38,6 +38,7 @@ from regretless.forecaster.events.loss_table import ProtectedLosses
 from regretless.forecaster.minimax.cube import Simplex, cube
 from regretless.forecaster.minimax.game import Game, HullSolver, Solution
 from regretless.forecaster.minimax.image import Image, WeightedOutcomes, reduced_support
+from regretless.forecaster.minimax.support import BrokenLineSupport
 from regretless.forecaster.models.pool import DistributionPool
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -92,7 +93,7 @@ class PooledImage(Image):
     def _play(self, game: Game) -> Solution:
         start = game.start
         if start.ensembles:
-            ensembles = tuple(smaller(ensemble) for ensemble in start.ensembles)
+            ensembles = tuple(smaller(ensemble, self.support) for ensemble in start.ensembles)
             game = replace(game, start=replace(start, ensembles=ensembles))
         return super()._play(game)
 
@@ -109,13 +110,17 @@ class PooledImage(Image):
             super().restore(state["games"])
 
 
-def smaller(ensemble: Ensemble) -> WeightedOutcomes:
+def smaller(ensemble: Ensemble, support: Support) -> WeightedOutcomes:
     """Return an ensemble of at most n + 1 outcomes with the same mean of s.
 
-    It is found part by part, since the time that ``fewest`` takes grows with the cube of the
-    outcomes that it is given.
+    Of hinges these are the levels between which s is linear. Elsewhere it is found part by part,
+    since the time that ``reduced_support`` takes grows with the cube of the outcomes that it is
+    given.
     """
     assert isinstance(ensemble, WeightedOutcomes)  # noqa: S101 - those of an ``Image`` all are
+    if isinstance(support, BrokenLineSupport):
+        listed_outcomes, images, weights = support.spread(ensemble.outcomes, ensemble.weights)
+        return WeightedOutcomes.of(listed_outcomes, images, weights)
     outcomes = ensemble.outcomes
     images = ensemble.images
     weights = np.array(ensemble.weights)

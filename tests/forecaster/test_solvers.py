@@ -32,7 +32,12 @@ from regretless.forecaster.minimax.game import (
     steps_for,
     walked,
 )
-from regretless.forecaster.minimax.image import _write_next_step, ensemble_solver
+from regretless.forecaster.minimax.image import (
+    WeightedOutcomes,
+    _write_next_step,
+    ensemble_solver,
+)
+from regretless.forecaster.minimax.support import BrokenLineSupport
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
@@ -350,6 +355,34 @@ def test_a_step_of_a_walk_over_ensembles_goes_towards_one_outcome() -> None:
     assert next_point == pytest.approx(0.9 * point + 0.1 * images[2], abs=1e-15)
     assert next_weights == pytest.approx(0.9 * weights + 0.1 * (np.arange(5) == 2), abs=1e-15)
     assert next_weights @ images == pytest.approx(next_point, abs=1e-15)
+
+
+def test_an_ensemble_of_hinges_is_spread_over_their_levels_with_the_same_statistics() -> None:
+    basis = bases.ReLUBasis(error=0.1, knots=[0.1, 0.35, 0.8])
+    support = basis.support()
+    assert isinstance(support, BrokenLineSupport)
+    rng = np.random.default_rng(7)
+    outcomes = np.concatenate([rng.random(300), [0.0, 0.35, 1.0]])[:, None]
+    weights = rng.dirichlet(np.ones(len(outcomes)))
+
+    levels, images, weights_of_levels = support.spread(outcomes, weights)
+
+    assert levels[:, 0] == pytest.approx([0.0, 0.1, 0.35, 0.8, 1.0])
+    assert np.array_equal(images, basis.transform(levels))
+    assert weights_of_levels.sum() == pytest.approx(1.0, abs=1e-12)
+    mean_of_statistics = weights @ basis.transform(outcomes)
+    assert weights_of_levels @ images == pytest.approx(mean_of_statistics, abs=1e-12)
+
+
+def test_equal_outcomes_of_an_ensemble_are_merged_before_others_are_dropped() -> None:
+    basis = bases.ReLUBasis(error=0.1, knots=[0.5])
+    outcomes = np.tile([[0.9], [0.2]], (5, 1))
+    weights = np.full(10, 0.1)
+
+    ensemble = WeightedOutcomes.of(outcomes, basis.transform(outcomes), weights)
+
+    assert np.array_equal(ensemble.outcomes, [[0.9], [0.2]])
+    assert ensemble.weights == pytest.approx([0.5, 0.5], abs=1e-12)
 
 
 def test_points_with_next_to_no_mass_are_left_out_of_a_mixture() -> None:
