@@ -41,6 +41,7 @@ from regretless.forecaster.bases.certify import ROUNDING, certify
 from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.compiled import compiled
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis, Support, steepest
 
@@ -50,6 +51,31 @@ BUDGET = 10_000_000  # evaluations that a certificate of ramps may take
 TOLERANCE = 0.1
 MAX_RAMPS = 2000
 MAX_NUMBERS_IN_TABLE = 1 << 22  # in one table of losses at outcomes
+
+
+@compiled()
+def _write_indicators(outcomes: Array, cells: int, shift: float, indicators: Array) -> None:
+    """Write a 1 for the cell in which each outcome lies (compiled).
+
+    With m cells along each axis, coordinate j of y is in cell c_j = floor(m y_j - shift), cut to
+    0..m - 1, and y in cell sum_j c_j m^(d - j) of all, j from 1 to d: the last coordinate fastest.
+
+    Parameters
+    ----------
+    outcomes : array (T, d)
+    cells : int
+        m.
+    shift : float
+        How far cells begin after multiples of their width, in widths.
+    indicators : array (T, m^d)
+        All 0; a 1 is written in each row.
+    """
+    for t in range(outcomes.shape[0]):
+        cell = 0
+        for j in range(outcomes.shape[1]):
+            cell_along_axis = int(np.floor(outcomes[t, j] * cells - shift))
+            cell = cell * cells + min(max(cell_along_axis, 0), cells - 1)
+        indicators[t, cell] = 1.0
 
 
 class LipschitzGridBasis(Basis):
@@ -89,16 +115,15 @@ class LipschitzGridBasis(Basis):
         return grid_points(ticks, self.outcomes)
 
     def transform(self, y: ArrayLike) -> Array:
-        in_cell_widths = np.asarray(y, dtype=np.float64) * self.cells
-        if not self.centred:
-            in_cell_widths = in_cell_widths - 0.5
-        along_axes = np.clip(np.floor(in_cell_widths).astype(np.intp), 0, self.cells - 1)
-        shape_of_grid = (self.cells,) * self.outcomes
-        # the number (...) of the outcome's cell among all, the last coordinate fastest
-        cell = np.asarray(
-            np.ravel_multi_index(tuple(np.moveaxis(along_axes, -1, 0)), shape_of_grid)
+        outcomes = np.ascontiguousarray(y, dtype=np.float64)
+        leading_axes = outcomes.shape[:-1]
+        n_outcomes = math.prod(leading_axes)
+        indicators = np.zeros((n_outcomes, self.size))
+        shift = 0.0 if self.centred else 0.5
+        _write_indicators(
+            outcomes.reshape(n_outcomes, self.outcomes), self.cells, shift, indicators
         )
-        return np.asarray(cell[..., None] == np.arange(self.size), dtype=np.float64)
+        return indicators.reshape(*leading_axes, self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return each action's median over the cells, and its values less the median."""

@@ -340,3 +340,26 @@ def test_values_that_are_looked_up_are_those_that_are_computed(
     monkeypatch.setattr(convex, "MAX_TABULATED_CELLS", 0)
     computed = bases.ConvexRankBasis(error=0.01).transform(levels)
     np.testing.assert_array_equal(looked_up, computed)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("outcomes", [1, 2, 3])
+def test_the_indicator_of_a_grid_is_that_of_the_nearest_point(
+    outcomes: int, *, centred: bool
+) -> None:
+    """On the border of two cells the outcome is in the upper one; none lies beyond the grid."""
+    grid = bases.LipschitzGridBasis(outcomes, constant=1.0, error=0.13, centred=centred)
+    points = np.random.default_rng(3).random((2, 40, outcomes))
+    points[0, :2] = [[0.0], [1.0]]
+    distances_to_points = np.abs(points[..., None, :] - grid.points).max(-1)
+    nearest_along_axes = np.abs(points[..., None, :] - grid.points).sum(-1).argmin(-1)
+    indicators = grid.transform(points)
+    assert (indicators.sum(-1) == 1).all()
+    assert (indicators.argmax(-1) == nearest_along_axes).all()
+    assert (indicators * distances_to_points).sum(-1).max() <= grid.error + ROUNDING
+
+
+def test_outcomes_with_too_few_coordinates_are_no_points_of_a_grid() -> None:
+    grid = bases.LipschitzGridBasis(2, constant=1.0, error=0.2)
+    with pytest.raises(ValueError, match="reshape"):
+        grid.transform(np.zeros((4, 1)))
