@@ -33,7 +33,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
-from regretless.market.regret.played_losses import loss_as_played, strategies_or_choices
+from regretless.market.regret.played_losses import fill_played_losses, strategies_or_choices
 
 MAX_BATCHES = 256  # at least half as many are in use once there have been so many rounds
 SAMPLED_LOSSES_PER_BATCH = 1024  # rows of the sample times their actions
@@ -130,7 +130,7 @@ def _add_round(
     Parameters
     ----------
     strategies, choices : arrays (K, A) and (K,), one of them empty
-        What each row played, mixed or pure (``loss_as_played``).
+        What each row played, mixed or pure (``fill_played_losses``).
     losses : array (K, A)
         Losses of all actions at the outcome.
     present : bool array (K,)
@@ -151,10 +151,7 @@ def _add_round(
         Losses of all actions, loss as played and rounds of the sampled rows; added to in place.
     """
     played_losses = np.empty(len(losses))
-    for k in range(len(losses)):
-        played_losses[k] = 0.0
-        if present[k]:
-            played_losses[k] = loss_as_played(strategies, choices, losses, k)
+    fill_played_losses(strategies, choices, losses, np.arange(len(losses)), played_losses)
     n_models = model_actions.shape[1]
     n_policies = suggested.shape[0]
     n_actions = losses.shape[1]

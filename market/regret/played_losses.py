@@ -29,9 +29,11 @@ def strategies_or_choices(decision: Decision) -> tuple[Array, Indices]:
     return NO_STRATEGIES, choices
 
 
-@compiled(nogil=True, inline="always")
-def loss_as_played(strategies: Array, choices: Indices, losses: Array, row: int) -> float:
-    """Return what a row loses as it plays (compiled).
+@compiled(nogil=True)
+def fill_played_losses(
+    strategies: Array, choices: Indices, losses: Array, rows: Indices, played_losses: Array
+) -> None:
+    """Write what each of some rows loses as it plays (compiled).
 
     Parameters
     ----------
@@ -42,28 +44,22 @@ def loss_as_played(strategies: Array, choices: Indices, losses: Array, row: int)
         ``strategies`` unless they are empty.
     losses : array (K, A)
         Losses of all actions.
-    row : int
-        k.
+    rows : int array (k,)
+        The rows.
+    played_losses : array (k,)
+        Written.
     """
-    if len(choices):
-        action = choices[row]
-        return losses[row, action] if action >= 0 else 0.0
-    loss = 0.0
-    for action in range(losses.shape[1]):
-        loss += strategies[row, action] * losses[row, action]
-    return loss
-
-
-@compiled(nogil=True)
-def _write_played_losses(
-    strategies: Array, choices: Indices, losses: Array, rows: Indices, played_losses: Array
-) -> None:
-    """Write what each of some ``rows`` (k,) loses as it plays into ``played_losses`` (k,).
-
-    Compiled; the other arguments are those of ``loss_as_played``.
-    """
-    for place, row in enumerate(rows):
-        played_losses[place] = loss_as_played(strategies, choices, losses, row)
+    are_pure = len(choices) > 0
+    for place in range(len(rows)):
+        row = rows[place]
+        loss = 0.0
+        if are_pure:
+            if choices[row] >= 0:
+                loss = losses[row, choices[row]]
+        else:
+            for action in range(losses.shape[1]):
+                loss += strategies[row, action] * losses[row, action]
+        played_losses[place] = loss
 
 
 def write_played_losses(
@@ -74,4 +70,4 @@ def write_played_losses(
     ``played_losses`` (k,) is written: 0 for an absent row.
     """
     strategies, choices = strategies_or_choices(decision)
-    _write_played_losses(strategies, choices, losses, rows, played_losses)
+    fill_played_losses(strategies, choices, losses, rows, played_losses)
