@@ -60,9 +60,9 @@ class DelayedForecasts(Checkpointable):
     def forecast_heard_at(self, distance: int) -> Forecast | None:
         """Return the forecast that reaches a distance now; None where none has yet.
 
-        ``distance`` is at least 1, in hops.
+        ``distance`` is at least 1, in hops, or ``NEVER``.
         """
-        if distance > len(self._past_forecasts):
+        if distance == NEVER or distance > len(self._past_forecasts):
             return None
         return self._past_forecasts[distance - 1]
 
