@@ -25,6 +25,10 @@ ORANGE = "#E69F00"
 BLACK = "#000000"
 GREY = "#999999"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE, BLACK, GREY)
+PIXELS_PER_INCH = 150  # of the sizes that tables give
+LABEL_SCALE = (
+    1.4  # how much larger labels, lines and dots are, so that a page on a telephone is read
+)
 MIN_DRAWN = 1e-5  # where logarithmic axes start; smaller regrets are drawn there
 
 Groups = Sequence[tuple[str, pd.DataFrame]]
@@ -121,13 +125,20 @@ def draw_dots(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[st
 
 
 def write_files(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:
-    """Write frames as CSV and figures as PNG into a folder, by name, never half a file."""
+    """Write frames as CSV and figures as PNG into a folder, by name, never half a file.
+
+    A figure has as many pixels as its size in inches says at ``PIXELS_PER_INCH``. It is laid out
+    on a smaller sheet with more pixels per inch, which enlarges what is drawn in points.
+    """
     out.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         draft = out / f".draft-{name}"
         if isinstance(content, pd.DataFrame):
             content.to_csv(draft, index=False)
         else:
-            content.savefig(draft, dpi=150, format="png")
+            width, height = content.get_size_inches()
+            content.set_size_inches(width / LABEL_SCALE, height / LABEL_SCALE)
+            content.savefig(draft, dpi=PIXELS_PER_INCH * LABEL_SCALE, format="png")
+            content.set_size_inches(width, height)
         draft.replace(out / name)
     return [out / name for name in contents]

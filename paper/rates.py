@@ -366,7 +366,7 @@ def rates_figure(table: pd.DataFrame) -> Figure:
         size=(5.3, 3.3),
         panels_per_row=1,
         ylabel="worst agent's regret, linear part",
-        legend=3,
+        legend=2,
     )
 
 

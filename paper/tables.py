@@ -227,7 +227,7 @@ def skill_figure(table: pd.DataFrame) -> Figure:
                 label=name,
             )
         axis.set(yscale="log", xlabel="mean loss", ylim=(figures.MIN_DRAWN * 10, 1.0))
-        axis.xaxis.set_major_locator(MaxNLocator(4))
+        axis.xaxis.set_major_locator(MaxNLocator(2))
 
     return figures.draw_panels(
         figures.split(judge_skill(table), "stream"),
@@ -338,8 +338,8 @@ def speculator_figure(table: pd.DataFrame) -> Figure:
     bars = axis.barh(mean_losses.index, mean_losses, color=colours)
     axis.bar_label(bars, fmt="%.2f", padding=3)
     axis.axvline(0.5, color="#333333", ls=":", lw=1.2)
-    axis.set(xlim=(0, 1.08), xlabel="average loss per round (dotted: half of each good)")
-    axis.set_title("Average loss of followers, against a speculator", loc="left", fontsize=11)
+    axis.set(xlim=(0, 1.15), xlabel="average loss per round (dotted: half of each good)")
+    figure.suptitle("Average loss of followers, against a speculator", fontsize=11)
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -384,7 +384,17 @@ def two_sellers_figure(table: pd.DataFrame) -> Figure:
         x_error = [[x - row[across, "low"]], [row[across, "high"] - x]]
         y_error = [[y - row[up, "low"]], [row[up, "high"] - y]]
         colour = figures.BLUE if is_ours(str(buyers)) else figures.GREY
-        axis.errorbar(x, y, xerr=x_error, yerr=y_error, fmt="o", ms=5, lw=1, color=colour)
+        axis.errorbar(
+            x,
+            y,
+            xerr=x_error,
+            yerr=y_error,
+            fmt="o",
+            ms=5,
+            lw=1,
+            color=colour,
+            zorder=4,  # no label hides a point
+        )
     means_of_sellers = utilities[[(across, "mean"), (up, "mean")]]
     for names in groups_of_neighbours(means_of_sellers):
         right_end = utilities.loc[names, (across, "high")].max()
@@ -396,7 +406,7 @@ def two_sellers_figure(table: pd.DataFrame) -> Figure:
             xytext=(6, 0),
             textcoords="offset points",
             va="center",
-            fontsize=8,
+            fontsize=7.5,
             color="#1a1a1a" if has_ours else "#555555",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},  # over the dotted lines
         )
@@ -404,7 +414,7 @@ def two_sellers_figure(table: pd.DataFrame) -> Figure:
     axis.axvline(0, color="#333333", ls=":", lw=1)
     axis.set(
         xlabel=f"utility per round, seller {across}",
-        ylabel=f"utility per round, seller {up}",
+        ylabel=f"utility per round,\nseller {up}",
     )
     low, high = axis.get_xlim()
     axis.set_xlim(low, high + 0.4 * (high - low))  # the labels stand on the right
