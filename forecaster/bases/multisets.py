@@ -70,7 +70,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum
 from regretless.market.losses.basis import Basis, Support, of_form
-from regretless.market.losses.sums import check_floor, transformed
+from regretless.market.losses.sums import check_floor, inner_function, transformed
 
 Sum = TypeVar("Sum", PowerOfSum, ExponentialOfSum)
 
@@ -93,6 +93,9 @@ class OfMultisets(CellBasis):
         self.outcomes = outcomes
         self.power = power
         self.floor = floor
+        self._power = np.asarray(power)
+        self._floor = np.asarray(floor)
+        self._function = inner_function(self._power, self._floor)
         self._low, self._high = sorted(self._inner(np.array([0.0, 1.0])).tolist())
 
     def _list(self, sizes: range) -> None:
@@ -176,7 +179,7 @@ class OfMultisets(CellBasis):
         return error_above, error_below
 
     def _inner(self, y: Array) -> Array:
-        return transformed(y, np.asarray(self.power), np.asarray(self.floor))
+        return transformed(y, self._power, self._floor, self._function)
 
     def _checked(self, loss: Loss, form: type[Sum]) -> Sum:
         """Return the loss if it has this form and g; ValueError otherwise."""

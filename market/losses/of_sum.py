@@ -19,7 +19,15 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.losses.base import UNIT_AXES, Loss, Range, default, product
-from regretless.market.losses.sums import check_floor, offset_sum, slope, to_power, transformed
+from regretless.market.losses.sums import (
+    InnerFunction,
+    check_floor,
+    inner_function,
+    offset_sum,
+    slope,
+    to_power,
+    transformed,
+)
 
 SHARED_AXES = {"weights": "ad", "power": "", "floor": "", "amplitude": "a", **UNIT_AXES}
 
@@ -61,7 +69,7 @@ class OfSum(Loss):
         """Return the loss with these weights and more in the sum, by ``shift`` (..., A)."""
 
     def in_unit_cube(self, low: Array, side: Array) -> Loss:
-        if (self.power != 1).any() or self.floor.any():
+        if self._function is not InnerFunction.SAME:
             return super().in_unit_cube(low, side)
         # Where g is y itself the map goes into weights and a constant.
         return self._with_shifted_sum(self.weights @ low, self.weights * side)
@@ -72,9 +80,13 @@ class OfSum(Loss):
         return self._sum_between(corner, corner + 1.0)
 
     @cached_property
-    def _adds_outcomes(self) -> bool:
-        """Whether g(y) is y itself."""
-        return bool((self.power == 1).all() and not self.floor.any())
+    def _function(self) -> InnerFunction:
+        """Which function g is."""
+        return inner_function(self.power, self.floor)
+
+    def _transformed(self, y: Array) -> Array:
+        """Return g(y) of outcomes (..., d)."""
+        return transformed(y, self.power[..., None], self.floor[..., None], self._function)
 
     @cached_property
     def _intercepts(self) -> Array:
@@ -82,16 +94,13 @@ class OfSum(Loss):
         return np.broadcast_to(self.intercept, self.weights.shape[:-1])
 
     def _at(self, y: Array) -> Array:
-        inner = y
-        if not self._adds_outcomes:
-            inner = transformed(y, self.power[..., None], self.floor[..., None])
-        total = offset_sum(self._intercepts, self.weights, inner)
+        total = offset_sum(self._intercepts, self.weights, self._transformed(y))
         return np.asarray(self.offset + self.amplitude * self._outer(total))
 
     def _sum_between(self, low: Array, high: Array) -> Range:
         """Return the least and greatest S over boxes: at corners, since g is monotone."""
-        inner_low = transformed(low, self.power[..., None], self.floor[..., None])
-        inner_high = transformed(high, self.power[..., None], self.floor[..., None])
+        inner_low = self._transformed(low)
+        inner_high = self._transformed(high)
         terms_low = self.weights * inner_low[..., None, :]
         terms_high = self.weights * inner_high[..., None, :]
         least = self.intercept + np.minimum(terms_low, terms_high).sum(-1)

@@ -6,10 +6,31 @@ g is a power or the logarithm above a floor: ``power`` 0 stands for ln y, any ot
 y ** power, and coordinates below ``floor`` count as the floor.
 """
 
+from enum import Enum, auto
+
 import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import MIN_SHARED_ROWS, compiled, over_rows
+
+
+class InnerFunction(Enum):
+    """Which function g is, of all losses of a stack; how it is computed depends on it."""
+
+    SAME = auto()  # y itself, beyond the cube too: an affine map of outcomes may come first
+    FLOORED = auto()  # max(y, floor)
+    LOGARITHM = auto()
+    POWER = auto()
+    POWER_OR_LOGARITHM = auto()  # one for some losses, the other for others
+
+
+def inner_function(power: Array, floor: Array) -> InnerFunction:
+    """Return which function g is for these powers and floors."""
+    if (power == 1).all():
+        return InnerFunction.FLOORED if floor.any() else InnerFunction.SAME
+    if (power == 0).all():
+        return InnerFunction.LOGARITHM
+    return InnerFunction.POWER if power.all() else InnerFunction.POWER_OR_LOGARITHM
 
 
 @compiled(nogil=True)
@@ -61,18 +82,21 @@ def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
     return np.asarray(offset + total)
 
 
-def transformed(y: Array, power: Array, floor: Array) -> Array:
-    """Return g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast."""
-    if (power == 1).all() and not floor.any():
-        return y  # beyond the cube too: an affine map of outcomes may come first
+def transformed(y: Array, power: Array, floor: Array, function: InnerFunction) -> Array:
+    """Return g(y) of outcomes (..., d), against which ``power`` and ``floor`` broadcast.
+
+    ``function`` is their ``inner_function``, which is the same in every round.
+    """
+    if function is InnerFunction.SAME:
+        return y
     floored = np.maximum(y, floor)
-    if (power == 1).all():
+    if function is InnerFunction.FLOORED:
         return floored
-    if (power == 0).all():
+    if function is InnerFunction.LOGARITHM:
         return np.asarray(np.log(floored))
     with np.errstate(divide="ignore"):
         raised = to_power(floored, power)
-        if power.all():
+        if function is InnerFunction.POWER:
             return raised
         return np.where(power == 0, np.log(floored), raised)
 
