@@ -92,8 +92,10 @@ class DistributionPool(Aggregate):
         self._recalibration: Recalibration | None = None
         if recalibrated and basis.outcomes == 1:
             self._recalibration = Recalibration()
-        # the open round's distribution function before it was recalibrated
+        # the open round's distribution function before it was recalibrated, and how many outcomes
+        # before that of the round were not known when it was forecast
         self._probability: Array | None = None
+        self._unknown_before = 0
         # what the outcome that is learned is known to exceed; None where it was seen
         self._limit: float | None = None
 
@@ -161,6 +163,7 @@ class DistributionPool(Aggregate):
         if self._recalibration is not None:
             steps = None if self._probability is None else steps_of(self._probability)
             opened["probability"] = steps
+            opened["unknown_before"] = self._unknown_before
         return opened
 
     def reopen(self, x: object, opened: Any) -> None:
@@ -168,6 +171,7 @@ class DistributionPool(Aggregate):
         if self._recalibration is not None:
             steps = opened["probability"]
             self._probability = None if steps is None else distribution_function(steps)
+            self._unknown_before = opened.get("unknown_before", 0)  # older files lack it
 
     def observe(self, feedback: RoundFeedback) -> None:
         if feedback.limits is not None and self.basis.outcomes == 1:
@@ -179,11 +183,21 @@ class DistributionPool(Aggregate):
         if self._recalibration is not None and self._probability is not None:
             number = self.time + self.ahead
             if self._limit is not None:
-                self._recalibration.learn_limit(self._limit, self._probability, number=number)
+                self._recalibration.learn_limit(
+                    self._limit,
+                    self._probability,
+                    number=number,
+                    unknown_before=self._unknown_before,
+                )
             else:
                 assert self._outcome is not None  # noqa: S101 - a pool is told the outcome
                 outcome = float(self._outcome[0])
-                self._recalibration.learn(outcome, self._probability, number=number)
+                self._recalibration.learn(
+                    outcome,
+                    self._probability,
+                    number=number,
+                    unknown_before=self._unknown_before,
+                )
         super()._learn(statistics)
 
     def _mixed(self) -> WeightedImages:
@@ -210,4 +224,5 @@ class DistributionPool(Aggregate):
             all_weights, self._probability = self._recalibration.apply(
                 all_outcomes[:, 0], all_weights
             )
+            self._unknown_before = self.ahead
         return WeightedImages(all_outcomes, all_weights, np.concatenate(images))

@@ -17,7 +17,7 @@ bicycles, since lags and last values then are noise.
 
 How probable the forecast found such an outcome is not read off y*: it counts from F(c) to 1
 (``models.recalibration``). Where it was read off y*, recalibrated forecasts lost what lies beyond
-y*, and on hourly bicycles costs were 1.44 in place of 1.22 times full demand's.
+y*, and on hourly bicycles costs were 1.44 in place of 1.25 times full demand's.
 
 The even part keeps D from ending at the largest order: beyond it nothing was ever seen. The
 quantile at which outcomes are censored does not depend on what D is beyond it: if it is too low,

@@ -116,6 +116,28 @@ def test_a_pool_learns_an_estimate_but_counts_the_limit() -> None:
     assert added[40:60].sum() > 0.2
 
 
+def test_outcomes_that_were_forecast_rounds_ahead_count_for_less() -> None:
+    """What is learned of a forecast seven rounds ahead depends on the six rounds before."""
+    outcomes, weights = even_forecast(0.3)
+    recalibration = Recalibration()
+    _, probability = recalibration.apply(outcomes, weights)
+    recalibration.learn(0.5, probability, number=0, unknown_before=6)
+    assert recalibration.state()["seen"].sum() == pytest.approx(1 / 7)
+
+
+def test_a_pool_remembers_how_many_rounds_ahead_it_forecast() -> None:
+    basis = ReLUBasis(error=0.05)
+    pool = DistributionPool({"all": PastOutcomes(basis)}, basis, recalibrated=True)
+    pool.ahead = 3
+    pool.point()
+    opened = pool.opened()
+    pool.ahead = 0
+    pool.point()  # another round, which is forecast one round ahead
+    pool.reopen(None, opened)
+    pool.observe(RoundFeedback(basis.transform([0.4]), np.array([0.4])))
+    assert pool.state()["recalibration"]["seen"].sum() == pytest.approx(1 / 4)
+
+
 def test_outcomes_that_are_learned_in_another_order_leave_the_same_memory() -> None:
     outcomes, weights = even_forecast(0.3)
     in_order = Recalibration()
