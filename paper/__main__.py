@@ -33,7 +33,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "censored_demand": "censored-demand",
     "commitments": "commitment-margins",
     "concentration": "concentration",
-    "decisions": "decisions-against-rivals",
+    "decisions": "decisions-against-rivals decisions-on-unseen-series",
     "everyone": "everyone everyone-rates everyone-series newsvendors",
     "exploitation.table": "exploitation",
     "games": "games",

@@ -3,7 +3,8 @@
 ``decisions-against-rivals``: on ten public series (``paper.public_series``), one and seven steps
 ahead, newsvendors at four critical ratios order what an ``OnlineOmnipredictor`` with its defaults
 says, or the quantile that a rival forecasts (``paper.rivals``), rounded to the same 41 orders. The
-first third of a series is not counted.
+first third of a series is not counted. ``decisions-on-unseen-series`` is the same on six series
+that nobody had looked at (``paper.unseen_series``).
 
 A row is a series, a number of steps, a rival and a critical ratio. ``cost_ratio`` is the rival's
 mean cost in ratio to ours, so that above 1 we are better; ``low`` and ``high`` are its 95 %
@@ -16,7 +17,7 @@ of the scale, ``our_`` columns are ours. ``milliseconds`` are of a counted round
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -27,6 +28,7 @@ import pandas as pd
 from paper.harness import Row, Table
 from paper.public_series import MAX_ROUNDS, PUBLIC_SERIES, PublicSeries
 from paper.rivals import LEVELS, RIVALS, USUAL_RIVALS, Task, check_rivals, check_rounds
+from paper.unseen_series import UNSEEN_SERIES
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
 from regretless.market.core.arrays import Array, Indices
@@ -141,7 +143,8 @@ def compare(
     """
     check_rivals(rivals)
     name, steps = instance
-    series, highest = scaled(PUBLIC_SERIES[name]().first_rounds(rounds))
+    read = (PUBLIC_SERIES | UNSEEN_SERIES)[name]
+    series, highest = scaled(read().first_rounds(rounds))
     first = len(series.outcomes) // 3
     check_rounds(len(series.outcomes), first, steps)
     outcomes = series.outcomes[first:]
@@ -242,15 +245,21 @@ def attachments(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-TABLES = {
-    "decisions-against-rivals": Table(
+def table_of_series(names: Iterable[str]) -> Table:
+    """Return the table of these series, one and seven steps ahead."""
+    return Table(
         rows=compare,
         by=("series", "steps", "rival", "critical_ratio"),
-        instances=lambda: list(product(PUBLIC_SERIES, STEPS)),
+        instances=lambda: list(product(names, STEPS)),
         rounds=MAX_ROUNDS,
         seeds=1,
         rivals=USUAL_RIVALS,
         layout=text,
         attachments=attachments,
     )
+
+
+TABLES = {
+    "decisions-against-rivals": table_of_series(PUBLIC_SERIES),
+    "decisions-on-unseen-series": table_of_series(UNSEEN_SERIES),
 }
