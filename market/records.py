@@ -117,12 +117,15 @@ def one_hot(actions: Indices, count: int) -> Array:
     return np.asarray(actions[:, None] == np.arange(count), dtype=np.float64)
 
 
+NO_VALUES = frozen(np.empty(0))  # of a context without features
+
+
 @dataclass(frozen=True, eq=False)
 class Context:
     """What everybody sees before the round; ``context["month"]`` and ``context[0]`` read one."""
 
     names: tuple[str, ...] = ()  # of the features (f)
-    values: Array = field(default_factory=lambda: np.empty(0))  # (f,)
+    values: Array = field(default_factory=lambda: NO_VALUES)  # (f,)
     logged: int | None = None  # how many of them tables show, from the first; None for all
     # A column of the rounds table and what it says, where rounds have names, such as dates.
     index: tuple[str, str] | None = None
@@ -163,9 +166,6 @@ class Context:
         return float(self.values[key])
 
 
-NO_CONTEXT = Context()  # of rounds before which nothing is seen
-
-
 @dataclass(frozen=True, eq=False)
 class Ensemble:
     """A prediction spelled out as weighted outcomes whose mean of s(y) is the prediction."""
@@ -196,6 +196,22 @@ class Mixture:
         object.__setattr__(self, "weights", read_only(np.asarray(self.weights)))
         if self.labels is not None:
             object.__setattr__(self, "labels", read_only(np.asarray(self.labels)))
+
+    def copied(self) -> "Mixture":
+        """Return the same in arrays of its own, as of who may write into theirs later."""
+        ensembles = self.ensembles
+        if ensembles is not None:
+            ensembles = tuple(
+                Ensemble(ensemble.outcomes.copy(), ensemble.weights.copy())
+                for ensemble in ensembles
+            )
+        return Mixture(
+            points=self.points.copy(),
+            weights=self.weights.copy(),
+            certificate=self.certificate,
+            labels=None if self.labels is None else self.labels.copy(),
+            ensembles=ensembles,
+        )
 
     @cached_property
     def mean(self) -> Array:

@@ -38,7 +38,6 @@ from regretless.market.core.own_code import name_of, readonly_unless_ours
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
-    NO_CONTEXT,
     AdversaryView,
     Context,
     Decision,
@@ -241,7 +240,7 @@ class Adversary(ABC):
 
     def context(self, history: History) -> Context:
         """Return what everybody sees before the round; an empty context by default."""
-        return NO_CONTEXT
+        return Context()  # not one for all rounds: its dictionaries can be written into
 
     def context_for_tables(self) -> Context:
         """Return a context that has the features of every round, for tables without rows.
@@ -439,7 +438,8 @@ class ForeignForecaster(Checkpointable, Forecaster):
                 setattr(self, name, method)
 
     def mixture(self, x: object = None) -> Mixture:
-        return self._checked_forecast(x).mixture
+        """Return the player's mixture in arrays of its own: the player may write into its later."""
+        return self._checked_forecast(x).mixture.copied()
 
     def point(self, x: object = None) -> Array:
         return self._checked_forecast(x).statistics

@@ -19,7 +19,7 @@ says ``market.game.protocols``.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -89,17 +89,11 @@ class Block:
         mixture = method(context)
         if not isinstance(mixture, Mixture):
             raise UserError(f"{name_of(method)} returned {brief(mixture)}; return a Mixture")
-        has_labels = mixture.labels is not None and self.forecaster.basis is self.basis
-        method_is_ours = is_ours(method)  # it writes into nothing that it has returned
-        if method_is_ours and has_labels:
-            return mixture
-        return Mixture(
-            points=mixture.points if method_is_ours else np.array(mixture.points),
-            weights=mixture.weights if method_is_ours else np.array(mixture.weights),
-            certificate=mixture.certificate,
-            labels=self.basis.inverse(mixture.points),
-            ensembles=mixture.ensembles,
-        )
+        if not is_ours(method):
+            mixture = mixture.copied()
+        elif mixture.labels is not None and self.forecaster.basis is self.basis:
+            return mixture  # our own code writes into nothing that it has returned
+        return replace(mixture, labels=self.basis.inverse(mixture.points))
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Record the label forecasts, tell the forecaster the outcome (d,), and relay the forecast.
