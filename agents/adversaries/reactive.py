@@ -43,9 +43,11 @@ from regretless.agents.adversaries.leader import Leader, Pure
 from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.game.protocols import Follower
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.records import AdversaryView, History
 
 PLAN_ROUNDING = 1e-9  # of a plan's payoff, relative to the greatest payoff
@@ -187,21 +189,75 @@ class RegretMaximiser(Pure, Leader):
             self._regret_sums.append(np.zeros((*follower.loss.offset.shape, n_actions)))
 
     def outcome(self, history: History, announced: AdversaryView) -> Array:
-        sums_after = []  # (m, K, A, A) of each cohort
-        for regret_sums, losses, announced_play in zip(
-            self._regret_sums, self._payoff_tables, announced.play, strict=True
-        ):
+        strategies = []
+        for regret_sums, announced_play in zip(self._regret_sums, announced.play, strict=True):
             strategy = announced_play
             if strategy is None:  # nobody is there, or play cannot be foreseen
                 strategy = np.zeros(regret_sums.shape[:2])
-            loss_differences = losses[..., None] - losses[:, :, None]
-            sums_after.append(regret_sums + strategy[..., None] * loss_differences)
-        swap_regrets = [sums.max(-1).sum(-1) for sums in sums_after]  # (m, K) of each cohort
-        if self.agent is not None:
-            aimed_at = swap_regrets[0][:, [self.agent]]
-        else:
-            aimed_at = np.hstack(swap_regrets)
-        outcome = self.best(aimed_at.max(1))
+            strategies.append(strategy)
+        largest_regrets = np.full(len(self.support), -np.inf)  # of those aimed at, by outcome
+        n_aimed_at = len(strategies) if self.agent is None else 1
+        for cohort_index in range(n_aimed_at):
+            regret_sums = self._regret_sums[cohort_index]
+            rows = (0, len(regret_sums)) if self.agent is None else (self.agent, self.agent + 1)
+            _raise_to_swap_regrets(
+                regret_sums,
+                strategies[cohort_index],
+                np.ascontiguousarray(self._payoff_tables[cohort_index]),
+                *rows,
+                largest_regrets,
+            )
+        outcome = self.best(largest_regrets)
         chosen = int((self.support == outcome).all(1).argmax())
-        self._regret_sums = [sums[chosen] for sums in sums_after]
+        sums_after = []
+        for regret_sums, strategy, losses in zip(
+            self._regret_sums, strategies, self._payoff_tables, strict=True
+        ):
+            losses_of_chosen = losses[chosen]
+            loss_differences = losses_of_chosen[:, :, None] - losses_of_chosen[:, None]
+            sums_after.append(regret_sums + strategy[:, :, None] * loss_differences)
+        self._regret_sums = sums_after
         return outcome
+
+
+@compiled()
+def _raise_to_swap_regrets(
+    regret_sums: Array,
+    strategy: Array,
+    losses: Array,
+    first: int,
+    last: int,
+    largest_regrets: Array,
+) -> None:
+    """Raise each outcome's number to the largest swap regret that a row has after it (compiled).
+
+    After outcome i, row k has the swap regret
+
+        sum_a max_b (S_kab + q_ka (l_ika - l_ikb)),
+
+    summed up as NumPy does.
+
+    Parameters
+    ----------
+    regret_sums : array (K, A, A)
+        S, of the rounds so far: what b in place of a would have gained.
+    strategy : array (K, A)
+        q, the announced play.
+    losses : array (m, K, A)
+        l, of each action at each outcome.
+    first, last : int
+        The span of rows k that count.
+    largest_regrets : array (m,)
+        Changed in place.
+    """
+    n_actions = strategy.shape[1]
+    gain_of_best = np.empty(n_actions)  # in place of each action
+    for i in range(losses.shape[0]):
+        for k in range(first, last):
+            for a in range(n_actions):
+                greatest = -np.inf
+                for b in range(n_actions):
+                    difference = losses[i, k, a] - losses[i, k, b]
+                    greatest = max(greatest, regret_sums[k, a, b] + strategy[k, a] * difference)
+                gain_of_best[a] = greatest
+            largest_regrets[i] = max(largest_regrets[i], pairwise_sum(gain_of_best))
