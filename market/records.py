@@ -263,7 +263,7 @@ class AdversaryView:
     """
 
     def __init__(
-        self, blocks: tuple[Mixture, ...] | None = None, **makers: Callable[[], Any]
+        self, blocks: tuple[Mixture, ...] | None = None, /, **makers: Callable[[], Any]
     ) -> None:
         self.makers = makers
         self._answers: dict[str, Any] = {}
@@ -284,7 +284,7 @@ class AdversaryView:
     @property
     def blocks(self) -> tuple[Mixture, ...]:
         """The mixture of every block."""
-        return tuple(self._ask("blocks", "mixture"))
+        return tuple(self._ask_once("blocks", "mixture"))
 
     @property
     def play(self) -> tuple[Array | None, ...]:

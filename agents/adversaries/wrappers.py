@@ -189,6 +189,8 @@ class Coalition(Checkpointable, Adversary):
     def learn(self, payoff: float, observation: Observation) -> None:
         """Tell all members what all are paid together, and each its own coordinates."""
         for member in self.members:
+            if not member.adversary.observes_play:
+                continue
             own_outcome = observation.outcome[member.coordinates]
             member.adversary.learn(payoff, replace(observation, outcome=own_outcome))
 
@@ -211,10 +213,19 @@ class Coalition(Checkpointable, Adversary):
             own_history = PartialHistory(history, member.coordinates)
             own_view = member.view_for_member(announced)
             distributions.append(member.adversary.commit(context, own_history, own_view))
+        if all(len(distribution.points) == 1 for distribution in distributions):
+            return self._certain(distributions)
         points = self._all_combinations([distribution.points for distribution in distributions])
         combinations_of_weights = product(*(distribution.weights for distribution in distributions))
         weights = np.array([np.prod(combination) for combination in combinations_of_weights])
         return OutcomeDistribution(points, weights / weights.sum())
+
+    def _certain(self, distributions: Sequence[OutcomeDistribution]) -> OutcomeDistribution:
+        """Return the product of distributions that are each certain of one outcome (c,)."""
+        outcome = np.empty(self.outcomes)
+        for member, distribution in zip(self.members, distributions, strict=True):
+            outcome[member.coordinates] = distribution.points[0]
+        return OutcomeDistribution.pure(outcome)
 
     def _all_combinations(self, outcomes_of_members: Sequence[Array]) -> Array:
         """Return every combination (m, d) of the members' outcomes; UserError if too many.

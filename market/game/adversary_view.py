@@ -136,15 +136,22 @@ def translated_view(
     if "draw" in declared_sights:
         makers["drawn"] = lambda: announced.drawn
         makers["induced"] = lambda: announced.induced
-    if "mixture" not in declared_sights:
-        return AdversaryView(None, **makers)
-    blocks = []
-    for block in announced.blocks:
+    if "mixture" in declared_sights:
+        makers["blocks"] = lambda: _translated_blocks(announced.blocks, labels_for_it)
+    return AdversaryView(None, **makers)
+
+
+def _translated_blocks(
+    blocks: Sequence[Mixture], labels_for_it: Callable[[Array], Array]
+) -> tuple[Mixture, ...]:
+    """Return mixtures whose labels (m, d) are those of an inner adversary (m, c)."""
+    translated_blocks = []
+    for block in blocks:
         labels = block.labels
         if labels is not None:
             labels = labels_for_it(labels)
-        blocks.append(replace(block, labels=labels))
-    return AdversaryView(tuple(blocks), **makers)
+        translated_blocks.append(replace(block, labels=labels))
+    return tuple(translated_blocks)
 
 
 def _translated_rollout(

@@ -431,6 +431,20 @@ def test_a_coalition_earns_the_sum_of_its_members_payoffs() -> None:
     assert payoffs == pytest.approx(np.array([[0, 1], [2, 0], [1, 1], [3, 0]]))
 
 
+def test_a_coalition_of_members_who_are_certain_commits_to_one_outcome() -> None:
+    members: list[TomlTable] = [
+        {"kind": "cyclic", "coordinates": [2]},
+        {"kind": "drifting", "coordinates": [1, 0], "concentration": 0.0},
+    ]
+    coalition = adversaries.Coalition(3, stream(0, "x"), members=members)
+    history = History(3)
+    committed = coalition.commit(coalition.context(history), history, AdversaryView())
+    cyclic, drifting = (member.adversary for member in coalition.members)
+    assert committed.weights.tolist() == [1.0]
+    assert committed.points[0, 2] == cyclic.mean_at(0)[0]
+    assert committed.points[0, [1, 0]].tolist() == drifting._mean.tolist()
+
+
 def test_a_coalition_with_a_member_without_support_has_none() -> None:
     coalition = adversaries.Coalition(3, stream(0, "x"), members=MEMBERS[::-1])
     assert coalition.support is None
