@@ -68,6 +68,7 @@ from scipy.special import comb, factorial, ive
 from regretless.forecaster.minimax.support import CellBasis, CellSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.compiled import compiled
 from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum
 from regretless.market.losses.basis import Basis, Support, of_form
 from regretless.market.losses.sums import check_floor, inner_function, transformed
@@ -125,7 +126,14 @@ class OfMultisets(CellBasis):
         """Map outcomes (..., d) to the monomials (..., n), by size, moved into [0, 1]."""
         inner = (self._inner(np.asarray(y, dtype=np.float64)) - self._origin) / self._unit
         values = monomials(np.minimum(np.maximum(inner, -1.0), 1.0), self.counts)
+        if not self._is_any_signed:
+            return values
         return np.where(self._signed, (1 + values) / 2, values)
+
+    @cached_property
+    def _is_any_signed(self) -> bool:
+        """Whether a monomial can be negative."""
+        return bool(self._signed.any())
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Expand the series in the sum by the multinomial theorem."""
@@ -144,11 +152,18 @@ class OfMultisets(CellBasis):
     def inverse(self, points: Array) -> Array:
         """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
         degree = self._sizes[0]  # the least; its powers of one coordinate are in their order
-        can_be_negative = np.broadcast_to(self._signed, self.size)[self._powers_of_coordinates]
-        values = np.asarray(points)[..., self._powers_of_coordinates]
-        powers = np.where(can_be_negative, 2 * values - 1, values)
-        levels = powers if degree == 1 else np.clip(powers, 0.0, 1.0) ** (1 / degree)
+        powers = np.asarray(points)[..., self._powers_of_coordinates]
+        if self._is_any_signed:
+            powers = np.where(self._can_be_negative, 2 * powers - 1, powers)
+        levels = powers
+        if degree != 1:
+            levels = np.minimum(np.maximum(powers, 0.0), 1.0) ** (1 / degree)
         return np.minimum(np.maximum(self.outcomes_at(levels), self.floor), 1.0)
+
+    @cached_property
+    def _can_be_negative(self) -> Mask:
+        """Which of the ``_powers_of_coordinates`` can be negative (d,)."""
+        return np.broadcast_to(self._signed, self.size)[self._powers_of_coordinates]
 
     @cached_property
     def _powers_of_coordinates(self) -> Indices:
@@ -163,8 +178,10 @@ class OfMultisets(CellBasis):
         return CellSupport(self, *interval)
 
     def outcomes_at(self, levels: Array) -> Array:
-        inner = np.clip(self._origin + self._unit * levels, self._low, self._high)
-        return np.clip(np.exp(inner) if self.power == 0 else inner ** (1 / self.power), 0.0, 1.0)
+        inner = self._origin + self._unit * levels
+        inner = np.minimum(np.maximum(inner, self._low), self._high)
+        outcomes = np.exp(inner) if self.power == 0 else inner ** (1 / self.power)
+        return np.asarray(np.minimum(np.maximum(outcomes, 0.0), 1.0))
 
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Bound what interpolation misses on boxes; convex functions never rise over it."""
@@ -381,13 +398,43 @@ class TaylorExponentialBasis(ChebyshevExponentialBasis):
 
 def monomials(values: Array, counts: Indices) -> Array:
     """Evaluate t^c for values t (..., d) and multisets (n, d): (..., n)."""
-    powers = np.ones((*values.shape, int(counts.max()) + 1))  # t_j ** power, (..., d, powers)
-    for power in range(1, powers.shape[-1]):  # products, so that signs and [0, 1] are kept exactly
-        powers[..., power] = powers[..., power - 1] * values
-    result = np.ones((*values.shape[:-1], len(counts)))
-    for j in range(values.shape[-1]):
-        result *= powers[..., j, counts[:, j]]  # t_j ** c_j of every multiset (..., n)
-    return result
+    *leading_shape, n_coordinates = values.shape
+    result = np.empty((math.prod(leading_shape), len(counts)))
+    rows = np.ascontiguousarray(values, dtype=np.float64).reshape(-1, n_coordinates)
+    _write_monomials(rows, counts, result)
+    return result.reshape(*leading_shape, len(counts))
+
+
+@compiled(nogil=True)
+def _write_monomials(values: Array, counts: Indices, result: Array) -> None:
+    """Write prod_j t_j ** c_j of each row of values and each multiset (compiled).
+
+    Powers are products, so that signs and [0, 1] are kept exactly.
+
+    Parameters
+    ----------
+    values : array (m, d)
+        t.
+    counts : int array (n, d)
+        c, how often each coordinate occurs in each multiset.
+    result : array (m, n)
+        Written.
+    """
+    n_multisets, n_coordinates = counts.shape
+    greatest = 0
+    for i in range(n_multisets):
+        for j in range(n_coordinates):
+            greatest = max(greatest, counts[i, j])
+    powers = np.ones((n_coordinates, greatest + 1))  # t_j ** power
+    for row in range(values.shape[0]):
+        for j in range(n_coordinates):
+            for power in range(1, greatest + 1):
+                powers[j, power] = powers[j, power - 1] * values[row, j]
+        for i in range(n_multisets):
+            product = 1.0
+            for j in range(n_coordinates):
+                product *= powers[j, counts[i, j]]
+            result[row, i] = product
 
 
 @register.basis("monomials")

@@ -13,6 +13,7 @@ from regretless.forecaster import bases
 from regretless.forecaster.bases import convex
 from regretless.forecaster.bases import leontief as lattice
 from regretless.forecaster.bases.convex import ConvexBasis, ConvexTable, distances, relu, tables
+from regretless.forecaster.bases.multisets import monomials
 from regretless.market import losses as forms
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss
@@ -363,3 +364,11 @@ def test_outcomes_with_too_few_coordinates_are_no_points_of_a_grid() -> None:
     grid = bases.LipschitzGridBasis(2, constant=1.0, error=0.2)
     with pytest.raises(ValueError, match="reshape"):
         grid.transform(np.zeros((4, 1)))
+
+
+def test_monomials_are_products_of_powers() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1.0, 1.0, (4, 3, 2))  # (..., d)
+    counts = np.array([[1, 0], [0, 1], [2, 0], [1, 1], [0, 5]], dtype=np.intp)
+    expected = (values[..., np.newaxis, :] ** counts).prod(axis=-1)
+    assert monomials(values, counts) == pytest.approx(expected, abs=1e-15)
