@@ -103,13 +103,36 @@ def merged_weights(outcomes: Array, weights: Array) -> tuple[Indices, Array]:
     >>> merged_weights(np.array([[0.5], [0.2], [0.5]]), np.array([0.25, 0.5, 0.25]))
     (array([0, 1]), array([0.5, 0.5]))
     """
-    _distinct, first_index, which = np.unique(
-        outcomes, axis=0, return_index=True, return_inverse=True
-    )
-    total_weights = np.asarray(np.bincount(which.ravel(), weights=weights), dtype=np.float64)
-    # ``np.unique`` sorts outcomes; this is the order in which they came
-    in_order = np.argsort(first_index)
-    return first_index[in_order], total_weights[in_order]
+    first_index = np.empty(len(outcomes), dtype=np.intp)
+    total_weights = np.zeros(len(outcomes))
+    count = _write_merged_weights(outcomes, weights, first_index, total_weights)
+    return first_index[:count], total_weights[:count]
+
+
+@compiled()
+def _write_merged_weights(
+    outcomes: Array, weights: Array, first_index: Indices, total_weights: Array
+) -> int:
+    """Write the first index and the weight of each distinct outcome; return their number m.
+
+    Compiled. ``outcomes`` (e, d) and ``weights`` (e,) are read. Of ``first_index`` (e,) and
+    ``total_weights`` (e,), which is zeros, the first m entries are written.
+    """
+    count = 0
+    for j in range(outcomes.shape[0]):
+        slot = 0  # of the first outcome that is equal, or a new one
+        while slot < count:
+            i = 0
+            while i < outcomes.shape[1] and outcomes[first_index[slot], i] == outcomes[j, i]:
+                i += 1
+            if i == outcomes.shape[1]:
+                break
+            slot += 1
+        if slot == count:
+            first_index[count] = j
+            count += 1
+        total_weights[slot] += weights[j]
+    return count
 
 
 def reduced_support(images: Array, weights: Array) -> Array:

@@ -37,7 +37,11 @@ from regretless.forecaster.minimax.image import (
     _write_next_step,
     ensemble_solver,
 )
-from regretless.forecaster.minimax.support import BrokenLineSupport
+from regretless.forecaster.minimax.support import (
+    BrokenLineSupport,
+    values,
+    write_values_near_greatest,
+)
 from regretless.forecaster.unbiased import certificate_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
@@ -383,6 +387,33 @@ def test_equal_outcomes_of_an_ensemble_are_merged_before_others_are_dropped() ->
 
     assert np.array_equal(ensemble.outcomes, [[0.9], [0.2]])
     assert ensemble.weights == pytest.approx([0.5, 0.5], abs=1e-12)
+
+
+@pytest.mark.parametrize("n_coordinates", [1, 2, 9, 17])
+def test_outcomes_whose_value_is_near_the_greatest_have_the_value_of_numpy(
+    n_coordinates: int,
+) -> None:
+    rng = np.random.default_rng(8)
+    n_rows = 100
+    rows_of_chunk = 16
+    images = rng.random((n_rows, n_coordinates)).cumsum(0) / n_rows  # alike within a chunk
+    direction = rng.standard_normal(n_coordinates)
+    margin = 0.01
+    first_of_chunks = np.arange(0, n_rows, rows_of_chunk)
+    highest = np.maximum.reduceat(images, first_of_chunks).T.copy()
+    lowest = np.minimum.reduceat(images, first_of_chunks).T.copy()
+    written = np.empty(n_rows)
+
+    write_values_near_greatest(
+        images, highest, lowest, direction, margin, np.empty(len(first_of_chunks)), written
+    )
+
+    expected = values(images, direction)
+    is_near_greatest = expected >= expected.max() - margin
+    is_written = np.isfinite(written)
+    assert np.array_equal(written[is_written], expected[is_written])
+    assert is_written[is_near_greatest].all()
+    assert not is_written.all()
 
 
 def test_points_with_next_to_no_mass_are_left_out_of_a_mixture() -> None:
