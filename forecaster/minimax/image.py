@@ -44,7 +44,7 @@ from regretless.forecaster.minimax.game import (
     undominated,
 )
 from regretless.forecaster.minimax.program import best_mixture, mixture_of_least_value
-from regretless.forecaster.minimax.support import values
+from regretless.forecaster.minimax.support import least_row
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.core.randomness import stream
@@ -380,7 +380,7 @@ class Image(HullSolver):
                 weights += game.distance_off_sides * (inner_weights - weights)
             fields[t] = game.field(point)
             # nature's best answer: the payment h . (p - s(y)) is greatest where h . s(y) is least
-            best = int(values(images, fields[t]).argmin())
+            best = least_row(images, fields[t])
             used_outcomes.add(best)
             if t + 1 < len(WALK):
                 _write_next_step(

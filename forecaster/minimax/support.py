@@ -71,6 +71,19 @@ def inner_product(images: Array, row: int, direction: Array) -> float:
 
 
 @compiled()
+def least_row(images: Array, direction: Array) -> int:
+    """Return the first row of images (V, n) whose h . s is least, h the direction (compiled)."""
+    best_row = 0
+    least_value = np.inf
+    for row in range(images.shape[0]):
+        value = inner_product(images, row, direction)
+        if value < least_value:
+            best_row = row
+            least_value = value
+    return best_row
+
+
+@compiled()
 def write_values_near_greatest(
     images: Array,
     highest: Array,

@@ -39,6 +39,7 @@ from regretless.forecaster.minimax.image import (
 )
 from regretless.forecaster.minimax.support import (
     BrokenLineSupport,
+    least_row,
     values,
     write_values_near_greatest,
 )
@@ -414,6 +415,16 @@ def test_outcomes_whose_value_is_near_the_greatest_have_the_value_of_numpy(
     assert np.array_equal(written[is_written], expected[is_written])
     assert is_written[is_near_greatest].all()
     assert not is_written.all()
+
+
+def test_the_worst_outcome_for_a_walk_is_the_first_of_those_with_the_least_value_in_numpy() -> None:
+    rng = np.random.default_rng(9)
+    distinct_images = rng.integers(0, 5, (20, 11)) / 4
+    images = np.vstack([distinct_images, distinct_images])  # each outcome ties with another
+    for _ in range(20):
+        direction = rng.standard_normal(11)
+
+        assert least_row(images, direction) == values(images, direction).argmin()
 
 
 def test_points_with_next_to_no_mass_are_left_out_of_a_mixture() -> None:
