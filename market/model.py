@@ -335,12 +335,15 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.game.refuse_after_cut_off()
         with in_round(self.played):
             self._is_round_open = True
-            offered = offer(self.game)
-            drawn = commit_and_draw(self.game, offered)
-            return decide(self.game, drawn)
+            current = offer(self.game)
+            commit_and_draw(self.game, current)
+            return decide(self.game, current)
 
     def conclude(self, begun: Round) -> Round:
         """Finish a round in which everybody has decided, log it, and return it.
+
+        It is the same object, with the rest filled in: the outcome is now what the market made of
+        it. Nothing writes into it, or into its arrays, after that.
 
         If an error, or Ctrl-C, cuts this off, the market refuses to go on.
         """

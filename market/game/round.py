@@ -333,10 +333,10 @@ def _cut_off_by_errors(
 
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
-    offered = offer(game)
-    drawn = commit_and_draw(game, offered)
-    decided = decide(game, drawn)
-    return finish(game, decided)
+    current = offer(game)
+    commit_and_draw(game, current)
+    decide(game, current)
+    return finish(game, current)
 
 
 @_cut_off_by_errors
@@ -410,25 +410,25 @@ def _check_distribution(adversary: Adversary, distribution: object) -> None:
 
 
 @_cut_off_by_errors
-def decide(game: Game, drawn: Round) -> Round:
+def decide(game: Game, current: Round) -> Round:
     """Fill in what every cohort saw, could afford and decided; return the round."""
     contexts: list[Context] = []
     affordable_actions: list[Mask | None] = []
     decisions: list[Decision | None] = []
     for cohort_index, seat in enumerate(game.seats):
-        context = seat.signal.seen(drawn.context, drawn.outcome)
+        context = seat.signal.seen(current.context, current.outcome)
         affordable = None
         if seat.budget.restricts and game.market is not None:
             affordable = game.market.affordable(cohort_index)
-        forecast = drawn.forecasts[seat.cohort.block]
-        decision = seat.decide(forecast, context, round_index=drawn.number, affordable=affordable)
+        forecast = current.forecasts[seat.cohort.block]
+        decision = seat.decide(forecast, context, round_index=current.number, affordable=affordable)
         contexts.append(context)
         affordable_actions.append(affordable)
         decisions.append(decision)
-    drawn.seen = tuple(contexts)
-    drawn.affordable = tuple(affordable_actions)
-    drawn.decisions = tuple(decisions)
-    return drawn
+    current.seen = tuple(contexts)
+    current.affordable = tuple(affordable_actions)
+    current.decisions = tuple(decisions)
+    return current
 
 
 @_cut_off_by_errors
