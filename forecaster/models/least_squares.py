@@ -17,9 +17,10 @@ ones, enters level by level as well: an hour or a weekday is no quantity. Once i
 else its levels are dropped.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -35,6 +36,7 @@ MAX_DEVIATIONS = 3.0  # deviations
 LARGEST_VALUE = 1e100  # beyond which a value is not told apart
 MAX_FEATURES = 64  # features of each kind: of the past, of the context
 MAX_SEASON = 10_000  # rounds
+MAX_SOLVED = 8  # systems that are remembered with their solutions
 ONE = np.ones(1)
 
 
@@ -154,6 +156,35 @@ def _with_ridge(gram: Array, ridge: float) -> Array:
     return regularised
 
 
+class SolvedSystem(NamedTuple):
+    """A system (G + rho I) w = f that was solved; G and f bit by bit."""
+
+    gram: bytes
+    row: bytes
+    ridge: float
+    solution: Array  # w (k,), which nobody changes
+
+
+_solved_systems: deque[SolvedSystem] = deque(maxlen=MAX_SOLVED)  # the last ones
+
+
+def _solution(gram: Array, row: Array, ridge: float) -> Array:
+    """Return w (k,) with (G + rho I) w = f, for G (k, k) and f (k,).
+
+    Where several blocks hear of the same outcomes, each in a basis of its own, their regressions
+    have the same features: the first one solves the system, and the others find its solution.
+    """
+    gram_in_bytes = gram.tobytes()
+    row_in_bytes = row.tobytes()
+    for solved in tuple(_solved_systems):  # a copy, as another thread may add to them
+        is_same_row = solved.row == row_in_bytes and solved.ridge == ridge
+        if is_same_row and solved.gram == gram_in_bytes:
+            return solved.solution
+    solution: Array = np.linalg.solve(_with_ridge(gram, ridge), row).astype(np.float64, copy=False)
+    _solved_systems.append(SolvedSystem(gram_in_bytes, row_in_bytes, ridge, solution))
+    return solution
+
+
 @compiled()
 def _make_room(past: Array, position: int) -> None:
     """Move the rows of ``past`` (L, d) from a position on down by one, in place (compiled)."""
@@ -228,8 +259,7 @@ class LeastSquares(Model):
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
-        regularised = _with_ridge(self._gram, self.ridge)
-        return np.asarray(0.5 + np.linalg.solve(regularised, row) @ self._cross)
+        return np.asarray(0.5 + _solution(self._gram, row, self.ridge) @ self._cross)
 
     def _row(self) -> Array:
         encoded = self._columns.encoded(self._open_features)

@@ -92,6 +92,24 @@ def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() 
     assert cross == pytest.approx(expected_cross, abs=1e-15)
 
 
+def test_a_system_is_solved_once_for_all_who_ask_for_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = stream(5, "regression")
+    features = rng.normal(size=(2 * SIZE, SIZE))
+    gram = features.T @ features
+    row = rng.normal(size=SIZE)
+    solution = least_squares._solution(gram, row, 0.5)
+    assert (gram + 0.5 * np.eye(SIZE)) @ solution == pytest.approx(row, abs=1e-9)
+    of_another_ridge = least_squares._solution(gram, row, 0.25)
+    assert (gram + 0.25 * np.eye(SIZE)) @ of_another_ridge == pytest.approx(row, abs=1e-9)
+    monkeypatch.delattr(np.linalg, "solve")
+
+    again = least_squares._solution(gram.copy(), row.copy(), 0.5)
+
+    assert np.array_equal(again, solution)
+
+
 def test_the_ridge_is_added_to_the_diagonal_of_a_copy() -> None:
     gram = stream(4, "regression").normal(size=(SIZE, SIZE))
     before = gram.copy()
