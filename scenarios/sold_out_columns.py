@@ -2,12 +2,13 @@
 
 Sales are the smaller of demand and stock. A column of yes and no that is yes only in rows in which
 one column of numbers equals another, and in nearly all of these, while the first is at most the
-second in every row, says when sales were cut off at the stock.
+second in every row, says when sales were cut off at the stock. Days on which there was no stock, as
+holidays, say nothing: nothing is sold then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import product
 
 import numpy as np
 
@@ -26,7 +27,13 @@ class CutOff:
     stock: str
 
 
-def find_cut_off(is_sold_out: Mask, is_known: Mask, numbers: Mapping[str, Array]) -> CutOff | None:
+def find_cut_off(
+    is_sold_out: Mask,
+    is_known: Mask,
+    numbers: Mapping[str, Array],
+    *,
+    possible_sales: Collection[str] | None = None,
+) -> CutOff | None:
     """Return the first two columns of which one is cut off at the other where all was sold.
 
     Parameters
@@ -37,6 +44,8 @@ def find_cut_off(is_sold_out: Mask, is_known: Mask, numbers: Mapping[str, Array]
         Which rows say yes or no.
     numbers : mapping of str to array (T,)
         The columns of numbers by name, NaN where a value is missing.
+    possible_sales : collection of str, optional
+        Which of these may be sales; without it all may.
 
     Examples
     --------
@@ -49,17 +58,22 @@ def find_cut_off(is_sold_out: Mask, is_known: Mask, numbers: Mapping[str, Array]
     rows_sold_out = np.flatnonzero(is_sold_out & is_known)
     if not len(rows_sold_out):
         return None
-    for sales, stock in permutations(numbers, 2):
+    if possible_sales is None:
+        possible_sales = list(numbers)
+    for sales, stock in product(possible_sales, numbers):
+        if sales == stock:
+            continue
         row = rows_sold_out[0]
-        if numbers[sales][row] != numbers[stock][row]:  # as it is in nearly all pairs
+        if abs(numbers[sales][row] - numbers[stock][row]) > 0:  # as it is in nearly all pairs
             continue
         is_present = is_known & np.isfinite(numbers[sales]) & np.isfinite(numbers[stock])
         says_yes = is_sold_out[is_present]
         sold = numbers[sales][is_present]
         available = numbers[stock][is_present]
         is_equal = sold == available
-        has_both = MIN_ROWS <= says_yes.sum() <= len(says_yes) - MIN_ROWS
-        is_yes_where_equal = has_both and says_yes[is_equal].mean() >= MIN_SHARE_SAID
-        if is_yes_where_equal and is_equal[says_yes].all() and (sold <= available).all():
+        n_sold_out = (says_yes & (sold > 0)).sum()
+        has_both = n_sold_out >= MIN_ROWS and (~says_yes).sum() >= MIN_ROWS
+        is_cut_off = has_both and is_equal[says_yes].all() and (sold <= available).all()
+        if is_cut_off and says_yes[is_equal].mean() >= MIN_SHARE_SAID:
             return CutOff(sales, stock)
     return None

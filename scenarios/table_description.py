@@ -198,12 +198,14 @@ def _with_censored(
             numbers[column.name] = table_files.numeric(frame, [column.name], "the table", form)[
                 :, 0
             ]
+    outcomes = [column.name for column in columns if column.role == "outcome"]
+    possible_sales = [name for name in outcomes if name in numbers] or None
     told_apart = []
     notes = []
     for column in columns:
         finding = ""
         if column.role == "context" and column.distinct == N_TRUTHS:
-            finding = _how_it_says_sold_out(column, frame, numbers)
+            finding = _how_it_says_sold_out(column, frame, numbers, possible_sales)
         if finding:
             column = replace(column, role="censored")  # noqa: PLW2901
             key = f"censored = {json.dumps(column.name, ensure_ascii=False)}"
@@ -215,15 +217,23 @@ def _with_censored(
     return told_apart, notes
 
 
-def _how_it_says_sold_out(column: Column, frame: pd.DataFrame, numbers: dict[str, Array]) -> str:
-    """Say why a column of two values seems to say when all was sold; empty if it does not."""
+def _how_it_says_sold_out(
+    column: Column,
+    frame: pd.DataFrame,
+    numbers: dict[str, Array],
+    possible_sales: list[str] | None,
+) -> str:
+    """Say why a column of two values seems to say when all was sold; empty if it does not.
+
+    ``possible_sales`` are names of columns; None if any column of numbers may be sales.
+    """
     if SOLD_OUT.search(column.name):
         return "seems to say when all was sold"
     words = _words_of(frame, column.name).str.casefold()
     is_known = words.isin(list(TRUTH_OF_WORD)).to_numpy()
     is_sold_out = words.map(TRUTH_OF_WORD).to_numpy() == True  # noqa: E712 - None where unknown
     others = {name: values for name, values in numbers.items() if name != column.name}
-    cut_off = find_cut_off(is_sold_out, is_known, others)
+    cut_off = find_cut_off(is_sold_out, is_known, others, possible_sales=possible_sales)
     if cut_off is None:
         return ""
     are = f"'{cut_off.sales}' equals '{cut_off.stock}', and never exceeds it"

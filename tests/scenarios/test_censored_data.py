@@ -119,6 +119,39 @@ def test_a_column_that_is_yes_in_other_rows_too_stays_context(
     assert description.notes == ()
 
 
+def test_a_holiday_without_deliveries_stays_context(tmp_path: Path) -> None:
+    is_holiday = np.arange(N_DAYS) % 9 == 0
+    sold = np.where(is_holiday, 0, 10 + np.arange(N_DAYS) ** 2 % 17)
+    delivered = np.where(is_holiday, 0, 30)
+    table = {"sold": sold, "delivered": delivered, "holiday": is_holiday.astype(int)}
+    pd.DataFrame(table).to_csv(tmp_path / "sales.csv", index=False)
+    description = described(tmp_path / "sales.csv")
+    assert "holiday" in [column.name for column in description.named("context")]
+    assert description.notes == ()
+
+
+def test_a_price_that_equals_the_list_price_is_not_taken_for_sales(tmp_path: Path) -> None:
+    list_price = 5 + np.arange(N_DAYS) % 4
+    is_regular = np.arange(N_DAYS) % 3 > 0
+    sold = 10 + np.arange(N_DAYS) ** 2 % 101
+    table = {"sold": sold, "price": list_price - ~is_regular, "list_price": list_price}
+    pd.DataFrame({**table, "regular": is_regular.astype(int)}).to_csv(tmp_path / "sales.csv")
+    description = described(tmp_path / "sales.csv")
+    assert "sold" in [column.name for column in description.named("outcome")]
+    assert not description.named("censored")
+
+
+def test_sales_that_are_missing_in_the_first_row_that_says_yes_are_found(
+    sales: pd.DataFrame, tmp_path: Path
+) -> None:
+    stock = np.tile([80.0, 100.0, 140.0], N_DAYS // 3)
+    table = sales[["sold"]].assign(shelf=stock, leer=sales["sold_out"].astype(int))
+    table.loc[np.flatnonzero(sales["sold_out"])[0], "sold"] = np.nan
+    table.to_csv(tmp_path / "sales.csv", index=False)
+    description = described(tmp_path / "sales.csv")
+    assert [column.name for column in description.named("censored")] == ["leer"]
+
+
 def test_the_starter_of_sales_that_were_cut_off_has_room_above_the_largest(
     sales: pd.DataFrame, tmp_path: Path
 ) -> None:
