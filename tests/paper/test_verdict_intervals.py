@@ -14,16 +14,16 @@ def hundred_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hundred_repetitions")
 def test_independent_rounds_are_covered_and_none_is_too_narrow() -> None:
-    alone, together = coverage(0.0)
-    assert alone["differences"] == 1
-    assert together["differences"] == 12
-    assert alone["coverage"] >= 0.87  # 0.95 less three standard errors of a hundred
-    assert together["coverage"] >= 0.87
-    assert alone["too narrow"] == together["too narrow"] == 0
+    one_difference, twelve_differences = coverage(0.0)
+    assert one_difference["differences"] == 1
+    assert twelve_differences["differences"] == 12
+    assert one_difference["coverage"] >= 0.87  # 0.95 less three standard errors of a hundred
+    assert twelve_differences["coverage"] >= 0.87
+    assert one_difference["too narrow"] == twelve_differences["too narrow"] == 0
 
 
 @pytest.mark.usefixtures("hundred_repetitions")
 def test_rounds_that_hardly_change_are_covered_too_rarely_and_named() -> None:
-    alone, together = coverage(0.98)
-    assert together["coverage"] < alone["coverage"] < 0.92
-    assert alone["too narrow"] > 0.9
+    one_difference, twelve_differences = coverage(0.98)
+    assert twelve_differences["coverage"] < one_difference["coverage"] < 0.92
+    assert one_difference["too narrow"] > 0.9
