@@ -71,8 +71,8 @@ def measure(name: str, out: Path, *, jobs: int | None, chosen: dict[str, Any]) -
 
     ``chosen`` are the values of ``OPTIONS`` and of ``rivals``, None for the table's own.
 
-    UserError for an unknown name, an option that the table has not, a folder that cannot be
-    written.
+    UserError for an unknown name, an option that the table has not, a package that is not
+    installed, a folder that cannot be written.
     """
     if name not in TABLES:
         raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
@@ -89,6 +89,7 @@ def measure(name: str, out: Path, *, jobs: int | None, chosen: dict[str, Any]) -
                 f"--{option}: the table '{name}' plays no {option}; leave the option out"
             )
         options[option] = value
+    _check_packages(name, table.packages)
     folder = out / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,6 +101,14 @@ def measure(name: str, out: Path, *, jobs: int | None, chosen: dict[str, Any]) -
         measured = table.measure(**options, jobs=jobs, progress=advance)
     _print_lines(table.text(measured))
     _print_lines(*(f"written: {path}" for path in table.write(measured, folder)))
+
+
+def _check_packages(name: str, packages: Sequence[str]) -> None:
+    """Raise UserError if a package that a table needs is not installed."""
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        hint = f"python -m pip install {' '.join(missing)}"
+        raise UserError(f"the table '{name}' needs {', '.join(missing)}; {hint}")
 
 
 def _print_lines(*lines: str) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from paper import public_series, unseen_series
 from paper.harness import Row, Table
 from paper.public_series import MAX_ROUNDS, PUBLIC_SERIES, PublicSeries
 from paper.rivals import LEVELS, RIVALS, USUAL_RIVALS, Task, check_rivals, check_rounds
@@ -245,8 +246,8 @@ def attachments(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def table_of_series(names: Iterable[str]) -> Table:
-    """Return the table of these series, one and seven steps ahead."""
+def table_of_series(names: Iterable[str], packages: Sequence[str]) -> Table:
+    """Return the table of these series of packages, one and seven steps ahead."""
     return Table(
         rows=compare,
         by=("series", "steps", "rival", "critical_ratio"),
@@ -256,10 +257,11 @@ def table_of_series(names: Iterable[str]) -> Table:
         rivals=USUAL_RIVALS,
         layout=text,
         attachments=attachments,
+        packages=packages,
     )
 
 
 TABLES = {
-    "decisions-against-rivals": table_of_series(PUBLIC_SERIES),
-    "decisions-on-unseen-series": table_of_series(UNSEEN_SERIES),
+    "decisions-against-rivals": table_of_series(PUBLIC_SERIES, public_series.PACKAGES),
+    "decisions-on-unseen-series": table_of_series(UNSEEN_SERIES, unseen_series.PACKAGES),
 }

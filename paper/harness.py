@@ -48,6 +48,8 @@ class Table:
     rivals : sequence of str or None
         Names of the rivals that are measured by default, for a table that has some; None for other
         tables.
+    packages : sequence of str
+        Packages that its series come with, without which nothing is measured.
     """
 
     rows: Callable[..., Iterable[Row]]
@@ -61,6 +63,7 @@ class Table:
     attachments: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame | Figure]] = lambda _: {}
     first: int | None = None
     rivals: Sequence[str] | None = None
+    packages: Sequence[str] = ()
 
     @property
     def options(self) -> dict[str, Any]:

