@@ -397,15 +397,24 @@ def two_sellers_figure(table: pd.DataFrame) -> Figure:
         )
     means_of_sellers = utilities[[(across, "mean"), (up, "mean")]]
     for names in groups_of_neighbours(means_of_sellers):
-        right_end = utilities.loc[names, (across, "high")].max()
-        height = utilities.loc[names, (up, "mean")].mean()
+        # A label beside its points would lie on those of another group; the side of the horizontal
+        # line is free.
+        if utilities.loc[names, (up, "mean")].mean() >= 0:
+            height = utilities.loc[names, (up, "low")].min()
+            distance_in_points = -4
+            vertical_alignment = "top"
+        else:
+            height = utilities.loc[names, (up, "high")].max()
+            distance_in_points = 4
+            vertical_alignment = "bottom"
+        left_end = utilities.loc[names, (across, "low")].min()
         has_ours = any(is_ours(name) for name in names)
         axis.annotate(
             "\n".join(names),
-            (right_end, height),
-            xytext=(6, 0),
+            (left_end, height),
+            xytext=(3, distance_in_points),
             textcoords="offset points",
-            va="center",
+            va=vertical_alignment,
             fontsize=7.5,
             color="#1a1a1a" if has_ours else "#555555",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},  # over the dotted lines
