@@ -3,7 +3,10 @@
 Sales are the smaller of demand and stock. A column of yes and no that is yes only in rows in which
 one column of numbers equals another, and in nearly all of these, while the first is at most the
 second in every row, says when sales were cut off at the stock. Days on which there was no stock, as
-holidays, say nothing: nothing is sold then.
+holidays, say nothing: nothing is sold then. Numbers below 0, as temperatures, are no sales.
+
+Few rows say nothing, either: two columns that are often equal, as the least and the greatest of a
+day are in fog, may be equal in all of a few rows that say yes.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,7 +17,9 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
 
-MIN_ROWS = 3  # of each kind, sold out and not: fewer may be so by chance
+# Rows of each kind, sold out and not, that are needed. If two columns are equal in half of the rows
+# that say yes, they are so in all of ten of them once in 1,024 times.
+MIN_ROWS = 10
 # Of the rows in which sales equal the stock, how many must say yes: demand may equal it, too.
 MIN_SHARE_SAID = 0.8
 
@@ -49,10 +54,10 @@ def find_cut_off(
 
     Examples
     --------
-    >>> stock = np.array([5.0, 5.0, 5.0, 8.0, 8.0, 8.0])
-    >>> sold = np.array([5.0, 5.0, 4.0, 8.0, 7.0, 6.0])
+    >>> stock = np.tile([5.0, 8.0], 10)
+    >>> sold = np.tile([5.0, 7.0], 10)
     >>> empty = sold == stock
-    >>> find_cut_off(empty, np.ones(6, dtype=bool), {"stock": stock, "sold": sold})
+    >>> find_cut_off(empty, np.ones(20, dtype=bool), {"stock": stock, "sold": sold})
     CutOff(sales='sold', stock='stock')
     """
     rows_sold_out = np.flatnonzero(is_sold_out & is_known)
@@ -73,7 +78,8 @@ def find_cut_off(
         is_equal = sold == available
         n_sold_out = (says_yes & (sold > 0)).sum()
         has_both = n_sold_out >= MIN_ROWS and (~says_yes).sum() >= MIN_ROWS
-        is_cut_off = has_both and is_equal[says_yes].all() and (sold <= available).all()
+        are_sales = (sold >= 0).all() and (sold <= available).all()
+        is_cut_off = has_both and are_sales and is_equal[says_yes].all()
         if is_cut_off and says_yes[is_equal].mean() >= MIN_SHARE_SAID:
             return CutOff(sales, stock)
     return None

@@ -141,6 +141,30 @@ def test_a_price_that_equals_the_list_price_is_not_taken_for_sales(tmp_path: Pat
     assert not description.named("censored")
 
 
+def write_weather(file: Path, *, every: int, coldest: int) -> None:
+    """Write days of which every so many has fog, in which it is as warm by night as by day."""
+    days = np.arange(N_DAYS)
+    is_foggy = days % every == 0
+    tmin = coldest + days**2 % 41 + days % 3 / 4
+    tmax = tmin + np.where(is_foggy, 0, 1 + days % 7)
+    table = {"tmin": tmin, "tmax": tmax, "fog": is_foggy.astype(int)}
+    pd.DataFrame(table).to_csv(file, index=False)
+
+
+def test_few_days_of_fog_on_which_two_temperatures_are_equal_stay_context(tmp_path: Path) -> None:
+    write_weather(tmp_path / "weather.csv", every=15, coldest=1)  # eight days
+    description = described(tmp_path / "weather.csv")
+    assert "fog" in [column.name for column in description.named("context")]
+    assert description.notes == ()
+
+
+def test_temperatures_below_zero_are_no_sales(tmp_path: Path) -> None:
+    write_weather(tmp_path / "weather.csv", every=4, coldest=-5)
+    description = described(tmp_path / "weather.csv")
+    assert "fog" in [column.name for column in description.named("context")]
+    assert description.notes == ()
+
+
 def test_sales_that_are_missing_in_the_first_row_that_says_yes_are_found(
     sales: pd.DataFrame, tmp_path: Path
 ) -> None:
