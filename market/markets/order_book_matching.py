@@ -46,6 +46,7 @@ slot, agent, good, side, tick
     Numbers of an open order, an agent, a good, ``BID`` or ``ASK``, and a price.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -554,17 +555,25 @@ def fee_of(state: IntArray, rules: Rules, slot: int) -> int:
 
 
 @compiled(nogil=True, counts_references=False)
-def collect(state: IntArray, rules: Rules, totals: IntArray, sign: int, agent: int) -> None:
-    """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
+def open_slots(state: IntArray, rules: Rules, agent: int) -> Iterator[int]:
+    """Yield the slots of an agent's open orders; these must not change meanwhile."""
     lots_left = state[account_at(rules, agent) + OPEN_LOTS]
     slot = agent * rules.slots_per_agent
     while lots_left:
-        order = slot * ORDER_WIDTH
-        lots = state[order + LOTS]
+        lots = state[slot * ORDER_WIDTH + LOTS]
         if lots:
-            totals[state[order + GOOD], state[order + SIDE], state[order + TICK]] += sign * lots
+            yield slot
             lots_left -= lots
         slot += 1
+
+
+@compiled(nogil=True, counts_references=False)
+def collect(state: IntArray, rules: Rules, totals: IntArray, sign: int, agent: int) -> None:
+    """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
+    for slot in open_slots(state, rules, agent):
+        order = slot * ORDER_WIDTH
+        signed_lots = sign * state[order + LOTS]
+        totals[state[order + GOOD], state[order + SIDE], state[order + TICK]] += signed_lots
 
 
 @compiled(nogil=True)
@@ -714,22 +723,16 @@ def best_limits_to_come(rules: Rules, submissions: Submissions) -> IntArray:
 @compiled(nogil=True, counts_references=False)
 def may_still_trade(state: IntArray, rules: Rules, agent: int, best_limits: IntArray) -> bool:
     """Say whether an open order of an agent crosses the best limits to come (d, 2)."""
-    lots_left = state[account_at(rules, agent) + OPEN_LOTS]
-    slot = agent * rules.slots_per_agent
-    while lots_left:
+    for slot in open_slots(state, rules, agent):
         order = slot * ORDER_WIDTH
-        lots = state[order + LOTS]
-        if lots:
-            good = state[order + GOOD]
-            tick = state[order + TICK]
-            if state[order + SIDE] == BID:
-                crosses = best_limits[good, ASK] <= tick
-            else:
-                crosses = best_limits[good, BID] >= tick
-            if crosses:
-                return True
-            lots_left -= lots
-        slot += 1
+        good = state[order + GOOD]
+        tick = state[order + TICK]
+        if state[order + SIDE] == BID:
+            crosses = best_limits[good, ASK] <= tick
+        else:
+            crosses = best_limits[good, BID] >= tick
+        if crosses:
+            return True
     return False
 
 
@@ -854,9 +857,7 @@ def trade_of_one_agent(
             continue
         rationing = shares(price, volume, totals[good, BID], totals[good, ASK])
         running_lots = earlier_totals[good, :, price // 2].copy()
-        lots_left = state[account + OPEN_LOTS]
-        slot = agent * rules.slots_per_agent
-        while lots_left:
+        for slot in open_slots(state, rules, agent):
             lots = lots_filled(state, slot, good, price, rationing, running_lots)
             if lots:
                 sign = 1 if state[slot * ORDER_WIDTH + SIDE] == BID else -1
@@ -864,5 +865,3 @@ def trade_of_one_agent(
                     sign * price * rules.half_tick_cash + fee_of(state, rules, slot)
                 )
                 state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots
-            lots_left -= state[slot * ORDER_WIDTH + LOTS]
-            slot += 1
