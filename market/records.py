@@ -34,6 +34,7 @@ from regretless.market.core.arrays import (
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import frozen, read_only
+from regretless.market.core.validation import without_rounding
 from regretless.market.losses.base import Loss
 
 
@@ -343,8 +344,11 @@ class OutcomeDistribution:
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
         if not is_within_unit_cube(points):
+            points = without_rounding(points)
             beyond = points[~((points >= 0) & (points <= 1))]
-            raise UserError(f"an outcome must be a number in [0, 1], not {beyond[0]!s}; clip it")
+            if beyond.size:
+                what = f"an outcome must be a number in [0, 1], not {beyond[0]!s}"
+                raise UserError(f"{what}; clip it")
         points.flags.writeable = False
         object.__setattr__(self, "points", points)
         if self.weights is not CERTAIN or len(points) != 1:

@@ -175,6 +175,18 @@ def check_unit_vector(name: str, value: Any, size: int) -> Array:
     return vector
 
 
+def without_rounding(values: Array) -> Array:
+    """Return numbers of which those that rounding left just beyond [0, 1] are at its nearer end.
+
+    What is further away than ``ROUNDING``, and NaN, stays as it is.
+
+    >>> without_rounding(np.array([1.0000000000000002, 0.5, 1.1])).tolist()
+    [1.0, 0.5, 1.1]
+    """
+    clipped = np.clip(values, 0.0, 1.0)
+    return np.where(np.abs(values - clipped) <= ROUNDING, clipped, values)
+
+
 def check_positive(name: str, value: Any) -> float:
     """Return a number above 0."""
     number = numbers(name, value, POSITIVE)

@@ -38,6 +38,7 @@ from regretless.market.core.arrays import Array, Indices, Integers, Mask, is_wit
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.own_code import answer_as_numbers, is_ours, name_of, read_only
+from regretless.market.core.validation import without_rounding
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.profiles import ProfileTable
@@ -405,6 +406,8 @@ def checked_outcome(market: Market, fundamental: Array, answer: object) -> Array
     numbers = "one number" if len(fundamental) == 1 else f"{len(fundamental)} numbers"
     expected = f"return {numbers} in [0, 1], as many as [adversary] or [data] has outcomes"
     outcome = answer_as_numbers(market.clear, answer, expected).astype(np.float64)
+    if not is_within_unit_cube(outcome):
+        outcome = without_rounding(outcome)
     if outcome.shape != fundamental.shape or not is_within_unit_cube(outcome):
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {expected}")
     return read_only(outcome)
@@ -461,10 +464,21 @@ def _checked_losses(market: Market, cohort: Cohort, decision: Decision, answer: 
     if decision.present is not None:
         losses[~decision.present] = 0.0
     if not is_within_unit_cube(losses):
+        losses = without_rounding(losses)
         is_valid = (losses >= 0) & (losses <= 1)
-        first_invalid = losses[~is_valid][0]
-        raise UserError(f"{name_of(market.losses)} returned {first_invalid}; {expected}")
+        if not is_valid.all():
+            first_invalid = losses[~is_valid][0]
+            what = f"{name_of(market.losses)} returned {first_invalid}; {expected}"
+            raise UserError(f"{what}; {_how_to_normalise(market)}")
     return losses
+
+
+def _how_to_normalise(market: Market) -> str:
+    """Say how losses in units of a market's own get into [0, 1]."""
+    cure = "of losses in other units, return self.losses_of(-losses)"
+    if market.has_own_payoffs:
+        return f"{cure}, by the least and the greatest that loss_range declares"
+    return f"{cure}, by the range of the cohort's utility"
 
 
 def expected_in_market(market: Market, cohort_index: int, outcome: Array) -> Array:

@@ -19,13 +19,37 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from regretless.market.core.checkpoint import replacing
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
 from regretless.scenarios.logs.directory_lock import LOCK, hold_directory, not_ours
 
 REPORT = "report.html"
 GENERATOR = '<meta name="generator" content="regretless">'  # in every page of this project
 PAGE_HEAD_CHARACTERS = 4096  # of a page, among which it stands
 AGAIN = "start again with --overwrite"
+
+
+def first_difference(kept: object, asked_for: object, key: str = "") -> str:
+    """Name the first key in which two JSON values differ, and both of its values.
+
+    An entry of a list of tables is called by its name, if it has one.
+
+    >>> first_difference({"rounds": 10, "seed": 1}, {"rounds": 10, "seed": 2})
+    'seed = 1, not 2'
+    >>> kept, asked_for = {"name": "growers", "count": 3}, {"name": "growers", "count": 5}
+    >>> first_difference({"cohort": [kept]}, {"cohort": [asked_for]})
+    'cohort.growers.count = 3, not 5'
+    """
+    entries = dict[str, tuple[object, object]]()
+    if isinstance(kept, dict) and isinstance(asked_for, dict):
+        entries = {name: (kept.get(name), asked_for.get(name)) for name in [*kept, *asked_for]}
+    elif isinstance(kept, list) and isinstance(asked_for, list) and len(kept) == len(asked_for):
+        for index, (kept_entry, entry) in enumerate(zip(kept, asked_for, strict=True)):
+            name = entry.get("name", index) if isinstance(entry, dict) else index
+            entries[str(name)] = (kept_entry, entry)
+    for name, (kept_value, value) in entries.items():
+        if kept_value != value:
+            return first_difference(kept_value, value, f"{key}.{name}".lstrip("."))
+    return f"{key} = {brief(kept)}, not {brief(asked_for)}"
 
 
 class RecordedDirectory:
@@ -156,8 +180,11 @@ class RecordedDirectory:
     def check_same(self, record: dict[str, Any], what: str, asked_for: object) -> None:
         """Raise UserError unless a record is of what is asked for, and of this version."""
         main_key = next(iter(self.RECORD_KEYS))
-        if record[main_key] != json.loads(json.dumps(asked_for, default=str)):
+        kept = record[main_key]
+        asked_for = json.loads(json.dumps(asked_for, default=str))
+        if kept != asked_for:
             where = f"--resume: {self.path} holds another {what}"
+            where = f"{where} ({first_difference(kept, asked_for)})"
             raise UserError(f"{where}; give another --out or {AGAIN}")
         first_version = record.get("versions", {}).get("regretless")
         if first_version != version("regretless"):

@@ -20,6 +20,7 @@ from small_scenarios import (
 from regretless import MarketModel, UserError, load, register
 from regretless.market.core.arrays import Array
 from regretless.market.game.market import Market
+from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Linear
 from regretless.market.markets import price_impact
 from regretless.market.markets.aggregate import Moments
@@ -140,12 +141,51 @@ class Broken(Market):
         return fundamental + self.rng.random() + 1.0
 
 
+@register.market("own-minutes")
+class Minutes(Market):
+    """Charges every driver the same for either way, in units of its own."""
+
+    has_own_payoffs = True
+
+    def __init__(
+        self, cohorts: Sequence[Cohort], rng: np.random.Generator, *, charge: float = 1.0
+    ) -> None:
+        super().__init__(cohorts, rng)
+        self.charge = charge
+
+    def clear(self, fundamental: Array, decisions: Sequence[Decision | None]) -> Array:
+        return np.array([self.charge / max(self.charge, 1.0) + 3e-16])
+
+    def losses(self, decisions: Sequence[Decision | None]) -> list[Array]:
+        return [np.full((self.agents, 2), self.charge)]
+
+
 register.market("own-function")(lambda *_: object())
 
 
 def test_an_outcome_outside_the_unit_interval_is_refused() -> None:
     model = short_scenario("oligopoly", "market={kind='own-broken'}").build()
     with pytest.raises(UserError, match=r"Broken.clear returned .*; return one number in \[0, 1\]"):
+        model.run()
+
+
+def drivers_charged(charge: float) -> Scenario:
+    """Return two drivers in the market that charges this for either way."""
+    drivers = {"name": "drivers", "response": "hedge", "count": 2, "actions": 2}
+    market = {"kind": "own-minutes", "charge": charge}
+    return make_scenario(drivers, rounds=3, adversary=None, market=market)
+
+
+def test_what_rounding_leaves_beyond_one_is_one() -> None:
+    model = drivers_charged(1.0 + 3e-16).build()
+    model.run()
+    assert model.agents_frame()["mean_loss"].tolist() == [1.0, 1.0]
+    assert model.rounds_frame()["y_0"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_losses_in_minutes_are_refused_with_what_normalises_them() -> None:
+    model = drivers_charged(45.0).build()
+    with pytest.raises(UserError, match=r"returned 45.0; .*losses_of.*loss_range"):
         model.run()
 
 

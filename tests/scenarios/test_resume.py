@@ -369,12 +369,21 @@ def test_what_is_not_what_was_written_is_refused(damage: str, refusal_of: Refusa
 
 
 @pytest.mark.parametrize("stop", [9, 4])  # 4 is before the first checkpoint
-@pytest.mark.parametrize("words", ["--seed 12", "--rounds 2000", "--set cohort.farmers.count=4"])
-def test_another_configuration_is_refused(words: str, stop: int, refusal_of: RefusalOf) -> None:
+@pytest.mark.parametrize(
+    ("words", "difference"),
+    [
+        ("--seed 12", "seed = 11, not 12"),
+        ("--rounds 2000", "rounds = 20, not 2000"),
+        ("--set cohort.farmers.count=4", "cohort.farmers.count = 3, not 4"),
+    ],
+)
+def test_another_configuration_is_refused_with_what_differs(
+    words: str, difference: str, stop: int, refusal_of: RefusalOf
+) -> None:
     play_until(TINY_SCENARIO, stop)
     line = refusal_of(*RUN_COMMAND, "--resume", *words.split())
     assert "--resume" in line
-    assert "another configuration" in line
+    assert f"another configuration ({difference})" in line
 
 
 @pytest.mark.parametrize(

@@ -394,7 +394,7 @@ def interrupted_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tup
 
 def test_another_training_is_not_resumed(interrupted_training: tuple[Scenario, Path]) -> None:
     scenario, folder = interrupted_training
-    with pytest.raises(UserError, match=r"holds another training; give another --out or start"):
+    with pytest.raises(UserError, match=r"holds another training \(.*\); give another --out"):
         train(scenario, TrainingOptions("exp3", 64, jobs=1), folder, resume=True)
 
 
