@@ -48,6 +48,9 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "rates": "rates",
     "series": "series",
     "served_distribution": "served-distribution",
+    "served_ingredients": (
+        "autoregression-ingredients ingredients-elsewhere served-ingredients served-recalibration"
+    ),
     "sharing": "sharing short-runs",
     "solution_times": "solution-times",
     "stays": "stays",

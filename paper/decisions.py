@@ -17,7 +17,7 @@ of the scale, ``our_`` columns are ours. ``milliseconds`` are of a counted round
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -72,13 +72,21 @@ def costs_of(orders: Array, outcomes: Array) -> Array:
     return np.array(costs)
 
 
-def serve(series: PublicSeries, highest: float, *, steps: int, first: int, seed: int) -> Played:
-    """Serve a series with the defaults."""
+def serve(
+    series: PublicSeries,
+    highest: float,
+    *,
+    steps: int,
+    first: int,
+    seed: int,
+    make_server: Callable[..., OnlineOmnipredictor] = OnlineOmnipredictor,
+) -> Played:
+    """Serve a series with the defaults, or with what ``make_server`` makes of the same options."""
     possible_orders = np.linspace(0.0, highest, N_ORDERS)
     losses = {}
     for name, (underage, overage) in COSTS.items():
         losses[name] = Newsvendor(orders=possible_orders, underage=underage, overage=overage)
-    server = OnlineOmnipredictor(losses, scale={"y": (0.0, highest)}, steps_ahead=steps, seed=seed)
+    server = make_server(losses, scale={"y": (0.0, highest)}, steps_ahead=steps, seed=seed)
     n_rounds = len(series.outcomes)
     orders = np.full((len(COSTS), n_rounds), np.nan)
     quantiles = np.full((n_rounds, len(LEVELS)), np.nan)
@@ -103,13 +111,19 @@ def follow(name: str, series: PublicSeries, highest: float, *, steps: int, first
     start = time.perf_counter()
     quantiles = RIVALS[name](Task(series, steps, first))[first:]
     milliseconds = 1e3 * (time.perf_counter() - start) / len(quantiles)
+    costs = costs_of(orders_at(quantiles, highest), series.outcomes[first:])
+    return Played(costs, quantiles, milliseconds)
+
+
+def orders_at(quantiles: Array, highest: float) -> Array:
+    """Return the possible orders (R, m) next to the quantiles (m, L) of the critical ratios."""
     spacing = highest / (N_ORDERS - 1)
     orders = []
     for underage, overage in COSTS.values():
         level = underage / (underage + overage)
         wanted = quantiles[:, int(np.abs(LEVELS - level).argmin())]
         orders.append(np.clip(np.round(wanted / spacing) * spacing, 0.0, highest))
-    return Played(costs_of(np.array(orders), series.outcomes[first:]), quantiles, milliseconds)
+    return np.array(orders)
 
 
 def crps(quantiles: Array, outcomes: Array) -> float:

@@ -146,13 +146,24 @@ def least_squares(features: Array, outcomes: Array) -> Array:
     return coefficients
 
 
-def autoregression(task: Task) -> Array:
-    """Return quantiles (T, L): the forecast of least squares and the quantiles of its residuals."""
+def autoregression(
+    task: Task, *, forgetting: float = 1.0, max_residuals: int | None = None
+) -> Array:
+    """Return quantiles (T, L): the forecast of least squares and the quantiles of its residuals.
+
+    A round has ``forgetting`` times the weight of the next one in the fit. Quantiles are those of
+    the last ``max_residuals``, by default of all.
+    """
     quantiles = np.full((len(task.values), len(LEVELS)), np.nan)
     for start, end in task.fits("fast"):
         fit = task.fit(task.design, start, end)
-        coefficients = least_squares(fit.features, fit.outcomes)
+        rounds_ago = np.arange(len(fit.outcomes))[::-1]
+        root_of_weight = np.sqrt(forgetting**rounds_ago)
+        weighted_features = fit.features * root_of_weight[:, None]
+        coefficients = least_squares(weighted_features, fit.outcomes * root_of_weight)
         residuals = fit.outcomes - fit.features @ coefficients
+        if max_residuals is not None:
+            residuals = residuals[-max_residuals:]
         forecasts = fit.forecast_features @ coefficients
         quantiles[start:end] = forecasts[:, None] + np.quantile(residuals, LEVELS)
     return quantiles
