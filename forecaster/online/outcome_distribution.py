@@ -4,9 +4,10 @@ The broadcast statistics p are all that the losses need. While the models' own m
 = E_D s(y) of their mixture D, and D is the distribution that is shown. Once they are corrected, p
 is another point of conv s(Y), the mean of s over a few outcomes that the game names. The
 distribution shown then is the one with E s(y) = p that is nearest, in relative entropy, to D with
-a tenth of its weight on those outcomes and on an even lattice (``tilting``). Where none is found,
-as p may lie on the border of conv s(Y), the game's own outcomes are the distribution. Either way
-its mean of s is p, up to ``tilting.PRECISION``.
+a tenth of its weight on those outcomes and on an even lattice: by ``mass_tilting`` where s is
+linear between knots, as that of newsvendors is, else by ``tilting``. Where none is found, as p may
+lie on the border of conv s(Y), the game's own outcomes are the distribution. Either way its mean of
+s is p, up to ``PRECISION`` of these modules.
 
 A basis that does not know conv s(Y) may correct p to what no distribution has; the distribution
 then is the nearest with a ridge, and its mean of s differs from p.
@@ -19,8 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from regretless.forecaster.bases.convex import ReLUBasis
 from regretless.forecaster.coverage import AnnouncedQuantiles
 from regretless.forecaster.models.outcomes import lattice
+from regretless.forecaster.online.mass_tilting import masses_at_knots, tilted_to_masses
 from regretless.forecaster.online.tilting import exactly_tilted, tilted
 from regretless.market.best_response import best_response, expected_losses
 from regretless.market.core.arrays import Array
@@ -105,14 +108,32 @@ class OnlineForecast:
         prior = np.full(len(self.likely), SHARE_OF_CORRECTION / 2)
         prior[:n_models] = self.models.weights
         prior[n_models:] /= len(prior) - n_models
-        gaps = self.basis.transform(self.likely) - self.statistics
         if self.correction is None:
-            return tilted(gaps, prior)
-        weights = exactly_tilted(gaps, prior)
+            return tilted(self._gaps, prior)
+        weights = None
+        if isinstance(self.basis, ReLUBasis) and self.basis.outcomes == 1:
+            weights = self._with_masses_of(self.correction, prior)
+        if weights is None:
+            weights = exactly_tilted(self._gaps, prior)
         if weights is None:  # the game's outcomes alone
             weights = np.zeros(len(prior))
             weights[-len(self.correction.weights) :] = self.correction.weights
         return weights
+
+    @property
+    def _gaps(self) -> Array:
+        """By how much s of the outcomes (m, n) differs from what was broadcast."""
+        return self.basis.transform(self.likely) - self.statistics
+
+    def _with_masses_of(self, correction: Ensemble, prior: Array) -> Array | None:
+        """Return the weights (m,) nearest to prior ones with the masses of others at the knots.
+
+        The mean of s, which is linear between knots, is that of these masses.
+        """
+        assert isinstance(self.basis, ReLUBasis)  # noqa: S101 - or there are no knots
+        knots = self.basis.knots
+        masses = masses_at_knots(correction.outcomes[:, 0], correction.weights, knots)
+        return tilted_to_masses(self.likely[:, 0], prior, knots, masses)
 
     @cached_property
     def _distribution_functions(self) -> tuple[Array, Array]:
