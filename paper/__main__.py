@@ -62,6 +62,7 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
 TABLES: dict[str, str] = {}  # the module of each table
 for _module, _table_names in TABLES_OF_MODULE.items():
     TABLES.update(dict.fromkeys(_table_names.split(), _module))
+INSTALLED_AS = {"sklearn": "scikit-learn"}  # where it is not the name that is imported
 OPTIONS = {  # that a table may take, with what the help says
     "rounds": "of a run",
     "seeds": "from 0 on",
@@ -110,6 +111,7 @@ def _check_packages(name: str, packages: Sequence[str]) -> None:
     """Raise UserError if a package that a table needs is not installed."""
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
+        missing = [INSTALLED_AS.get(package, package) for package in missing]
         hint = f"python -m pip install {' '.join(missing)}"
         raise UserError(f"the table '{name}' needs {', '.join(missing)}; {hint}")
 

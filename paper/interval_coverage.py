@@ -22,7 +22,14 @@ from scipy import stats
 
 from paper.decisions import BLOCK, COVERAGES, follow, scaled, serve
 from paper.harness import Row, Table
-from paper.public_series import MAX_ROUNDS, PUBLIC_SERIES, PublicSeries, series_of, table_of
+from paper.public_series import (
+    MAX_ROUNDS,
+    PACKAGES,
+    PUBLIC_SERIES,
+    PublicSeries,
+    series_of,
+    table_of,
+)
 from regretless.market.core.arrays import Mask
 from regretless.market.regret.inference import holm
 
@@ -101,5 +108,6 @@ TABLES = {
         seeds=1,
         digits=3,
         layout=text,
+        packages=PACKAGES,
     )
 }

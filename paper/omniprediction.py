@@ -192,5 +192,6 @@ TABLES = {
         instances,
         seeds=5,
         layout=text,
+        packages=("sklearn",),
     )
 }

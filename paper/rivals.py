@@ -285,6 +285,14 @@ RIVALS: dict[str, Rival] = {
     "AutoARIMA": lambda task: of_statsforecast(task, "AutoARIMA"),
 }
 OF_STATSFORECAST = ("AutoETS", "AutoARIMA")
+INSTALLED_WITH = {  # the packages that rivals need, and how they are installed
+    "quantile regression": ("statsmodels", "python -m pip install statsmodels"),
+    "boosted quantiles": ("sklearn", "python -m pip install scikit-learn"),
+    **dict.fromkeys(
+        OF_STATSFORECAST,
+        ("statsforecast", "install it with pandas below 3 in an environment of its own"),
+    ),
+}
 USUAL_RIVALS = tuple(name for name in RIVALS if name not in OF_STATSFORECAST)
 
 
@@ -293,6 +301,6 @@ def check_rivals(names: Sequence[str]) -> None:
     for name in names:
         if name not in RIVALS:
             raise UserError(f"--rivals: no rival '{name}'; {closest(name, RIVALS)}")
-        if name in OF_STATSFORECAST and find_spec("statsforecast") is None:
-            hint = "install it with pandas below 3 in an environment of its own"
-            raise UserError(f"--rivals: {name} needs the package statsforecast; {hint}")
+        package, cure = INSTALLED_WITH.get(name, (None, ""))
+        if package is not None and find_spec(package) is None:
+            raise UserError(f"--rivals: {name} needs the package {package}; {cure}")

@@ -29,6 +29,7 @@ from paper.harness import Row, Table
 from paper.study_table import TO_MODELS
 from paper.tables import SKILL
 from regretless import load
+from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.studies.design import read_study
 
@@ -152,6 +153,17 @@ def tables() -> dict[str, pd.DataFrame]:
     return tables_of_name
 
 
+def instances() -> list[tuple[str, str]]:
+    """List the series that are installed, each with every forecast of ``skill``.
+
+    UserError if there is none.
+    """
+    if not tables():
+        cure = "python -m pip install bokeh_sampledata river pmdarima plotnine"
+        raise UserError(f"the table 'series' needs one of four packages, none is installed; {cure}")
+    return list(product(tables(), read_study("skill").spec.grid["forecast"]))
+
+
 def outcomes(table: pd.DataFrame) -> list[str]:
     """List the columns that are foretold."""
     return [str(column) for column in table if column not in CONTEXT]
@@ -232,7 +244,7 @@ TABLES = {
     "series": Table(
         on_series,
         ["stream", "forecast"],
-        lambda: list(product(tables(), read_study("skill").spec.grid["forecast"])),
+        instances,
         rounds=1000,
         seeds=10,
         layout=lambda table: SKILL.text(table).replace("20 agents", "50 agents"),

@@ -16,7 +16,7 @@ import pandas as pd
 
 from paper.decisions import COSTS, N_ORDERS, scaled
 from paper.harness import Row, Table
-from paper.public_series import MAX_ROUNDS, PUBLIC_SERIES
+from paper.public_series import MAX_ROUNDS, PACKAGES, PUBLIC_SERIES
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
 
@@ -82,5 +82,6 @@ TABLES = {
         rounds=MAX_ROUNDS,
         seeds=1,
         layout=text,
+        packages=PACKAGES,
     )
 }
