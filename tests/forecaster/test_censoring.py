@@ -42,10 +42,16 @@ def demands() -> Array:
     return np.random.default_rng(3).normal(80.0, 15.0, 300)
 
 
-def test_who_tells_what_was_sold_out_sees_demand_rise() -> None:
-    """Demand rises from 60 to 120; who takes sales for demand never learns of it."""
-    rng = np.random.default_rng(5)
-    demands = np.concatenate([rng.normal(60.0, 10.0, 60), rng.normal(120.0, 10.0, 90)])
+@pytest.mark.parametrize("seed", [3, 5, 7])
+def test_who_tells_what_was_sold_out_sees_demand_rise(seed: int) -> None:
+    """Demand rises from 60 to 120; who takes sales for demand never learns of it.
+
+    For some ninety days after the rise orders are up to 15 above the best one: the recalibration
+    remembers that demand was above all forecasts, and of what was sold out it is not known how far.
+    The last hundred days are beyond that.
+    """
+    rng = np.random.default_rng(seed)
+    demands = np.concatenate([rng.normal(60.0, 10.0, 60), rng.normal(120.0, 10.0, 240)])
     newest_first = {"smoothing": {"kind": "past-outcomes", "rate": 0.1}}
     server = make_server(models=newest_first)
     server_of_sales = make_server(models=newest_first)
@@ -54,8 +60,8 @@ def test_who_tells_what_was_sold_out_sees_demand_rise() -> None:
         orders = sell(server, demands, tells_censoring=True)
     orders_from_sales = sell(server_of_sales, demands, tells_censoring=False)
     best_order = 120.0 + 8.4  # the 80 % quantile
-    assert np.mean(orders[-40:]) == pytest.approx(best_order, abs=16.0)
-    assert np.mean(orders_from_sales[-40:]) < 90.0
+    assert np.mean(orders[-100:]) == pytest.approx(best_order, abs=4.0)
+    assert np.mean(orders_from_sales[-100:]) < 90.0
 
 
 def test_a_censored_outcome_is_redistributed_to_what_the_forecast_has_beyond_it() -> None:
