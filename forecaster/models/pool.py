@@ -169,8 +169,10 @@ class DistributionPool(Aggregate):
     def reopen(self, x: object, opened: Any) -> None:
         super().reopen(x, opened)
         if self._recalibration is not None:
-            steps = opened["probability"]
-            self._probability = None if steps is None else distribution_function(steps)
+            probability = opened["probability"]
+            if isinstance(probability, Mapping):  # files of format 5 have the whole function
+                probability = distribution_function(probability)
+            self._probability = probability
             self._unknown_before = opened.get("unknown_before", 0)  # older files lack it
 
     def observe(self, feedback: RoundFeedback) -> None:

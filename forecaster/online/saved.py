@@ -23,9 +23,11 @@ from regretless.market.core.validation import check_path
 KIND = "OnlineOmnipredictor"
 KIND_OF_MANY = "ManyOmnipredictors"
 # 1 had no digest, 2 models of statistics, 3 no censored outcomes, 4 no recalibration, and 5 kept
-# whole distribution functions of open forecasts.
+# whole distribution functions of open forecasts, which ``DistributionPool.reopen`` takes, too.
 FORMAT = 6
+READABLE_FORMATS = (5, FORMAT)
 HINT = "give a file that save wrote, or learn again"
+HINT_ON_FORMAT = "learn again from the table, or load it with the version that wrote it"
 
 
 def write(path: Any, arguments: dict[str, Any], state: dict[str, Any], *, kind: str = KIND) -> None:
@@ -57,9 +59,10 @@ def read(path: Any, *, kind: str = KIND) -> tuple[dict[str, Any], dict[str, Any]
         raise refused(file, error, kind=kind) from error
     if not isinstance(tree, dict) or tree.get("kind") != kind:
         raise refused(file, "it holds something else", kind=kind)
-    if tree.get("format") != FORMAT:
-        fault = f"it is of format {brief(tree.get('format'))}; this version reads {FORMAT}"
-        raise refused(file, fault, kind=kind)
+    if tree.get("format") not in READABLE_FORMATS:
+        readable = " and ".join(str(number) for number in READABLE_FORMATS)
+        fault = f"it is of format {brief(tree.get('format'))}; this version reads {readable}"
+        raise refused(file, fault, kind=kind, hint=HINT_ON_FORMAT)
     if not isinstance(tree.get("made"), dict) or not isinstance(tree.get("state"), dict):
         raise refused(file, "it lacks a part", kind=kind)
     return tree["made"], tree["state"]
@@ -95,10 +98,12 @@ def is_floating(value: Any) -> bool:
     return isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind in "fc"
 
 
-def refused(path: Any, reason: str | BaseException, *, kind: str = KIND) -> UserError:
+def refused(
+    path: Any, reason: str | BaseException, *, kind: str = KIND, hint: str = HINT
+) -> UserError:
     """Return the one line that says why a file is not read."""
     text = reason if isinstance(reason, str) else reason_of(reason)
-    return UserError(f"'{path}' is no saved {kind}: {text}; {HINT}")
+    return UserError(f"'{path}' is no saved {kind}: {text}; {hint}")
 
 
 def reason_of(error: BaseException) -> str:

@@ -19,6 +19,7 @@ from regretless.market.core.randomness import stream
 
 ORDERS = np.linspace(0.0, 400.0, 9)
 MUTATIONS = 500
+FILE_OF_FORMAT_5 = Path(__file__).parent / "server-of-format-5.bin"  # waits for monday's outcome
 
 
 def server_after(rounds: int, **arguments: Any) -> OnlineOmnipredictor:
@@ -74,6 +75,37 @@ def test_no_mutated_file_loads_with_another_content(saved_file: Path, copied_fil
                 wrong.append(f"{number}, {kind}: another content was read")
     assert wrong == []
     assert refused > 0.8 * MUTATIONS
+
+
+def test_a_file_of_the_format_before_goes_on_as_it_would_have_then() -> None:
+    """Expected is what the version that wrote the file forecast, before and after monday."""
+    server = OnlineOmnipredictor.load(FILE_OF_FORMAT_5)
+    forecast = server.predict_one()
+    assert forecast.mean == pytest.approx(84.54625671592711)
+    assert forecast.quantile(0.8) == pytest.approx(98.4375)
+    server.learn_late("monday", 120.0)
+    forecast = server.predict_one()
+    assert forecast.mean == pytest.approx(91.33706374302531)
+    assert forecast.quantile(0.8) == pytest.approx(120.0)
+    assert server.regrets()["mean_loss"].item() == pytest.approx(76.25)
+
+
+def test_a_file_of_the_format_before_is_saved_in_the_present_one(tmp_path: Path) -> None:
+    server = OnlineOmnipredictor.load(FILE_OF_FORMAT_5)
+    server.save(tmp_path / "server")
+    again = OnlineOmnipredictor.load(tmp_path / "server")
+    assert checkpoint.load(tmp_path / "server")["format"] == saved.FORMAT
+    for one in (server, again):
+        one.learn_late("monday", 120.0)
+    assert again.predict_one().quantile(0.8) == server.predict_one().quantile(0.8)
+
+
+def test_a_format_that_is_not_read_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    tree = checkpoint.load(FILE_OF_FORMAT_5)
+    checkpoint.save(tmp_path / "server", tree | {"format": 4})
+    reason = "it is of format 4; this version reads 5 and 6; learn again from the table"
+    with pytest.raises(UserError, match=reason):
+        OnlineOmnipredictor.load(tmp_path / "server")
 
 
 def older_format(path: Path) -> None:
