@@ -49,7 +49,8 @@ TABLES_OF_MODULE = {  # names of the tables, with a space between
     "series": "series",
     "served_distribution": "served-distribution",
     "served_ingredients": (
-        "autoregression-ingredients ingredients-elsewhere served-ingredients served-recalibration"
+        "autoregression-ingredients ingredients-elsewhere served-ingredients served-recalibration "
+        "served-seasons"
     ),
     "sharing": "sharing short-runs",
     "solution_times": "solution-times",

@@ -10,12 +10,14 @@ the first third of a series is not counted.
     ingredients-elsewhere        changes of the regressions, on the six of ``paper.further_series``
     served-recalibration         changes of the recalibration, on the ten of
                                  ``paper.public_series`` and the six of ``paper.unseen_series``
+    served-seasons               no model that finds seasons by itself, on these sixteen
 
 A row is a series, a number of steps and a change. All ratios of costs are geometric means over the
 critical ratios: ``rival_ratio`` is the autoregression's mean cost in ratio to ours with the change,
-``own_ratio`` ours with the change in ratio to ours without one. ``coverage_90`` is the share of
-outcomes in our central 90 % intervals, ``width_90`` their mean width in ratio to that of the
-autoregression's. ``time_ratio`` is the processor time with the change in ratio to that without.
+``own_ratio`` ours with the change in ratio to ours without one, ``crps_ratio`` our continuous
+ranked probability score likewise. ``coverage_90`` is the share of outcomes in our central 90 %
+intervals, ``width_90`` their mean width in ratio to that of the autoregression's. ``time_ratio`` is
+the processor time with the change in ratio to that without.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from paper.decisions import (
     Played,
     costs_of,
     coverage,
+    crps,
     follow,
     orders_at,
     scaled,
@@ -126,6 +129,13 @@ CHANGES_OF_RECALIBRATION = {
     NOTHING: Change(),
     "no recalibration": Change(recalibration=NoRecalibration),
     "outcomes h rounds ahead weigh 1 in it": Change(recalibration=FullWeights),
+}
+WITHOUT_SEASONS = {
+    name: table for name, table in PANEL_OF_DISTRIBUTIONS.items() if name != "seasonal-regression"
+}
+CHANGES_OF_SEASONS = {
+    NOTHING: Change(),
+    "no seasonal regression": Change(models=WITHOUT_SEASONS),
 }
 CHANGES = {
     **CHANGES_OF_RECALIBRATION,
@@ -223,12 +233,14 @@ def change_ours(
         if unchanged is None:
             unchanged = ours
             seconds_unchanged = seconds
+        score = crps(ours.quantiles, instance.outcomes)
         yield {
             "series": name,
             "steps": steps,
             "changed": changed,
             "rival_ratio": mean_ratio(rival.costs, ours.costs),
             "own_ratio": mean_ratio(ours.costs, unchanged.costs),
+            "crps_ratio": score / crps(unchanged.quantiles, instance.outcomes),
             "coverage_90": coverage(ours.quantiles, instance.outcomes, 90),
             "width_90": mean_width(ours) / mean_width(rival),
             "time_ratio": seconds / seconds_unchanged,
@@ -290,17 +302,20 @@ def text_by_change(table: pd.DataFrame) -> str:
 
 
 def text_by_group(table: pd.DataFrame) -> str:
-    """Lay out means over the ten series and over the six that nobody had looked at."""
-    is_public = table["series"].isin(list(PUBLIC_SERIES))
-    grouped = table.assign(
-        group=np.where(is_public, "ten public", "six unseen"),
-        rival_ratio=np.log(table["rival_ratio"]),
-        own_ratio=np.log(table["own_ratio"]),
-    ).groupby(["steps", "group", "changed"], sort=False)
-    lines = grouped[["rival_ratio", "own_ratio", "coverage_90", "width_90"]].mean()
-    lines["rival_ratio"] = np.exp(lines["rival_ratio"])
-    lines["own_ratio"] = np.exp(lines["own_ratio"])
-    return f"means over series, geometric ones of costs\n{lines.round(3).to_string()}"
+    """Lay out means over the ten series and over the six that nobody had looked at; and each."""
+    ratios = ["rival_ratio", "own_ratio", "crps_ratio"]
+    logs = table.assign(group=np.where(table["series"].isin(list(PUBLIC_SERIES)), "ten", "six"))
+    logs[ratios] = np.log(logs[ratios])
+    of_group = logs.groupby(["steps", "group", "changed"], sort=False)
+    means = of_group[[*ratios, "coverage_90", "width_90"]].mean()
+    means[ratios] = np.exp(means[ratios])
+    blocks = [f"means over series, geometric ones of ratios\n{means.round(3).to_string()}"]
+    for column in ("own_ratio", "crps_ratio", "coverage_90"):
+        wide = table.pivot_table(
+            index=["steps", "series"], columns="changed", values=column, sort=False
+        )
+        blocks.append(f"{column}\n{wide.round(3).to_string()}")
+    return "\n\n".join(blocks)
 
 
 def with_each_step(names: Iterable[str]) -> list[tuple[str, int]]:
@@ -343,5 +358,8 @@ TABLES = {
         CHANGES_OF_RECALIBRATION,
         text_by_group,
         public_series.PACKAGES,  # which hold the six, too
+    ),
+    "served-seasons": table_of_changes(
+        [*PUBLIC_SERIES, *UNSEEN_SERIES], CHANGES_OF_SEASONS, text_by_group, public_series.PACKAGES
     ),
 }
