@@ -29,7 +29,7 @@ NAMED = {  # what a page of the reference shows
     "reference/keys": "How many agents there are",
     "columns": "bound_from_variation",
     "reference/api/market.regret": 'id="regretless.market.regret.definitions.swap_regret"',
-    "reference/commands": "describe",
+    "reference/commands": "Usage: regretless describe [OPTIONS]",
     "reference/names": "stackelberg-committer",
 }
 

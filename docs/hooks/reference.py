@@ -10,12 +10,11 @@ import contextlib
 import io
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from regretless.scenarios.cli.commands import app, main
+from regretless.scenarios.cli.commands import app
 from regretless.scenarios.listing import REGISTRIES, listing
 from regretless.scenarios.schema import schema
 
@@ -60,13 +59,19 @@ def _title(model: str) -> str:
 
 
 def _table(model: dict[str, Any]) -> list[str]:
-    """Rows of a table of keys."""
+    """Rows of a table of keys, in a box that the style sheet knows."""
     needed = set(model.get("required", ()))
-    rows = ["| key | what it may be | default | meaning |", "|---|---|---|---|"]
+    rows = [
+        '<div class="keys" markdown="block">',
+        "",
+        "| key | what it may be | default | meaning |",
+        "|---|---|---|---|",
+    ]
     for key, what in model.get("properties", {}).items():
         default = "**needed**" if key in needed else _value(_default(what))
         said = str(what.get("description", "")).replace("|", "\\|")
         rows.append(f"| `{key}` | {_form(what)} | {default} | {said} |")
+    rows += ["", "</div>"]
     return rows
 
 
@@ -147,17 +152,18 @@ def commands() -> str:
 
 def _help(*command: str) -> Iterator[str]:
     """Print the help of a command into a block."""
-    printed, before = io.StringIO(), (sys.argv, os.environ.get("COLUMNS"))
-    sys.argv, os.environ["COLUMNS"] = ["regretless", *command, "--help"], WIDTH
+    printed = io.StringIO()
+    columns_before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = WIDTH
     try:
-        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-            main()
+        with contextlib.redirect_stdout(printed):
+            # The name is given, since the process that builds the site is another program.
+            app([*command, "--help"], prog_name="regretless", standalone_mode=False)
     finally:
-        sys.argv = before[0]
-        if before[1] is None:
+        if columns_before is None:
             del os.environ["COLUMNS"]
         else:
-            os.environ["COLUMNS"] = before[1]
+            os.environ["COLUMNS"] = columns_before
     yield from ("```text", printed.getvalue().strip(), "```")
 
 
