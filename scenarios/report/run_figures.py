@@ -44,7 +44,7 @@ COLOUR_OF_SOLUTION = {
     "cce": theme.FAINT,
 }
 RANGE_COLOUR = "rgba(138, 138, 138, 0.15)"  # of what lies between two ends
-MAX_BOUND_OVER_REGRET = 30.0  # of the worst at the end; a bound above waits in the legend
+MAX_BOUND_OVER_REGRET = 30.0  # of the worst at the end; a bound above is only in the legend
 
 
 @figure("run")
@@ -258,8 +258,8 @@ def _draws_a_bound(panel: Sequence[go.Scatter]) -> bool:
 def _regret_lines(run: Run, curve: pd.DataFrame, cohort: Any) -> Iterator[go.Scatter]:
     """Yield mean and worst regret of a cohort, and each bound as of the rounds where it is known.
 
-    A bound far above the regret would leave it no room: it waits in the legend, and is drawn on a
-    click.
+    A bound far above the regret would leave it no room: it is listed in the
+    legend, and is drawn on a click.
     """
     colour = run.colour_of[cohort]
     yield theme.line(curve.index, curve["mean"], "mean", color=colour, width=1.5)
