@@ -17,7 +17,9 @@ ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh mo
 
 
 @compiled()
-def _add_draw(probabilities: Array, losses: Array, ends: Array, far: Array, pairs: Array) -> None:
+def _add_draw(
+    probabilities: Array, losses: Array, first: int, ends: Array, far: Array, pairs: Array
+) -> None:
     """Add a round's draw to the sums of K losses, in place (compiled).
 
     With p the probabilities and l the losses of a loss's actions, w the range of l, and g(a) the
@@ -26,8 +28,11 @@ def _add_draw(probabilities: Array, losses: Array, ends: Array, far: Array, pair
 
     Parameters
     ----------
-    probabilities, losses : array (K, A)
-        With which each action is played, and what it loses at the outcome.
+    probabilities, losses : array (R,)
+        With which each row's action is played, and what it loses at the outcome. The K losses own
+        the rows from ``first`` on, A rows each.
+    first : int
+        The first of these rows.
     ends : array (2, K)
         Added to: that variance where the draw is close to certain; in every round the most that the
         martingale can move, 2 w (1 - the least probability).
@@ -36,36 +41,60 @@ def _add_draw(probabilities: Array, losses: Array, ends: Array, far: Array, pair
     pairs : array (K, A, A)
         Added to where it is not: p(a) (l(a) - l(c))^2.
     """
-    n_losses, n_actions = losses.shape
+    n_losses, n_actions = far.shape
     for k in range(n_losses):
-        low = losses[k, 0]
-        high = losses[k, 0]
+        start = first + k * n_actions
+        end = start + n_actions
+        low = losses[start]
+        high = losses[start]
         least_probability = 1.0
         spread = 0.0
-        for a in range(n_actions):
-            low = min(low, losses[k, a])
-            high = max(high, losses[k, a])
-            spread += probabilities[k, a] * (1.0 - probabilities[k, a])
-            if probabilities[k, a] > ROUNDING:
-                least_probability = min(least_probability, probabilities[k, a])
+        for r in range(start, end):
+            low = min(low, losses[r])
+            high = max(high, losses[r])
+            spread += probabilities[r] * (1.0 - probabilities[r])
+            if probabilities[r] > ROUNDING:
+                least_probability = min(least_probability, probabilities[r])
         if spread <= ROUNDING:
             continue
         width = high - low
         ends[1, k] += 2.0 * width * (1.0 - least_probability)
         sum_of_moments = 0.0
-        for a in range(n_actions):
-            greatest_gap = max(high - losses[k, a], losses[k, a] - low)
-            sum_of_moments += probabilities[k, a] * (greatest_gap * greatest_gap)
+        for r in range(start, end):
+            greatest_gap = max(high - losses[r], losses[r] - low)
+            sum_of_moments += probabilities[r] * (greatest_gap * greatest_gap)
         near_certain_variance = 2.0 * (width * width) * spread
         if near_certain_variance < sum_of_moments:
             ends[0, k] += near_certain_variance
             continue
         for a in range(n_actions):
-            greatest_gap = max(high - losses[k, a], losses[k, a] - low)
-            far[k, a] += probabilities[k, a] * (greatest_gap * greatest_gap)
+            r = start + a
+            greatest_gap = max(high - losses[r], losses[r] - low)
+            far[k, a] += probabilities[r] * (greatest_gap * greatest_gap)
             for c in range(n_actions):
-                gap = losses[k, a] - losses[k, c]
-                pairs[k, a, c] += probabilities[k, a] * (gap * gap)
+                gap = losses[r] - losses[start + c]
+                pairs[k, a, c] += probabilities[r] * (gap * gap)
+
+
+@compiled()
+def _add_draw_of_anybody(mass: Array, sums: Array) -> None:
+    """Add a round's draw to what holds for any loss of width 1 (compiled).
+
+    Parameters
+    ----------
+    mass : array (m,)
+        p, the probabilities of the predictions of a mixture.
+    sums : array (2,)
+        Added to: min(2 sum_j p_j (1 - p_j), 1), a variance; and 2 (1 - min_j p_j), the greatest
+        step.
+    """
+    variance = 0.0
+    least_probability = 1.0
+    for j in range(mass.shape[0]):
+        variance += mass[j] * (1.0 - mass[j])
+        least_probability = min(least_probability, mass[j])
+    sums[0] += min(2.0 * variance, 1.0)
+    sums[1] += 2.0 * (1.0 - least_probability)
 
 
 class GroupDraws:
@@ -91,9 +120,9 @@ class GroupDraws:
         """All sums."""
         return self.ends, self.far, self.pairs
 
-    def add(self, probabilities: Array, losses: Array) -> None:
-        """Add a round: probabilities and losses of actions (K, A)."""
-        _add_draw(probabilities, losses, self.ends, self.far, self.pairs)
+    def add(self, probabilities: Array, losses: Array, first: int = 0) -> None:
+        """Add a round: probabilities and losses of rows (R,), the group's from ``first`` on."""
+        _add_draw(probabilities, losses, first, self.ends, self.far, self.pairs)
 
 
 class Draws(Checkpointable):
@@ -106,16 +135,14 @@ class Draws(Checkpointable):
         self._rows = rows
         self._of_anybody = np.zeros(2)
         self.groups = [GroupDraws(*group.offset.shape) for group in rows.groups]
-        self._slices = [rows.slice(group) for group in rows.groups]
+        self._first_rows = [rows.slice(group).start for group in rows.groups]
         self._arrays = [group.arrays for group in self.groups]
 
     def add(self, occupancy: Array, losses: Array, mass: Array) -> None:
         """Add a round: probabilities and losses of rows (R,), probabilities of the draw (m,)."""
-        for draws, rows in zip(self.groups, self._slices, strict=True):
-            shape = draws.far.shape
-            draws.add(occupancy[rows].reshape(shape), losses[rows].reshape(shape))
-        self._of_anybody[0] += min(2 * float(mass @ (1 - mass)), 1.0)  # a variance
-        self._of_anybody[1] += 2 * (1 - min(mass.tolist()))  # the greatest step
+        for draws, first_row in zip(self.groups, self._first_rows, strict=True):
+            draws.add(occupancy, losses, first_row)
+        _add_draw_of_anybody(mass, self._of_anybody)
 
     def of_anybody(self, width: Array) -> Array:
         """Return V and what is sure, of losses of any ranges (K,): each atom has its own action."""

@@ -119,10 +119,6 @@ class LossTable(Fixed):
         _write_best_actions(self._best_response_arrays, points_in_order, scratch, best_actions)
         return best_actions
 
-    def times(self, vector: Array) -> Array:
-        """Return ``weights @ vector`` (R,) without the copy."""
-        return np.asarray((vector @ self._weight_blocks).reshape(-1)[: self.start[-1]])
-
 
 def response_scratch(rows: RowArrays) -> ResponseScratch:
     """Make the arrays that ``write_responses`` fills.
@@ -137,7 +133,7 @@ def response_scratch(rows: RowArrays) -> ResponseScratch:
     return losses_in_blocks, losses_in_blocks.reshape(-1), played_rows
 
 
-@compiled()
+@compiled(counts_references=False)
 def write_responses(
     offset: Array,
     weights: Array,
@@ -230,7 +226,7 @@ def _in_blocks(rows: Array) -> Array:
 def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     no_outcome = np.zeros(len(point))  # only how rows are played is read
-    play_chance, _bias = _play_and_bias(rows.arrays, point[None], np.ones(1), no_outcome)
+    play_chance, _bias, _losses = _play_and_bias(rows.arrays, point[None], np.ones(1), no_outcome)
     for group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         strategies = group.play(expected_losses(group.offset, group.weights, point))
@@ -266,15 +262,13 @@ def played_of(
 
     ``reference_is_trusted`` says whether a model is broadcast unchanged.
     """
+    play_chance, bias, realised_losses = _play_and_bias(rows.arrays, points, mass, statistics)
     if rows.custom:
         responses = np.stack([responses_at(rows, point) for point in points])
         chance_per_point = responses * mass[:, None]  # (m, R)
         play_chance = chance_per_point.sum(0)
         chance_weighted_points = chance_per_point.T @ points  # (R, n) E[q p]
         bias = chance_weighted_points - np.outer(play_chance, statistics)
-    else:
-        play_chance, bias = _play_and_bias(rows.arrays, points, mass, statistics)
-    realised_losses = rows.offset + rows.times(statistics)
     return Played(
         play_chance,
         bias,
@@ -286,17 +280,21 @@ def played_of(
 
 def _play_and_bias(
     rows: RowArrays, points: Array, mass: Array, statistics: Array
-) -> tuple[Array, Array]:
-    """Return every row's E[q] (R,) and E[q (p - s)] (R, n)."""
-    play_chance = np.zeros(rows[2][-1])
-    bias = np.zeros((len(play_chance), points.shape[1]))
+) -> tuple[Array, Array, Array]:
+    """Return every row's E[q] (R,), E[q (p - s)] (R, n), and loss at s(y) (R,)."""
+    n_rows = rows[2][-1]
+    play_chance = np.empty(n_rows)
+    bias = np.empty((n_rows, points.shape[1]))
+    realised_losses = np.empty(n_rows)
     scratch = response_scratch(rows)
-    _add_play_and_bias(rows, points, mass, statistics, scratch, play_chance, bias)
-    return play_chance, bias
+    _write_play_and_bias(
+        rows, points, mass, statistics, scratch, play_chance, bias, realised_losses
+    )
+    return play_chance, bias, realised_losses
 
 
 @compiled()
-def _add_play_and_bias(
+def _write_play_and_bias(
     rows: RowArrays,
     points: Array,
     mass: Array,
@@ -304,8 +302,9 @@ def _add_play_and_bias(
     scratch: ResponseScratch,
     play_chance: Array,
     bias: Array,
+    realised_losses: Array,
 ) -> None:
-    """Add a mixture to how rows are played and to their bias (compiled).
+    """Write how rows are played under a mixture, their bias, and their losses (compiled).
 
     Parameters
     ----------
@@ -318,12 +317,21 @@ def _add_play_and_bias(
     scratch : ResponseScratch
         Overwritten.
     play_chance : array (R,)
-        E[q]; zeros that are written in place.
+        E[q]; written.
     bias : array (R, n)
-        E[q (p - s)]; zeros that are written in place.
+        E[q (p - s)]; written.
+    realised_losses : array (R,)
+        offset + weights . s(y), added up in the order in which agents add expected losses; written.
     """
     offset, weights, start, eta, tie = rows
     losses_in_blocks, chance_at_point, played_rows = scratch
+    losses_in_line = chance_at_point  # the same memory, until chances take the losses' place
+    expected_rows(offset, weights, statistics, losses_in_blocks, 0, offset.shape[0])
+    for r in range(play_chance.shape[0]):
+        realised_losses[r] = losses_in_line[r]
+        play_chance[r] = 0.0
+        for i in range(points.shape[1]):
+            bias[r, i] = 0.0
     for j in range(points.shape[0]):
         write_responses(
             offset,

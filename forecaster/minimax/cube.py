@@ -1,6 +1,7 @@
 """The game over the box or the simplex: walks, programs, and a certificate."""
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from regretless.forecaster.minimax.game import (
     HullSolver,
     Solution,
     move_inside,
+    move_into_box,
     move_into_hull,
     steps_for,
     undominated,
@@ -133,16 +135,47 @@ def points_of_walk(
     fields = np.empty((steps.shape[0], origin.shape[0]))
     for i in range(origin.shape[0]):
         points[0, i] = origin[i]
-    write_walk(points, fields, rows, signed_weights, steps, distance_off_sides, simplex, scratch)
+    write_walk(
+        points,
+        fields,
+        rows,
+        signed_weights,
+        steps,
+        distance_off_sides,
+        simplex,
+        scratch,
+        np.empty(origin.shape[0]),
+    )
     kept = undominated(points, fields)
     return rows_of(points, kept), rows_of(fields, kept)
 
 
 @compiled()
-def without_light_points(points: Array, fields: Array, mass: Array) -> tuple[Array, Array, Array]:
-    """Drop the points (m, n) of a mixture with next to no mass (m,), and their fields (compiled).
+def certificate_of(
+    mass: Array,
+    points: Array,
+    fields: Array,
+    simplex: bool,  # noqa: FBT001
+) -> float:
+    """Return a mixture's worst case over all s of the hull (compiled); see ``worst_case_of``.
 
-    The masses that are left add up to 1.
+    ``mass`` (m,) are its weights, ``points`` and ``fields`` (m, n) its predictions and h at each.
+    """
+    return worst_case_of(mass, payments_of(points, fields), fields, simplex)
+
+
+@compiled()
+def without_light_points(
+    points: Array,
+    fields: Array,
+    mass: Array,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[Array, Array, float]:
+    """Drop the points (m, n) of a mixture with next to no mass (m,) (compiled).
+
+    ``fields`` (m, n) are h at the points, and ``simplex`` says whether the hull is the simplex, and
+    not the box. Returns the points that are left, their masses, which add up to 1, and the worst
+    case of that mixture.
     """
     heavy = np.empty(mass.shape[0], np.int64)
     count = 0
@@ -155,7 +188,19 @@ def without_light_points(points: Array, fields: Array, mass: Array) -> tuple[Arr
     for j in range(count):
         mass_of_heavy[j] = mass[heavy[j]]
     divide_by_sum(mass_of_heavy)
-    return rows_of(points, heavy), rows_of(fields, heavy), mass_of_heavy
+    heavy_points = rows_of(points, heavy)
+    certificate = certificate_of(mass_of_heavy, heavy_points, rows_of(fields, heavy), simplex)
+    return heavy_points, mass_of_heavy, certificate
+
+
+@lru_cache(maxsize=64)
+def _steps_from_answer(shortest_step: float) -> Array:
+    """Return the steps of a walk from nature's answer: short ones to the end of its own cell first.
+
+    They are the same in every round whose tolerance is at least ``SHORTEST_STEP``.
+    """
+    growing_steps = np.geomspace(shortest_step, 0.1, STEPS_THAT_GROW)
+    return np.append(growing_steps, growing_steps[::-1])
 
 
 class CubeSolver(HullSolver):
@@ -177,14 +222,7 @@ class CubeSolver(HullSolver):
 
     def worst_case(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
-        mean_field = mass @ fields
-        mean_payment = mass @ payments_of(points, fields)
-        # what nature's best choice s makes of the mean field: min over s of <mean field, s>
-        if self.simplex:
-            least_value = np.minimum.reduce(mean_field)
-        else:
-            least_value = np.add.reduce(np.minimum(mean_field, 0.0))
-        return float(mean_payment - least_value)
+        return float(certificate_of(mass, points, fields, self.simplex))
 
     @property
     def origin(self) -> Solution:
@@ -193,10 +231,9 @@ class CubeSolver(HullSolver):
     def single(self, point: Array) -> Solution:
         nearest = np.array(point, dtype=np.float64)
         if self.simplex:
-            move_into_hull(nearest, self.simplex)
-        else:  # as ``move_into_hull``, which a run that plays no game need not compile
-            # other than np.clip this makes -0.0 to 0.0
-            nearest = np.where(nearest <= 0.0, 0.0, np.minimum(nearest, 1.0))
+            move_into_hull(nearest, self.simplex, np.empty(self.size))
+        else:
+            move_into_box(nearest)
         if self.off_ties:
             move_inside(nearest, OFF_CENTRE, self.simplex)
         return self._with_ensembles(Solution(nearest[None], unchanged=True))
@@ -208,7 +245,7 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Walk and mix; then from nature's answers, too, until the certificate is good enough."""
         tolerance = game.tolerance
-        points, fields = self._first_walk(game)
+        points, fields = self._walk(game, game.start.points[0], steps_for(tolerance))
         mass, answer, worst_case = mixture_of_points(points, fields, simplex=self.simplex)
         last_points: Array | None = None  # of the last mixture; not looked up unless needed
         for _ in range(MAX_WALKS):
@@ -216,40 +253,34 @@ class CubeSolver(HullSolver):
                 break
             if last_points is None:
                 last_points = self._last[~np.isnan(self._last[:, 0])]
-            # From nature's answer short steps to the end of its own cell first.
-            growing_steps = np.geomspace(min(SHORTEST_STEP, tolerance), 0.1, STEPS_THAT_GROW)
-            steps = np.append(growing_steps, growing_steps[::-1])
-            points_of_walk, fields_of_walk = self._explore(game, answer, steps)
-            points = np.vstack([points, last_points, points_of_walk])
-            fields = np.vstack([fields, game.fields(last_points), fields_of_walk])
+            steps = _steps_from_answer(min(SHORTEST_STEP, tolerance))
+            further_points, further_fields = self._walk(game, answer, steps)
+            points = np.concatenate([points, last_points, further_points])
+            fields = np.concatenate([fields, game.fields(last_points), further_fields])
             mass, answer, worst_case = mixture_of_points(points, fields, simplex=self.simplex)
             last_points = last_points[:0]  # once
-        points, fields, mass = without_light_points(points, fields, mass)
-        solution = self._with_ensembles(Solution(points, mass))
-        if solution.points is not points:  # off by rounding
-            fields = game.fields(solution.points)
-        certificate = self.worst_case(mass, solution.points, fields)
-        return Solution(solution.points, mass, certificate, solution.ensembles)
+        points, mass, certificate = without_light_points(points, fields, mass, self.simplex)
+        solution = Solution(points, mass, certificate)
+        if not self.has_ensembles:
+            return solution
+        with_ensembles = self._with_ensembles(solution)  # whose points may be off by rounding
+        fields = game.fields(with_ensembles.points)
+        certificate = self.worst_case(mass, with_ensembles.points, fields)
+        return replace(with_ensembles, certificate=certificate)
 
-    def _first_walk(self, game: Game) -> tuple[Array, Array]:
-        """Walk from the game's start; the undominated points visited and their fields (m, n)."""
-        origin = game.start.points[0]
-        steps = steps_for(game.tolerance)
-        if game.rows.custom:  # response rules that are not compiled
-            return self._explore(game, origin, steps)
-        return points_of_walk(
-            origin,
-            game.rows.arrays,
-            game.signed_weights,
-            steps,
-            game.distance_off_sides,
-            self.simplex,
-            response_scratch(game.rows.arrays),
-        )
-
-    def _explore(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
+    def _walk(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
-        points, fields = walked(
+        if not game.rows.custom:
+            return points_of_walk(
+                origin,
+                game.rows.arrays,
+                game.signed_weights,
+                steps,
+                game.distance_off_sides,
+                self.simplex,
+                response_scratch(game.rows.arrays),
+            )
+        points, fields = walked(  # by response rules that are not compiled
             game.rows,
             game.signed_weights,
             origin,
@@ -262,7 +293,7 @@ class CubeSolver(HullSolver):
 
     def choices(self, game: Game) -> Solution:
         """Return points of a walk, and the corners of the simplex or a lattice in the box."""
-        visited, _ = self._explore(game, game.start.points[0], steps_for(game.tolerance))
+        visited, _ = self._walk(game, game.start.points[0], steps_for(game.tolerance))
         n_levels = int(MAX_LATTICE_POINTS ** (1 / self.size))  # per coordinate
         if self.simplex:
             lattice = np.eye(self.size)

@@ -279,7 +279,7 @@ def worst_excess(seed: int) -> Array:
         played = (rng.random(RUNS)[:, None] > distribution.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - distribution
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        draws.groups[0].add(distribution, losses)
+        draws.groups[0].add(distribution.ravel(), losses.ravel())
         known_variation = draws.of(group, fixed=True)
         allowed = swap_draws(known_variation, promises=1, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)
@@ -336,7 +336,7 @@ def test_variances_are_those_of_the_mixture() -> None:
         draws_of_round = Draws(rows)
         seen = (np.eye(3)[rng.integers(3, size=(4, 3))] * mass[:, None]).sum(1)
         for draws in (draws_of_round, draws_of_run):
-            draws.add(seen.ravel(), rows.offset + rows.times(truth), mass)
+            draws.add(seen.ravel(), rows.offset + rows.weights @ truth, mass)
         known_variation = draws_of_round.of(group, fixed=True).T
         sums_of_anybody += min(2 * mass @ (1 - mass), 1.0), 2 * (1 - mass.min())
         for k, losses_of_agent in enumerate(group.offset + group.weights @ truth):

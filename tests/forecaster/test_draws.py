@@ -37,7 +37,7 @@ def test_sums_over_draws_are_those_of_their_definition(actions: int) -> None:
     losses = rng.random((ROUNDS, LOSSES, actions))
     draws = GroupDraws(LOSSES, actions)
     for probabilities_of_round, losses_of_round in zip(probabilities, losses, strict=True):
-        draws.add(probabilities_of_round, losses_of_round)
+        draws.add(probabilities_of_round.ravel(), losses_of_round.ravel())
 
     near, greatest_step, far, pairs = sums_by_definition(probabilities, losses)
     assert draws.ends[0] == pytest.approx(near.sum(0), abs=1e-12)

@@ -28,7 +28,7 @@ from regretless.forecaster.minimax.game import (
     HullSolver,
     Solution,
     move_into_hull,
-    sorted_descending,
+    sort_descending,
     steps_for,
     walked,
 )
@@ -431,10 +431,15 @@ def test_points_with_next_to_no_mass_are_left_out_of_a_mixture() -> None:
     points = np.arange(8.0).reshape(4, 2)
     mass = np.array([0.25, 1e-10, 0.5, 0.0])
 
-    heavy_points, fields, mass_of_heavy = without_light_points(points, -points, mass)
+    heavy_points, mass_of_heavy, certificate = without_light_points(
+        points, -points, mass, simplex=False
+    )
 
     assert np.array_equal(heavy_points, points[[0, 2]])
-    assert np.array_equal(fields, -points[[0, 2]])
+    mean_field = -mass_of_heavy @ heavy_points
+    mean_payment = -mass_of_heavy @ (heavy_points**2).sum(1)
+    worst_case = mean_payment - np.minimum(mean_field, 0.0).sum()
+    assert certificate == pytest.approx(worst_case, abs=1e-12)
     assert np.array_equal(mass_of_heavy, np.array([0.25, 0.5]) / 0.75)
 
 
@@ -525,16 +530,17 @@ def test_agents_who_draw_for_themselves_are_left_out_of_an_objective_which_a_lin
 def test_sorting_in_compiled_code_is_that_of_numpy(size: int) -> None:
     values = np.random.default_rng(size).normal(size=size).round(1)  # with ties
     expected = np.sort(values)[::-1]
-    assert sorted_descending(values).tolist() == expected.tolist()
+    sort_descending(values)
+    assert values.tolist() == expected.tolist()
 
 
 def test_projection_is_onto_the_box_or_the_simplex() -> None:
     on_the_box = np.array([-0.5, -0.0, 0.25, 1.5])
-    move_into_hull(on_the_box, simplex=False)
+    move_into_hull(on_the_box, simplex=False, descending=np.empty(4))
     assert on_the_box.tolist() == [0.0, 0.0, 0.25, 1.0]
     assert not np.signbit(on_the_box).any()
     on_the_simplex = np.array([0.5, 1.25, -1.0])
-    move_into_hull(on_the_simplex, simplex=True)
+    move_into_hull(on_the_simplex, simplex=True, descending=np.empty(3))
     assert on_the_simplex.tolist() == [0.125, 0.875, 0.0]
 
 
