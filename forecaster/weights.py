@@ -241,7 +241,7 @@ def signed_adaptive_weights(
     return total
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class AdaptiveExpertWeights(ExpertWeights):
     """Those of ``AdaptiveWeights``."""
 

@@ -108,7 +108,10 @@ class VectorEvents(EventSet):
     def weigh(self, active: list[EventSums], moment: Moment) -> Iterator[WeightedEvents]:
         for view in active:
             weights = self.rule.weigh(view.gain, view.variation, moment, both_signs=True)
-            yield WeightedCoordinates(weights, view.prior, rows=view.rows)
+            is_whole_table = view is self.views[0] and not self.cell_rows
+            yield WeightedCoordinates(
+                weights, view.prior, is_whole_table=is_whole_table, rows=view.rows
+            )
 
     def charge(self, active: list[EventSums], played: Played) -> None:
         _points, _mass, statistics = played.distribution

@@ -88,7 +88,8 @@ class GainsOfRound(NamedTuple):
 
 @compiled()
 def _write_gains(
-    value: Array,
+    bias: Array,
+    coefficients: Array,
     suggested: Indices,
     scale: Array,
     reference_is_trusted: bool,  # noqa: FBT001
@@ -99,8 +100,10 @@ def _write_gains(
 ) -> None:
     """Write what a round adds to the gains and margins (compiled).
 
-    With b the action of comparator c, D the scale, q the chance and l the losses,
+    With B the bias of "k plays a", r the coefficients, b the action of comparator c, D the scale, q
+    the chance and l the losses,
 
+        value[k, a, b] = <r_k(b), B_ka>,
         D gain[k, a, c] = value[k, a, b] - value[k, a, a],
         D margin[k, a, c] = D gain[k, a, c] - q[k, a] (l[k, a] - l[k, b]).
 
@@ -113,8 +116,8 @@ def _write_gains(
 
     Parameters
     ----------
-    value : array (K, A, A)
-        <r_k(b), bias of "k plays a"> by loss, played action a, and action b.
+    bias, coefficients : array (K, A, n)
+        B and r.
     suggested : int array (K, C - constants)
         What the comparators after the constant actions suggest.
     scale : array (K,)
@@ -126,21 +129,24 @@ def _write_gains(
     realised_losses : array (K, A)
         l, at the outcome.
     gain, margin : array (K, A, C)
-        Written.
+        Written where an action is played; zeros elsewhere.
     """
     n_constants = gain.shape[2] - suggested.shape[1]
+    value = np.empty(gain.shape[1])  # of every action b where k plays a
     for k in range(gain.shape[0]):
         for a in range(gain.shape[1]):
             if chance[k, a] == 0.0:
-                for c in range(gain.shape[2]):
-                    gain[k, a, c] = 0.0
-                    margin[k, a, c] = 0.0
                 continue
+            for b in range(gain.shape[1]):
+                value[b] = 0.0
+            for i in range(bias.shape[2]):
+                for b in range(gain.shape[1]):
+                    value[b] += bias[k, a, i] * coefficients[k, b, i]
             for c in range(gain.shape[2]):
                 b = c
                 if c >= n_constants:
                     b = suggested[k, c - n_constants]
-                excess = value[k, a, b] - value[k, a, a]
+                excess = value[b] - value[a]
                 regret = chance[k, a] * (realised_losses[k, a] - realised_losses[k, b])
                 if reference_is_trusted:
                     excess = max(min(excess, regret), -chance[k, a] * scale[k])
@@ -306,20 +312,16 @@ class Gains:
         trusted it is the regret itself, where that is less: always for a best response.
         """
         n_losses, n_actions, _ = self.shape
-        coefficients = self.group.weights  # (K, A, n)
-        bias = played.bias[self.rows].reshape(coefficients.shape)
-        value = bias @ coefficients.swapaxes(1, 2)
-        chance = self.chance(played)
-        realised_losses = played.realised_losses[self.rows].reshape(n_losses, n_actions)
-        gain = np.empty(self.shape)
-        margin = np.empty(self.shape)
+        gain = np.zeros(self.shape)
+        margin = np.zeros(self.shape)
         _write_gains(
-            value,
+            played.bias[self.rows].reshape(n_losses, n_actions, -1),
+            self.group.weights,
             suggested,
             self.scale,
             played.reference_is_trusted,
-            chance,
-            realised_losses,
+            self.chance(played),
+            played.realised_losses[self.rows].reshape(n_losses, n_actions),
             gain,
             margin,
         )

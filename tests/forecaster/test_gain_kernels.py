@@ -10,6 +10,7 @@ from regretless.market.core.randomness import stream
 LOSSES = 5
 ACTIONS = 3
 MODELS = 2
+COORDINATES = 4
 COMPARATORS = ACTIONS + MODELS
 
 
@@ -38,30 +39,39 @@ def gains_by_definition(
 @pytest.mark.parametrize("trusted", [False, True])
 def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool) -> None:
     rng = stream(5, "gains")
-    value = rng.normal(size=(LOSSES, ACTIONS, ACTIONS))
+    bias = rng.normal(size=(LOSSES, ACTIONS, COORDINATES))
+    coefficients = rng.normal(size=(LOSSES, ACTIONS, COORDINATES))
     suggested = rng.integers(ACTIONS, size=(LOSSES, MODELS))
     scale = rng.uniform(0.5, 2.0, size=LOSSES)
     chance = rng.dirichlet(np.ones(ACTIONS), size=LOSSES)
     chance[0] = np.arange(ACTIONS) == 1  # a best response
-    value[0, chance[0] == 0.0] = 0.0  # who does not play has no bias
+    bias[0, chance[0] == 0.0] = 0.0  # who does not play has no bias
     realised_losses = rng.random((LOSSES, ACTIONS))
-    gain = np.empty((LOSSES, ACTIONS, COMPARATORS))
-    margin = np.empty_like(gain)
+    gain = np.zeros((LOSSES, ACTIONS, COMPARATORS))
+    margin = np.zeros_like(gain)
 
     loss_events._write_gains(
-        value, suggested, scale, trusted, chance, realised_losses, gain, margin
+        bias,
+        coefficients,
+        suggested,
+        scale,
+        trusted,
+        chance,
+        realised_losses,
+        gain,
+        margin,
     )
 
     expected_gain, expected_margin = gains_by_definition(
-        value,
+        np.einsum("kai,kbi->kab", bias, coefficients),
         suggested,
         scale,
         chance=chance,
         realised_losses=realised_losses,
         trusted=trusted,
     )
-    assert np.array_equal(gain, expected_gain)
-    assert np.array_equal(margin, expected_margin)
+    assert gain == pytest.approx(expected_gain, abs=1e-12)
+    assert margin == pytest.approx(expected_margin, abs=1e-12)
 
 
 @pytest.mark.parametrize("squared", [False, True])
