@@ -169,7 +169,8 @@ def find_sentinel(numbers: Array) -> float | None:
 
     It is the least or the greatest and further from all others than these are from one another, or
     the only one below zero. It is made of nines or, if it is there three times and far from the
-    others, any whole number below zero.
+    others, any whole number below zero. Above zero it is whole and the greatest of three or more:
+    9.99 beside 12.99 are prices.
     """
     present = numbers[np.isfinite(numbers)]
     if not len(present):
@@ -181,6 +182,9 @@ def find_sentinel(numbers: Array) -> float | None:
         distance = float(np.abs(other_numbers - end).min())
         is_far = distance > max(float(np.ptp(other_numbers)), 1.0)
         is_only_negative = end < 0 <= other_numbers.min()
+        is_greatest_of_several = end > other_numbers.max() > other_numbers.min()
+        if end > 0 and not (is_greatest_of_several and end.is_integer()):
+            continue
         digits = f"{abs(end):g}".replace(".", "")
         is_of_nines = len(digits) > 1 and set(digits) == {"9"}
         is_repeated = len(present) - len(other_numbers) >= MIN_REPEATS

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -70,7 +70,8 @@ def starter(
     costs : OrderCosts, optional
         The costs of one newsvendor, who orders the outcome; without them two cohorts of twenty.
     outcome : str, optional
-        The column that is forecast; without it the table's proposals are, with costs the first.
+        The column that is forecast; without it the table's proposals are, with costs the first
+        that can be ordered.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def starter(
     """
     if outcome is None:
         proposed = table.named("outcome")
-        outcomes = proposed[: 1 if costs is not None else MAX_OUTCOMES]
+        outcomes = proposed[:MAX_OUTCOMES] if costs is None else _what_is_ordered(proposed)
     else:
         outcomes = [_outcome_named(table, outcome)]
     if not outcomes:
@@ -126,6 +127,16 @@ def starter(
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 
 
+def _what_is_ordered(proposed: Sequence[Column]) -> list[Column]:
+    """Return the column that an order is of: the first of pieces, else of amounts, else the first.
+
+    Pieces are whole numbers, and neither they nor amounts are ever below zero.
+    """
+    amounts = [column for column in proposed if column.low >= 0]
+    pieces = [column for column in amounts if column.kind == "whole numbers"]
+    return list((pieces or amounts or proposed)[:1])
+
+
 def _outcome_named(table: Description, name: str) -> Column:
     """Return the column of numbers that a user named as the outcome; UserError if it is none."""
     columns = {column.name: column for column in table.columns}
@@ -133,7 +144,7 @@ def _outcome_named(table: Description, name: str) -> Column:
         raise UserError(f"--outcome {name}: no such column; {closest(name, columns)}")
     column = columns[name]
     if column.kind not in {"numbers", "whole numbers"} or column.note in UNUSABLE:
-        reason = column.note if column.note in UNUSABLE else f"{column.kind}, no numbers"
+        reason = column.note or f"{column.kind}, no numbers"
         raise UserError(f"--outcome {name}: {reason}; give a column of numbers that differ")
     return column
 
@@ -169,6 +180,8 @@ def _whole_rows(table: Description, columns: list[Column]) -> Mask:
     """Return for each row (T,) whether it has a value in all of these columns."""
     is_whole = np.ones(len(table.frame), dtype=np.bool_)
     for column in columns:
+        if "" in column.values:
+            continue
         is_whole &= ~written_cells(table.frame, column.name)[1].to_numpy()
         if table.form.missing_values and not column.values:
             values = numeric(table.frame, [column.name], "the table", table.form)[:, 0]

@@ -62,11 +62,15 @@ INFINITE = "numbers that are not finite: mend these cells"
 BEYOND = "numbers above 1e100: mend these cells"
 BELOW = "no number above 1e-100: give them in a smaller unit"
 COUNTER = "a counter: it only grows or only falls"
+MOSTLY_EMPTY = "empty cells are a value of their own"
+MOSTLY_MISSING = "missing in more than half of the rows"
+NUMBERS = ("numbers", "whole numbers")
 LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
 # The names of days and of months, each in their order.
 CALENDAR_NAMES = [[name.lower() for name in names if name] for names in (day_name, month_name)]
 MAX_NUMBERS = 31  # different ones of a context
 MAX_WORDS = 12  # different ones of a context
+MAX_GAPS = 0.5  # share of missing values from which they are no accident
 MAX_LAG = 400  # rows of a season
 MIN_PEAK = 0.2  # of the autocorrelation at a season
 INDEX = ("dates", "words")  # that name rounds if they all differ, dates before others
@@ -75,7 +79,10 @@ MAX_SERIES = 1000  # in one file
 MIN_SERIES_ROWS = 2  # of each
 MIN_SERIES_SHARE = 0.8  # of all pairs of a time and a series that are there
 N_TRUTHS = 2  # different values of a column of yes and no
-SOLD_OUT = re.compile(r"sold.?out|stock.?out|out.?of.?stock|censored", re.IGNORECASE)
+SOLD_OUT = re.compile(
+    r"sold.?out|stock.?out|out.?of.?stock|censored|ausverkauft|uitverkocht|épuisé|agotado|esaurito",
+    re.IGNORECASE,
+)
 PARTS_OF_A_DAY = (24, 48, 96, 144, 288, 1440)  # hours down to minutes
 
 
@@ -194,7 +201,7 @@ def _with_censored(
     """Return columns in which one that says where all was sold is no context, and notes on them."""
     numbers: dict[str, Array] = {}
     for column in columns:
-        if "numbers" in column.kind and column.note not in (INFINITE, BEYOND, BELOW):
+        if column.kind in NUMBERS and column.note not in (INFINITE, BEYOND, BELOW):
             numbers[column.name] = table_files.numeric(frame, [column.name], "the table", form)[
                 :, 0
             ]
@@ -330,6 +337,7 @@ def _in_order_of_time(frame: pd.DataFrame) -> tuple[pd.DataFrame, bool, list[str
 def _with_number_marks(frame: pd.DataFrame, form: table_files.Form) -> table_files.Form:
     """Return a form with the marks of the numbers of all columns, as far as they can be told."""
     styles: dict[str, NumberStyle] = {}
+    ambiguous = []
     names = [str(name) for name in frame]
     for name in names:
         if names.count(name) == 1:
@@ -341,6 +349,10 @@ def _with_number_marks(frame: pd.DataFrame, form: table_files.Form) -> table_fil
                 is_whole = style == PLAIN and not any("." in text for text in plain)
                 if not is_whole:  # whole numbers are written alike with all marks
                     styles[name] = style
+            elif is_ambiguous(plain):
+                ambiguous.append(name)
+    if any(style == PLAIN for style in styles.values()):  # the table's fractions have a point
+        styles |= dict.fromkeys(ambiguous, NumberStyle(thousands=","))
     decimals = {name: style.decimal for name, style in styles.items()}
     thousands = {name: style.thousands for name, style in styles.items() if style.thousands}
     stated_thousands: str | dict[str, str] | None = None
@@ -411,6 +423,11 @@ def _describe_column(frame: pd.DataFrame, name: str, form: table_files.Form) -> 
         return replace(column, kind="marked numbers", note=_fault_of_marks(different))
     if words.str.casefold().isin(table_files.TRUTHS).all():
         column = replace(column, kind="yes or no")
+    n_empty = int((written == "").sum())
+    if n_empty > MAX_GAPS * len(written) and column.distinct < MAX_WORDS:
+        # As a column of holidays, empty on all other days.
+        column = replace(column, values=("", *_ordered_words(words)))
+        return replace(column, role="context", note=MOSTLY_EMPTY)
     if column.distinct == 1:
         return replace(column, values=_ordered_words(words), note=SAME)
     if column.distinct > MAX_WORDS:
@@ -502,11 +519,14 @@ def _describe_numbers(column: Column, numbers: Array) -> Column:
     }
     note = next((fault for fault, is_so in faults.items() if is_so), "")
     role = "context" if are_whole and n_distinct <= MAX_NUMBERS else "outcome"
+    n_missing = len(numbers) - len(present)
+    if not note and role == "context" and n_missing > MAX_GAPS * len(numbers):
+        note = MOSTLY_MISSING
     return replace(
         column,
         kind="whole numbers" if are_whole else "numbers",
         role="" if note else role,
-        missing=len(numbers) - len(present),
+        missing=n_missing,
         distinct=n_distinct,
         low=low,
         high=high,
@@ -613,5 +633,9 @@ def _season(numbers: Array) -> int | None:
 
 
 def codes_of(column: Column) -> dict[str, int]:
-    """Return numbers that stand for the words of a column: 1 and 0 for true and false."""
-    return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values)}
+    """Return numbers that stand for the words of a column: 1 and 0 for yes and no."""
+    words = column.values  # noqa: PD011 - of a Column
+    truths = {word: TRUTH_OF_WORD.get(word.casefold()) for word in words}
+    if len(truths) == N_TRUTHS and set(truths.values()) == {True, False}:
+        return {word: int(truth is True) for word, truth in truths.items()}
+    return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(words)}

@@ -514,7 +514,9 @@ def _cure(text: str, cells: "pd.Series[Any]", column: str, form: Form) -> str:
     is_mark = text.casefold() in MISSING_MARKS
     if is_mark or text.casefold() in MISSING:
         fill = f"'{text}' stands for a missing value: fill it" if is_mark else "fill it"
-        return f'{fill}, or add missing = "previous" or missing = "drop"' if form.keyed else fill
+        if form.keyed:
+            return f'{fill}, or add missing = "previous" or missing = "drop"'
+        return f"{fill}, or leave the row out"
     if text.casefold() in TRUTHS:
         style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
         truths = ", ".join(f"{style(truth)} = {number}" for truth, number in TRUTHS.items())

@@ -43,8 +43,8 @@ MAX_NAMED_COLUMNS = 4  # in a sentence on clipped values
 MIN_WRITTEN_SHARE = 0.0005  # of rows; a smaller one would be written as 0.0 %
 UNIT_SCALE = (0.0, 1.0)  # of an outcome of which the file says nothing
 # How a column says yes or no, in small letters; of other words ``codes`` makes 1 and 0.
-YES = ("true", "1", "1.0", "yes", "y", "t")
-NO = ("false", "0", "0.0", "no", "n", "f")
+YES = ("true", "1", "1.0", "yes", "y", "t", "ja", "oui", "si", "sí", "sì", "sim")
+NO = ("false", "0", "0.0", "no", "n", "f", "nein", "nee", "nej", "non", "não")
 TRUTHS = dict.fromkeys(YES, True) | dict.fromkeys(NO, False)
 CODES_OF_TRUTH = (0.0, 1.0)
 
@@ -313,8 +313,8 @@ def _check_columns(spec: DataSpec, frame: pd.DataFrame) -> dict[str, str]:
     columns_of_truths = list(spec.censored_columns.values())
     for column in columns_of_truths:
         column_of(frame, column, "data.censored")
-    columns_with_codes = [*key_of_column, *columns_of_truths]
-    _check_known("codes", spec.codes, columns_with_codes, "column that is read")
+    # Codes of a column that is not read change nothing: somebody took it out of the context.
+    _check_known("codes", spec.codes, [str(name) for name in frame], "column of the table")
     for key, marks in {"decimal": spec.decimal, "thousands": spec.thousands}.items():
         if isinstance(marks, dict):
             _check_known(key, marks, list(key_of_column), "column that is read")

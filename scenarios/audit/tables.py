@@ -84,5 +84,5 @@ def read_names(table: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
     names = texts(table, column, key)
     if "" in names:
         empty = f"column '{column}' has no value in {place(table, names.index(''))}"
-        raise UserError(f"{key}: {empty}; fill it")
+        raise UserError(f"{key}: {empty}; fill it, or leave the row out")
     return names

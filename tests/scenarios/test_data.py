@@ -112,7 +112,7 @@ NO_NUMBERS = [[0, None], [timedelta(0), timedelta(1)], [[0.0], [1.0]]]  # of whi
         (pa.table({"y": [0, None]}), {}, 'add missing = "previous" or missing = "drop"'),
         ("y,x\n,7\n0.5,7\n", {"missing": "previous"}, "'y' has no value in data row 1 (line 2)"),
         ("y,x\n,7\nNA,7\n", {"missing": "drop"}, 'missing = "drop" leaves no row'),
-        ("y,x\n0.5,7\n", {"codes": {"x": {"a": 1.0}}}, "data.codes: 'x' is no column that is"),
+        ("y,x\n0.5,7\n", {"codes": {"z": {"a": 1.0}}}, "data.codes: 'z' is no column of the table"),
         ("y,x\n0.5,7\n", {"index": "day"}, "data.index: no column 'day'"),
         (pa.table({"y": [0.5], "day": [b"\xff"]}), {"index": "day"}, "holds bytes in data row 1"),
         ("größe,y\n1,0.5\n".encode("latin-1"), {}, "not UTF-8: byte 0xf6 in line 1"),

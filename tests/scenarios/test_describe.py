@@ -18,7 +18,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios import load, table_files
 from regretless.scenarios.config.files import DATA
-from regretless.scenarios.starter import starter
+from regretless.scenarios.starter import OrderCosts, starter
 from regretless.scenarios.table_description import Description, described
 
 ROLES = {  # index / outcomes / context
@@ -121,6 +121,70 @@ def test_gaps_days_before_months_and_percent_signs_are_played(tmp_path: Path) ->
     spec = load(str(tmp_path / "own.toml")).spec
     assert (spec.rounds, spec.data.missing) == (118, "drop")
     assert str(table_files.calendar(rounds["Tag"])[0]) == "2024-01-02 00:00:00"
+
+
+BAKERY = """\
+Datum;Feiertag;Temperatur;verkauft;ausverkauft
+"""
+
+
+@pytest.fixture
+def bakery(tmp_path: Path) -> Description:
+    """Return a bakery's table: a column of holidays, a column of sold-out days, in German."""
+    rng = np.random.default_rng(0)
+    text = BAKERY
+    for day, date in enumerate(pd.date_range("2024-03-01", periods=90).strftime("%d.%m.%Y")):
+        holiday = {30: "Ostern", 31: "Ostern", 61: "Maifeiertag"}.get(day, "")
+        sold = rng.integers(100, 200)
+        all_sold = "ja" if sold > 180 else "nein"
+        text += f"{date};{holiday};{-2 + 0.2 * day:.1f};{sold};{all_sold}\n".replace(".5;", ",5;")
+    (tmp_path / "bakery.csv").write_text(text, encoding="utf-8")
+    return described(tmp_path / "bakery.csv")
+
+
+def test_an_empty_cell_of_a_column_of_holidays_is_a_value(bakery: Description) -> None:
+    written = tomllib.loads(starter(bakery, bakery.file.parent))
+    assert written["data"]["context"] == ["Feiertag"]
+    assert written["data"]["codes"]["Feiertag"] == {"": 0, "Maifeiertag": 1, "Ostern": 2}
+    assert written["rounds"] == 90
+    assert "missing" not in written["data"]
+
+
+def test_what_is_ordered_is_a_count_rather_than_a_temperature(bakery: Description) -> None:
+    costs = OrderCosts(underage=2.0, overage=1.0)
+    written = tomllib.loads(starter(bakery, bakery.file.parent, costs=costs))
+    assert written["data"]["outcomes"] == ["verkauft"]
+
+
+def test_sold_out_days_may_be_told_in_another_language(bakery: Description) -> None:
+    assert names_with_role(bakery, "censored") == "ausverkauft"
+    costs = OrderCosts(underage=2.0, overage=1.0)
+    written = tomllib.loads(starter(bakery, bakery.file.parent, costs=costs))
+    written["data"]["censored"] = "ausverkauft"
+    table = read_scenario(written, origin=bakery.file.parent).table
+    assert table is not None
+    assert table.is_censored is not None
+    is_sold_out = bakery.frame["ausverkauft"] == "ja"
+    assert table.is_censored[:, 0].tolist() == is_sold_out.tolist()
+
+
+def test_codes_of_a_column_that_left_the_context_change_nothing(bakery: Description) -> None:
+    costs = OrderCosts(underage=2.0, overage=1.0)
+    written = tomllib.loads(starter(bakery, bakery.file.parent, costs=costs))
+    written["data"]["context"] = []
+    table = read_scenario(written, origin=bakery.file.parent).table
+    assert table is not None
+    assert len(table.outcomes) == 90
+
+
+def test_thousands_are_told_by_the_fractions_of_another_column(tmp_path: Path) -> None:
+    """1,100 alone may be 1.1; beside prices as 9.99 the comma stands between thousands."""
+    frame = pd.DataFrame({"sold": [f"1,{100 + day}" for day in range(60)]})
+    unclear = describe_frame(frame, tmp_path)
+    assert unclear.columns[0].kind == "marked numbers"
+    frame["price"] = np.where(np.arange(60) % 2, 9.99, 12.49)
+    table = describe_frame(frame, tmp_path)
+    assert (table.columns[0].low, table.columns[0].high) == (1100.0, 1159.0)
 
 
 @pytest.mark.parametrize(("frequency", "note"), [("MS", "a month apart"), ("h", "an hour apart")])

@@ -116,6 +116,9 @@ def test_a_comma_with_three_digits_behind_it_everywhere_is_ambiguous() -> None:
         ([200.0, 1600.0, -999.0], -999.0),
         ([20.0, -200.0, 30.0, -200.0, -200.0, -5.0], -200.0),
         ([1.0, 2.0, 9999.0], 9999.0),
+        ([9.99, 12.99, 9.99, 12.99, 9.99], None),  # two prices
+        ([4.99, 9.99, 4.99, 9.99, 9.99], None),
+        ([499.0, 999.0, 499.0, 999.0, 999.0], None),
         ([1.0, 2.0, 99.0], None),  # one day of 99 may be a good day
         ([0.0, 0.0, 0.0, 1000.0, 1100.0], None),  # nothing sold is a number
         ([1.0, 2.0, 3.0], None),
