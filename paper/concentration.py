@@ -39,10 +39,10 @@ def figure_of(table: pd.DataFrame) -> dict[str, Figure]:
         figures.draw_lines(axis, rows, "outcome", "density", by="concentration", style="-")
         axis.set(xlabel="outcome", xlim=(0, 1), ylim=(0, 9.5))
 
-    words = "concentration " + table["concentration"].map("{:g}".format)
+    labels = "concentration " + table["concentration"].map("{:g}".format)
     groups = [
         (f"mean {mean}", rows)
-        for mean, rows in figures.split(table.assign(concentration=words), "mean")
+        for mean, rows in figures.split(table.assign(concentration=labels), "mean")
     ]
     figure = figures.draw_panels(groups, draw, size=(3.4, 3.2), ylabel="density", legend=2)
     return {"concentration.png": figure}

@@ -125,12 +125,14 @@ def smaller(ensemble: Ensemble, support: Support) -> WeightedOutcomes:
     images = ensemble.images
     weights = np.array(ensemble.weights)
     step = images.shape[1] + 1
-    kept = np.zeros(0, dtype=np.intp)
+    kept_indices = np.zeros(0, dtype=np.intp)
     for first in range(0, len(weights), step):
-        kept = np.concatenate([kept, np.arange(first, min(first + step, len(weights)))])
-        weights[kept] = reduced_support(images[kept], weights[kept])
-        kept = kept[weights[kept] > 0]
-    return WeightedOutcomes.of(outcomes[kept], images[kept], weights[kept])
+        kept_indices = np.concatenate(
+            [kept_indices, np.arange(first, min(first + step, len(weights)))]
+        )
+        weights[kept_indices] = reduced_support(images[kept_indices], weights[kept_indices])
+        kept_indices = kept_indices[weights[kept_indices] > 0]
+    return WeightedOutcomes.of(outcomes[kept_indices], images[kept_indices], weights[kept_indices])
 
 
 def serving_solver(basis: Basis, support: Support | None, model: DistributionPool) -> HullSolver:
@@ -263,7 +265,9 @@ def kept_ensembles(solution: Solution) -> dict[str, Array] | None:
     """Return the ensembles of a game over conv s(Y) in arrays, one after another; None if none."""
     if solution.unchanged or solution.ensembles is None:
         return None
-    ensembles = [one for one in solution.ensembles if isinstance(one, WeightedOutcomes)]
+    ensembles = [
+        ensemble for ensemble in solution.ensembles if isinstance(ensemble, WeightedOutcomes)
+    ]
     if not ensembles:
         return None
     return {
@@ -274,12 +278,12 @@ def kept_ensembles(solution: Solution) -> dict[str, Array] | None:
     }
 
 
-def restored_ensembles(kept: dict[str, Array] | None) -> tuple[WeightedOutcomes, ...] | None:
+def restored_ensembles(arrays: dict[str, Array] | None) -> tuple[WeightedOutcomes, ...] | None:
     """Return the ensembles that ``kept_ensembles`` put into arrays."""
-    if kept is None:
+    if arrays is None:
         return None
-    ends = np.cumsum(kept["sizes"])[:-1]
-    outcomes = np.split(np.asarray(kept["outcomes"]), ends)
-    weights = np.split(np.asarray(kept["weights"]), ends)
-    images = np.split(np.asarray(kept["images"]), ends)
+    begins_of_next = np.cumsum(arrays["sizes"])[:-1]
+    outcomes = np.split(np.asarray(arrays["outcomes"]), begins_of_next)
+    weights = np.split(np.asarray(arrays["weights"]), begins_of_next)
+    images = np.split(np.asarray(arrays["images"]), begins_of_next)
     return tuple(map(WeightedOutcomes, outcomes, weights, images))

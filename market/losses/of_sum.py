@@ -61,7 +61,7 @@ class OfSum(Loss):
         """Return the function of the sum, a power or an exponential, at sums (..., A)."""
 
     @abstractmethod
-    def _outer_derivatives(self, least: Array, greatest: Array) -> Range:
+    def _outer_derivatives(self, least_sum: Array, greatest_sum: Array) -> Range:
         """Return the range of that function's derivative, (..., A) each, over ranges of the sum."""
 
     @abstractmethod
@@ -103,8 +103,8 @@ class OfSum(Loss):
         inner_high = self._transformed(high)
         terms_low = self.weights * inner_low[..., None, :]
         terms_high = self.weights * inner_high[..., None, :]
-        least = self.intercept + np.minimum(terms_low, terms_high).sum(-1)
-        return least, self.intercept + np.maximum(terms_low, terms_high).sum(-1)
+        least_sum = self.intercept + np.minimum(terms_low, terms_high).sum(-1)
+        return least_sum, self.intercept + np.maximum(terms_low, terms_high).sum(-1)
 
     def _outer_affine(self, low: Array, high: Array) -> Range:
         """Return the range of offset + amplitude z over z from ``low`` to ``high``."""
@@ -138,13 +138,19 @@ class OfSum(Loss):
         factor = np.where(power == 0, 1.0, power)
         at_low = factor * np.maximum(low, floor) ** (power - 1)
         at_high = factor * np.maximum(high, floor) ** (power - 1)
-        least = np.minimum(at_low, at_high)
-        greatest = np.maximum(at_low, at_high)
+        least_derivative = np.minimum(at_low, at_high)
+        greatest_derivative = np.maximum(at_low, at_high)
         is_partly_below = low < floor
-        least = np.where(is_partly_below, np.minimum(least, 0), least)
-        greatest = np.where(is_partly_below, np.maximum(greatest, 0), greatest)
+        least_derivative = np.where(
+            is_partly_below, np.minimum(least_derivative, 0), least_derivative
+        )
+        greatest_derivative = np.where(
+            is_partly_below, np.maximum(greatest_derivative, 0), greatest_derivative
+        )
         is_below_floor = high <= floor
-        return np.where(is_below_floor, 0.0, least), np.where(is_below_floor, 0.0, greatest)
+        return np.where(is_below_floor, 0.0, least_derivative), np.where(
+            is_below_floor, 0.0, greatest_derivative
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,16 +227,18 @@ class PowerOfSum(OfSum):
         return to_power(np.maximum(total, self._least_base), self.exponent[..., None])
 
     def _between(self, low: Array, high: Array) -> Range:
-        least, greatest = self._sum_between(low, high)
+        least_sum, greatest_sum = self._sum_between(low, high)
         return self._outer_affine(
-            *_range_of_power(least, greatest, self._outer(least), self._outer(greatest))
+            *_range_of_power(
+                least_sum, greatest_sum, self._outer(least_sum), self._outer(greatest_sum)
+            )
         )
 
-    def _outer_derivatives(self, least: Array, greatest: Array) -> Range:
+    def _outer_derivatives(self, least_sum: Array, greatest_sum: Array) -> Range:
         exponent = self.exponent[..., None]
-        at_least = exponent * least ** (exponent - 1)
-        at_greatest = exponent * greatest ** (exponent - 1)
-        return _range_of_power(least, greatest, at_least, at_greatest)
+        at_least = exponent * least_sum ** (exponent - 1)
+        at_greatest = exponent * greatest_sum ** (exponent - 1)
+        return _range_of_power(least_sum, greatest_sum, at_least, at_greatest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,12 +281,14 @@ class ExponentialOfSum(OfSum):
     def _between(self, low: Array, high: Array) -> Range:
         return self._outer_affine(*self._outer_derivatives(*self._sum_between(low, high)))
 
-    def _outer_derivatives(self, least: Array, greatest: Array) -> Range:
-        return np.exp(least), np.exp(greatest)
+    def _outer_derivatives(self, least_sum: Array, greatest_sum: Array) -> Range:
+        return np.exp(least_sum), np.exp(greatest_sum)
 
 
 def _range_of_power(low: Array, high: Array, at_low: Array, at_high: Array) -> Range:
     """Return the range of a power over [low, high] from its values there; it may turn at 0."""
-    least = np.minimum(at_low, at_high)
+    least_power = np.minimum(at_low, at_high)
     contains_zero = (low < 0) & (high > 0)
-    return np.where(contains_zero, np.minimum(0, least), least), np.maximum(at_low, at_high)
+    return np.where(contains_zero, np.minimum(0, least_power), least_power), np.maximum(
+        at_low, at_high
+    )

@@ -21,11 +21,11 @@ def relay_after(rounds: int) -> DelayedForecasts:
 
 def forecasts_heard(relay: DelayedForecasts) -> list[list[float] | None]:
     """Return the prediction that reaches each distance."""
-    heard: list[list[float] | None] = []
+    predictions: list[list[float] | None] = []
     for distance in range(1, DEPTH + 1):
         forecast = relay.forecast_heard_at(distance)
-        heard.append(None if forecast is None else forecast.statistics.tolist())
-    return heard
+        predictions.append(None if forecast is None else forecast.statistics.tolist())
+    return predictions
 
 
 def test_a_forecast_is_heard_one_round_later_with_every_hop() -> None:
