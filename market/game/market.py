@@ -56,6 +56,17 @@ PLANNING_SIGHTS = frozenset({"play", "losses", "draw"})
 Decisions = Sequence[Decision | None]  # one per cohort, None where nobody of it is there
 
 
+def columns_before_clearing(**sizes: int) -> dict[str, Array]:
+    """Return what a market's ``last`` is before the first clearing: NaN, so many in each column.
+
+    Examples
+    --------
+    >>> columns_before_clearing(price=2, revenue=1)
+    {'price': array([nan, nan]), 'revenue': array([nan])}
+    """
+    return {name: np.full(size, np.nan) for name, size in sizes.items()}
+
+
 class Market(Checkpointable, ABC):
     """What every market offers; a subclass writes ``clear``.
 
@@ -105,7 +116,9 @@ class Market(Checkpointable, ABC):
         self.cohorts = tuple(cohorts)
         self.rng = rng
         self.goods = goods.pop()
-        self.last: dict[str, Array] = {}  # columns of ``rounds``, of the last clearing
+        # Columns of ``rounds``, of the last clearing. A market that knows which they are has them
+        # before the first one, too (``columns_before_clearing``).
+        self.last: dict[str, Array] = {}
         if self.has_personal_losses:
             self._check_rows()
 
@@ -308,7 +321,10 @@ class Market(Checkpointable, ABC):
         return None
 
     def extra_tables(self) -> Mapping[str, Mapping[str, NDArray[np.generic]]]:
-        """Return rows of the last clearing for ``trades``, ``quotes`` and ``sales``, by column."""
+        """Return rows of the last clearing for ``trades``, ``quotes`` and ``sales``, by column.
+
+        Before the first clearing a table has no rows, or is left out where its columns are unknown.
+        """
         return {}
 
     def book(self) -> object:

@@ -22,6 +22,7 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.game.adversary_view import mean_payoffs, per_agent, sums_of
+from regretless.market.game.market import Market
 from regretless.market.game.protocols import Payoff
 from regretless.market.game.round import Game
 from regretless.market.game.seats import present_cohorts
@@ -266,8 +267,8 @@ class Journal(Checkpointable):
     def frame(self, table: str) -> pd.DataFrame:
         """Return a table of what is in memory.
 
-        Before the first round, too, it has the columns that are known by then. A market's own
-        columns and tables, and measures, are known after the first round.
+        Before the first round, too, it has the columns that are known by then: all, but for
+        measures, and what a market of a user's own shows.
         """
         parts = list(self._kept[table])
         open_columns = self._open_columns(table)
@@ -307,7 +308,24 @@ class Journal(Checkpointable):
         elif table == "accounts" and self._market is not None and self._market.accounts is not None:
             nobody = np.zeros(0, dtype=np.intp)
             columns = {"round": nobody, "agent": nobody} | self._market.accounts.columns(nobody)
+        elif table in MARKET_TABLES and self._market is not None:
+            columns = self._columns_of_market_table(table, self._market)
         return {name: values[:0] for name, values in columns.items()}
+
+    @staticmethod
+    def _columns_of_market_table(table: str, market: Market) -> Columns:
+        """Return a market's own table before it was cleared; nothing of a user's own market."""
+        columns = market.extra_tables().get(table) if is_ours(market.extra_tables) else None
+        if not columns:
+            return {}
+        row_count = len(next(iter(columns.values())))
+        return {"round": np.zeros(row_count, dtype=np.intp), **columns}
+
+    def _market_columns(self) -> dict[str, Array]:
+        """Return a copy of what the market shows of the last clearing, NaN before the first."""
+        if self._market is None:
+            return {}
+        return {name: np.array(values) for name, values in self._market.last.items()}
 
     def _imagined_round(self) -> _LoggedRound:
         """Return a round that has the columns of every round, and numbers that mean nothing."""
@@ -336,7 +354,7 @@ class Journal(Checkpointable):
             context=adversary.context_for_tables(),
             outcome=np.zeros(adversary.outcomes),
             adversary_columns=adversary_columns,
-            market_columns={},
+            market_columns=self._market_columns(),
             forecasts=forecasts,
             sums={cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in self._cohorts},
         )
@@ -358,9 +376,6 @@ class Journal(Checkpointable):
 
         Arrays that later rounds may overwrite are copied.
         """
-        market_columns = {}
-        if self._market is not None:
-            market_columns = {name: np.array(values) for name, values in self._market.last.items()}
         forecasts = []
         for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
             mixture = forecast.mixture
@@ -383,7 +398,7 @@ class Journal(Checkpointable):
             context=played.context,
             outcome=np.array(played.outcome),
             adversary_columns=self._game.adversary.innermost.round_columns(played.number),
-            market_columns=market_columns,
+            market_columns=self._market_columns(),
             forecasts=forecasts,
             sums=sums,
         )

@@ -41,7 +41,7 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts, Endowment
-from regretless.market.game.market import Decisions, Market, check_key
+from regretless.market.game.market import Decisions, Market, check_key, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.trade import Trade
 
@@ -135,6 +135,9 @@ class CallAuction(Exchange):
         self.gains = 0.0  # from trade, of all rounds
         self.price = np.full(self.goods, 0.5)
         self.volume = np.zeros(self.goods)  # units, of all rounds
+        self.last = columns_before_clearing(
+            fundamental=self.goods, price=self.goods, volume=self.goods
+        )
         self._units = list[Array]()  # of each cohort's actions (K, A, d)
         self._limits = list[Array]()  # likewise
         self._orders = list[Array]()  # units and limits together (K, A, 2, d)

@@ -44,7 +44,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import check_key, slopes
+from regretless.market.game.market import check_key, columns_before_clearing, slopes
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -79,6 +79,7 @@ class AttendanceMarket(Settling):
         super().__init__(cohorts, rng, start=start_shares, feedback=feedback, adjustment=adjustment)
         self.always = always_shares
         self.noise = noise
+        self.last = columns_before_clearing(fundamental=self.goods, share=self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         share = load[1:] / max(load.sum(), 1)
@@ -170,6 +171,7 @@ class Routes(Settling):
         self.noise = noise
         self.flows = Moments(n_roads)  # of the roads, over the rounds
         self.times = Moments(1)  # of the mean travel time
+        self.last = columns_before_clearing(fundamental=n_roads, flow=n_roads, time=1)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         drivers, *flows = load.sum(0)

@@ -23,7 +23,7 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.game.market import check_key, slopes
+from regretless.market.game.market import check_key, columns_before_clearing, slopes
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -67,6 +67,9 @@ class Cournot(Settling):
         intercepts = np.asarray(intercept, dtype=np.float64)
         self.intercept = np.broadcast_to(intercepts, start_quantities.shape)
         self.supplied = Moments(self.goods)
+        self.last = columns_before_clearing(
+            fundamental=self.goods, quantity=self.goods, price=self.goods
+        )
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         supply = load.sum(0)[1:]

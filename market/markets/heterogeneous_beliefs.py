@@ -42,7 +42,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, Market, check_key
+from regretless.market.game.market import Decisions, Market, check_key, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments
 
@@ -114,6 +114,7 @@ class HeterogeneousBeliefs(Market):
         self.size = Moments(1)  # of the deviation, whatever its sign
         self.rounds = 0
         self.clipped = 0  # rounds in which some profit was beyond the span
+        self.last = columns_before_clearing(deviation=1, share=self.goods)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Find the price at which the beliefs clear the market; return what each has earned."""

@@ -31,6 +31,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.game.market import columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments, Settling
 
@@ -74,6 +75,7 @@ class Information(Settling):
         self.supply = supply
         self.assets = assets
         self.informed = Moments(1)  # the share of informed agents
+        self.last = columns_before_clearing(share=1)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         share_who_buy = load[1:] / max(load.sum(), 1)

@@ -41,7 +41,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import UNIT, Accounts
-from regretless.market.game.market import Decisions, Market, check_word
+from regretless.market.game.market import Decisions, Market, check_word, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.aggregate import Moments
 from regretless.market.numerics.censored_sample import CensoredSample
@@ -90,6 +90,7 @@ class Shops(Market):
         self.levels = Moments(1)
         self.unmet = Moments(1)
         self.sales = CensoredSample()
+        self.last = columns_before_clearing(fundamental=1, level=1, sold=1)
         self.answers_at_once = seen != "demand"
         self._order_levels = []  # what each action orders up to, (K, A) of each cohort
         for cohort in cohorts:

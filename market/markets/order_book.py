@@ -28,7 +28,7 @@ from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import read_only
 from regretless.market.game.accounts import UNIT, Endowment
-from regretless.market.game.market import Decisions, check_key, check_word
+from regretless.market.game.market import Decisions, check_key, check_word, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MAX_FEE, Orders
 from regretless.market.markets import order_book_matching as kernels
@@ -148,6 +148,9 @@ class OrderBook(Exchange):
         self.price = np.full(self.goods, ticks, dtype=np.int64)  # of the last trades, in half ticks
         self.sums = np.zeros(5)  # trades, refused, gains, spreads, and how many
         self._empty()
+        self._trades = np.zeros((0, kernels.TRADE_WIDTH), dtype=np.int64)  # of the last clearing
+        self._quotes = self.book()  # after it
+        self.last = columns_before_clearing(fundamental=self.goods, volume=self.goods)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Let all agents arrive, and return the middle of the best quotes, or the fundamental."""

@@ -29,7 +29,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.game.accounts import Accounts
-from regretless.market.game.market import Decisions, Market
+from regretless.market.game.market import Decisions, Market, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 
 
@@ -52,6 +52,7 @@ class Portfolio(Market):
         super().__init__(cohorts, rng)
         self.fixed = fixed
         self.accounts: Accounts = Accounts(cohorts, cash)
+        self.last = columns_before_clearing(share=len(self.cohorts))
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         gains = []  # of each cohort's actions in the utility's own units (K, A)

@@ -48,7 +48,7 @@ from scipy.optimize import minimize, minimize_scalar
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, Market, check_key
+from regretless.market.game.market import Decisions, Market, check_key, columns_before_clearing
 from regretless.market.game.profiles import (
     ProfileTable,
     agents_action_counts,
@@ -144,6 +144,9 @@ class PriceCompetition(Market):
         self.profile_counts = np.zeros(n_profiles, dtype=np.int64)
         # In how many of the rounds of ``sums`` which sellers were there: a 0 or 1 for each seller.
         self.rounds_by_presence: dict[str, int] = {}
+        self.last = columns_before_clearing(price=self.n_sellers, quantity=self.n_sellers)
+        if self.sales:
+            self._sales_of_round = self._sales_columns([None] * len(self.cohorts))  # no rows
 
     def _read_menus(self) -> None:
         """Read every seller's prices, cost and quality off its cohort's loss."""

@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
-from regretless.market.game.market import at_ends, check_key
+from regretless.market.game.market import at_ends, check_key, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.markets.aggregate import Settling
@@ -181,6 +181,9 @@ class Prices(Settling):
         )
         self.impact = impact
         self.tally = Tally(self.goods)
+        self.last = columns_before_clearing(
+            fundamental=self.goods, demand=self.goods, price=self.goods
+        )
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         agents, *spent = load.sum(0)

@@ -26,7 +26,13 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.game.market import Decisions, Market, check_key, check_word
+from regretless.market.game.market import (
+    Decisions,
+    Market,
+    check_key,
+    check_word,
+    columns_before_clearing,
+)
 from regretless.market.game.profiles import (
     ProfileTable,
     agents_action_counts,
@@ -71,6 +77,7 @@ class SealedBids(Market):
         self.units = units
         self.redraw = redraw
         self.reserve = reserve
+        self.last = columns_before_clearing(revenue=1, sold=1)
         self._bids_of_cohorts = list[Array]()  # of who draws its greatest value (N, A)
         greatest_values = []
         for cohort in cohorts:

@@ -55,3 +55,32 @@ def test_looking_at_empty_tables_changes_nothing() -> None:
     undisturbed.run()
     for table in TABLES:
         assert getattr(looked_at, table)().equals(getattr(undisturbed, table)()), table
+
+
+SCENARIOS_OF_MARKETS = {
+    "prices": "crowding",
+    "attendance": "el-farol",
+    "routes": "pigou",
+    "cournot": "oligopoly",
+    "information": "paying-to-know",
+    "shops": "shops",
+    "portfolio": "survival",
+    "heterogeneous-beliefs": "fundamentalists",
+    "call-auction": "call-auction",
+    "order-book": "zero-intelligence",
+    "first-price": "sealed-bids",
+    "price-competition": "pricing-algorithms",
+}
+
+
+@pytest.mark.parametrize("market", SCENARIOS_OF_MARKETS)
+def test_a_markets_own_columns_are_known_before_it_is_cleared(market: str) -> None:
+    settings = {"market.sales": True} if market == "price-competition" else {}
+    model = load(SCENARIOS_OF_MARKETS[market], rounds=1, **settings).build()
+    tables = ("rounds_frame", "trades_frame", "quotes_frame", "sales_frame")
+    empty_tables = {table: getattr(model, table)() for table in tables}
+    model.run()
+    for table, empty in empty_tables.items():
+        later = getattr(model, table)()
+        assert len(empty) == 0, table
+        assert dict(empty.dtypes) == dict(later.dtypes), table
