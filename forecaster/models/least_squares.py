@@ -17,8 +17,8 @@ ones, enters level by level as well: an hour or a weekday is no quantity. Once i
 else its levels are dropped.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -30,13 +30,13 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.validation import check_positive, check_rate, check_whole
+from regretless.market.records import Context
 
 MAX_LEVELS = 50  # that a column may have, to enter level by level
 MAX_DEVIATIONS = 3.0  # deviations
 LARGEST_VALUE = 1e100  # beyond which a value is not told apart
 MAX_FEATURES = 64  # features of each kind: of the past, of the context
 MAX_SEASON = 10_000  # rounds
-MAX_SOLVED = 8  # systems that are remembered with their solutions
 ONE = np.ones(1)
 
 
@@ -124,25 +124,25 @@ def _read(raw_value: float) -> tuple[float, str]:
 
 
 @compiled()
-def _add_row(row: Array, statistics: Array, forgetting: float, gram: Array, cross: Array) -> None:
-    """Add a round to the sums of a discounted regression (compiled).
+def _add_to_gram(row: Array, forgetting: float, gram: Array) -> None:
+    """Add a round to G of a discounted regression, G <- lambda G + f' f (compiled).
 
-    G <- lambda G + f' f and C <- lambda C + f' (s(y) - 1/2).
-
-    Parameters
-    ----------
-    row : array (k,)
-        f, the round's features.
-    statistics : array (n,)
-        s(y).
-    forgetting : float
-        lambda, in (0, 1].
-    gram, cross : array (k, k), (k, n)
-        G and C; changed in place.
+    ``row`` (k,) is f, the round's features, ``forgetting`` lambda in (0, 1], and ``gram`` (k, k) G,
+    which is changed in place.
     """
     for i in range(row.shape[0]):
         for j in range(row.shape[0]):
             gram[i, j] = gram[i, j] * forgetting + row[i] * row[j]
+
+
+@compiled()
+def _add_to_cross(row: Array, statistics: Array, forgetting: float, cross: Array) -> None:
+    """Add a round to C of a discounted regression, C <- lambda C + f' (s(y) - 1/2) (compiled).
+
+    ``row`` (k,) is f, the round's features, ``statistics`` (n,) s(y), ``forgetting`` lambda in
+    (0, 1], and ``cross`` (k, n) C, which is changed in place.
+    """
+    for i in range(row.shape[0]):
         for j in range(statistics.shape[0]):
             cross[i, j] = cross[i, j] * forgetting + row[i] * (statistics[j] - 0.5)
 
@@ -156,41 +156,180 @@ def _with_ridge(gram: Array, ridge: float) -> Array:
     return regularised
 
 
-class SolvedSystem(NamedTuple):
-    """A system (G + rho I) w = f that was solved; G and f bit by bit."""
-
-    gram: bytes
-    row: bytes
-    ridge: float
-    solution: Array  # w (k,), which nobody changes
-
-
-_solved_systems: deque[SolvedSystem] = deque(maxlen=MAX_SOLVED)  # the last ones
-
-
-def _solution(gram: Array, row: Array, ridge: float) -> Array:
-    """Return w (k,) with (G + rho I) w = f, for G (k, k) and f (k,).
-
-    Where several blocks hear of the same outcomes, each in a basis of its own, their regressions
-    have the same features: the first one solves the system, and the others find its solution.
-    """
-    gram_in_bytes = gram.tobytes()
-    row_in_bytes = row.tobytes()
-    for solved in tuple(_solved_systems):  # a copy, as another thread may add to them
-        is_same_row = solved.row == row_in_bytes and solved.ridge == ridge
-        if is_same_row and solved.gram == gram_in_bytes:
-            return solved.solution
-    solution: Array = np.linalg.solve(_with_ridge(gram, ridge), row).astype(np.float64, copy=False)
-    _solved_systems.append(SolvedSystem(gram_in_bytes, row_in_bytes, ridge, solution))
-    return solution
-
-
 @compiled()
 def _make_room(past: Array, position: int) -> None:
     """Move the rows of ``past`` (L, d) from a position on down by one, in place (compiled)."""
     for lag in range(past.shape[0] - 1, position, -1):
         for i in range(past.shape[1]):
             past[lag, i] = past[lag - 1, i]
+
+
+class LearnedRound(NamedTuple):
+    """What a regression on the features learns with them: a round's, and how their list changed."""
+
+    row: Array  # (k,), f of the round
+    n_new: int  # features that the round added behind the others
+    kept: Indices | None  # which of all these are left, in their order; None for all
+
+    def rearranged(self, rows: Array) -> Array:
+        """Return rows (m, n) of the features before the round as those (k, n) after it.
+
+        New ones are zero.
+        """
+        if self.n_new > 0:
+            rows = np.pad(rows, ((0, self.n_new), (0, 0)))
+        return rows if self.kept is None else rows[self.kept]
+
+
+class Regressors(Checkpointable):
+    """The features of a regression, round by round, and the system G that they make.
+
+    It knows outcomes and contexts, but nothing of what is regressed on them, so that regressions of
+    several bases may share it (``LeastSquares.share_regressors``). Each of them counts the rounds
+    that it has learned, and a round that is learned already is not learned again.
+
+    Attributes
+    ----------
+    rounds : int
+        Those that are learned.
+    is_shared : bool
+        Whether several regressions hold it.
+    columns : Columns
+        Of the contexts.
+    past : array (L, d)
+        The last outcomes less one half, the newest first.
+    gram : array (k, k)
+        G.
+    lagged_outcomes : array (lags, d)
+        Those of ``past`` that are features of the open round.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("columns", "past", "gram")
+
+    def __init__(
+        self, *, lags: Sequence[int], seasons: Sequence[int], forgetting: float, ridge: float
+    ) -> None:
+        self._lags = lags
+        self._seasons = seasons
+        self._forgetting = forgetting
+        self._ridge = ridge
+        self.rounds = 0
+        self.is_shared = False
+        self.columns = Columns(MAX_FEATURES)
+        self.past = np.empty((0, 0))
+        self.gram = np.zeros((1, 1))
+        self.lagged_outcomes = self.past
+        self._open_features: Mapping[str, float] = {}
+        # The context of the open round, how far ahead it is, and w, once it is asked for.
+        self._context: object = None
+        self._ahead = 0
+        self._solution: Array | None = None
+        self._last_learned: LearnedRound | None = None
+
+    def solution(self, x: object, ahead: int) -> Array:
+        """Open a round with this context, and return w (k,) with (G + rho I) w = f.
+
+        The same ``Context``, which does not change, is not opened again.
+        """
+        is_same_round = isinstance(x, Context) and x is self._context and ahead == self._ahead
+        if self._solution is not None and is_same_round:
+            return self._solution
+        self.open_round(x, ahead)
+        system = _with_ridge(self.gram, self._ridge)
+        solution: Array = np.linalg.solve(system, self._row()).astype(np.float64, copy=False)
+        self._solution = solution
+        return solution
+
+    def open_round(self, x: object, ahead: int) -> None:
+        """Open a round that is so many rounds ``ahead`` of the next one."""
+        self._context = x
+        self._ahead = ahead
+        self._solution = None
+        self._open_features = features(x)
+        if self._seasons:
+            self.lagged_outcomes = self.past[self._positions_of_lags(self.past.shape[1], ahead)]
+        else:  # the lags are the last rounds, in their order
+            self.lagged_outcomes = self.past.copy()
+
+    def reopen(self, x: object, lagged_outcomes: Array, *, round_index: int) -> None:
+        """Go back to a round with these lags, unless it is learned already."""
+        if round_index < self.rounds:
+            return
+        self._solution = None
+        self._open_features = features(x)
+        self.lagged_outcomes = lagged_outcomes
+
+    def learn(self, observed: Array, *, round_index: int, newer: int) -> LearnedRound:
+        """Learn the open round with its outcome (d,), unless it is learned already."""
+        if round_index < self.rounds and self._last_learned is not None:
+            return self._last_learned
+        if not self.rounds:  # make room for the past, of which nothing is known yet
+            width = len(observed[:MAX_FEATURES])
+            lags = self._affordable_lags(width)
+            self.past = np.zeros((max(lags, default=0), width))
+            n_features = 1 + width * len(lags)
+            self.gram = np.zeros((n_features, n_features))
+        width = self.past.shape[1]
+        shape_of_lags = (len(self._affordable_lags(width)), width)
+        if self.lagged_outcomes.shape != shape_of_lags:
+            # the round was opened before anything was known
+            self.lagged_outcomes = np.zeros(shape_of_lags)
+        n_new, kept = self._learn_columns()
+        row = self._row()
+        _add_to_gram(row, self._forgetting, self.gram)
+        self.add_to_past(observed, newer)
+        self.rounds = round_index + 1
+        self._last_learned = LearnedRound(row, n_new, kept)
+        return self._last_learned
+
+    def _learn_columns(self) -> tuple[int, Indices | None]:
+        """Learn the open round's context; ``n_new`` and ``kept`` of a ``LearnedRound``."""
+        n_columns_before = self.columns.size
+        remaining = self.columns.learn(self._open_features)
+        n_fixed = len(self.gram) - n_columns_before
+        n_columns_after = self.columns.size
+        if remaining is not None:
+            n_columns_after = int(remaining.max(initial=-1)) + 1
+        n_new = n_columns_after - n_columns_before
+        if n_new > 0:
+            self.gram = np.pad(self.gram, (0, n_new))
+        if remaining is None:
+            return n_new, None
+        kept = np.concatenate([np.arange(n_fixed), n_fixed + remaining])
+        self.gram = self.gram[np.ix_(kept, kept)]
+        return n_new, kept
+
+    def add_to_past(self, observed: Array, newer: int) -> None:
+        """Put an outcome (d,) among the last ones, behind the ``newer`` latest."""
+        position = newer  # the newest first
+        if position < len(self.past):
+            _make_room(self.past, position)
+            self.past[position] = observed[:MAX_FEATURES] - 0.5
+        self._solution = None
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._solution = None
+
+    def _row(self) -> Array:
+        encoded = self.columns.encoded(self._open_features)
+        return np.concatenate((ONE, self.lagged_outcomes.ravel(), encoded))
+
+    def _positions_of_lags(self, width: int, ahead: int) -> list[int]:
+        """Return where the lags are among the last outcomes, seen from the round that is asked."""
+        positions = [lag - 1 for lag in self._affordable_lags(width)]
+        for index, season in enumerate(self._seasons[: len(positions)]):
+            positions[index] = (season - 1 - ahead) % season
+        return positions
+
+    def _affordable_lags(self, width: int) -> Sequence[int]:
+        """Return the lags whose outcomes, of ``width`` numbers each, are few enough features.
+
+        It is one at least; none before the first round, when the width is 0.
+        """
+        if not width:
+            return []
+        return self._lags[: max(1, MAX_FEATURES // width)]
 
 
 @register.forecaster("least-squares")
@@ -208,7 +347,7 @@ class LeastSquares(Model):
     stands the forecast of it.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_columns", "_past", "_gram", "_cross")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_cross",)
 
     def __init__(
         self,
@@ -233,85 +372,54 @@ class LeastSquares(Model):
         self.lags = [*self.seasons, *range(1, n_lags + 1)]
         self.forgetting = check_rate("forgetting", forgetting)
         self.ridge = check_positive("ridge", ridge)
-        self._columns = Columns(MAX_FEATURES)
-        self._past = np.empty((0, 0))  # the last outcomes, the newest first
-        self._lagged_outcomes = self._past  # (lags, width), of the open round's prediction
-        self._gram = np.zeros((1, 1))
+        self.regressors = Regressors(
+            lags=self.lags, seasons=self.seasons, forgetting=self.forgetting, ridge=self.ridge
+        )
         self._cross = np.zeros((1, size))
 
+    def share_regressors(self, other: "LeastSquares") -> None:
+        """Share the features with another regression of the same settings, of another basis.
+
+        Both must be told the same outcomes in the same contexts. From a round on of which one
+        learns its statistics alone, or which it lets pass, it goes on by itself.
+        """
+        self.regressors = other.regressors
+        self.regressors.is_shared = True
+
+    def _go_on_alone(self) -> None:
+        """Share the features with no other regression any more."""
+        if self.regressors.is_shared:
+            self.regressors = deepcopy(self.regressors)
+            self.regressors.is_shared = False
+
     def opened(self) -> Any:
-        return self._lagged_outcomes.copy()
+        return self.regressors.lagged_outcomes.copy()
 
     def reopen(self, x: object, opened: Any) -> None:
-        self._open_features = features(x)
-        self._lagged_outcomes = opened
+        self.regressors.reopen(x, opened, round_index=self.time)
 
     def open_round(self, x: object) -> None:
         """Open a round with this context, as a prediction does, without predicting it."""
-        self._open_features = features(x)
-        if self.seasons:
-            self._lagged_outcomes = self._past[self._positions_of_lags(self._past.shape[1])]
-        else:  # the lags are the last rounds, in their order
-            self._lagged_outcomes = self._past.copy()
+        self.regressors.open_round(x, self.ahead)
 
     def _predicted(self, x: object) -> Array:
-        self.open_round(x)
-        row = self._row()
         if not self.time:
+            self.open_round(x)
             return np.full(self.size, 0.5)
-        return np.asarray(0.5 + _solution(self._gram, row, self.ridge) @ self._cross)
-
-    def _row(self) -> Array:
-        encoded = self._columns.encoded(self._open_features)
-        return np.concatenate((ONE, self._lagged_outcomes.ravel(), encoded))
-
-    def _positions_of_lags(self, width: int) -> list[int]:
-        """Return where the lags are among the last outcomes, seen from the round that is asked."""
-        positions = [lag - 1 for lag in self._affordable_lags(width)]
-        for index, season in enumerate(self.seasons[: len(positions)]):
-            positions[index] = (season - 1 - self.ahead) % season
-        return positions
-
-    def _affordable_lags(self, width: int) -> list[int]:
-        """Return the lags whose outcomes, of ``width`` numbers each, are few enough features.
-
-        It is one at least; none before the first round, when the width is 0.
-        """
-        if not width:
-            return []
-        return self.lags[: max(1, MAX_FEATURES // width)]
+        return np.asarray(0.5 + self.regressors.solution(x, self.ahead) @ self._cross)
 
     def _learn(self, statistics: Array) -> None:
-        observed = statistics if self._outcome is None else self._outcome
+        observed = self._outcome
         self._outcome = None
-        if not self.time:  # make room for the past, of which nothing is known yet
-            width = len(observed[:MAX_FEATURES])
-            lags = self._affordable_lags(width)
-            self._past = np.zeros((max(lags, default=0), width))
-            n_features = 1 + width * len(lags)
-            self._gram = np.zeros((n_features, n_features))
-            self._cross = np.zeros((n_features, self.size))
-        width = self._past.shape[1]
-        shape_of_lags = (len(self._affordable_lags(width)), width)
-        if self._lagged_outcomes.shape != shape_of_lags:
-            # the round was opened before anything was known
-            self._lagged_outcomes = np.zeros(shape_of_lags)
-        n_columns_before = self._columns.size
-        remaining = self._columns.learn(self._open_features)
-        n_fixed = len(self._gram) - n_columns_before
-        n_columns_after = self._columns.size
-        if remaining is not None:
-            n_columns_after = int(remaining.max(initial=-1)) + 1
-        n_new = n_columns_after - n_columns_before
-        if n_new > 0:
-            self._gram = np.pad(self._gram, (0, n_new))
-            self._cross = np.pad(self._cross, ((0, n_new), (0, 0)))
-        if remaining is not None:
-            rows = np.concatenate([np.arange(n_fixed), n_fixed + remaining])
-            self._gram = self._gram[np.ix_(rows, rows)]
-            self._cross = self._cross[rows]
-        _add_row(self._row(), statistics, self.forgetting, self._gram, self._cross)
-        self._add_to_past(observed)
+        if observed is None:
+            self._go_on_alone()
+            observed = statistics
+        learned = self.regressors.learn(observed, round_index=self.time, newer=self.newer)
+        if not self.time:
+            n_features_before = len(learned.row) - learned.n_new
+            self._cross = np.zeros((n_features_before, self.size))
+        self._cross = learned.rearranged(self._cross)
+        _add_to_cross(learned.row, statistics, self.forgetting, self._cross)
 
     def skip_round(self, x: object = None) -> None:
         self.skip_round_as(self.point(x))
@@ -319,11 +427,13 @@ class LeastSquares(Model):
     def skip_round_as(self, stand_in: Array) -> None:
         """Let a round pass with a forecast (d,) in the place of its outcome, which is missing."""
         if self.time:  # before, there is no past in which the round could be missed
-            self._add_to_past(stand_in)
+            self._go_on_alone()
+            self.regressors.add_to_past(stand_in, self.newer)
 
-    def _add_to_past(self, observed: Array) -> None:
-        """Put an outcome (d,) among the last ones, behind the ``newer`` latest."""
-        position = self.newer  # the newest first
-        if position < len(self._past):
-            _make_room(self._past, position)
-            self._past[position] = observed[:MAX_FEATURES] - 0.5
+    def state(self) -> dict[str, Any]:
+        return super().state() | self.regressors.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.regressors.restore(state)
+        self.regressors.rounds = self.time

@@ -531,7 +531,7 @@ class ManyRegressions(ManyPoints):
         self._lags[shop, : self._n_seasons] = 0
         self._lags[shop, : len(regression.seasons)] = regression.seasons
         if n_past > MAX_HISTORY:
-            self._own_columns[shop] = regression._columns
+            self._own_columns[shop] = regression.regressors.columns
         features = self._features_of_one(shop, regression)
         missing_room = features.max(initial=0) + 1 - self._cross.shape[1]
         if missing_room > 0:
@@ -539,7 +539,7 @@ class ManyRegressions(ManyPoints):
             self._cross = np.pad(self._cross, ((0, 0), (0, missing_room)))
         self._gram[shop] = 0.0
         self._cross[shop] = 0.0
-        self._gram[shop][np.ix_(features, features)] = regression._gram
+        self._gram[shop][np.ix_(features, features)] = regression.regressors.gram
         self._cross[shop, features] = regression._cross[:, 0]
 
     def _seasons(self, shop: int) -> list[int]:
@@ -549,7 +549,7 @@ class ManyRegressions(ManyPoints):
     def _features_of_one(self, shop: int, regression: LeastSquares) -> Indices:
         """Return which features of a shop here are those of its own regression, in their order."""
         is_used = np.concatenate([[True], self._lags[shop] > 0])
-        n_columns = regression._columns.size
+        n_columns = regression.regressors.columns.size
         return np.concatenate([np.flatnonzero(is_used), len(is_used) + np.arange(n_columns)])
 
     def _write_memory(
@@ -581,17 +581,19 @@ class ManyRegressions(ManyPoints):
         time = int(now.rounds.times[shop])
         model.time = time
         regression.time = time
+        regressors = regression.regressors
+        regressors.rounds = time
         if not time:
             return
-        regression._columns = self._own_columns.get(shop) or now.contexts.columns(shop)
+        regressors.columns = self._own_columns.get(shop) or now.contexts.columns(shop)
         features = self._features_of_one(shop, regression)
-        regression._gram = self._gram[shop][np.ix_(features, features)]
+        regressors.gram = self._gram[shop][np.ix_(features, features)]
         regression._cross = self._cross[shop, features][:, np.newaxis]
         n_past = int(self._n_past[shop])
         past = np.zeros((max(regression.lags, default=0), 1))
         n_known = min(len(past), n_past)
         past[:n_known, 0] = self._past[shop, n_past - n_known : n_past][::-1] - 0.5
-        regression._past = past
+        regressors.past = past
 
     def state(self) -> dict[str, Any]:
         n_shops = len(self._n_past)

@@ -22,7 +22,7 @@ from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
 from regretless.scenarios.assembly.blocks import assign_blocks, plan_quantiles
 from regretless.scenarios.assembly.cohorts import ServedCohort, make_cohort
-from regretless.scenarios.assembly.forecasters import make_block
+from regretless.scenarios.assembly.forecasters import make_blocks
 from regretless.scenarios.assembly.guarantees import find_guarantees
 from regretless.scenarios.assembly.objectives import prefer_objective
 from regretless.scenarios.assembly.populations import DrawnPopulation, draw_populations
@@ -87,7 +87,7 @@ def make_players(scenario: ResolvedScenario, options: BuildOptions) -> Players:
         existing=plans,
     )
     cohorts = [make_cohort(population, plans, scenario, seed=seed) for population in populations]
-    blocks = [make_block(plan, cohorts, scenario, n_blocks=len(plans)) for plan in plans]
+    blocks = make_blocks(plans, cohorts, scenario)
     windows = scenario.spec.windows
     promised_cohorts = find_guarantees(
         cohorts,

@@ -1,10 +1,10 @@
 """From the [forecaster] table of a scenario to one forecaster per block.
 
-``make_block`` is a step of ``build``: it gives a planned block its forecaster. Events are made with
-their rule of weights, and wrapped by intervals; a solver knows the hull, and may have an objective;
-a reference is a model, or what several have in common. A delay makes one forecaster per turn of all
-this, and the calibrated baseline announces another's predictions. Any of them goes with any other;
-where no theorem covers what comes out, nothing is promised.
+``make_blocks`` is a step of ``build``: it gives planned blocks their forecasters. Events are made
+with their rule of weights, and wrapped by intervals; a solver knows the hull, and may have an
+objective; a reference is a model, or what several have in common. A delay makes one forecaster per
+turn of all this, and the calibrated baseline announces another's predictions. Any of them goes with
+any other; where no theorem covers what comes out, nothing is promised.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,19 +44,38 @@ from regretless.market.losses.outcome_spaces import Box as OutcomeBox
 from regretless.scenarios.assembly.blocks import BlockPlan
 from regretless.scenarios.assembly.cohorts import ServedCohort
 from regretless.scenarios.assembly.construct import construct
-from regretless.scenarios.assembly.models import make_model
+from regretless.scenarios.assembly.models import SharedModels, make_model
 from regretless.scenarios.assembly.resolved import ResolvedScenario
 from regretless.scenarios.config.forecaster import AGGREGATE, KINDS, ForecasterSpec
 from regretless.scenarios.config.reasons import CURVED
 
 
-def make_block(
-    plan: BlockPlan, cohorts: Sequence[ServedCohort], scenario: ResolvedScenario, *, n_blocks: int
+def make_blocks(
+    plans: Sequence[BlockPlan], cohorts: Sequence[ServedCohort], scenario: ResolvedScenario
+) -> list[Block]:
+    """Give the planned blocks their forecasters, which share their models of the outcome.
+
+    ``cohorts`` are those of the whole market. UserError if a parameter does not fit.
+    """
+    shared_models = SharedModels() if len(plans) > 1 else None
+    return [
+        _make_block(plan, cohorts, scenario, n_blocks=len(plans), shared_models=shared_models)
+        for plan in plans
+    ]
+
+
+def _make_block(
+    plan: BlockPlan,
+    cohorts: Sequence[ServedCohort],
+    scenario: ResolvedScenario,
+    *,
+    n_blocks: int,
+    shared_models: SharedModels | None,
 ) -> Block:
     """Give one of so many planned blocks its forecaster.
 
-    ``cohorts`` are those of the whole market; the forecaster protects the losses of those whom the
-    block serves. UserError if a parameter of it does not fit.
+    It protects the losses of those ``cohorts`` whom the block serves. UserError if a parameter of
+    it does not fit.
     """
     by_name = {served.spec.name: served for served in cohorts}
     protected = []
@@ -72,7 +91,7 @@ def make_block(
             protected.append(served.protected)
         if served.cohort.hears_ensemble and listener is None:
             listener = name
-    maker = _ForecasterMaker(scenario, plan.basis, listener, n_blocks)
+    maker = _ForecasterMaker(scenario, plan.basis, listener, n_blocks, shared_models)
     if plan.grid is not None:
         return Block(plan.name, plan.basis, maker.make_announcer(plan.grid), plan.relay)
     return Block(plan.name, plan.basis, maker.make(protected), plan.relay)
@@ -86,6 +105,7 @@ class _ForecasterMaker:
     basis: Basis
     listener: str | None  # a cohort that listens to ensembles; None where points are enough
     n_blocks: int  # of the run
+    shared_models: SharedModels | None  # with other blocks; None where there are none
 
     @property
     def spec(self) -> ForecasterSpec:
@@ -157,7 +177,7 @@ class _ForecasterMaker:
         self, where: str, kind: str, parameters: dict[str, Any], other_kinds: Iterable[str] = ()
     ) -> Forecaster:
         """Make a model that predicts s(y); ``other_kinds`` could be meant by an unknown kind."""
-        return make_model(
+        model = make_model(
             self.scenario.spec,
             self.basis,
             kind,
@@ -165,6 +185,9 @@ class _ForecasterMaker:
             where=where,
             other_kinds=other_kinds,
         )
+        if self.shared_models is None:
+            return model
+        return self.shared_models.in_basis(model, self.basis, kind, parameters)
 
     def _make_unbiased(self, protected: Sequence[ProtectedLosses]) -> Forecaster:
         """Put a forecaster together, one for each turn where outcomes are late."""

@@ -10,7 +10,13 @@ from typing import Any
 
 from regretless.forecaster.models.aggregate import MODELS_OF_PANEL, PANEL_WITH_ERRORS, Aggregate
 from regretless.forecaster.models.external import adapted
-from regretless.forecaster.models.outcomes import ColumnForecast
+from regretless.forecaster.models.least_squares import LeastSquares
+from regretless.forecaster.models.outcomes import ColumnForecast, DistributionModel
+from regretless.forecaster.models.shared_distribution import (
+    DistributionInBasis,
+    SharedDistribution,
+    is_shareable,
+)
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
@@ -19,6 +25,37 @@ from regretless.scenarios.assembly.construct import construct
 from regretless.scenarios.config.scenario import ScenarioSpec
 
 IMPORT_HINT = "a name of your own needs --import MODULE"
+
+
+class SharedModels:
+    """What models of all blocks of a broadcast have in common: all that is of no basis.
+
+    These are distributions of the outcome, and the features of regressions.
+    """
+
+    def __init__(self) -> None:
+        # By the model's kind and parameters:
+        self._distributions: dict[tuple[str, str], SharedDistribution] = {}
+        self._regressions: dict[tuple[str, str], LeastSquares] = {}
+
+    def in_basis(
+        self, model: Forecaster, basis: Basis, kind: str, parameters: dict[str, Any]
+    ) -> Forecaster:
+        """Return a block's model, which shares what it can with that of an earlier block.
+
+        That is the first one of the same kind and ``parameters``, which are those that the file
+        gives.
+        """
+        key = kind, repr(sorted(parameters.items()))
+        if type(model) is LeastSquares:
+            first = self._regressions.setdefault(key, model)
+            if first is not model:
+                model.share_regressors(first)
+        elif is_shareable(model):
+            assert isinstance(model, DistributionModel)  # noqa: S101 - all that are shareable are
+            shared = self._distributions.setdefault(key, SharedDistribution(model))
+            return DistributionInBasis(shared, basis)
+        return model
 
 
 def make_model(

@@ -86,28 +86,11 @@ def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() 
     expected_gram = 0.9 * gram + np.outer(row, row)
     expected_cross = 0.9 * cross + np.outer(row, statistics - 0.5)
 
-    least_squares._add_row(row, statistics, 0.9, gram, cross)
+    least_squares._add_to_gram(row, 0.9, gram)
+    least_squares._add_to_cross(row, statistics, 0.9, cross)
 
     assert gram == pytest.approx(expected_gram, abs=1e-15)
     assert cross == pytest.approx(expected_cross, abs=1e-15)
-
-
-def test_a_system_is_solved_once_for_all_who_ask_for_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = stream(5, "regression")
-    features = rng.normal(size=(2 * SIZE, SIZE))
-    gram = features.T @ features
-    row = rng.normal(size=SIZE)
-    solution = least_squares._solution(gram, row, 0.5)
-    assert (gram + 0.5 * np.eye(SIZE)) @ solution == pytest.approx(row, abs=1e-9)
-    of_another_ridge = least_squares._solution(gram, row, 0.25)
-    assert (gram + 0.25 * np.eye(SIZE)) @ of_another_ridge == pytest.approx(row, abs=1e-9)
-    monkeypatch.delattr(np.linalg, "solve")
-
-    again = least_squares._solution(gram.copy(), row.copy(), 0.5)
-
-    assert np.array_equal(again, solution)
 
 
 def test_the_ridge_is_added_to_the_diagonal_of_a_copy() -> None:

@@ -31,7 +31,7 @@ from regretless.forecaster.models.aggregate import (
     make_panel,
 )
 from regretless.forecaster.models.external import SHORT, OnlineModel, SeriesModel, adapted
-from regretless.forecaster.models.least_squares import Columns
+from regretless.forecaster.models.least_squares import Columns, Regressors
 from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
 from regretless.forecaster.models.simple import MAX_SEASONS
 from regretless.market import register
@@ -127,12 +127,27 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
     assert (error - ((models - truths[:, None]) ** 2).sum(0) <= 2 * regret + 1e-9).all()
 
 
-class Recorded(LeastSquares):
-    """Shows the features that it used last."""
+class RecordedRegressors(Regressors):
+    """Show the features that were used last."""
 
     def _row(self) -> Any:
         self.used = super()._row()
         return self.used
+
+
+class Recorded(LeastSquares):
+    """Shows the features that it used last."""
+
+    def __init__(self, size: int, **parameters: Any) -> None:
+        super().__init__(size, **parameters)
+        self.recorded = RecordedRegressors(
+            lags=self.lags, seasons=self.seasons, forgetting=self.forgetting, ridge=self.ridge
+        )
+        self.regressors = self.recorded
+
+    @property
+    def used(self) -> Any:
+        return self.recorded.used
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.95])
@@ -200,7 +215,7 @@ def test_nothing_winds_up_under_forgetting() -> None:
         player.predict(same)
         y = np.clip(0.6 + 0.01 * rng.normal(size=2), 0, 1)
         player.observe(RoundFeedback(y, y))
-        assert t <= 100 or np.abs(player._gram).max() <= 1 + 1 / 0.15
+        assert t <= 100 or np.abs(player.regressors.gram).max() <= 1 + 1 / 0.15
     assert player.predict(same).statistics == pytest.approx(np.full(2, 0.6), abs=0.05)
     moved = player.predict({"hour": 4, "load": 1e9}).statistics
     assert np.abs(moved - 0.6).max() < 0.3
