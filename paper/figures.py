@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, NullFormatter
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 BLUE = "#0072B2"
 VERMILION = "#D55E00"
@@ -45,7 +45,9 @@ def draw_panels(
     *,
     size: tuple[float, float],
     panels_per_row: int = 2,
+    xlabel: str = "",
     ylabel: str = "",
+    sharex: bool = False,
     sharey: bool = True,
     legend: int = 0,
 ) -> Figure:
@@ -60,10 +62,12 @@ def draw_panels(
         Width and height of a panel, in inches.
     panels_per_row : int
         Two can be read on a telephone, too.
+    xlabel : str
+        Below all panels.
     ylabel : str
         Beside all panels.
-    sharey : bool
-        Whether all panels have the same vertical axis.
+    sharex, sharey : bool
+        Whether all panels have the same horizontal axis, and the same vertical one.
     legend : int
         Columns of the legend below, which explains all panels; 0 for none.
     """
@@ -71,7 +75,7 @@ def draw_panels(
     rows = math.ceil(len(groups) / columns)
     width, height = size
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, sharey=sharey, squeeze=False)
+    axes = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
     for axis, (title, frame) in zip(axes.flat, groups, strict=False):
         draw(axis, frame)
         axis.set_title(title, fontsize=10)
@@ -81,6 +85,7 @@ def draw_panels(
             axis.yaxis.set_minor_formatter(NullFormatter())
     for axis in axes.flat[len(groups) :]:
         axis.remove()
+    figure.supxlabel(xlabel, size=10)
     figure.supylabel(ylabel, size=10)
     if legend:
         handle_of_label: dict[str, Any] = {}
@@ -108,20 +113,24 @@ def draw_lines(
         axis.plot(means.index, means, style, ms=4, color=colour, label=str(name))
 
 
-def draw_dots(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[str] = ()) -> None:
-    """Draw a column of dots, with a bar at their mean, for each value of ``by``, on a log axis.
+def draw_dots(axis: Axes, runs: pd.DataFrame, by: str, x: str, blue: Sequence[str] = ()) -> None:
+    """Draw a row of dots, with a bar at their mean, for each value of ``by``, on a log axis.
 
-    ``blue`` are the values whose dots are blue; those of others are grey.
+    The first value is at the top. ``blue`` are the values whose dots are blue; those of others are
+    grey.
     """
     names = list(runs[by].unique())
     for position, name in enumerate(names):
-        values = runs.loc[runs[by] == name, y].clip(lower=MIN_DRAWN).to_numpy(dtype=np.float64)
+        values = runs.loc[runs[by] == name, x].clip(lower=MIN_DRAWN).to_numpy(dtype=np.float64)
         colour = BLUE if name in blue else GREY
-        axis.plot(np.full(len(values), position), values, "o", ms=4, alpha=0.5, color=colour)
+        axis.plot(values, np.full(len(values), position), "o", ms=4, alpha=0.5, color=colour)
         ends = [position - 0.3, position + 0.3]
-        axis.plot(ends, [values.mean(), values.mean()], lw=2, color=colour)
-    axis.set(yscale="log")
-    axis.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
+        axis.plot([values.mean(), values.mean()], ends, lw=2, color=colour)
+    axis.set(xscale="log", ylim=(len(names) - 0.5, -0.5))
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.xaxis.set_major_locator(LogLocator(base=100))  # every second power: labels have room
+    axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def write_files(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:

@@ -45,15 +45,15 @@ BOUNDS = means("bound bound_from_bias")
 COSTS = {**BOUNDS, "certificate": mean("certificate"), "milliseconds": median("milliseconds")}
 
 
-# Streams and events: a panel per stream, a column of dots per forecast.
+# Streams and events: a panel per stream, a row of dots per forecast.
 
 
 def streams_figure(table: pd.DataFrame) -> Figure:
     """Draw every run's worst agent, in blue where the theorem has a bound for it."""
     bounded = table.loc[table["bound"].notna(), "forecast"].unique()
-    draw = partial(figures.draw_dots, by="forecast", y="swap_regret", blue=list(bounded))
+    draw = partial(figures.draw_dots, by="forecast", x="swap_regret", blue=list(bounded))
     groups = figures.split(table, "stream")
-    return figures.draw_panels(groups, draw, size=(3.2, 3.0), ylabel=REGRET)
+    return figures.draw_panels(groups, draw, size=(3.6, 2.2), xlabel=REGRET, sharex=True)
 
 
 STREAMS = StudyTable(
