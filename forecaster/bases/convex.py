@@ -51,6 +51,7 @@ from regretless.forecaster.bases.leontief import MReLUCover, rounded
 from regretless.forecaster.minimax.support import BrokenLineSupport, ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.losses import Convex1D, Loss
 from regretless.market.losses.basis import Basis, Support, of_form, steepest
 
@@ -128,6 +129,25 @@ class ConvexBasis(Basis):
         return np.asarray(np.asarray(y, dtype=np.float64)[..., self.coordinate])
 
 
+@compiled(nogil=True)
+def _write_distances(levels: Array, knots: Array, greatest: Array, images: Array) -> None:
+    """Write levels, and their distances from knots as shares of the greatest ones (compiled).
+
+    Parameters
+    ----------
+    levels : array (m,)
+        The coordinate that matters of each outcome.
+    knots, greatest : array (n - 1,)
+        The inner knots, and the greatest distance in [0, 1] from each.
+    images : array (m, n)
+        Written: the level, then the distances.
+    """
+    for i in range(levels.shape[0]):
+        images[i, 0] = levels[i]
+        for j in range(knots.shape[0]):
+            images[i, j + 1] = abs(levels[i] - knots[j]) / greatest[j]
+
+
 class ReLUBasis(ConvexBasis):
     """The outcome and its distances from knots, equally spaced or given; lambda is ``constant``.
 
@@ -171,9 +191,10 @@ class ReLUBasis(ConvexBasis):
         return excess if excess > ROUNDING else 0.0
 
     def transform(self, y: ArrayLike) -> Array:
-        level = self._level(y)[..., None]
-        distances_from_knots = np.abs(level - self._inner_knots) / self._greatest_distances
-        return np.concatenate([level, distances_from_knots], axis=-1)
+        levels = self._level(y)
+        images = np.empty((levels.size, self.size))
+        _write_distances(levels.ravel(), self._inner_knots, self._greatest_distances, images)
+        return images.reshape((*levels.shape, self.size))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Interpolate the loss at the knots and lower it by half of its greatest excess."""

@@ -14,6 +14,7 @@ from regretless.forecaster.models.outcomes import Coordinates, DistributionModel
 from regretless.forecaster.models.seasons import MAX_ROUNDS, PastRounds
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.own_code import read_only
 from regretless.market.core.validation import check_rate, check_whole
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Ensemble
@@ -63,6 +64,7 @@ class PastOutcomes(DistributionModel):
             self._outcomes = PastRounds(basis.outcomes, of_all=1, of_season=self._count)
         else:
             self._outcomes = PastRounds(basis.outcomes, of_all=self._count)
+        self._weights = np.ones(0)  # of as many outcomes as the last forecast was made of
 
     def distribution(self, x: object = None) -> Ensemble:
         self._open_features = features(x)
@@ -74,10 +76,16 @@ class PastOutcomes(DistributionModel):
             outcomes = self._outcomes.last(self._count)
         if not len(outcomes):
             return Ensemble(np.full((1, self.basis.outcomes), 0.5), np.ones(1))
+        if len(self._weights) != len(outcomes):
+            self._weights = self._weights_of(len(outcomes))
+        return Ensemble(outcomes, self._weights)
+
+    def _weights_of(self, count: int) -> Array:
+        """Return the weights (count,) of the last outcomes, the newest last."""
         kept_share = 1.0 if self.rate is None else 1.0 - self.rate
-        rounds_ago = np.arange(len(outcomes))[::-1]
+        rounds_ago = np.arange(count)[::-1]
         weights = np.power(kept_share, rounds_ago, dtype=np.float64)
-        return Ensemble(outcomes, weights / weights.sum())
+        return read_only(weights / weights.sum())
 
     def _learn_outcome(self, outcome: Array) -> None:
         seasonal_features = self._open_features if self.seasonal else {}

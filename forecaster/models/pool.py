@@ -81,6 +81,8 @@ class DistributionPool(Aggregate):
         for name, model in models.items():
             expected = "a model of outcomes, such as WithErrors"
             check(isinstance(model, DistributionModel), f"models['{name}']", model, expected)
+        # of the choice between weights of each number and common ones, the common ones have all
+        self._common_alone = np.repeat([[0.0], [1.0]], basis.size, axis=1)
         super().__init__(models, basis.size)
         self.basis = basis
         self._models = tuple(models.values())
@@ -88,6 +90,9 @@ class DistributionPool(Aggregate):
         self._images_of_lattice = basis.transform(self._lattice)
         self._distributions_of_models: list[Ensemble] = []  # of the open round, a model's each
         self._images_of_models: list[Array] = []  # s of their outcomes
+        # outcomes of all models of the open round, one model behind the other, and s of them
+        self._all_outcomes = self._lattice[:0]
+        self._all_images = self._images_of_lattice[:0]
         self._mixture: WeightedImages | None = None  # D of the open round, once it is asked for
         self._recalibration: Recalibration | None = None
         if recalibrated and basis.outcomes == 1:
@@ -112,6 +117,8 @@ class DistributionPool(Aggregate):
             [forecast.outcomes for forecast in self._distributions_of_models]
         )
         all_images = self.basis.transform(all_outcomes)
+        self._all_outcomes = all_outcomes
+        self._all_images = all_images
         self._images_of_models = []
         points = np.empty((len(self._models), self.size))
         first = 0
@@ -124,10 +131,9 @@ class DistributionPool(Aggregate):
         return points
 
     def _current_shares(self) -> Shares:
-        common_alone = np.repeat([[0.0], [1.0]], self.size, axis=1)
         weights = self._common.shares
         weights = np.where(weights < MIN_WEIGHT, 0.0, weights)
-        return Shares(self._own.shares, weights / weights.sum(), common_alone)
+        return Shares(self._own.shares, weights / weights.sum(), self._common_alone)
 
     @property
     def _share_of_lattice(self) -> float:
@@ -209,6 +215,7 @@ class DistributionPool(Aggregate):
         weights = []
         images = []
         shares_of_models = self._shares.common[:, 0]
+        is_of_all_models = share == 0 and bool((shares_of_models > 0).all())
         for share_of_model, forecast, images_of_model in zip(
             shares_of_models, self._distributions_of_models, self._images_of_models, strict=True
         ):
@@ -220,11 +227,16 @@ class DistributionPool(Aggregate):
             outcomes.append(self._lattice)
             weights.append(np.full(len(self._lattice), share / len(self._lattice)))
             images.append(self._images_of_lattice)
-        all_outcomes = np.concatenate(outcomes)
         all_weights = np.concatenate(weights)
+        if is_of_all_models:  # as they stand one behind the other already
+            all_outcomes = self._all_outcomes
+            all_images = self._all_images
+        else:
+            all_outcomes = np.concatenate(outcomes)
+            all_images = np.concatenate(images)
         if self._recalibration is not None:
             all_weights, self._probability = self._recalibration.apply(
                 all_outcomes[:, 0], all_weights
             )
             self._unknown_before = self.ahead
-        return WeightedImages(all_outcomes, all_weights, np.concatenate(images))
+        return WeightedImages(all_outcomes, all_weights, all_images)

@@ -90,6 +90,29 @@ def _mark_kept(codes: Integers, of_all: int, of_season: int, is_kept: Mask) -> N
                 is_kept[i] = True
 
 
+@compiled()
+def _write_last_of_season(codes: Integers, code: int, last_rounds: Indices) -> int:
+    """Write the last rounds of a season, and return how many there are (compiled).
+
+    Parameters
+    ----------
+    codes : int array (m,)
+        Of the rounds' seasons, the oldest round first.
+    code : int
+        Of the season.
+    last_rounds : int array (k,)
+        Its last entries are written: the places of at most k rounds, the newest last.
+    """
+    n_left = last_rounds.shape[0]
+    for i in range(codes.shape[0] - 1, -1, -1):
+        if n_left == 0:
+            break
+        if codes[i] == code:
+            n_left -= 1
+            last_rounds[n_left] = i
+    return int(last_rounds.shape[0] - n_left)
+
+
 class GrowingRows:
     """Rows of an array (m, ...), with room for more behind them, so that one is added quickly."""
 
@@ -256,11 +279,10 @@ class PastRounds(Checkpointable):
 
     def last_of_season(self, features: Mapping[str, float], count: int) -> Array:
         """Return those of the last rounds of a context's season, none where it has none (m, d)."""
-        return self._vectors[self._rounds_of_season(features)[-count:]]
-
-    def _rounds_of_season(self, features: Mapping[str, float]) -> Indices:
         season = self._integers.combination(features)
         code = self._code_of_season.get(season)
         if code is None:
-            return np.zeros(0, dtype=np.intp)
-        return np.asarray((self._codes == code).nonzero()[0])
+            return self._vectors[:0]
+        last_rounds = np.empty(count, dtype=np.intp)
+        n_rounds = _write_last_of_season(self._codes, code, last_rounds)
+        return self._vectors[last_rounds[count - n_rounds :]]
