@@ -62,7 +62,8 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 
 FALSE_ALARMS = 0.01  # alpha: of the martingales of a run, and again of its bets
-BET_SHARES = 0.9 * 0.5 ** np.arange(7)  # h
+GREATEST_SHARE = 0.9
+BET_SHARES = GREATEST_SHARE * 0.5 ** np.arange(7)  # h
 GREATEST_SURPRISE = 2.0  # s / m that counts
 DOUBTFUL_ROOTS = 1.5  # of V + 1, by which a regret is cause for doubt
 GRID_RATIO = 1.01  # between neighbouring variations at which ``reach`` is found
@@ -182,14 +183,23 @@ class Bets(Checkpointable):
 
     def would_convince(self, surprise: float, *, turn: int = 0) -> bool:
         """Whether ``add`` would return True; no bet is settled."""
+        greatest_growth = math.log1p(GREATEST_SHARE * max(_payoff(surprise), 0.0))
+        if max(self.wealth[turn].tolist()) + greatest_growth <= self.evidence:
+            return False  # a mean is at most the greatest
         return self._convinces(self._wealth_after(surprise, turn))
 
     def _wealth_after(self, surprise: float, turn: int) -> Array:
         """Return the logarithms (J,) of a turn's wealths once a round's bets are settled."""
-        payoff = min(surprise, GREATEST_SURPRISE)
-        return np.asarray(self.wealth[turn] + np.log1p(BET_SHARES * payoff))
+        return np.asarray(self.wealth[turn] + np.log1p(BET_SHARES * _payoff(surprise)))
 
     def _convinces(self, log_wealth: Array) -> bool:
         """Whether the mean of wealths, given by their logarithms (J,), exceeds its level."""
+        if max(log_wealth.tolist()) <= self.evidence:  # a mean is at most the greatest
+            return False
         log_mean_wealth = np.logaddexp.reduce(log_wealth) - math.log(len(BET_SHARES))
         return bool(log_mean_wealth > self.evidence)
+
+
+def _payoff(surprise: float) -> float:
+    """Return what a bet of all wealth pays at a surprise s / m."""
+    return min(surprise, GREATEST_SURPRISE)

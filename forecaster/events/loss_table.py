@@ -9,6 +9,7 @@ logit distribution for a quantal one.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +91,11 @@ class LossTable(Fixed):
             np.zeros(len(tie)),
         )
         self.custom = tuple(group for group in groups if group.play is not None)
+        # Where each group's losses are among all K, and its rows among all R.
+        first_losses = np.cumsum([0, *counts]).tolist()
+        first_rows = np.cumsum([0, *[group.offset.size for group in groups]]).tolist()
+        self._losses_of_groups = [slice(*ends) for ends in pairwise(first_losses)]
+        self._rows_of_groups = [slice(*ends) for ends in pairwise(first_rows)]
 
     @property
     def is_fixed(self) -> bool:
@@ -97,19 +103,18 @@ class LossTable(Fixed):
 
     def group_index(self, group: ProtectedLosses) -> int:
         """Return the index of a group among all; ValueError if it is not protected."""
-        if group not in self.groups:
-            raise ValueError("the group is not protected")
-        return self.groups.index(group)
+        for index, protected in enumerate(self.groups):
+            if protected is group:
+                return index
+        raise ValueError("the group is not protected")
 
     def losses(self, group: ProtectedLosses) -> slice:
         """Return where a group's losses are among all K."""
-        first = sum(len(earlier.offset) for earlier in self.groups[: self.group_index(group)])
-        return slice(first, first + len(group.offset))
+        return self._losses_of_groups[self.group_index(group)]
 
     def slice(self, group: ProtectedLosses) -> slice:
         """Return where a group's rows are among all R."""
-        first = sum(earlier.offset.size for earlier in self.groups[: self.group_index(group)])
-        return slice(first, first + group.offset.size)
+        return self._rows_of_groups[self.group_index(group)]
 
     def best_responses(self, points: Array) -> Indices:
         """Return every loss's best response to each of M points: (K, M), ties to the lowest."""

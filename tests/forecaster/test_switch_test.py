@@ -61,6 +61,23 @@ def test_turns_and_blocks_share_alpha(shared: dict[str, int]) -> None:
     assert Bets(**shared).evidence == pytest.approx(math.log(3 / FALSE_ALARMS))
 
 
+@pytest.mark.parametrize("surprise", [-1.0, -0.1, 0.0, 0.3, 1.0, 5.0])
+def test_bets_convince_where_the_mean_of_wealths_exceeds_its_level(surprise: float) -> None:
+    """Whether it is asked before a round is settled or found out by settling it."""
+    bets = Bets()
+    shares = 0.9 * 0.5 ** np.arange(7)
+    wealths = np.ones(7)
+    answers = []
+    for _ in range(40):
+        expected_to_convince = bets.would_convince(surprise)
+        wealths *= 1.0 + shares * min(surprise, 2.0)
+        convinces = bets.add(surprise)
+        assert convinces == expected_to_convince
+        assert convinces == (math.log(wealths.mean()) > bets.evidence)
+        answers.append(convinces)
+    assert answers[-1] == (surprise > 0.0)
+
+
 def test_each_turn_bets_with_a_wealth_of_its_own() -> None:
     reference = Reference(Constant(1), turns=2)
     for surprise in (1.0, -0.5, 1.0, -0.5):
