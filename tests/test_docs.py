@@ -214,3 +214,5 @@ def test_the_page_of_licences_lists_all_that_the_project_needs() -> None:
     page = TEXTS[PROJECT_FOLDER / "docs/licences.md"]
     unlisted = [name for name in direct_requirements() if f"| {name} |" not in page]
     assert unlisted == []
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert [row for row in rows if row.count("|") != 5] == []  # four cells each
