@@ -76,5 +76,7 @@ figure, axes = new_figure(
 )
 draw_bars(axes, means, place="who", colour="lie")
 axes.axhline(0, color="black", linewidth=0.8)
+_, top = axes.get_ylim()
+axes.set_ylim(top=1.3 * top)  # room for the legend above the intervals
 axes.legend(frameon=False)
 publish("lying", answer=answer, table=means, figure=figure)
