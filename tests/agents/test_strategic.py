@@ -12,6 +12,7 @@ from small_scenarios import TomlTable, cohort_table, make_scenario, play_to_end
 
 from regretless import MarketModel, OutcomeDistribution, UserError, swap_regret
 from regretless.agents import adversaries
+from regretless.agents.adversaries.nature import IID, MAX_SINGLE_DRAWS
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import generator_state, stream
@@ -516,3 +517,13 @@ def test_no_bound_is_broken_by_an_adversary_that_aims_at_the_regret(seed: int) -
     agents = model.agents_frame()
     for bound in ("bound_from_bias", "bound_from_variation", "bound"):
         assert (agents["decision_swap_regret"] <= agents[bound]).all(), bound
+
+
+@pytest.mark.parametrize("outcomes", [1, 3, MAX_SINGLE_DRAWS + 1])
+def test_outcomes_of_nature_are_those_of_one_draw_from_beta_distributions(outcomes: int) -> None:
+    nature = IID(outcomes, np.random.default_rng(4), mean=0.3, concentration=5.0)
+    same_stream = np.random.default_rng(4)
+    for _ in range(5):
+        outcome = nature.outcome(History(outcomes), AdversaryView())
+        drawn = same_stream.beta(np.full(outcomes, 5 * 0.3), np.full(outcomes, 5 * (1 - 0.3)))
+        assert outcome.tobytes() == drawn.tobytes()
