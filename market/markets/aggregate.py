@@ -30,15 +30,109 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.game.market import Decisions, Market, check_key, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import taken_actions
+from regretless.market.numerics import exact_sum
 from regretless.market.records import OutcomeDistribution
 
 FEEDBACKS = ("lagged", "same-round")
 MAX_LOSSES_AT_ONCE = 2_000_000  # numbers in memory, of several profiles
 SLOPE_STEP = 1e-4  # of a level, to either side, by which slopes of outcomes are measured
 CLIPPING_TOLERANCE = 1e-12  # an outcome beyond [0, 1] by less was not clipped
+
+
+@compiled(nogil=True)
+def _add_observation(values: Array, count: int, mean: Array, squares: Array) -> None:
+    """Add an observation x to a running mean and sum of squared deviations (compiled).
+
+    m' = m + (x - m) / count,    s' = s + (x - m) (x - m').
+
+    Parameters
+    ----------
+    values : array (d,)
+        x.
+    count : int
+        How many observations there are with this one.
+    mean, squares : array (d,)
+        m and s, which become m' and s' in place.
+    """
+    for i in range(len(mean)):
+        from_old_mean = values[i] - mean[i]
+        mean[i] += from_old_mean / count
+        squares[i] += from_old_mean * (values[i] - mean[i])
+
+
+@compiled(nogil=True)
+def _cut_and_add(moved: Array, outcome: Array, count: int, mean: Array, squares: Array) -> bool:
+    """Cut an outcome to [0, 1], and add it to a running mean (compiled).
+
+    Parameters
+    ----------
+    moved : array (d,)
+        The outcome before it is cut.
+    outcome : array (d,)
+        Written: min(max(moved, 0), 1), with one zero, not two; NaN stays NaN.
+    count, mean, squares
+        As in ``_add_observation``.
+
+    Returns
+    -------
+    bool
+        Whether cutting changed a coordinate by more than ``CLIPPING_TOLERANCE``.
+    """
+    was_cut = False
+    for i in range(len(moved)):
+        outcome[i] = np.minimum(np.maximum(moved[i], 0.0), 1.0) + 0.0
+        was_cut |= abs(moved[i] - outcome[i]) > CLIPPING_TOLERANCE
+    _add_observation(outcome, count, mean, squares)
+    return was_cut
+
+
+@compiled(nogil=True)
+def _add_counts(actions: Indices, counts: Array) -> None:
+    """Add to ``counts`` (A,) how many of the ``actions`` (N,), -1 for an absent agent, are each.
+
+    IndexError if an action is none of the A.
+    """
+    for action in actions:
+        if action >= len(counts):
+            raise IndexError("an agent's action is none of its cohort's")
+        if action >= 0:
+            counts[action] += 1.0
+
+
+@compiled(nogil=True)
+def _add_loads(row_of: Indices, actions: Indices, loads: Array, sums: Array) -> None:
+    """Add up agents who are there, and the loads of their actions (compiled).
+
+    Parameters
+    ----------
+    row_of, actions : int array (N,)
+        The row of each agent, and its action, -1 where it is absent.
+    loads : array (K, A, c)
+        What each row's actions add to the load.
+    sums : array (2, 1 + c)
+        Agents, then their loads, each as the two numbers of ``market.numerics.exact_sum``; added to
+        in place.
+
+    Raises
+    ------
+    IndexError
+        If an action is none of the A.
+    """
+    for agent in range(len(actions)):
+        action = actions[agent]
+        if action >= loads.shape[1]:
+            raise IndexError("an agent's action is none of its cohort's")
+        if action < 0:
+            continue
+        sums[0, 0] += 1.0
+        for i in range(loads.shape[2]):
+            coarse, fine = exact_sum.split(loads[row_of[agent], action, i])
+            sums[0, 1 + i] += coarse
+            sums[1, 1 + i] += fine
 
 
 class Moments(Checkpointable):
@@ -54,9 +148,14 @@ class Moments(Checkpointable):
     def add(self, values: Array) -> None:
         """Add one observation (size,)."""
         self.count += 1
-        from_old_mean = values - self.mean
-        self.mean = self.mean + from_old_mean / self.count
-        self._squares = self._squares + from_old_mean * (values - self.mean)
+        _add_observation(values, self.count, self.mean, self._squares)
+
+    def add_cut(self, moved: Array) -> tuple[Array, bool]:
+        """Add an outcome (size,) cut to [0, 1]; return it, and whether cutting changed it."""
+        self.count += 1
+        outcome = np.empty(len(self.mean))
+        was_cut = _cut_and_add(moved, outcome, self.count, self.mean, self._squares)
+        return outcome, was_cut
 
     def deviation(self) -> Array:
         """Return the standard deviation so far (size,)."""
@@ -134,17 +233,33 @@ class Settling(Market):
         Without them (A,): how many take each action.
         """
         if not self.loads_of_actions:
-            counts = [takers.per_action(self._actions) for takers in self.taken(decisions)]
-            return np.add.reduce(counts) if counts else np.zeros(self._actions)
+            return self._count_actions(decisions)
         sums = np.zeros((2, 1 + self.loads_of_actions[0].shape[2]))
         for cohort, loads, decision in zip(
             self.cohorts, self.loads_of_actions, decisions, strict=True
         ):
-            if decision is not None:
+            if decision is None:
+                continue
+            if cohort.multiplicity is None:
+                _add_loads(cohort.row_of, decision.actions, loads, sums)
+            else:
                 takers = taken_actions(cohort, decision.actions, decision.counts)
                 sums[0, 0] += takers.agents
                 sums[:, 1:] += takers.total(loads)
         return sums
+
+    def _count_actions(self, decisions: Decisions) -> Array:
+        """Return how many agents take each action (A,)."""
+        counts = np.zeros(self._actions)
+        for cohort, decision in zip(self.cohorts, decisions, strict=True):
+            if decision is None:
+                continue
+            if cohort.multiplicity is None:
+                _add_counts(decision.actions, counts)
+            else:
+                takers = taken_actions(cohort, decision.actions, decision.counts)
+                counts += takers.per_action(self._actions)
+        return counts
 
     @abstractmethod
     def answer(self, fundamental: Array, load: Array) -> Array:
@@ -327,10 +442,9 @@ class Settling(Market):
 
     def within_cube(self, moved: Array) -> Array:
         """Return the outcome within [0, 1], and count whether it had left."""
-        outcome = np.minimum(np.maximum(moved, 0.0), 1.0) + 0.0  # one zero, not two
-        self.clipped += int(bool((np.abs(moved - outcome) > CLIPPING_TOLERANCE).any()))
+        outcome, was_cut = self.outcomes.add_cut(moved)
+        self.clipped += was_cut
         self.rounds += 1
-        self.outcomes.add(outcome)
         return outcome
 
     def described(self) -> dict[str, Any]:

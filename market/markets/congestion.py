@@ -78,23 +78,23 @@ class AttendanceMarket(Settling):
                 raise UserError(f"cohort.{cohort.name}.actions; {give}")
         super().__init__(cohorts, rng, start=start_shares, feedback=feedback, adjustment=adjustment)
         self.always = always_shares
+        self._modelled_share = 1 - always_shares.sum()  # of the agents whose play is simulated
         self.noise = noise
         self.last = columns_before_clearing(fundamental=self.goods, share=self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        share = load[1:] / max(load.sum(), 1)
+        share = load[1:] / max(np.add.reduce(load), 1)
         settled = self.settle(share)
         self.last = {"fundamental": fundamental, "share": share}
         return self.within_cube(self.rest(fundamental, settled))
 
     def rest(self, fundamental: Array, level: Array) -> Array:
         shift = self.noise * (fundamental - 0.5)
-        return np.asarray(self.always + (1 - self.always.sum()) * level + shift)
+        return np.asarray(self.always + self._modelled_share * level + shift)
 
     def price_impact(self, cohort_index: int) -> Array:
         n_rows = len(self.cohorts[cohort_index].loss)
-        modelled_share = 1 - self.always.sum()
-        impact = self.adjustment * modelled_share / self.agents
+        impact = self.adjustment * self._modelled_share / self.agents
         return np.full((n_rows, self.goods), impact)
 
     def summary(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions
 from regretless.market.game.profiles import count_numbers, profile_strides
@@ -18,6 +19,37 @@ from regretless.market.game.seats import taken_actions
 from regretless.market.solutions.stage_game import StageGame
 
 Span = tuple[int, int]  # first and last round
+
+
+@compiled(nogil=True)
+def _count_entries(first_entries: Indices, actions: Indices, counts: Integers) -> bool:
+    """Count what agents played in the entries of their types (compiled).
+
+    Parameters
+    ----------
+    first_entries, actions : int array (n,)
+        The entry of each agent's type for the action 0, and its action, -1 where it is absent.
+    counts : int array (entries,)
+        1 is added for every agent at the entry of its type for its action.
+
+    Returns
+    -------
+    bool
+        Whether all agents were there; else some are not counted.
+
+    Raises
+    ------
+    IndexError
+        If an action has no entry.
+    """
+    for agent in range(len(actions)):
+        if actions[agent] < 0:
+            return False
+        entry = first_entries[agent] + actions[agent]
+        if entry >= len(counts):
+            raise IndexError("an agent's action is none of its cohort's")
+        counts[entry] += 1
+    return True
 
 
 class PlayCounts:
@@ -34,7 +66,8 @@ class PlayCounts:
         ends_of_types = np.cumsum(game.size_of_type)
         starts_of_types = ends_of_types - game.size_of_type
         self._n_entries = int(ends_of_types[-1])  # of a key
-        self._first_entry = starts_of_types[game.type_of]  # of each agent's type in a key (N,)
+        # Of each agent's type in a key (N,).
+        self._first_entry: Indices = starts_of_types[game.type_of].astype(np.intp)
         cohorts = () if game.market is None else game.market.cohorts
         self._has_multiplicity = any(cohort.multiplicity is not None for cohort in cohorts)
 
@@ -83,15 +116,18 @@ class PlayCounts:
         """
         if self._has_multiplicity:
             return self._key_with_multiplicity(decisions)
-        actions_of_cohorts = []
+        counts = np.zeros(self._n_entries, dtype=np.int64)
+        first_agent = 0
         for decision in decisions:
             if decision is None:
                 return None
-            actions_of_cohorts.append(decision.actions)
-        profile = np.concatenate(actions_of_cohorts)
-        if profile.min() < 0:
-            return None
-        return self._key_of_profile(profile)
+            actions = decision.actions
+            end_agent = first_agent + len(actions)
+            first_entries = self._first_entry[first_agent:end_agent]
+            if not _count_entries(first_entries, actions, counts):
+                return None
+            first_agent = end_agent
+        return tuple(counts.tolist())
 
     def _key_with_multiplicity(self, decisions: Decisions) -> tuple[int, ...] | None:
         """Return the same as ``_key`` where entries of cohorts may stand for several agents."""

@@ -24,6 +24,7 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Linear
 from regretless.market.markets import price_impact
 from regretless.market.markets.aggregate import Moments
+from regretless.market.numerics import exact_sum
 from regretless.market.records import (
     AdversaryView,
     Context,
@@ -124,6 +125,26 @@ def test_running_moments_are_those_of_the_whole() -> None:
         moments.add(row)
     assert moments.mean == pytest.approx(rows.mean(0))
     assert moments.deviation() == pytest.approx(rows.std(0))
+
+
+def test_an_outcome_is_cut_to_the_unit_interval_before_it_is_added() -> None:
+    rng = np.random.default_rng(1)
+    moved = rng.normal(0.5, 0.6, size=(40, 3))
+    moments = Moments(3)
+    was_cut = []
+    for row in moved:
+        outcome, cut = moments.add_cut(row)
+        assert outcome.tobytes() == np.clip(row, 0.0, 1.0).tobytes()
+        was_cut.append(cut)
+    assert was_cut == (np.clip(moved, 0.0, 1.0) != moved).any(1).tolist()
+    assert moments.mean == pytest.approx(np.clip(moved, 0.0, 1.0).mean(0))
+    assert moments.deviation() == pytest.approx(np.clip(moved, 0.0, 1.0).std(0))
+
+
+def test_an_outcome_that_is_no_number_is_not_cut_to_one() -> None:
+    outcome, _ = Moments(2).add_cut(np.array([np.nan, 2.0]))
+    assert np.isnan(outcome[0])
+    assert outcome[1] == 1.0
 
 
 def test_a_shop_orders_no_more_than_it_can_pay() -> None:
@@ -250,6 +271,24 @@ def test_agents_who_are_absent_demand_nothing() -> None:
     assert not market.aggregate([None, decision(-1, -1)]).any()
     demand_of_one = market.aggregate([None, decision(-1, 1)])
     assert demand_of_one.sum(0) == pytest.approx([1.0, 0.0, 1.0])
+
+
+def test_demand_is_the_exact_sum_of_what_was_bought_by_those_who_are_there() -> None:
+    market = price_market("lagged")
+    loads = np.random.default_rng(2).random((2, 2, 2))  # rows, actions, goods
+    market.loads_of_actions = [loads, loads]
+    row_of = market.cohorts[0].row_of
+    actions = np.array([1, 0])
+    demand = market.aggregate([decision(*actions), decision(-1, 1)])
+    bought = [loads[row_of[0], 1], loads[row_of[1], 0], loads[row_of[1], 1]]
+    assert demand[:, 1:].tobytes() == exact_sum.total(np.array(bought), np.ones(3)).tobytes()
+    assert demand.sum(0)[0] == 3
+
+
+def test_an_action_beyond_those_of_the_cohort_is_not_added_up() -> None:
+    market = price_market("lagged")
+    with pytest.raises(IndexError, match="none of its cohort's"):
+        market.aggregate([decision(0, 7), None])
 
 
 LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
