@@ -127,10 +127,11 @@ def _write_expected_and_realised(
     outcome: Array,
     expected: Array,
     realised: Array,
+    choices: Indices,
     first: int,
     last: int,
 ) -> None:
-    """Write the losses of a span of rows at a prediction and at the outcome (compiled).
+    """Write what a span of rows expects, chooses and loses at the outcome (compiled).
 
     The sums are those of ``expected_rows`` and ``market.losses.sums.weighted_rows`` to the last
     bit: the first adds the offset first, the second last.
@@ -145,6 +146,8 @@ def _write_expected_and_realised(
         The prediction and the outcome.
     expected, realised : array (K, A)
         Written.
+    choices : int array (K,)
+        Written: the best responses to the expected losses.
     first, last : int
         Span of rows.
     """
@@ -162,16 +165,17 @@ def _write_expected_and_realised(
         for a in range(n_actions):
             expected[k, a] = row_expected[a]
             realised[k, a] = row_realised[a] + constant[k, a]
+        choices[k] = lowest(row_expected, 0, n_actions, 0.0)
 
 
 def expected_and_realised(
     offsets: tuple[Array, Array], weights: Array, *, point: Array, outcome: Array
-) -> tuple[Array, Array]:
-    """Return the losses at a prediction and at the outcome, each (K, A).
+) -> tuple[Array, Array, Indices]:
+    """Return losses at a prediction and at the outcome, each (K, A), and best responses (K,).
 
-    They are the same to the last bit as those of ``expected_losses`` and of
-    ``market.losses.sums.offset_sum``. Many losses wait for memory: here each weight is read once
-    for both.
+    They are the same to the last bit as those of ``expected_losses``, of
+    ``market.losses.sums.offset_sum`` and of ``best_response`` to what is expected. Many losses wait
+    for memory: here each weight is read once for all.
 
     Parameters
     ----------
@@ -185,6 +189,7 @@ def expected_and_realised(
     offset, constant = offsets
     expected = np.empty(offset.shape)
     realised = np.empty(offset.shape)
+    choices = np.empty(len(offset), dtype=np.intp)
     over_rows(
         _write_expected_and_realised,
         len(expected),
@@ -195,8 +200,9 @@ def expected_and_realised(
         np.ascontiguousarray(outcome, dtype=np.float64),
         expected,
         realised,
+        choices,
     )
-    return expected, realised
+    return expected, realised, choices
 
 
 def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:

@@ -32,6 +32,7 @@ from regretless.market.core.arrays import (
     is_within_unit_cube,
 )
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import frozen, read_only
 from regretless.market.core.validation import without_rounding
@@ -93,11 +94,8 @@ class Decision:
     @property
     def probabilities(self) -> Array:
         """The mixed strategy (K, A) that the ledger charges: one-hot for a pure choice."""
-        return self._pure_probabilities if self.strategy is None else self.strategy
-
-    @cached_property
-    def _pure_probabilities(self) -> Array:
-        """The mixed strategy (K, A) of a decision that says ``choices`` alone."""
+        if self.strategy is not None:
+            return self.strategy
         choices: Any = self.choices
         predicted: Any = self.predicted
         return one_hot(choices, predicted.shape[1])
@@ -115,7 +113,17 @@ def _masked_counts(counts: Callable[[], Array], present: Mask) -> Array:
 
 def one_hot(actions: Indices, count: int) -> Array:
     """Turn actions (K,) into probabilities (K, count), which are 0 for actions below 0."""
-    return np.asarray(actions[:, None] == np.arange(count), dtype=np.float64)
+    probabilities = np.zeros((len(actions), count))
+    _set_ones(actions, probabilities)
+    return probabilities
+
+
+@compiled(nogil=True)
+def _set_ones(actions: Indices, probabilities: Array) -> None:
+    """Set ``probabilities`` (K, A) to 1 at the action of each row (K,), if it has that one."""
+    for row in range(len(actions)):
+        if 0 <= actions[row] < probabilities.shape[1]:
+            probabilities[row, actions[row]] = 1.0
 
 
 NO_VALUES = frozen(np.empty(0))  # of a context without features
@@ -197,6 +205,10 @@ class Mixture:
         object.__setattr__(self, "weights", read_only(np.asarray(self.weights)))
         if self.labels is not None:
             object.__setattr__(self, "labels", read_only(np.asarray(self.labels)))
+
+    def labelled(self, labels: Array) -> "Mixture":
+        """Return the same with these label forecasts (m, d)."""
+        return Mixture(self.points, self.weights, self.certificate, labels, self.ensembles)
 
     def copied(self) -> "Mixture":
         """Return the same in arrays of its own, as of who may write into theirs later."""
@@ -372,7 +384,7 @@ class OutcomeDistribution:
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:
         """Return the distribution that is certain of one outcome."""
-        return cls(np.asarray(y)[None], CERTAIN)
+        return cls(y, CERTAIN)  # type: ignore[arg-type]  # its points become an array (1, d)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Draw one outcome (d,)."""
@@ -406,7 +418,7 @@ class Round:
     forecasts: tuple[Forecast, ...] = ()
     distribution: Any = None  # the OutcomeDistribution to which the adversary committed
     # Drawn from it (d,), and shown to signals alone; then what the market made of it.
-    outcome: Array = field(default_factory=lambda: np.empty(0))
+    outcome: Array = field(default_factory=lambda: NO_VALUES)
     seen: tuple[Context, ...] = ()  # what each cohort saw before it decided
     affordable: tuple[Mask | None, ...] = ()  # which actions agents could pay for (N, A)
     decisions: tuple[Decision | None, ...] = ()
@@ -562,6 +574,13 @@ class History(Recent):
     def __init__(self, outcomes: int) -> None:
         super().__init__((outcomes,))
         self._sum = np.zeros(outcomes)
+
+    @property
+    def latest(self) -> Array | None:
+        """The last outcome (d,), a copy; None before the first."""
+        if not self.rounds:
+            return None
+        return np.array(self._ring[(self.rounds - 1) % MAX_RECENT])
 
     @property
     def mean(self) -> Array:

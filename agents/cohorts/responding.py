@@ -23,7 +23,7 @@ Shapes: N agents, K rows, A actions, n statistics s(y) of an outcome y of d coor
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -94,36 +94,66 @@ class DelayGroup:
         return predicted
 
 
-class ExpectedLosses:
-    """What K rows expect to lose at one prediction, computed when it is first needed.
+class BestResponses:
+    """What K rows expect to lose at one prediction and choose, computed when first needed.
 
     An agent whose loss is linear in the outcome has one table of weights for what it expects and
     for what it loses. Where nobody reads the expectation before the losses are charged, both are
     computed in one pass over that table, which is larger than the processor's caches.
+
+    Parameters
+    ----------
+    coefficients : (array (K, A), array (K, A, n))
+        Offset and weights of what the rows expect, linear in the prediction.
+    statistics : array (n,)
+        The prediction.
+    row_of : int array (N,)
+        The row of each agent.
     """
 
-    def __init__(self, coefficients: tuple[Array, Array], statistics: Array) -> None:
-        self._offset, self._weights = coefficients  # (K, A) and (K, A, n)
-        self._statistics = statistics  # (n,), the prediction
-        self._table: Array | None = None
+    def __init__(
+        self, coefficients: tuple[Array, Array], statistics: Array, row_of: Indices
+    ) -> None:
+        self._coefficients = coefficients
+        self._statistics = statistics
+        self._row_of = row_of
+        self._expected: Array | None = None
+        self._choices: Indices | None = None
+        self._actions: Indices | None = None
 
     @property
-    def table(self) -> Array:
+    def expected(self) -> Array:
         """The expected losses (K, A)."""
-        if self._table is None:
-            self._table = expected_losses(self._offset, self._weights, self._statistics)
-        return self._table
+        if self._expected is None:
+            offset, weights = self._coefficients
+            self._expected = expected_losses(offset, weights, self._statistics)
+        return self._expected
+
+    @property
+    def choices(self) -> Indices:
+        """The best response of each row (K,) to them."""
+        if self._choices is None:
+            self._choices = best_response(self.expected)
+        return self._choices
+
+    @property
+    def actions(self) -> Indices:
+        """The action of each agent (N,)."""
+        if self._actions is None:
+            self._actions = self.choices[self._row_of]
+        return self._actions
 
     def realise(self, loss: Loss, outcome: Array) -> Array:
         """Return the losses (K, A) at the outcome (d,) of the rows, who have the weights' losses.
 
-        The expected losses are computed in the same pass if nobody has read them so far.
+        What is expected and chosen is computed in the same pass if nobody has read it so far.
         """
-        if self._table is not None:
+        if self._expected is not None:
             return loss.losses(outcome)
-        self._table, realised = expected_and_realised(
-            (self._offset, loss.offset),
-            self._weights,
+        offset, weights = self._coefficients
+        self._expected, realised, self._choices = expected_and_realised(
+            (offset, loss.offset),
+            weights,
             point=self._statistics,
             outcome=outcome,
         )
@@ -131,43 +161,38 @@ class ExpectedLosses:
 
 
 class LazyDecision(Decision):
-    """A pure decision that is evaluated when it is first read, or charged.
-
-    ``expectation`` holds the losses to which each row best-responds; ``row_of`` (N,) the row of
-    each agent.
-    """
+    """A pure decision that is evaluated when it is first read, or charged."""
 
     strategy = None
     present = None
     counts = None
 
-    def __init__(self, expectation: ExpectedLosses, row_of: Indices) -> None:
+    def __init__(self, responses: BestResponses) -> None:
         # The base is a frozen record with an initialiser of its own, which would ask for the
         # actions at once.
-        self.expectation = expectation
-        self.row_of = row_of
+        self.responses = responses
 
     @property
     def predicted(self) -> Array:
         """The losses (K, A) that each row expects."""
-        return self.expectation.table
+        return self.responses.expected
 
-    @cached_property
+    @property
     def choices(self) -> Indices:
         """The best response (K,) to them."""
-        return best_response(self.predicted)
+        return self.responses.choices
 
-    @cached_property
+    @property
     def actions(self) -> Indices:
         """The action of each agent (N,)."""
-        return self.choices[self.row_of]
+        return self.responses.actions
 
     def changed(self, **changes: Any) -> Decision:
         evaluated = Decision(None, self.actions, self.predicted, choices=self.choices)
         return replace(evaluated, **changes)
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
-        return self.expectation.realise(loss, outcome)
+        return self.responses.realise(loss, outcome)
 
 
 @dataclass(eq=False)
@@ -301,8 +326,7 @@ class RespondingCohort(Cohort, Checkpointable):
             and self.response.at_prediction
         ):
             coefficients = self.delay_groups[0].coefficients
-            expectation = ExpectedLosses(coefficients, forecast.statistics)
-            return LazyDecision(expectation, self.row_of)
+            return LazyDecision(BestResponses(coefficients, forecast.statistics, self.row_of))
         return self._respond(self._predicted(forecast))
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:

@@ -29,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.own_code import read_only
 from regretless.market.game.lookahead import GameView, Rollout, strategies_of_play
@@ -41,10 +42,22 @@ from regretless.market.game.protocols import (
     depends_on_losses_alone,
 )
 from regretless.market.game.seats import is_taking_part, present_cohorts
-from regretless.market.numerics.exact_sum import total
-from regretless.market.records import AdversaryView, Forecast, Mixture, Observation, Round
+from regretless.market.numerics.exact_sum import split
+from regretless.market.records import (
+    CERTAIN,
+    AdversaryView,
+    Context,
+    Decision,
+    Forecast,
+    Mixture,
+    Observation,
+    Round,
+)
+from regretless.market.regret.played_losses import strategies_or_choices, write_played_losses
 
 SIGHTS = ("history", "mixture", "play", "losses", "draw")
+NOTHING_PAID: Array = np.empty(0)  # by followers of a leader without a payoff
+SIGHTS_OF_PLAY = frozenset({"play", "draw"})  # with which it may ask what cohorts would do
 
 
 def sight_of(adversary: Adversary) -> frozenset[str]:
@@ -94,18 +107,25 @@ def make_adversary_view(
     makers: dict[str, Any] = {}
     if outcomes_after_market is not None:
         makers["moved"] = lambda: outcomes_after_market
-    if "play" in declared_sights:
+    if not declared_sights.isdisjoint(SIGHTS_OF_PLAY):
         players = view_game()
+    if "play" in declared_sights:
         makers["play"] = lambda: strategies_of_play(players, mixtures, context)
         makers["rollout"] = lambda: Rollout(players, context, mixtures)
     if "draw" in declared_sights and current.forecasts:
         forecasts = current.forecasts
-        drawn_alone = tuple(certain_of_drawn(forecast) for forecast in forecasts)
-        followers = view_game()
         makers["drawn"] = lambda: forecasts
-        makers["induced"] = lambda: strategies_of_play(followers, drawn_alone, context)
+        makers["induced"] = lambda: _strategies_at_draw(players, forecasts, context)
     shown_mixtures = mixtures if "mixture" in declared_sights else None
     return AdversaryView(shown_mixtures, **makers)
+
+
+def _strategies_at_draw(
+    players: GameView, forecasts: Sequence[Forecast], context: Context
+) -> tuple[Array | None, ...]:
+    """Return what cohorts do at the drawn forecasts (``AdversaryView.induced``)."""
+    drawn_alone = tuple([certain_of_drawn(forecast) for forecast in forecasts])
+    return strategies_of_play(players, drawn_alone, context)
 
 
 def translated_view(
@@ -175,7 +195,7 @@ def certain_of_drawn(forecast: Forecast) -> Mixture:
     ensembles = mixture.ensembles
     if ensembles is not None:
         ensembles = ensembles[atom]
-    return Mixture(mixture.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
+    return Mixture(mixture.points[atom], CERTAIN, labels=labels, ensembles=ensembles)
 
 
 def summed(
@@ -195,26 +215,70 @@ def summed(
     # Rows: the two numbers whose sum is exact. Columns: agents, what they paid, play by action.
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
     for _, cohort, decision, losses in present_cohorts(cohorts, played):
-        strategy = decision.probabilities
-        summands = np.zeros((len(strategy), 2 + strategy.shape[1]))  # of each row's agents
-        summands[:, 0] = 1.0
+        paid = NOTHING_PAID
         if payoff is not None:
             if losses_are_personal and depends_on_losses_alone(payoff):  # what the market charged
                 values = losses
             else:
                 values = payoff.values(cohort.loss, played.outcome[None])[0]
-            summands[:, 1] = np.einsum("ka,ka->k", strategy, values)
-        summands[:, 2:] = strategy
+            paid = _paid_by_rows(decision, values)
         if decision.present is None:
             agents_of_row = cohort.counts
         else:
             taking_part = is_taking_part(decision, cohort)
             rows = cohort.row_of[taking_part]
             multiplicity = cohort.multiplicity_of(taking_part)
-            counts = np.bincount(rows, multiplicity, minlength=len(strategy))
+            counts = np.bincount(rows, multiplicity, minlength=len(losses))
             agents_of_row = counts.astype(np.float64)
-        sums[cohort.name] = total(summands, agents_of_row)
+        strategies, choices = strategies_or_choices(decision)
+        _add_play(strategies, choices, paid, agents_of_row, sums[cohort.name])
     return sums
+
+
+def _paid_by_rows(decision: Decision, values: Array) -> Array:
+    """Return what the rows pay (K,) as they play, where their actions pay ``values`` (K, A)."""
+    if decision.strategy is not None:
+        return np.asarray(np.einsum("ka,ka->k", decision.strategy, values))
+    paid = np.empty(len(values))
+    write_played_losses(decision, values, np.arange(len(values)), paid)
+    return paid
+
+
+@compiled()
+def _add_play(
+    strategies: Array, choices: Indices, paid: Array, agents_of_row: Array, sums: Array
+) -> None:
+    """Add up agents, what they paid and their mixed strategies (compiled).
+
+    Parameters
+    ----------
+    strategies : array (K, A), or empty
+        Mixed strategies, zeros for an absent row.
+    choices : int array (K,), or empty
+        The action of each row, -1 for an absent one; they stand in place of ``strategies`` unless
+        they are empty.
+    paid : array (K,), or empty
+        What each agent of a row paid; empty for nothing.
+    agents_of_row : array (K,)
+        How many agents of each row were there.
+    sums : array (2, 2 + A)
+        Each sum as the two numbers of ``market.numerics.exact_sum``; added to in place.
+    """
+    for k in range(len(agents_of_row)):
+        agents = agents_of_row[k]
+        sums[0, 0] += agents
+        if len(paid):
+            coarse, fine = split(paid[k])
+            sums[0, 1] += agents * coarse
+            sums[1, 1] += agents * fine
+        if len(choices):
+            if choices[k] >= 0:
+                sums[0, 2 + choices[k]] += agents
+        else:
+            for action in range(strategies.shape[1]):
+                coarse, fine = split(strategies[k, action])
+                sums[0, 2 + action] += agents * coarse
+                sums[1, 2 + action] += agents * fine
 
 
 def sums_of(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> Mapping[str, Array]:

@@ -19,7 +19,7 @@ says ``market.game.protocols``.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -93,7 +93,7 @@ class Block:
             mixture = mixture.copied()
         elif mixture.labels is not None and self.forecaster.basis is self.basis:
             return mixture  # our own code writes into nothing that it has returned
-        return replace(mixture, labels=self.basis.inverse(mixture.points))
+        return mixture.labelled(self.basis.inverse(mixture.points))
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Record the label forecasts, tell the forecaster the outcome (d,), and relay the forecast.
@@ -219,15 +219,12 @@ class Game:
     @property
     def view_of_next_round(self) -> GameView:
         """Who takes part in the next round, and what a market would make of outcomes."""
-        last_outcome = None
-        if self.history.rounds:
-            last_outcome = self.history.last()[0]
         return GameView(
             self.blocks,
             self.seats,
             rounds=self.history.rounds,
             moved=self.outcomes_after_market,
-            last_outcome=last_outcome,
+            last_outcome=self.history.latest,
             kept_paths=self._imagined_paths,
         )
 

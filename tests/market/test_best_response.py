@@ -214,6 +214,7 @@ def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int,
         sums = expected_and_realised((offset, offset), table, point=point, outcome=outcome)
         assert sums[0].tobytes() == expected.tobytes(), layout
         assert sums[1].tobytes() == realised.tobytes(), layout
+        assert np.array_equal(sums[2], best_response(expected)), layout
         assert expected_losses(offset, table, point).tobytes() == expected.tobytes(), layout
         assert offset_sum(offset, table, outcome[None]).tobytes() == realised.tobytes(), layout
 

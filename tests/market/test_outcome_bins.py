@@ -40,6 +40,16 @@ def filled(bins: OutcomeBins, outcomes: Array) -> Array:
     return play
 
 
+def test_pure_choices_are_counted_as_strategies_that_are_certain() -> None:
+    by_choice = OutcomeBins(*SIZE, 1)
+    by_strategy = OutcomeBins(*SIZE, 1)
+    choices = np.array([2, -1, 0])  # the second row is not there
+    strategies = np.array([[0.0, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]])
+    by_choice.add(np.empty((0, 0)), [0.25], choices=choices)
+    by_strategy.add(strategies, [0.25])
+    assert np.array_equal(by_choice.counts(), by_strategy.counts())
+
+
 def bins_of_few_outcomes() -> FilledBins:
     """Fill bins with no more different outcomes than they have room for."""
     rng = np.random.default_rng(1)
