@@ -6,6 +6,7 @@ cohort to which a theorem applies. Each column has the greatest value over the c
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,7 @@ class BoundsLog(Checkpointable):
         self._cohorts = tuple(cohorts)
         self.guarantees = tuple(guarantees)
         self._rounds_of_run = rounds
+        self._next_logged = FIRST_LOGGED_ROUND  # the first logged moment that may be yet to come
         # A row for each logged moment and cohort: rounds played, the cohort's index, then COLUMNS.
         self._logged_rows = np.zeros((0, KEYS + len(COLUMNS)))
 
@@ -50,7 +52,9 @@ class BoundsLog(Checkpointable):
         ``rounds_played`` is the number of rounds that have been played.
         """
         is_last = rounds_played == self._rounds_of_run
-        if not is_last and not _is_logged(rounds_played):
+        while self._next_logged < rounds_played:
+            self._next_logged = _logged_after(self._next_logged)
+        if not is_last and rounds_played < self._next_logged:
             return
         for cohort_index, (cohort, guarantee) in enumerate(
             zip(self._cohorts, self.guarantees, strict=True)
@@ -62,6 +66,10 @@ class BoundsLog(Checkpointable):
             self._logged_rows = np.vstack(
                 [self._logged_rows, [rounds_played, cohort_index, *worst]]
             )
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._next_logged = FIRST_LOGGED_ROUND  # the checkpoint may be of an earlier round
 
     def join(self, parts: Sequence[tuple[Sequence[int], Array]]) -> None:
         """Take over the greatest regret and bias bound from parts of the run.
@@ -90,13 +98,13 @@ class BoundsLog(Checkpointable):
         return table
 
 
-def _is_logged(rounds_played: int) -> bool:
-    """Say whether a row is due: when log2 of the rounds passes a multiple of a quarter."""
-    if rounds_played < FIRST_LOGGED_ROUND:
-        return False
-    quarter_before = math.floor(ROWS_PER_DOUBLING * math.log2(rounds_played - 1))
-    quarter_now = math.floor(ROWS_PER_DOUBLING * math.log2(rounds_played))
-    return quarter_now > quarter_before
+def _logged_after(rounds_played: int) -> int:
+    """Return the next logged moment: when log2 of the rounds passes a multiple of a quarter."""
+    quarter = math.floor(ROWS_PER_DOUBLING * math.log2(rounds_played))
+    later = rounds_played + 1
+    while math.floor(ROWS_PER_DOUBLING * math.log2(later)) == quarter:
+        later += 1
+    return later
 
 
 def _values_per_row(cohort: Cohort, guarantee: Guarantee) -> list[Array]:

@@ -11,7 +11,7 @@ the arrays are kept as they come, and made into columns of many rounds when a fr
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,16 +21,17 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
+from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import mean_payoffs, per_agent, sums_of
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Payoff
-from regretless.market.game.round import Game
+from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.logged_play import LoggedPlay, columns_of_play
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
-from regretless.market.records import Context, Round
+from regretless.market.records import CERTAIN, Context, Forecast, Mixture, Round
 
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 CHUNK_ROWS = 200_000  # of the regret log, at most
@@ -42,17 +43,11 @@ TABLES = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class _BroadcastForecast:
-    """What one block broadcast in a round, as the tables of rounds and forecasts show it."""
+class _LoggedBlock(NamedTuple):
+    """A block of the broadcast as it was; its forecaster may be replaced later."""
 
-    block: str
-    is_heard: bool  # whether somebody may hear it; the forecaster may be replaced later
-    points: Array  # (m, n)
-    weights: Array  # (m,)
-    labels: Array | None  # (m, d)
-    drawn_atom: int
-    certificate: float | None
+    name: str
+    is_heard: bool  # whether somebody may hear it
 
 
 @dataclass(slots=True, eq=False)
@@ -64,15 +59,20 @@ class _LoggedRound:
     outcome: Array  # (d,)
     adversary_columns: Mapping[str, Any]  # what the adversary says of the round, by name
     market_columns: dict[str, Array]  # of the last clearing, by name
-    forecasts: list[_BroadcastForecast]
+    blocks: tuple[_LoggedBlock, ...]
+    forecasts: tuple[Forecast, ...]  # one per block, without ensembles
     # What the agents of each cohort come to (``market.game.adversary_view.summed``), where the
     # leader is paid.
     sums: Mapping[str, Array] | None
 
     @property
-    def heard_forecasts(self) -> list[_BroadcastForecast]:
-        """The forecasts that somebody may hear."""
-        return [forecast for forecast in self.forecasts if forecast.is_heard]
+    def heard_forecasts(self) -> list[tuple[str, Forecast]]:
+        """The forecasts that somebody may hear, each with the name of its block."""
+        heard = []
+        for block, forecast in zip(self.blocks, self.forecasts, strict=True):
+            if block.is_heard:
+                heard.append((block.name, forecast))
+        return heard
 
 
 class Journal(Checkpointable):
@@ -128,9 +128,10 @@ class Journal(Checkpointable):
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._open_rounds = 0
         self.watchers: dict[str, Callable[[Round], Columns]] = {
-            "accounts": self._account_rows,
             "states": partial(states, self._cohorts, self.logged),
         }
+        self._blocks: Sequence[Block] = ()  # of the game when ``_logged_blocks`` was made
+        self._logged_blocks: tuple[_LoggedBlock, ...] = ()
         self.begin_columns_of_leader_and_market()
 
     def _rounds_per_chunk(self) -> int:
@@ -153,6 +154,9 @@ class Journal(Checkpointable):
         self.flush()  # a chunk has columns of one leader and one market: of the former ones here
         self._payoff = self._game.adversary.payoff
         self._market = self._game.market
+        self.watchers.pop("accounts", None)
+        if self._market is not None and self._market.accounts is not None:
+            self.watchers["accounts"] = partial(self._account_rows, self._market.accounts)
         if self._payoff is not None:
             self._check_payoff(self._payoff)
 
@@ -333,19 +337,11 @@ class Journal(Checkpointable):
         forecasts = []
         for block in self._game.blocks:
             if block.forecaster.is_silent:
-                continue
-            points = np.zeros((1, block.basis.size))
-            forecasts.append(
-                _BroadcastForecast(
-                    block=block.name,
-                    is_heard=True,
-                    points=points,
-                    weights=np.ones(1),
-                    labels=block.basis.inverse(points),
-                    drawn_atom=0,
-                    certificate=None,
-                )
-            )
+                mixture = Mixture(np.zeros((1, 0)), CERTAIN)
+            else:
+                points = np.zeros((1, block.basis.size))
+                mixture = Mixture(points, CERTAIN, labels=block.basis.inverse(points))
+            forecasts.append(Forecast(mixture, 0))
         adversary_columns: Mapping[str, Any] = {}
         if is_ours(adversary.innermost.round_columns):
             adversary_columns = adversary.innermost.round_columns(0)
@@ -355,7 +351,8 @@ class Journal(Checkpointable):
             outcome=np.zeros(adversary.outcomes),
             adversary_columns=adversary_columns,
             market_columns=self._market_columns(),
-            forecasts=forecasts,
+            blocks=self._blocks_as_logged(),
+            forecasts=tuple(forecasts),
             sums={cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in self._cohorts},
         )
 
@@ -376,20 +373,6 @@ class Journal(Checkpointable):
 
         Arrays that later rounds may overwrite are copied.
         """
-        forecasts = []
-        for block, forecast in zip(self._game.blocks, played.forecasts, strict=True):
-            mixture = forecast.mixture
-            forecasts.append(
-                _BroadcastForecast(
-                    block=block.name,
-                    is_heard=not block.forecaster.is_silent,
-                    points=mixture.points,
-                    weights=mixture.weights,
-                    labels=mixture.labels,
-                    drawn_atom=forecast.index,
-                    certificate=mixture.certificate,
-                )
-            )
         sums = None
         if self._payoff is not None:
             sums = sums_of(self._payoff, self._cohorts, played)
@@ -399,20 +382,41 @@ class Journal(Checkpointable):
             outcome=np.array(played.outcome),
             adversary_columns=self._game.adversary.innermost.round_columns(played.number),
             market_columns=self._market_columns(),
-            forecasts=forecasts,
+            blocks=self._blocks_as_logged(),
+            forecasts=tuple([_without_ensembles(forecast) for forecast in played.forecasts]),
             sums=sums,
         )
+
+    def _blocks_as_logged(self) -> tuple[_LoggedBlock, ...]:
+        """Return the blocks of the game as they are now: others once a forecaster is replaced."""
+        blocks = self._game.blocks
+        if blocks is not self._blocks:
+            self._blocks = blocks
+            self._logged_blocks = tuple(
+                [_LoggedBlock(block.name, not block.forecaster.is_silent) for block in blocks]
+            )
+        return self._logged_blocks
 
     def _log_play(self, played: Round) -> None:
         """Note what the logged agents of every cohort that was there did."""
         for cohort_index, _, decision, losses in present_cohorts(self._cohorts, played):
             self._logged_play[cohort_index].add(played.number, decision, losses)
 
-    def _account_rows(self, played: Round) -> Columns:
-        if self._market is None or self._market.accounts is None or not any(played.decisions):
+    def _account_rows(self, accounts: Accounts, played: Round) -> Columns:
+        """Return what the logged agents own; no columns after a round in which nobody was there."""
+        if not any(played.decisions):
             return {}
         ids = np.concatenate([logged.ids for logged in self.logged])
-        return {"agent": ids} | self._market.accounts.columns(ids - 1)
+        return {"agent": ids} | accounts.columns(ids - 1)
+
+
+def _without_ensembles(forecast: Forecast) -> Forecast:
+    """Return a forecast without its ensembles, which no table shows and which may be large."""
+    mixture = forecast.mixture
+    if mixture.ensembles is None:
+        return forecast
+    shown = Mixture(mixture.points, mixture.weights, mixture.certificate, mixture.labels)
+    return Forecast(shown, forecast.index)
 
 
 def _numbered(name: str, values: Iterable[Any]) -> dict[str, Any]:
@@ -479,7 +483,7 @@ def _greatest_certificate(logged: _LoggedRound) -> float:
 
 def _count_atoms(logged: _LoggedRound) -> int:
     """Return how many atoms all forecasts of a round have that somebody may hear."""
-    return sum(len(forecast.weights) for forecast in logged.heard_forecasts)
+    return sum(len(forecast.mixture.weights) for _, forecast in logged.heard_forecasts)
 
 
 def _columns_of_leader(rounds: Sequence[_LoggedRound]) -> Columns:
@@ -503,33 +507,39 @@ def _columns_of_forecasts(rounds: Sequence[_LoggedRound]) -> Columns:
     There are no columns where no block is heard, and labels only where all blocks have them.
     """
     round_indices = []
-    forecasts: list[_BroadcastForecast] = []
+    block_names = []
+    mixtures = []
+    drawn_atoms = []
     for logged in rounds:
-        heard_forecasts = logged.heard_forecasts
-        round_indices += [logged.index] * len(heard_forecasts)
-        forecasts += heard_forecasts
-    if not forecasts:
+        for block_name, forecast in logged.heard_forecasts:
+            round_indices.append(logged.index)
+            block_names.append(block_name)
+            mixtures.append(forecast.mixture)
+            drawn_atoms.append(forecast.index)
+    if not mixtures:
         return {}
-    atoms_per_forecast = [len(forecast.weights) for forecast in forecasts]
-    width = max(forecast.points.shape[1] for forecast in forecasts)
-    coordinates = np.full((width, sum(atoms_per_forecast)), np.nan)
-    first = 0
-    for forecast in forecasts:
-        last = first + len(forecast.weights)
-        coordinates[: forecast.points.shape[1], first:last] = forecast.points.T
-        first = last
-    blocks = np.array([forecast.block for forecast in forecasts], dtype=object)
-    drawn_atoms = [forecast.drawn_atom for forecast in forecasts]
+    atoms_per_forecast = [len(mixture.weights) for mixture in mixtures]
+    widths = [mixture.points.shape[1] for mixture in mixtures]
+    if min(widths) == max(widths):
+        coordinates = np.concatenate([mixture.points for mixture in mixtures]).T
+    else:
+        coordinates = np.full((max(widths), sum(atoms_per_forecast)), np.nan)
+        first = 0
+        for mixture, width in zip(mixtures, widths, strict=True):
+            last = first + len(mixture.weights)
+            coordinates[:width, first:last] = mixture.points.T
+            first = last
+    blocks = np.array(block_names, dtype=object)
     atoms = np.concatenate([np.arange(count) for count in atoms_per_forecast])
     columns: Columns = {
         "round": np.repeat(round_indices, atoms_per_forecast),
         "block": np.repeat(blocks, atoms_per_forecast),
         "atom": atoms,
-        "weight": np.concatenate([forecast.weights for forecast in forecasts]),
+        "weight": np.concatenate([mixture.weights for mixture in mixtures]),
         "drawn": atoms == np.repeat(drawn_atoms, atoms_per_forecast),
     }
     columns |= _numbered("p_", coordinates)
-    labels = [forecast.labels for forecast in forecasts if forecast.labels is not None]
-    if len(labels) == len(forecasts):
+    labels = [mixture.labels for mixture in mixtures if mixture.labels is not None]
+    if len(labels) == len(mixtures):
         columns |= _numbered("label_", np.concatenate(labels).T)
     return columns

@@ -42,7 +42,8 @@ def states(cohorts: Sequence[Cohort], logged: Sequence[Logged], played: Round) -
     """Return what the logged agents show after a round; no columns where nobody shows anything."""
     names: dict[str, None] = {}  # in the order of their first cohort
     for cohort in cohorts:
-        names |= dict.fromkeys(cohort.columns)
+        if cohort.columns:
+            names |= dict.fromkeys(cohort.columns)
     if not names:
         return {}
     parts = []

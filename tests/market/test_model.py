@@ -433,3 +433,31 @@ def test_the_state_of_a_group_of_another_size_is_refused() -> None:
 def test_the_state_of_something_else_is_refused() -> None:
     with pytest.raises(KeyError):
         Group(1).restore(Walker(1).state())
+
+
+def test_bounds_are_logged_four_times_in_every_doubling_and_at_the_end() -> None:
+    model = market(rounds=50, played=50)
+    assert sorted(set(model.bounds_frame()["round"])) == [
+        8,
+        10,
+        12,
+        14,
+        16,
+        20,
+        23,
+        27,
+        32,
+        39,
+        46,
+        50,
+    ]
+
+
+def test_a_market_that_goes_back_to_an_earlier_round_logs_its_bounds_again() -> None:
+    model = market(rounds=50, played=15)
+    earlier = model.state()
+    model.run(40)
+    logged = model.bounds_frame()
+    model.restore(earlier)
+    model.run(40)
+    assert model.bounds_frame().equals(logged)
