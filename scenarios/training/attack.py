@@ -12,6 +12,10 @@ look at.
 
 Where agents have losses of their own no value of commitment is known, and no cap: there a score has
 what the leader is paid, and nothing else.
+
+Where the scenario's adversary moves the rows of a table, a plan draws moves, and its rehearsals are
+runs on the same rows. The value of commitment is then, as in any run, that of a leader who may
+choose each outcome that was met, whatever the row: a leader who moves rows may not come to it.
 """
 
 import copy
@@ -25,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.adversaries.learned import ANNOUNCED_PLAY, FORECAST, LAST_PLAY
+from regretless.agents.adversaries.moved_rows import MovedRows
 from regretless.agents.learners.base import RowLearner
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
@@ -87,9 +92,8 @@ class Attack:
     def model(self, seed: int, plan: Array | None = None) -> MarketModel:
         """Build the model of a rehearsal; its leader follows ``plan`` (P, S, m), if given."""
         model = _scenario(self.rehearsed, self.imports).build(seed=seed)
-        leader: Any = model.game.adversary.innermost
         if plan is not None:
-            leader.distributions = plan
+            planner_of(model).distributions = plan
         return model
 
     def cohort_index(self, model: MarketModel) -> int:
@@ -101,6 +105,19 @@ class Attack:
         raw: dict[str, Any] = json.loads(self.config)
         raw["adversary"]["distributions"] = plan.tolist()
         return raw
+
+
+def moves_rows(model: MarketModel) -> bool:
+    """Whether a model's adversary moves the rows of a table."""
+    return isinstance(model.game.adversary.innermost, MovedRows)
+
+
+def planner_of(model: MarketModel) -> Any:
+    """Return who chooses from a list of outcomes: where rows are moved, who moves them."""
+    adversary = model.game.adversary.innermost
+    if isinstance(adversary, MovedRows):
+        return adversary.mover
+    return adversary
 
 
 def round_plan(plan: Array) -> Array:
@@ -137,6 +154,10 @@ def prepare_attacks(
         game_file = Path(configuration["game"]["file"])
         if game_file.parent == DATA / "games":  # a bundled game is found by its name alone
             configuration["game"]["file"] = game_file.name
+    if "data" in configuration:
+        data_file = Path(configuration["data"]["file"])
+        if data_file.parent == DATA:  # so is a bundled table
+            configuration["data"]["file"] = data_file.name
     support_size = len(configuration["adversary"]["distributions"][0])
     attacks = []
     for target in model.game.cohorts:
@@ -220,15 +241,15 @@ def _plan_table(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     """
     leader: Any = model.game.adversary
     payoff = leader.payoff
-    support = leader.support
+    support = planner_of(model).support
     if scenario.spec.adversary is None:
         hint = "give a scenario with an [adversary], such as bait"
         raise UserError(f"train: outcomes are replayed from data; {hint}")
-    if scenario.spec.data is not None:
-        hint = "drop [data], or take adversary.kind = 'cma', which learns during the run"
-        raise UserError(f"train: plans are not rehearsed on rows of data that are moved; {hint}")
     if payoff is None or support is None:
         example = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
+        if scenario.spec.data is not None:
+            moves = json.dumps(scenario.spec.adversary.moves).replace(": ", " = ")
+            example = f"adversary={{ kind = 'up-then-down', moves = {moves} }}"
         raise UserError(f'train: the adversary has no payoff; give one that has, --set "{example}"')
     motive = payoff.keys()
     if motive is None:
@@ -236,7 +257,7 @@ def _plan_table(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
         raise UserError(f"train: a plan's payoff is linear or the followers' loss; drop {kind}")
     specification = scenario.spec.adversary.model_dump(exclude_none=True)
     table: dict[str, Any] = {}
-    for key in ("outcomes", "outcome_names"):
+    for key in ("outcomes", "outcome_names", "moves"):
         if key in specification:
             table[key] = specification[key]
     table["kind"] = "plan"
@@ -321,7 +342,9 @@ class Rehearsals:
         is_alone = len(game.cohorts) == 1 and game.market is None and game.network is None
         is_reached = FORECAST in attack.looks_at  # by what no learner's row holds
         rows_apart = seat.cohort.rows_apart and not is_reached
-        self.together = is_alone and has_plain_seat and rows_apart
+        # Of a plan that moves rows it is not known beforehand which outcomes are met.
+        has_fixed_outcomes = not moves_rows(attack.model(0))
+        self.together = is_alone and has_plain_seat and rows_apart and has_fixed_outcomes
 
     def paid(self, plans: Array, seed: int) -> Array:
         """Return what the leader is paid per round by each plan, (E,), for plans (E, P, S, m)."""
@@ -465,7 +488,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
         bound = guarantee.beforehand(model.rounds)
         if guarantee.covers is not None:
             bound = np.where(guarantee.covers, bound, np.nan)
-    outcomes_are_moved = model.game.market is not None
+    outcomes_are_moved = model.game.market is not None or moves_rows(model)
     if outcomes_are_moved or tracker.extent(index).quantisation_error:
         bound = np.nan  # the outcomes that others would have met are not known
     rows, figures = tracker.leader_figures_of(index)

@@ -22,7 +22,7 @@ from regretless.market.core.errors import ParameterError
 from regretless.market.exploitability.commitment import largest_margin, stackelberg
 from regretless.market.exploitability.sampled_commitment import commitment_for_run
 from regretless.market.numerics.linear_program import UnprovedError
-from regretless.scenarios.training.attack import Attack, round_plan
+from regretless.scenarios.training.attack import Attack, moves_rows, planner_of, round_plan
 
 N_MARGINS = 6  # of the geometric sequence
 SMALLEST_MARGIN_SHARE = 0.01  # the least of them, as a share of the greatest that the game allows
@@ -48,8 +48,8 @@ def commitments_to_try(attack: Attack) -> list[Commitment]:
     """
     model = attack.model(0)
     leader: Any = model.game.adversary
-    support = np.asarray(leader.support)
-    if model.game.has_personal_losses:
+    support = np.asarray(planner_of(model).support)
+    if model.game.has_personal_losses or moves_rows(model):
         return _pure_and_even(len(support))
     cohort = model.game.cohorts[attack.cohort_index(model)]
     shares = cohort.counts / cohort.counts.sum()

@@ -26,7 +26,7 @@ from regretless.market.records import AdversaryView, Round
 from regretless.scenarios import load
 from regretless.scenarios.assembly.branches import deviate
 from regretless.scenarios.assembly.scenario import Scenario
-from regretless.scenarios.training.attack import prepare_attacks
+from regretless.scenarios.training.attack import planner_of, prepare_attacks
 
 try:
     import gymnasium
@@ -120,7 +120,7 @@ class LeaderEnv(gymnasium.Env[Observation, Any]):
     def _begin(self, seed: int) -> None:
         self._run = _PausedRun(self._attack.model(seed), pauses_after_draw=False)
         game = self._run.model.game
-        self._leader: Any = game.adversary.innermost
+        self._leader: Any = planner_of(self._run.model)
         self._action_shares = [np.zeros(cohort.loss.actions) for cohort in game.cohorts]
 
     def _observe(self) -> Observation:

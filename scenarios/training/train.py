@@ -38,7 +38,13 @@ from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.executor.base import Executor
 from regretless.scenarios.executor.choice import mapper
 from regretless.scenarios.studies.analysis.measures import interval
-from regretless.scenarios.training.attack import Attack, Rehearsals, prepare_attacks, round_plan
+from regretless.scenarios.training.attack import (
+    Attack,
+    Rehearsals,
+    moves_rows,
+    prepare_attacks,
+    round_plan,
+)
 from regretless.scenarios.training.commitments import Commitment, commitments_to_try
 from regretless.scenarios.training.results import (
     COLUMNS,
@@ -341,7 +347,7 @@ def _payoff_range(attack: Attack, seed: int) -> tuple[float, float]:
     """Return the least and the greatest payoff that the leader can have in a round."""
     model = attack.model(seed)
     leader: Any = model.game.adversary
-    if model.game.market is not None:
+    if model.game.market is not None or moves_rows(model):
         smallest, greatest = leader.payoff.range()
         return smallest, greatest
     cohort = model.game.cohorts[attack.cohort_index(model)]

@@ -5,6 +5,7 @@ import json
 import pickle
 import runpy
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -167,6 +168,65 @@ def test_learners_whose_losses_are_drawn_are_judged_with_those_of_each_run() -> 
         _, row = play_plan(attack, plan, seed)
         assert score.surplus == pytest.approx(row["leader_surplus"], abs=1e-9)
     assert scores[0].value != scores[1].value
+
+
+@pytest.fixture
+def moved_prices(tmp_path: Path) -> Scenario:
+    """Return a scenario in which a leader moves two prices by 0.2 at most."""
+    prices = 0.3 + 0.4 * stream(0, "prices").random((15, 2))
+    pd.DataFrame(prices, columns=["bread", "milk"]).to_csv(tmp_path / "prices.csv", index=False)
+    buyers = {
+        "utility": "linear",
+        "count": 2,
+        "actions": 2,
+        "parameters": {"weights": [[1.0, 0.0], [0.0, 1.0]], "concentration": 8.0},
+    }
+    return read_scenario(
+        {
+            "name": "moved",
+            "rounds": ROUNDS,
+            "data": {"file": str(tmp_path / "prices.csv"), "outcomes": ["bread", "milk"]},
+            "adversary": {"kind": "up-then-down", "moves": 0.2},
+            "forecaster": {"models": []},
+            "cohort": [
+                {"name": "followers"} | buyers,
+                {"name": "learners", "response": "hedge"} | buyers,
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize("cohort", ["followers", "learners"])
+@pytest.mark.parametrize("looking", [False, True])
+def test_a_plan_that_moves_rows_is_paid_what_its_run_logs(
+    cohort: str,
+    looking: bool,  # noqa: FBT001
+    moved_prices: Scenario,
+) -> None:
+    seed = 5
+    (attack,) = prepare_attacks(moved_prices, phases=2, looking=looking, cohort=cohort)
+    plan = random_plan(3, attack.shape)
+    with mapper(1) as workers:
+        rehearsals = Rehearsals(attack, workers)
+        paid = rehearsals.paid(plan[None], seed)[0]
+        score = rehearsals.scores(plan, [seed])[0]
+    logged_payoff, row = play_plan(attack, plan, seed)
+    assert paid == pytest.approx(logged_payoff, abs=1e-12)
+    assert score.paid == pytest.approx(logged_payoff, abs=1e-12)
+    assert score.surplus <= row["surplus_cap"] + 1e-12
+    assert np.isnan(score.certified)
+
+
+def test_the_leader_who_is_trained_on_rows_moves_them_within_its_budget(
+    moved_prices: Scenario,
+) -> None:
+    (attack,) = prepare_attacks(moved_prices, phases=1, looking=False, cohort="learners")
+    always_the_first_move = np.eye(attack.shape[2])[:1, None, :]
+    moved = play_to_end(read_scenario(attack.file(always_the_first_move))).rounds_frame()
+    assert moved_prices.table is not None
+    row_numbers = np.arange(ROUNDS) % len(moved_prices.table.outcomes)
+    distances = moved[["y_0", "y_1"]].to_numpy() - moved_prices.table.outcomes[row_numbers]
+    assert np.abs(distances) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("looking", [False, True])
@@ -542,14 +602,34 @@ def test_in_a_market_plans_look_at_the_forecast_and_not_at_play() -> None:
     assert paid == pytest.approx(play_plan(attack, plan, 4)[0], abs=1e-12)
 
 
-def test_rows_that_an_adversary_moves_are_not_rehearsed_on() -> None:
+def squeeze(mover: dict[str, Any]) -> Scenario:
+    """Return a scenario of shops whose demand, in a bundled table, somebody moves."""
     shops = {"name": "shops", "utility": "newsvendor", "count": 2, "actions": 3}
     data = {"file": "bike-demand.csv", "outcomes": ["bikers"], "scale": {"bikers": [0.0, 660.0]}}
-    mover = {"kind": "myopic", "moves": 60.0}
-    squeeze = {"name": "squeeze", "rounds": 20, "cohort": [shops], "data": data, "adversary": mover}
-    scenario = read_scenario(squeeze)
-    with pytest.raises(UserError, match=r"drop \[data\], or take adversary.kind = 'cma'"):
+    return read_scenario(
+        {"name": "squeeze", "rounds": 20, "cohort": [shops], "data": data, "adversary": mover}
+    )
+
+
+def test_a_plan_for_rows_of_a_bundled_table_names_the_table() -> None:
+    scenario = squeeze({"kind": "myopic", "moves": 60.0})
+    (attack,) = prepare_attacks(scenario, phases=2, looking=False, cohort=None)
+    file = attack.file(random_plan(1, attack.shape))
+    assert file["data"]["file"] == "bike-demand.csv"
+    assert file["adversary"]["moves"] == 60.0
+
+
+def test_who_moves_rows_without_a_payoff_is_refused_with_one_who_has_one() -> None:
+    cure = "{ kind = 'up-then-down', moves = 60.0 }"
+    scenario = squeeze({"kind": "anti-forecast", "moves": 60.0})
+    with pytest.raises(UserError, match=f"no payoff; give one that has, .*{cure}"):
         prepare_attacks(scenario, phases=2, looking=False, cohort=None)
+    prepare_attacks(
+        squeeze(tomllib.loads(f"adversary = {cure}")["adversary"]),
+        phases=2,
+        looking=False,
+        cohort=None,
+    )
 
 
 def test_a_leader_with_a_payoff_of_one_s_own_is_refused() -> None:
