@@ -144,7 +144,8 @@ def _outcome_named(table: Description, name: str) -> Column:
         raise UserError(f"--outcome {name}: no such column; {closest(name, columns)}")
     column = columns[name]
     if column.kind not in {"numbers", "whole numbers"} or column.note in UNUSABLE:
-        reason = column.note or f"{column.kind}, no numbers"
+        says_why = column.note in UNUSABLE or column.kind == "marked numbers"
+        reason = column.note if says_why else f"{column.kind}, no numbers"
         raise UserError(f"--outcome {name}: {reason}; give a column of numbers that differ")
     return column
 

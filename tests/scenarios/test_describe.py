@@ -156,6 +156,11 @@ def test_what_is_ordered_is_a_count_rather_than_a_temperature(bakery: Descriptio
     assert written["data"]["outcomes"] == ["verkauft"]
 
 
+def test_words_are_no_outcome(bakery: Description) -> None:
+    with pytest.raises(UserError, match="--outcome Feiertag: words, no numbers; give a column"):
+        starter(bakery, bakery.file.parent, outcome="Feiertag")
+
+
 def test_sold_out_days_may_be_told_in_another_language(bakery: Description) -> None:
     assert names_with_role(bakery, "censored") == "ausverkauft"
     costs = OrderCosts(underage=2.0, overage=1.0)
@@ -182,6 +187,8 @@ def test_thousands_are_told_by_the_fractions_of_another_column(tmp_path: Path) -
     frame = pd.DataFrame({"sold": [f"1,{100 + day}" for day in range(60)]})
     unclear = describe_frame(frame, tmp_path)
     assert unclear.columns[0].kind == "marked numbers"
+    with pytest.raises(UserError, match=r"--outcome sold: '1,100' is 1100 or 1\.1: say which by"):
+        starter(unclear, tmp_path, outcome="sold")
     frame["price"] = np.where(np.arange(60) % 2, 9.99, 12.49)
     table = describe_frame(frame, tmp_path)
     assert (table.columns[0].low, table.columns[0].high) == (1100.0, 1159.0)
