@@ -38,7 +38,7 @@ from regretless.market.game.accounts import Account
 from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import numbered
-from regretless.market.game.round import Game, commit_and_draw, decide, finish, offer
+from regretless.market.game.round import Game, begin, finish
 from regretless.market.logs import alternatives, final_tables, user_columns
 from regretless.market.logs.bounds_log import BoundsLog
 from regretless.market.logs.branch_gains import Fork
@@ -334,9 +334,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.game.refuse_after_cut_off()
         with in_round(self.played):
             self._is_round_open = True
-            current = offer(self.game)
-            commit_and_draw(self.game, current)
-            return decide(self.game, current)
+            return begin(self.game)
 
     def conclude(self, begun: Round) -> Round:
         """Finish a round in which everybody has decided, log it, and return it.

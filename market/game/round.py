@@ -28,7 +28,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import is_ours, name_of, readonly_unless_ours
+from regretless.market.core.own_code import is_ours, name_of, read_only
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import (
     introduce,
@@ -102,7 +102,7 @@ class Block:
         """
         if self.forecaster.is_silent:
             return
-        labels = np.asarray(forecast.label)[np.newaxis]
+        labels = np.array(forecast.label, ndmin=2)  # (1, d), then a row for each model
         model_names = self.forecaster.models
         if model_names:
             labels_of_models = self.basis.inverse(np.asarray(self.forecaster.points))
@@ -116,13 +116,10 @@ class Block:
         ``forecast`` is what the block broadcast in the round; ``statistics`` is s(y).
         """
         observe = self.forecaster.observe
-        observe(
-            RoundFeedback(
-                statistics=readonly_unless_ours(observe, statistics),
-                outcome=readonly_unless_ours(observe, outcome),
-                drawn=forecast.index,
-            )
-        )
+        if is_ours(observe):
+            observe(RoundFeedback(statistics, outcome, forecast.index))
+        else:
+            observe(RoundFeedback(read_only(statistics), read_only(outcome), forecast.index))
         if self.relay is not None:
             self.relay.add(forecast, statistics)
 
@@ -330,14 +327,18 @@ def _cut_off_by_errors(
 
 def play_round(game: Game) -> Round:
     """Play one round, and return everything that happened."""
-    current = offer(game)
-    commit_and_draw(game, current)
-    decide(game, current)
-    return finish(game, current)
+    return finish(game, begin(game))
 
 
 @_cut_off_by_errors
-def offer(game: Game) -> Round:
+def begin(game: Game) -> Round:
+    """Return a new round in which everybody has decided: ``offer`` to ``decide`` in one step."""
+    current = _offer(game)
+    _commit_and_draw(game, current)
+    return _decide(game, current)
+
+
+def _offer(game: Game) -> Round:
     """Return a new round with the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
     if not isinstance(context, Context):
@@ -347,8 +348,7 @@ def offer(game: Game) -> Round:
     return Round(game.history.rounds, context, tuple(mixtures))
 
 
-@_cut_off_by_errors
-def commit_and_draw(game: Game, current: Round) -> Round:
+def _commit_and_draw(game: Game, current: Round) -> Round:
     """Fill in the adversary's distribution, the drawn forecasts and the outcome; return the round.
 
     The forecasts are drawn after the adversary has committed; one that breaks the rule sees them
@@ -406,8 +406,7 @@ def _check_distribution(adversary: Adversary, distribution: object) -> None:
         )
 
 
-@_cut_off_by_errors
-def decide(game: Game, current: Round) -> Round:
+def _decide(game: Game, current: Round) -> Round:
     """Fill in what every cohort saw, could afford and decided; return the round."""
     contexts: list[Context] = []
     affordable_actions: list[Mask | None] = []
@@ -426,6 +425,12 @@ def decide(game: Game, current: Round) -> Round:
     current.affordable = tuple(affordable_actions)
     current.decisions = tuple(decisions)
     return current
+
+
+# The steps of ``begin`` by themselves, for who acts between two of them.
+offer = _cut_off_by_errors(_offer)
+commit_and_draw = _cut_off_by_errors(_commit_and_draw)
+decide = _cut_off_by_errors(_decide)
 
 
 @_cut_off_by_errors
