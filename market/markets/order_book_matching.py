@@ -46,7 +46,6 @@ slot, agent, good, side, tick
     Numbers of an open order, an agent, a good, ``BID`` or ``ASK``, and a price.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -555,25 +554,17 @@ def fee_of(state: IntArray, rules: Rules, slot: int) -> int:
 
 
 @compiled(nogil=True, counts_references=False)
-def open_slots(state: IntArray, rules: Rules, agent: int) -> Iterator[int]:
-    """Yield the slots of an agent's open orders; these must not change meanwhile."""
+def collect(state: IntArray, rules: Rules, totals: IntArray, sign: int, agent: int) -> None:
+    """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
     lots_left = state[account_at(rules, agent) + OPEN_LOTS]
     slot = agent * rules.slots_per_agent
     while lots_left:
-        lots = state[slot * ORDER_WIDTH + LOTS]
+        order = slot * ORDER_WIDTH
+        lots = state[order + LOTS]
         if lots:
-            yield slot
+            totals[state[order + GOOD], state[order + SIDE], state[order + TICK]] += sign * lots
             lots_left -= lots
         slot += 1
-
-
-@compiled(nogil=True, counts_references=False)
-def collect(state: IntArray, rules: Rules, totals: IntArray, sign: int, agent: int) -> None:
-    """Add an agent's orders, times a sign, to ``totals`` (d, 2, T + 1) in place."""
-    for slot in open_slots(state, rules, agent):
-        order = slot * ORDER_WIDTH
-        signed_lots = sign * state[order + LOTS]
-        totals[state[order + GOOD], state[order + SIDE], state[order + TICK]] += signed_lots
 
 
 @compiled(nogil=True)
@@ -723,16 +714,22 @@ def best_limits_to_come(rules: Rules, submissions: Submissions) -> IntArray:
 @compiled(nogil=True, counts_references=False)
 def may_still_trade(state: IntArray, rules: Rules, agent: int, best_limits: IntArray) -> bool:
     """Say whether an open order of an agent crosses the best limits to come (d, 2)."""
-    for slot in open_slots(state, rules, agent):
+    lots_left = state[account_at(rules, agent) + OPEN_LOTS]
+    slot = agent * rules.slots_per_agent
+    while lots_left:
         order = slot * ORDER_WIDTH
-        good = state[order + GOOD]
-        tick = state[order + TICK]
-        if state[order + SIDE] == BID:
-            crosses = best_limits[good, ASK] <= tick
-        else:
-            crosses = best_limits[good, BID] >= tick
-        if crosses:
-            return True
+        lots = state[order + LOTS]
+        if lots:
+            good = state[order + GOOD]
+            tick = state[order + TICK]
+            if state[order + SIDE] == BID:
+                crosses = best_limits[good, ASK] <= tick
+            else:
+                crosses = best_limits[good, BID] >= tick
+            if crosses:
+                return True
+            lots_left -= lots
+        slot += 1
     return False
 
 
@@ -857,7 +854,9 @@ def trade_of_one_agent(
             continue
         rationing = shares(price, volume, totals[good, BID], totals[good, ASK])
         running_lots = earlier_totals[good, :, price // 2].copy()
-        for slot in open_slots(state, rules, agent):
+        lots_left = state[account + OPEN_LOTS]
+        slot = agent * rules.slots_per_agent
+        while lots_left:
             lots = lots_filled(state, slot, good, price, rationing, running_lots)
             if lots:
                 sign = 1 if state[slot * ORDER_WIDTH + SIDE] == BID else -1
@@ -865,3 +864,5 @@ def trade_of_one_agent(
                     sign * price * rules.half_tick_cash + fee_of(state, rules, slot)
                 )
                 state[account + FIRST_HOLDING + HOLDING_WIDTH * good] += sign * lots
+            lots_left -= state[slot * ORDER_WIDTH + LOTS]
+            slot += 1
