@@ -183,3 +183,37 @@ def test_what_a_checkpoint_remembers_is_an_attribute() -> None:
     remembered = [name for tree in TREES.values() for name in remembered_names(tree)]
     assert len(remembered) > 10
     assert set(remembered) <= assigned_names()
+
+
+def is_compiled(function: ast.FunctionDef) -> bool:
+    """Say whether a function is decorated with ``@compiled(...)``."""
+    decorators = [node.func for node in function.decorator_list if isinstance(node, ast.Call)]
+    return any(isinstance(node, ast.Name) and node.id == "compiled" for node in decorators)
+
+
+def compiled_functions() -> dict[str, ast.FunctionDef]:
+    """Return every compiled function of the packages by its dotted name."""
+    functions = {}
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and is_compiled(node):
+                functions[f"{module}.{node.name}"] = node
+    return functions
+
+
+def test_no_compiled_function_is_a_generator() -> None:
+    """Numba keeps a generator's code, but not what a later caller needs in order to compile.
+
+    Where a generator was found in the cache and a function that calls it was not, the caller's
+    compilation ended in a KeyError: ``run insider`` did, once some code had changed.
+    """
+    functions = compiled_functions()
+    assert len(functions) > 100
+    kinds_of_generator = ast.Yield | ast.YieldFrom | ast.GeneratorExp
+    for name, function in functions.items():
+        assert not any(isinstance(node, kinds_of_generator) for node in ast.walk(function)), name
+
+
+def test_a_compiled_function_has_a_docstring() -> None:
+    for name, function in compiled_functions().items():
+        assert ast.get_docstring(function), name
