@@ -20,8 +20,8 @@ from functools import wraps
 from typing import Any
 
 from regretless import load
-from regretless.market import model as market_model
 from regretless.market.exploitability.tracker import Tracker
+from regretless.market.game import round as game_round
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Seat
 from regretless.market.logs.bounds_log import BoundsLog
@@ -78,7 +78,7 @@ def clocks(model: Any) -> Iterator[Stopwatch]:
     places: list[tuple[Any, str, str]] = [
         (Block, "mixture", "forecaster"),
         (Block, "learn", "forecaster"),
-        (market_model, "commit_and_draw", "adversary"),
+        (game_round, "_commit_and_draw", "adversary"),
         (Seat, "decide", "cohorts"),
         (Seat, "record", "measures"),
         (Tracker, "add", "measures"),

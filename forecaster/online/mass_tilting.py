@@ -81,7 +81,7 @@ def tilted_to_masses(levels: Array, prior: Array, knots: Array, masses: Array) -
     >>> levels = np.array([0.0, 0.5, 1.0])
     >>> ends = np.array([0.0, 1.0])
     >>> tilted_to_masses(levels, np.full(3, 1 / 3), ends, np.array([0.8, 0.2])).round(3)
-    array([0.684, 0.233, 0.084])
+    array([0.682, 0.236, 0.082])
     """
     weights = np.empty(len(levels))
     is_solved = _tilt_to_masses(levels, np.log(prior / prior.sum()), knots, masses, weights)
