@@ -30,6 +30,7 @@ from paper.public_series import (
     series_of,
     table_of,
 )
+from paper.rivals import check_rounds
 from regretless.market.core.arrays import Mask
 from regretless.market.regret.inference import holm
 
@@ -67,6 +68,7 @@ def measure(name: str, rounds: int, seed: int) -> Iterator[Row]:
     """Serve a series, and yield a row for each level."""
     series, highest = scaled(SERIES[name]().first_rounds(rounds))
     first = min(FIRST, rounds // 3)
+    check_rounds(len(series.outcomes), first, steps=1)
     outcomes = series.outcomes[first:]
     ours = serve(series, highest, steps=1, first=first, seed=seed).quantiles
     theirs = follow("autoregression", series, highest, steps=1, first=first).quantiles

@@ -21,6 +21,7 @@ from paper.harness import Row, Table
 from regretless import OnlineOmnipredictor
 from regretless.agents.utilities import Newsvendor
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.scenarios.studies.design import CATALOGUE
 
@@ -77,6 +78,7 @@ ARRIVALS: dict[str, int] = {  # rounds that an outcome comes late, at most
     "six late": 6,
     "up to six late, in any order": 6,
 }
+MIN_ROUNDS = max(ARRIVALS.values()) + 1  # of which the latest first outcome comes in the last one
 AHEAD = "seven steps ahead"
 Round = tuple[dict[str, float], float]  # a context and its outcome
 
@@ -108,6 +110,11 @@ def serve_ahead(server: OnlineOmnipredictor, rounds: Sequence[Round]) -> None:
 
 def serve(instance: tuple[str, str], rounds: int, seed: int) -> Iterator[Row]:
     """Serve a series whose outcomes arrive in one way; yield its mean loss."""
+    if rounds < MIN_ROUNDS:
+        raise UserError(
+            f"--rounds {rounds}: no outcome that is {MIN_ROUNDS - 1} rounds late is learned by "
+            f"then; give at least {MIN_ROUNDS}"
+        )
     name, arrival = instance
     series = SERIES[name]()
     values = series.outcomes[:rounds]
