@@ -31,6 +31,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import UserError
 from regretless.market.game.market import Decisions, Market, check_key, check_word
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import taken_actions
@@ -135,6 +136,26 @@ def _add_loads(row_of: Indices, actions: Indices, loads: Array, sums: Array) -> 
             sums[1, 1 + i] += fine
 
 
+def _checked_loads(loads_of_actions: Sequence[Array], cohorts: Sequence[Cohort]) -> list[Array]:
+    """Return the loads of each cohort's actions (K, A, c); UserError if they have another shape.
+
+    c is the same for all cohorts. Kernels, which add loads up, check no index.
+    """
+    loads_of_cohorts = [np.asarray(loads, dtype=np.float64) for loads in loads_of_actions]
+    if not loads_of_cohorts:
+        return []
+    if len(loads_of_cohorts) != len(cohorts):
+        fault = f"{len(loads_of_cohorts)} arrays for {len(cohorts)} cohorts"
+        raise UserError(f"loads_of_actions: {fault}; give one for each")
+    n_loads = loads_of_cohorts[0].shape[-1:] or (1,)
+    for cohort, loads in zip(cohorts, loads_of_cohorts, strict=True):
+        expected_shape = (len(cohort.loss), cohort.loss.actions, *n_loads)
+        if loads.shape != expected_shape:
+            fault = f"an array of shape {loads.shape} for cohort '{cohort.name}'"
+            raise UserError(f"loads_of_actions: {fault}; give one of shape {expected_shape}")
+    return loads_of_cohorts
+
+
 class Moments(Checkpointable):
     """Running mean and standard deviation of arrays, in bounded memory (Welford 1962)."""
 
@@ -146,16 +167,30 @@ class Moments(Checkpointable):
         self._squares = np.zeros(size)  # sum of squared deviations from the mean
 
     def add(self, values: Array) -> None:
-        """Add one observation (size,)."""
+        """Add one observation (size,); UserError if it has another shape."""
+        observation = self._checked(values)
         self.count += 1
-        _add_observation(values, self.count, self.mean, self._squares)
+        _add_observation(observation, self.count, self.mean, self._squares)
 
     def add_cut(self, moved: Array) -> tuple[Array, bool]:
-        """Add an outcome (size,) cut to [0, 1]; return it, and whether cutting changed it."""
+        """Add an outcome (size,) cut to [0, 1]; return it, and whether cutting changed it.
+
+        UserError if it has another shape.
+        """
+        uncut_outcome = self._checked(moved)
         self.count += 1
         outcome = np.empty(len(self.mean))
-        was_cut = _cut_and_add(moved, outcome, self.count, self.mean, self._squares)
+        was_cut = _cut_and_add(uncut_outcome, outcome, self.count, self.mean, self._squares)
         return outcome, was_cut
+
+    def _checked(self, values: Array) -> Array:
+        """Return values as an array (size,), since kernels check no index; UserError if not so."""
+        observation = np.asarray(values, dtype=np.float64)
+        if observation.shape != self.mean.shape:
+            size = len(self.mean)
+            numbers = "one number" if size == 1 else f"{size} numbers"
+            raise UserError(f"an array of shape {observation.shape}; give an array of {numbers}")
+        return observation
 
     def deviation(self) -> Array:
         """Return the standard deviation so far (size,)."""
@@ -222,7 +257,7 @@ class Settling(Market):
         self.rounds = 0  # so far
         self.clipped = 0  # rounds in which [0, 1] cut an outcome
         self.outcomes = Moments(self.goods)  # their mean and deviation so far
-        self.loads_of_actions = list(loads_of_actions)  # of each cohort (K, A, c)
+        self.loads_of_actions = _checked_loads(loads_of_actions, cohorts)  # of each (K, A, c)
         self._actions = cohorts[0].loss.actions  # how many each agent has, where loads are counts
 
     def aggregate(self, decisions: Decisions) -> Array:

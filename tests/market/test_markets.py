@@ -23,7 +23,7 @@ from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Linear
 from regretless.market.markets import price_impact
-from regretless.market.markets.aggregate import Moments
+from regretless.market.markets.aggregate import Moments, Settling
 from regretless.market.numerics import exact_sum
 from regretless.market.records import (
     AdversaryView,
@@ -233,6 +233,7 @@ HALF = np.full(2, 0.5)
 def price_market(feedback: str) -> price_impact.Prices:
     """Return a market of two cohorts of two agents who choose between two goods."""
     cohort = SimpleNamespace(
+        name="buyers",
         multiplicity=None,
         multiplicity_of=lambda _: None,
         loss=Linear(-np.eye(2)[None]),
@@ -444,3 +445,39 @@ def test_crowding_without_a_market_is_refused(
     without_demand = crowded_round.drop(columns=["demand_0", "demand_1"])
     with pytest.raises(ValueError, match="market"):
         price_impact.crowding(without_demand, forecasts_of_a_round)
+
+
+@pytest.mark.parametrize("moved", [np.zeros(3), np.zeros(0), np.zeros((1, 2)), 0.5])
+def test_an_outcome_of_another_shape_is_refused_before_a_kernel_reads_it(moved: Array) -> None:
+    moments = Moments(2)
+    with pytest.raises(UserError, match="give an array of 2 numbers"):
+        moments.add_cut(moved)
+    with pytest.raises(UserError, match="give an array of 2 numbers"):
+        moments.add(moved)
+    assert moments.count == 0
+
+
+class Loaded(Settling):
+    """Leaves the outcome as it is, whatever the loads."""
+
+    def __init__(self, cohorts: Sequence[Cohort], loads: Sequence[Array]) -> None:
+        super().__init__(
+            cohorts,
+            np.random.default_rng(1),
+            start=np.zeros(2),
+            feedback="lagged",
+            adjustment=1.0,
+            loads_of_actions=loads,
+        )
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        return fundamental
+
+
+@pytest.mark.parametrize("shapes", [[(0, 2, 2)] * 2, [(1, 3, 2)] * 2, [(1, 2, 1), (1, 2, 9)]])
+def test_loads_of_another_shape_are_refused_with_the_one_to_give(
+    shapes: list[tuple[int, ...]],
+) -> None:
+    cohorts = price_market("lagged").cohorts
+    with pytest.raises(UserError, match=r"loads_of_actions: .*; give one of shape"):
+        Loaded(cohorts, [np.zeros(shape) for shape in shapes])
