@@ -220,7 +220,9 @@ def summed(
             if losses_are_personal and depends_on_losses_alone(payoff):  # what the market charged
                 values = losses
             else:
-                values = payoff.values(cohort.loss, played.outcome[None])[0]
+                values = np.asarray(payoff.values(cohort.loss, played.outcome[None])[0])
+            if values.shape != losses.shape:  # one row for all; a kernel reads them unchecked
+                values = np.broadcast_to(values, losses.shape)
             paid = _paid_by_rows(decision, values)
         if decision.present is None:
             agents_of_row = cohort.counts
