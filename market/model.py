@@ -39,6 +39,7 @@ from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import numbered
 from regretless.market.game.round import Game, begin, finish
+from regretless.market.game.seats import present_cohorts
 from regretless.market.logs import alternatives, final_tables, user_columns
 from regretless.market.logs.bounds_log import BoundsLog
 from regretless.market.logs.branch_gains import Fork
@@ -689,9 +690,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Let the agents' views be of this round, the last one, which may go unlogged."""
         self._cache.clear()
         self.last = {}
-        for index, decision in enumerate(played.decisions):
-            if decision is not None and played.losses[index] is not None:
-                self.last[index] = (decision.actions, decision.counts)
+        for index, _, decision, _ in present_cohorts(self.game.cohorts, played):
+            self.last[index] = (decision.actions, decision.counts)
 
     def keep_spare(self, cohort: int, count: int) -> None:
         """Keep the last agents of a cohort, who never enter by themselves, to be added."""

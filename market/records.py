@@ -384,7 +384,7 @@ class OutcomeDistribution:
     @classmethod
     def pure(cls, y: ArrayLike) -> Self:
         """Return the distribution that is certain of one outcome."""
-        return cls(y, CERTAIN)  # type: ignore[arg-type]  # its points become an array (1, d)
+        return cls(np.asarray(y)[np.newaxis], CERTAIN)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Draw one outcome (d,)."""

@@ -121,8 +121,10 @@ def _add_loads(row_of: Indices, actions: Indices, loads: Array, sums: Array) -> 
     Raises
     ------
     IndexError
-        If an action is none of the A.
+        If there is not one action for each agent, or one is none of the A.
     """
+    if len(actions) != len(row_of):
+        raise IndexError("a cohort did not say one action for each of its agents")
     for agent in range(len(actions)):
         action = actions[agent]
         if action >= loads.shape[1]:

@@ -40,8 +40,10 @@ def _count_entries(first_entries: Indices, actions: Indices, counts: Integers) -
     Raises
     ------
     IndexError
-        If an action has no entry.
+        If there is not one action for each agent, or one has no entry.
     """
+    if len(actions) != len(first_entries):
+        raise IndexError("a cohort did not say one action for each of its agents")
     for agent in range(len(actions)):
         if actions[agent] < 0:
             return False

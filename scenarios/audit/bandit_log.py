@@ -24,6 +24,7 @@ from regretless.scenarios.table_files import COMMA, ROW, Form, numeric, place, t
 
 MAX_NAMES_OF_DECISION_MAKERS = 50  # a text column with more distinct values names none
 MIN_LOGGED_PROBABILITY = 1e-12  # whoever takes an action has at least this probability for it
+MAX_CODED_WORDS = 3  # as yes and no, and an empty cell; more of them stand for no numbers
 SUM_ROUNDING = 1e-6  # by which logged probabilities of a round may miss 1
 Cost = float | tuple[float, float] | str  # of a unit: known, within a range, or a column
 Probabilities = str | Mapping[str | float, str]  # of the action taken, or a column for each action
@@ -312,6 +313,8 @@ def _read_numbers(table: pd.DataFrame, column: str, key: str, form: Form) -> Arr
     if not any(has_digit) and any(words):
         example = next(word for word in words if word)
         cure = "name a column of numbers"
+        if len(set(words)) <= MAX_CODED_WORDS:
+            cure = "write a number in place of each, as 1 and 0, or name a column of numbers"
         if key == "log, --price":
             cure += "; where actions are no prices, give action and loss instead"
         raise UserError(f"{key}: column '{column}' holds words, as {brief(example)}; {cure}")

@@ -119,6 +119,9 @@ def _print_answer(study: Study, answer: PrintedAnswer, screen: Console) -> None:
     cells = printed[columns].astype(str).reset_index(drop=True)
     cells[[answer.figure, "95 % interval"]] = _written_figures(printed)
     cells["adjusted p"] = [_written_p_value(row.get("p_adjusted", np.nan)) for row in rows]
+    if "seeds" in printed:
+        n_planned = len(study.record["study"]["file"]["seeds"])
+        cells["seeds"] = [_written_count(row["seeds"], n_planned) for row in rows]
     print(answer.title, file=screen.file)
     for line in _lines(cells, headings, n_text_columns=len(columns)):
         print(line, file=screen.file)
@@ -136,6 +139,11 @@ def _print_answer(study: Study, answer: PrintedAnswer, screen: Console) -> None:
             print_plainly(screen, note)
         for note in sign_notes(study.result("contrasts_by_parameter"), printed):
             print_plainly(screen, note)
+
+
+def _written_count(n_seeds: int, n_planned: int) -> str:
+    """Write on how many seeds a figure rests where those are not all; else nothing."""
+    return f"{n_seeds} of {n_planned}" if n_seeds < n_planned else ""
 
 
 def sign_notes(by_parameter: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[str]:

@@ -83,6 +83,14 @@ def test_words_in_the_place_of_prices_are_refused_with_a_cure(sales: pd.DataFram
         audit(sales_in_words, price="price", quantity="sold", cost=0.0)
 
 
+def test_yes_and_no_in_the_place_of_losses_are_refused_with_what_to_write(
+    sales: pd.DataFrame,
+) -> None:
+    answers = sales.assign(won=np.where(sales["sold"] > 0, "yes", "no"))
+    with pytest.raises(UserError, match=r"'won' holds words, .*as 1 and 0"):
+        audit(answers, action="price", loss="won", propensity="chance")
+
+
 def test_groups_of_prices_are_what_a_rule_replaces() -> None:
     rng = stream(0, "many prices")
     price = rng.integers(100, 160, 600) / 100

@@ -401,6 +401,19 @@ def test_failed_and_missing_runs_are_told(copied_study: Path) -> None:
     assert "b" not in page.tags
 
 
+def test_a_change_says_on_how_many_seeds_it_rests_where_runs_are_missing(
+    copied_study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_summary(load_study(copied_study))
+    assert "seeds" not in capsys.readouterr().out.split("Change")[1].splitlines()[1]
+    contrasts = pd.read_parquet(copied_study / "contrasts.parquet")
+    n_seeds = int(contrasts["seeds"].max())
+    contrasts["seeds"] -= 1
+    contrasts.to_parquet(copied_study / "contrasts.parquet")
+    print_summary(load_study(copied_study))
+    assert f"{n_seeds - 1} of {n_seeds}" in capsys.readouterr().out
+
+
 def test_a_study_without_a_complete_run_has_no_report(copied_study: Path) -> None:
     shutil.rmtree(copied_study / "runs")
     with pytest.raises(UserError, match="holds no complete run; play the study again"):
