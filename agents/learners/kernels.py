@@ -61,14 +61,19 @@ def stationary(rates: Array, strategy: Array) -> None:
     n_states = len(strategy)
     last_state = n_states - 1
     for k in range(n_states - 1):
-        rate_of_leaving = rates[k, k + 1 :].sum()
+        rates_of_pivot = rates[k, k + 1 :]
+        rate_of_leaving = rates_of_pivot.sum()
         if rate_of_leaving < TINY:
             last_state = k
             break
         for i in range(k + 1, n_states):
+            if rates[i, k] == 0.0:  # as half of the rates and more are in regret matching
+                continue
             rates[i, k] /= rate_of_leaving
-            for j in range(k + 1, n_states):
-                rates[i, j] += rates[i, k] * rates[k, j]
+            share = rates[i, k]
+            rates_of_row = rates[i, k + 1 :]
+            for j in range(len(rates_of_pivot)):  # in vectors: no order of additions changes
+                rates_of_row[j] += share * rates_of_pivot[j]
     strategy[:] = 0.0
     strategy[last_state] = 1.0
     for k in range(last_state - 1, -1, -1):
@@ -122,15 +127,21 @@ def swap_regret_matching_step(regret: Array, strategy: Array, losses: Array) -> 
     n_rows, n_actions = strategy.shape
     next_strategies = np.empty_like(strategy)
     chain = np.empty((n_actions, n_actions))
+    largest_of_replacement = np.empty(n_actions)
     for k in range(n_rows):
-        largest_regret = 0.0
+        largest_of_replacement[:] = 0.0
         for a in range(n_actions):
-            for b in range(n_actions):
-                regret[k, a, b] += strategy[k, a] * (losses[k, a] - losses[k, b])
-                chain[a, b] = max(regret[k, a, b], 0.0)
-                largest_regret = max(largest_regret, chain[a, b])
+            probability = strategy[k, a]
+            for b in range(n_actions):  # in vectors
+                regret_of_pair = regret[k, a, b] + probability * (losses[k, a] - losses[k, b])
+                regret[k, a, b] = regret_of_pair
+                positive = max(regret_of_pair, 0.0)
+                chain[a, b] = positive
+                largest_of_replacement[b] = max(largest_of_replacement[b], positive)
+        largest_regret = largest_of_replacement.max()
         if largest_regret > 0.0:
-            stationary(chain / largest_regret, next_strategies[k])
+            chain /= largest_regret
+            stationary(chain, next_strategies[k])
         else:
             next_strategies[k] = 1.0 / n_actions
     return next_strategies
