@@ -9,6 +9,7 @@ the cost, where the result is a quantity; -1, where it is a loss. Gains are thus
 data, and larger is better.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,13 +19,16 @@ import pandas as pd
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.core.validation import check_range, numbers
-from regretless.scenarios.audit.menus import Menu, group_seldom, named_menu, price_menu
+from regretless.scenarios.assembly.data import TRUTHS
+from regretless.scenarios.audit.menus import Menu, group_named, named_menu, price_menu
 from regretless.scenarios.audit.tables import ALL, USUAL_FORM, read_names
 from regretless.scenarios.table_files import COMMA, ROW, Form, numeric, place, texts
 
 MAX_NAMES_OF_DECISION_MAKERS = 50  # a text column with more distinct values names none
 MIN_LOGGED_PROBABILITY = 1e-12  # whoever takes an action has at least this probability for it
 MAX_CODED_WORDS = 3  # as yes and no, and an empty cell; more of them stand for no numbers
+N_CODED_WORDS = 2  # without the empty cell
+WHAT_A_WORD_MAY_BE = {"log, --loss": "the loss", "log, --quantity": "the sale"}
 SUM_ROUNDING = 1e-6  # by which logged probabilities of a round may miss 1
 Cost = float | tuple[float, float] | str  # of a unit: known, within a range, or a column
 Probabilities = str | Mapping[str | float, str]  # of the action taken, or a column for each action
@@ -257,9 +261,10 @@ def _read_group(
     else:
         taken = read_names(table, columns.action, "log, --action")
         listed = None if menu is None else [str(name) for name in menu]
-        single_names, name_of, note = named_menu(taken, listed)
+        style = columns.form.style_of(columns.action)
+        single_names, name_of, note = named_menu(taken, listed, style)
         single_chosen = _indices([name_of[name] for name in taken], single_names)
-        own_menu = group_seldom(single_names, single_chosen, note)
+        own_menu = group_named(single_names, single_chosen, note, style)
     names = own_menu.names
     if len(names) < 2:
         option = "prices" if columns.is_price else "actions"
@@ -314,11 +319,31 @@ def _read_numbers(table: pd.DataFrame, column: str, key: str, form: Form) -> Arr
         example = next(word for word in words if word)
         cure = "name a column of numbers"
         if len(set(words)) <= MAX_CODED_WORDS:
-            cure = "write a number in place of each, as 1 and 0, or name a column of numbers"
+            cure = _how_to_code(column, words, key)
         if key == "log, --price":
             cure += "; where actions are no prices, give action and loss instead"
         raise UserError(f"{key}: column '{column}' holds words, as {brief(example)}; {cure}")
     return numeric(table, [column], key, form)[:, 0]
+
+
+def _how_to_code(column: str, words: Sequence[str], key: str) -> str:
+    """Say which numbers take the place of a column's few words, and how pandas writes them."""
+    cure = "write a number in place of each, as 1 and 0"
+    different = sorted(set(words) - {""}, key=lambda word: TRUTHS.get(word.casefold()) is True)
+    if len(different) != N_CODED_WORDS or key not in WHAT_A_WORD_MAY_BE:
+        return f"{cure}, or name a column of numbers"
+    word_of_0, word_of_1 = different
+    cell = f"table[{json.dumps(column, ensure_ascii=False)}]"
+    in_pandas = (
+        f"{cell} = ({cell}.astype(str) == {json.dumps(word_of_1, ensure_ascii=False)}).astype(int)"
+    )
+    if "" in words:
+        in_pandas = f"after dropping rows without a word, {in_pandas}"
+    meaning = WHAT_A_WORD_MAY_BE[key]
+    return (
+        f"{cure}: 1 for {brief(word_of_1)} and 0 for {brief(word_of_0)}, or the other way round if "
+        f"{brief(word_of_0)} is {meaning}; in pandas: {in_pandas}"
+    )
 
 
 def _indices(taken: Sequence[str], names: Sequence[str]) -> Indices:

@@ -1,10 +1,10 @@
 """The menu of actions of a log: prices that are the same but for rounding, and menus too large.
 
 Prices that differ by rounding are one price. A menu of more actions than an audit can compare is
-coarsened: neighbouring prices, or seldom taken actions, become one **group**. Within a group the
-decision maker mixes as it did; a replacement puts one group in the place of another. What was
-earned at a price that was set stays what was earned, so that the regret of these replacements is
-estimated without bias. Replacements of single prices within a group are left out.
+coarsened: neighbouring prices or other numbers, or seldom taken words, become one **group**.
+Within a group the decision maker mixes as it did; a replacement puts one group in the place of
+another. What was earned at a price that was set stays what was earned, so that the regret of these
+replacements is estimated without bias. Replacements of single prices within a group are left out.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, brief
+from regretless.scenarios.number_texts import PLAIN, NumberStyle
 
 PRICE_ROUNDING = 1e-9  # relative difference up to which two prices are the same
 MAX_ACTIONS = 20  # that are compared one by one; memory and time grow with the fourth power
@@ -122,18 +123,15 @@ def price_menu(set_prices: Array, listed: Sequence[str | float] | None) -> tuple
         n_groups = number_of_groups(len(set_prices))
         counts = np.bincount(chosen, minlength=len(prices))
         group_of = _group_neighbours(counts, n_groups)
-        first = np.flatnonzero(np.diff(group_of, prepend=-1))
-        last = np.append(first[1:], len(prices)) - 1
-        names = [
-            f"{prices[low]:.6g}" if low == high else f"{prices[low]:.6g} to {prices[high]:.6g}"
-            for low, high in zip(first, last, strict=True)
-        ]
+        spellings = [f"{price:.6g}" for price in prices]
+        names = _names_of_groups(spellings, group_of)
         notes.append(
             f"{len(prices)} prices are more than an audit of {len(set_prices):,} rounds can "
             f"compare: they became {len(names)} groups of neighbouring prices, within which the "
             "seller mixes as it did."
         )
-        prices = prices[last]
+        is_highest_of_group = np.diff(group_of, append=n_groups) > 0
+        prices = prices[is_highest_of_group]
     return Menu(tuple(names), prices, single_names, group_of, " ".join(notes)), chosen
 
 
@@ -170,21 +168,35 @@ def _group_neighbours(counts: Indices, n_groups: int) -> Indices:
     return group_of
 
 
+def _names_of_groups(spellings: Sequence[str], group_of: Indices) -> list[str]:
+    """Return "LOWEST to HIGHEST" for each group of ascending numbers (F,), or its only number."""
+    first = np.flatnonzero(np.diff(group_of, prepend=-1))
+    last = np.append(first[1:], len(group_of)) - 1
+    names = []
+    for low, high in zip(first.tolist(), last.tolist(), strict=True):
+        is_single = low == high
+        names.append(spellings[low] if is_single else f"{spellings[low]} to {spellings[high]}")
+    return names
+
+
+def _numbers_of_names(names: Sequence[str], style: NumberStyle) -> Array | None:
+    """Return the numbers (F,) that the names of actions are; None if one is a word."""
+    values = np.array([style.read(name) for name in names])
+    return values if len(values) and np.isfinite(values).all() else None
+
+
 def named_menu(
-    taken: Sequence[str], listed: Sequence[str] | None
+    taken: Sequence[str], listed: Sequence[str] | None, style: NumberStyle = PLAIN
 ) -> tuple[tuple[str, ...], dict[str, str], str]:
     """Return the names of a menu, the name of each spelling, and a note.
 
-    Names that are numbers and differ by rounding are one.
+    Names that are numbers, written in a ``style``, and differ by rounding are one.
     """
     spellings = list(dict.fromkeys([*(listed or sorted(set(taken))), *taken]))
     name_of = {spelling: spelling for spelling in spellings}
-    try:
-        values = np.array([float(spelling) for spelling in spellings])
-    except ValueError:
-        values = np.array([])
+    values = _numbers_of_names(spellings, style)
     note = ""
-    if len(values) and np.isfinite(values).all():
+    if values is not None:
         numbers, number_index = join_rounded(values)
         shortest: dict[int, str] = {}
         for spelling, index in zip(spellings, number_index.tolist(), strict=True):
@@ -201,11 +213,53 @@ def named_menu(
     return tuple(dict.fromkeys(names)), name_of, note
 
 
-def group_seldom(names: Sequence[str], chosen: Indices, note: str) -> Menu:
-    """Return a menu in which the actions that were taken least often are a group, if need be."""
-    n_groups = number_of_groups(len(chosen))
+def group_named(
+    names: Sequence[str], chosen: Indices, note: str, style: NumberStyle = PLAIN
+) -> Menu:
+    """Return a menu whose actions are joined into groups, if they are too many.
+
+    Actions that are numbers, such as bids, are joined with their neighbours. Of words, those that
+    were taken least often are one group.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The actions (F).
+    chosen : ndarray
+        The index in ``names`` of each round's action (T,).
+    note : str
+        What was done to the names before, in a sentence; empty if nothing was.
+    style : NumberStyle
+        How names that are numbers are written.
+    """
     if len(names) <= largest_menu(len(chosen)):
         return Menu(tuple(names), None, tuple(names), np.arange(len(names)), note)
+    values = _numbers_of_names(names, style)
+    if values is None:
+        return _group_seldom(names, chosen, note)
+    return _group_numbers(names, values, chosen, note)
+
+
+def _group_numbers(names: Sequence[str], values: Array, chosen: Indices, note: str) -> Menu:
+    """Return a menu of groups of neighbouring numbers; ``values`` (F,) are those of the names."""
+    ascending = np.argsort(values)
+    counts = np.bincount(chosen, minlength=len(names))
+    group_of_ascending = _group_neighbours(counts[ascending], number_of_groups(len(chosen)))
+    ascending_names = [names[index] for index in ascending.tolist()]
+    menu_names = _names_of_groups(ascending_names, group_of_ascending)
+    group_of = np.empty(len(names), dtype=np.intp)
+    group_of[ascending] = group_of_ascending
+    grouped = (
+        f"{len(names)} actions are more than an audit of {len(chosen):,} rounds can compare. All "
+        f"are numbers: they became {len(menu_names)} groups of neighbouring numbers, within which "
+        "the decision maker mixes as it did. If they are codes, write them as words."
+    )
+    return Menu(tuple(menu_names), None, tuple(names), group_of, f"{note} {grouped}".strip())
+
+
+def _group_seldom(names: Sequence[str], chosen: Indices, note: str) -> Menu:
+    """Return a menu in which the actions that were taken least often are one group."""
+    n_groups = number_of_groups(len(chosen))
     counts = np.bincount(chosen, minlength=len(names))
     most_taken = np.sort(np.argsort(-counts, kind="stable")[: n_groups - 1])
     group_of = np.full(len(names), n_groups - 1)

@@ -87,8 +87,14 @@ def test_yes_and_no_in_the_place_of_losses_are_refused_with_what_to_write(
     sales: pd.DataFrame,
 ) -> None:
     answers = sales.assign(won=np.where(sales["sold"] > 0, "yes", "no"))
-    with pytest.raises(UserError, match=r"'won' holds words, .*as 1 and 0"):
+    with pytest.raises(UserError, match=r"'won' holds words, .*as 1 and 0") as caught:
         audit(answers, action="price", loss="won", propensity="chance")
+    assert "1 for 'yes' and 0 for 'no'" in str(caught.value)
+    assert "the other way round if 'no' is the loss" in str(caught.value)
+    cure = 'table["won"] = (table["won"].astype(str) == "yes").astype(int)'
+    assert str(caught.value).endswith(cure)
+    answers["won"] = (answers["won"].astype(str) == "yes").astype(int)
+    assert audit(answers, action="price", loss="won", propensity="chance").texts
 
 
 def test_groups_of_prices_are_what_a_rule_replaces() -> None:

@@ -147,6 +147,43 @@ def test_seldom_taken_actions_become_one() -> None:
     assert "'others'" in found.notes["all"][0]
 
 
+def bids_lost_more_often_when_low(*, rounds: int = 3_000) -> pd.DataFrame:
+    """Return rounds at 60 bids from 0.25 to 15, drawn evenly."""
+    rng = stream(4, "bids")
+    bid = rng.integers(1, 61, rounds) / 4
+    is_lost = rng.random(rounds) > bid / 15
+    return pd.DataFrame({"bid": bid, "loss": is_lost.astype(float)})
+
+
+def test_many_bids_become_groups_of_neighbouring_bids() -> None:
+    found = audit(bids_lost_more_often_when_low(), action="bid", loss="loss")
+    names = found.overlap["action"].tolist()
+    assert len(names) == MAX_GROUPS
+    ends = [float(end) for name in names for end in name.split(" to ")]
+    assert ends == sorted(ends)
+    assert (ends[0], ends[-1]) == (0.25, 15.0)
+    assert found.overlap["taken"].min() > 3_000 / MAX_GROUPS / 2
+    assert "groups of neighbouring numbers" in found.notes["all"][0]
+    assert "If they are codes, write them as words." in found.notes["all"][0]
+
+
+def test_bids_with_decimal_commas_become_the_groups_of_those_with_points(tmp_path: Path) -> None:
+    table = bids_lost_more_often_when_low()
+    table.to_csv(tmp_path / "bids.csv", index=False, sep=";", decimal=",")
+    file = str(tmp_path / "bids.csv")
+    found = audit(file, action="bid", loss="loss", separator=";", decimal=",")
+    expected = audit(table, action="bid", loss="loss")
+    names = found.overlap["action"].str.replace(",", ".").tolist()
+    assert names == expected.overlap["action"].tolist()
+
+
+def test_codes_that_are_written_as_words_are_joined_if_they_are_seldom() -> None:
+    table = bids_lost_more_often_when_low()
+    table["bid"] = "code " + table["bid"].astype(str)
+    found = audit(table, action="bid", loss="loss")
+    assert found.overlap["action"].tolist()[-1] == "others"
+
+
 def test_a_probability_of_a_single_price_is_not_that_of_its_group() -> None:
     table = sales_at(np.linspace(1, 2, 40).tolist(), rounds=2_000)
     found = audit(table, **SOLD, cost=0.0, propensity="chance")
