@@ -161,8 +161,8 @@ class GainsWithoutMargins(Assignments):
 
     def gains_of_round(self, active: Any, played: Any) -> list[GainsOfRound]:
         """Return the gains, with margins of 0."""
-        rounds = super().gains_of_round(active, played)
-        return [GainsOfRound(gain, np.zeros_like(gain)) for gain, _margin in rounds]
+        gains_of_groups = super().gains_of_round(active, played)
+        return [gains._replace(margin=np.zeros_like(gains.margin)) for gains in gains_of_groups]
 
 
 class CoordinatesWithoutMargins(VectorEvents):

@@ -80,14 +80,20 @@ MAX_GAINS = 200_000_000  # gains, 40 bytes each
 
 
 class GainsOfRound(NamedTuple):
-    """What a round adds to the sums of one group, in units of each loss's scale."""
+    """What a round adds to the sums of one group, in units of each loss's scale.
 
-    gain: Array  # (K, A, C)
-    margin: Array  # (K, A, C), by how much the gain exceeds the regret
+    An action that is not played has neither gain nor margin, so that only P rows are listed: best
+    responses play one action each.
+    """
+
+    rows: Indices  # (P,), loss k and action a that are played, as k A + a, ascending
+    gain: Array  # (P, C)
+    margin: Array  # (P, C), by how much the gain exceeds the regret
 
 
 @compiled()
 def _write_gains(
+    rows: Indices,
     bias: Array,
     coefficients: Array,
     suggested: Indices,
@@ -111,51 +117,63 @@ def _write_gains(
     beyond what it was expected to. While a reference is trusted the gain is at most the regret, and
     at least -q: the gain itself is no less, so that increments stay in [-1, 1] even where D < 1 and
     a policy's regret is far below -D. Where this cut is felt every regret that this prediction
-    leaves possible is below 0, so that it costs a calibrated reference nothing in expectation. An
-    action that is not played has neither gain nor margin: best responses leave one to work out.
+    leaves possible is below 0, so that it costs a calibrated reference nothing in expectation.
 
     Parameters
     ----------
-    bias, coefficients : array (K, A, n)
-        B and r.
+    rows : int array (P,)
+        The pairs k, a that are played, as k A + a.
+    bias : array (K A, n)
+        B of every pair.
+    coefficients : array (K, A, n)
+        r.
     suggested : int array (K, C - constants)
         What the comparators after the constant actions suggest.
     scale : array (K,)
         D, the range of the gains of each loss.
     reference_is_trusted : bool
         Whether a reference is trusted.
-    chance : array (K, A)
+    chance : array (K A,)
         q, with which each action is played.
-    realised_losses : array (K, A)
+    realised_losses : array (K A,)
         l, at the outcome.
-    gain, margin : array (K, A, C)
-        Written where an action is played; zeros elsewhere.
+    gain, margin : array (P, C)
+        Written.
     """
-    n_constants = gain.shape[2] - suggested.shape[1]
-    value = np.empty(gain.shape[1])  # of every action b where k plays a
-    for k in range(gain.shape[0]):
-        for a in range(gain.shape[1]):
-            if chance[k, a] == 0.0:
-                continue
-            for b in range(gain.shape[1]):
-                value[b] = 0.0
-            for i in range(bias.shape[2]):
-                for b in range(gain.shape[1]):
-                    value[b] += bias[k, a, i] * coefficients[k, b, i]
-            for c in range(gain.shape[2]):
-                b = c
-                if c >= n_constants:
-                    b = suggested[k, c - n_constants]
-                excess = value[b] - value[a]
-                regret = chance[k, a] * (realised_losses[k, a] - realised_losses[k, b])
-                if reference_is_trusted:
-                    excess = max(min(excess, regret), -chance[k, a] * scale[k])
-                gain[k, a, c] = excess / scale[k]
-                margin[k, a, c] = (excess - regret) / scale[k]
+    n_actions = coefficients.shape[1]
+    n_comparators = gain.shape[1]
+    n_constants = n_comparators - suggested.shape[1]
+    value = np.empty(n_actions)  # of every action b where k plays a
+    gain_over = np.empty(n_actions)  # and what a gains over it, whoever suggests it
+    margin_over = np.empty(n_actions)
+    for p in range(rows.shape[0]):
+        row = rows[p]
+        k = row // n_actions
+        first_row = k * n_actions  # of the loss
+        for b in range(n_actions):
+            product = 0.0
+            for i in range(bias.shape[1]):
+                product += bias[row, i] * coefficients[k, b, i]
+            value[b] = product
+        value_of_played = value[row - first_row]
+        for b in range(n_actions):
+            excess = value[b] - value_of_played
+            regret = chance[row] * (realised_losses[row] - realised_losses[first_row + b])
+            if reference_is_trusted:
+                excess = max(min(excess, regret), -chance[row] * scale[k])
+            gain_over[b] = excess / scale[k]
+            margin_over[b] = (excess - regret) / scale[k]
+        for c in range(n_comparators):
+            b = c
+            if c >= n_constants:
+                b = suggested[k, c - n_constants]
+            gain[p, c] = gain_over[b]
+            margin[p, c] = margin_over[b]
 
 
 @compiled()
 def _add_gains(
+    rows: Indices,
     gain: Array,
     margin: Array,
     chance: Array,
@@ -166,38 +184,55 @@ def _add_gains(
     variation: Array,
     squares: Array,
     played_squares: Array,
-) -> None:
+) -> float:
     """Add the gains of a round to all sums (compiled).
-
-    An action that is not played has no gain, and its sums stay as they are.
 
     Parameters
     ----------
-    gain, margin : array (K, A, C)
+    rows : int array (P,)
+        The pairs k, a that are played, as k A + a, ascending.
+    gain, margin : array (P, C)
         g of the round, and by how much it exceeds the regret.
-    chance : array (K, A)
+    chance : array (K A,)
         q, with which each action is played.
     squared, tests_go_on : bool
         Whether variations add up squares, not sizes; whether the switch test wants g^2 / q.
     gains, margins, variation, squares, played_squares : array (K, A, C)
         Added to in place: g, its margin, its size or its square, g^2, and g^2 / q.
+
+    Returns
+    -------
+    float
+        max_k sum_a max(0, max_c g[k, a, c]): by no more did the ``_greatest_sum`` of gains grow.
     """
-    for k in range(gain.shape[0]):
-        for a in range(gain.shape[1]):
-            if chance[k, a] == 0.0:
-                continue
-            for c in range(gain.shape[2]):
-                square = gain[k, a, c] * gain[k, a, c]
-                gains[k, a, c] += gain[k, a, c]
-                margins[k, a, c] += margin[k, a, c]
-                variation[k, a, c] += square if squared else abs(gain[k, a, c])
-                squares[k, a, c] += square
-                if tests_go_on:
-                    played_squares[k, a, c] += square / chance[k, a]
+    n_actions = gains.shape[1]
+    greatest_growth = 0.0
+    growth = 0.0  # of the sum of the loss whose rows are added
+    loss = -1
+    for p in range(rows.shape[0]):
+        k = rows[p] // n_actions
+        a = rows[p] - k * n_actions
+        if k != loss:
+            loss = k
+            growth = 0.0
+        greatest_gain = 0.0
+        for c in range(gain.shape[1]):
+            square = gain[p, c] * gain[p, c]
+            greatest_gain = max(greatest_gain, gain[p, c])
+            gains[k, a, c] += gain[p, c]
+            margins[k, a, c] += margin[p, c]
+            variation[k, a, c] += square if squared else abs(gain[p, c])
+            squares[k, a, c] += square
+            if tests_go_on:
+                played_squares[k, a, c] += square / chance[rows[p]]
+        growth += greatest_gain
+        greatest_growth = max(greatest_growth, growth)
+    return greatest_growth
 
 
 @compiled()
 def _add_to_assignments(
+    rows: Indices,
     gain: Array,
     margin: Array,
     chance: Array,
@@ -206,13 +241,13 @@ def _add_to_assignments(
 ) -> None:
     """Add the gains of a round to the sums of assignments (compiled).
 
-    An action that is not played has no gain, and its sums stay as they are.
-
     Parameters
     ----------
-    gain, margin : array (K, A, C)
+    rows : int array (P,)
+        The pairs k, a that are played, as k A + a.
+    gain, margin : array (P, C)
         g of the round, and by how much it exceeds the regret.
-    chance : array (K, A)
+    chance : array (K A,)
         q, with which each action is played.
     games_have_begun : bool
         Whether the round is weighed. While a reference is trusted it is only known.
@@ -220,17 +255,17 @@ def _add_to_assignments(
         G, U, gains before the games began, and margins: g, g^2 / q, or g in the third place, and
         the margin are added in place.
     """
-    for k in range(gain.shape[0]):
-        for a in range(gain.shape[1]):
-            if chance[k, a] == 0.0:
-                continue
-            for c in range(gain.shape[2]):
-                sums[3, k, a, c] += margin[k, a, c]
-                if games_have_begun:
-                    sums[0, k, a, c] += gain[k, a, c]
-                    sums[1, k, a, c] += gain[k, a, c] * gain[k, a, c] / chance[k, a]
-                else:
-                    sums[2, k, a, c] += gain[k, a, c]
+    n_actions = sums.shape[2]
+    for p in range(rows.shape[0]):
+        k = rows[p] // n_actions
+        a = rows[p] - k * n_actions
+        for c in range(gain.shape[1]):
+            sums[3, k, a, c] += margin[p, c]
+            if games_have_begun:
+                sums[0, k, a, c] += gain[p, c]
+                sums[1, k, a, c] += gain[p, c] * gain[p, c] / chance[rows[p]]
+            else:
+                sums[2, k, a, c] += gain[p, c]
 
 
 @compiled()
@@ -294,6 +329,9 @@ class Gains:
         self.fixed = self.n_constants + len(self.policies)  # how many of them are not models
         self.models = models
         self.shape = (*group.offset.shape, self.fixed + models)  # (K, A, C)
+        # What no loss's greatest gains of its actions add up to more than, but for rounding. The
+        # sums are looked through only where this could matter to the switch test.
+        self.greatest_sum_at_most = math.inf
 
     def suggestions(self, x: object, models: Indices | None) -> Indices:
         """Return what policies suggest given the context, to all alike, and models: (K, C - A)."""
@@ -311,28 +349,31 @@ class Gains:
         gain[k, a, c] = <r_k(c) - r_k(a), bias of "k plays a"> / scale_k. While a reference is
         trusted it is the regret itself, where that is less: always for a best response.
         """
-        n_losses, n_actions, _ = self.shape
-        gain = np.zeros(self.shape)
-        margin = np.zeros(self.shape)
+        chance = played.play_chance[self.rows]
+        rows = (chance > 0.0).nonzero()[0]
+        gain = np.empty((len(rows), self.shape[2]))
+        margin = np.empty_like(gain)
         _write_gains(
-            played.bias[self.rows].reshape(n_losses, n_actions, -1),
+            rows,
+            played.bias[self.rows],
             self.group.weights,
             suggested,
             self.scale,
             played.reference_is_trusted,
-            self.chance(played),
-            played.realised_losses[self.rows].reshape(n_losses, n_actions),
+            chance,
+            played.realised_losses[self.rows],
             gain,
             margin,
         )
-        return GainsOfRound(gain, margin)
+        return GainsOfRound(rows, gain, margin)
 
     def add(self, gains: GainsOfRound, played: Played, *, squared: bool) -> None:
         """Add a round to all sums; ``squared`` as of the rule."""
-        _add_gains(
+        self.greatest_sum_at_most += _add_gains(
+            gains.rows,
             gains.gain,
             gains.margin,
-            self.chance(played),
+            played.play_chance[self.rows],
             squared,
             played.reference_is_trusted,  # the switch test goes on
             self.gain,
@@ -341,10 +382,6 @@ class Gains:
             self.squares,
             self.played_squares,
         )
-
-    def chance(self, played: Played) -> Array:
-        """Return the chance of every action (K, A)."""
-        return played.play_chance[self.rows].reshape(self.shape[:2])
 
     def fold_onto_rows(self, weights: Array, suggested: Indices) -> Array:
         """Turn weights (K A C,) into those of rows (R, n): sum_c w_c (r(c) - r(a)) / scale."""
@@ -375,7 +412,7 @@ class Gains:
             switch_test, assignments=n_assignments, regrets_to_models=losses * self.models
         )
         # No single regret, and no sum of regrets over actions, is above the greatest sum.
-        if not hint and _greatest_sum(self.gain) <= tests.harmless:
+        if not hint and self._greatest_sum_is_at_most(tests.harmless):
             return False
         regret = np.where(np.isfinite(self.gain), self.gain, 0.0)
         if switch_test.rejects(regret, self.squares, hint=hint):
@@ -392,6 +429,13 @@ class Gains:
             squares_to_models = squares_over_actions[:, self.fixed :]
             rejected |= tests.of_models.rejects(regret_to_models, squares_to_models)
         return rejected
+
+    def _greatest_sum_is_at_most(self, limit: float) -> bool:
+        """Whether no loss's greatest gains of its actions add up to more than a limit."""
+        if self.greatest_sum_at_most <= limit - ROUNDING:
+            return True
+        self.greatest_sum_at_most = _greatest_sum(self.gain)
+        return self.greatest_sum_at_most <= limit
 
     def _rejected_by_best_assignment(self, switch_test: SwitchTest, regret: Array) -> bool:
         """Whether regrets (K, A, C), each to the best comparator of its action, add up to more."""
@@ -510,6 +554,11 @@ class GainEvents(EventSet):
                 against_models=np.concatenate(against_models),
             )
         ]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        for member in self.members:
+            member.greatest_sum_at_most = math.inf
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C - A) each."""
@@ -688,11 +737,13 @@ class Assignments(GainEvents):
             charged = played.as_drawn or played
         if charged.bias is not played.bias:  # what was drawn is not the whole mixture
             gains = self.gains_of_round(active, charged)
-        for member, (gain, margin), sums in zip(
+        games_have_begun = not charged.reference_is_trusted
+        for member, gains_of_group, sums in zip(
             self.members, gains, self._assignment_sums, strict=True
         ):
-            chance = member.chance(charged)
-            _add_to_assignments(gain, margin, chance, not charged.reference_is_trusted, sums)
+            rows, gain, margin = gains_of_group
+            chance = charged.play_chance[member.rows]
+            _add_to_assignments(rows, gain, margin, chance, games_have_begun, sums)
 
     def log_potential(self, band: Band) -> float:
         """Return the logarithm of the potentials of the gains and, by their prior, assignments."""

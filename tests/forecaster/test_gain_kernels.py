@@ -47,17 +47,19 @@ def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool)
     chance[0] = np.arange(ACTIONS) == 1  # a best response
     bias[0, chance[0] == 0.0] = 0.0  # who does not play has no bias
     realised_losses = rng.random((LOSSES, ACTIONS))
-    gain = np.zeros((LOSSES, ACTIONS, COMPARATORS))
-    margin = np.zeros_like(gain)
+    rows = np.flatnonzero(chance)
+    gain = np.empty((len(rows), COMPARATORS))
+    margin = np.empty_like(gain)
 
     loss_events._write_gains(
-        bias,
+        rows,
+        bias.reshape(-1, COORDINATES),
         coefficients,
         suggested,
         scale,
         trusted,
-        chance,
-        realised_losses,
+        chance.ravel(),
+        realised_losses.ravel(),
         gain,
         margin,
     )
@@ -70,8 +72,8 @@ def test_gains_and_margins_of_a_round_are_those_of_the_formula(*, trusted: bool)
         realised_losses=realised_losses,
         trusted=trusted,
     )
-    assert gain == pytest.approx(expected_gain, abs=1e-12)
-    assert margin == pytest.approx(expected_margin, abs=1e-12)
+    assert gain == pytest.approx(expected_gain.reshape(-1, COMPARATORS)[rows], abs=1e-12)
+    assert margin == pytest.approx(expected_margin.reshape(-1, COMPARATORS)[rows], abs=1e-12)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -87,8 +89,21 @@ def test_a_round_is_added_to_every_sum(*, squared: bool) -> None:
     gains_before, margins_before, variation_before, *squares_of_both_before = sums.copy()
     squares_before, played_squares_before = squares_of_both_before
 
-    loss_events._add_gains(gain, margin, chance, squared, True, *sums)  # noqa: FBT003 - compiled
+    rows = np.flatnonzero(chance)
+    gain_of_rows = gain.reshape(-1, COMPARATORS)[rows]
+    margin_of_rows = margin.reshape(-1, COMPARATORS)[rows]
 
+    growth = loss_events._add_gains(
+        rows,
+        gain_of_rows,
+        margin_of_rows,
+        chance.ravel(),
+        squared,
+        True,  # noqa: FBT003 - compiled
+        *sums,
+    )
+
+    assert growth == pytest.approx(np.maximum(gain.max(2), 0.0).sum(1).max(), abs=1e-15)
     gains, margins, variation, squares, played_squares = sums
     assert np.array_equal(margins, margins_before + margin)
     divisor = np.where(chance > 0, chance, 1.0)[:, :, None]
@@ -116,7 +131,13 @@ def test_a_round_is_added_to_the_sums_of_assignments(*, games_have_begun: bool) 
         expected[2] += gain
     expected[3] += margin
 
-    loss_events._add_to_assignments(gain, margin, chance, games_have_begun, sums)
+    rows = np.flatnonzero(chance)
+    gain_of_rows = gain.reshape(-1, COMPARATORS)[rows]
+    margin_of_rows = margin.reshape(-1, COMPARATORS)[rows]
+
+    loss_events._add_to_assignments(
+        rows, gain_of_rows, margin_of_rows, chance.ravel(), games_have_begun, sums
+    )
 
     assert np.array_equal(sums, expected)
 

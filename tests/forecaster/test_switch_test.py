@@ -173,7 +173,7 @@ def test_a_calibrated_prediction_is_expected_to_cost_nobody_anything(eta: float 
             played = played_of(events.rows, prediction[None], np.ones(1), outcome)
             suggested = events.active(None)
             (gains,) = events.gains_of_round(suggested, played._replace(reference_is_trusted=True))
-            expected += chance * gains.gain
+            expected.reshape(-1, member.shape[2])[gains.rows] += chance * gains.gain
             assert np.abs(gains.gain).max() <= 1 + 1e-12
             margins = events.gains_of_round(suggested, played)[0].margin
             np.testing.assert_allclose(gains.margin, np.minimum(margins, 0.0), atol=1e-12)
