@@ -474,6 +474,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
 
     def realised(self, group: ProtectedLosses) -> Array | None:
         """Bound the sum of decision swap regret (K,) of who acts on what was broadcast, or None."""
+        if not self.events.charges_broadcast_predictions:
+            return None
         return self.events.realised(self.known_bound(), group)
 
 

@@ -29,6 +29,7 @@ from regretless.forecaster.switch_test import SwitchTest
 from regretless.forecaster.weights import AdaptiveWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.records import Event, checked_suggestion
 
 
@@ -143,18 +144,18 @@ class VectorEvents(EventSet):
     def most_gained(self, bound: RegretBound, group: ProtectedLosses, losses: Indices) -> Array:
         """Bound it by sum_i |r(c) - r(a)|_i |B_{a,i}|, and likewise what policies suggest."""
         coefficients = group.weights[losses]  # (k, A, n)
-        n_actions = coefficients.shape[1]
-        # of every comparator c: |r(c) - r(a)| of all actions a and coordinates (k, A, n)
-        gaps = [np.abs(coefficients - coefficients[:, [c]]) for c in range(n_actions)]
         decision_variations, cross_variations = self._of_losses(group, losses, "variation")
         greatest_bias = bound.bias_at(decision_variations)
-        greatest_gains = [(gap * greatest_bias).sum(2) for gap in gaps]
+        every_action = np.arange(coefficients.shape[1])
+        greatest_gains = [_greatest_gains(coefficients, greatest_bias, every_action)]
         for variation_by_suggestion in cross_variations:  # (suggestions, k, A, n)
             gains_by_suggestion = []
-            for gap, variation in zip(gaps, variation_by_suggestion, strict=True):
-                gains_by_suggestion.append((gap * bound.bias_at(variation)).sum(2))
+            for suggestion, variation in zip(every_action, variation_by_suggestion, strict=True):
+                greatest_bias = bound.bias_at(variation)
+                gains = _greatest_gains(coefficients, greatest_bias, every_action[[suggestion]])
+                gains_by_suggestion.append(gains)
             greatest_gains.append(np.sum(gains_by_suggestion, axis=0))
-        return np.stack(greatest_gains, axis=2)
+        return np.concatenate(greatest_gains, axis=2)
 
     def _of_losses(self, group: ProtectedLosses, losses: Indices, name: str) -> tuple[Array, Array]:
         """Return one of the accumulators, by the name of a ``EventSums``'s field, of k losses.
@@ -187,6 +188,33 @@ class VectorEvents(EventSet):
                     occupancy=float(view.occupancy[index]),
                     bias=view.gain[index],
                 )
+
+
+def _greatest_gains(coefficients: Array, greatest_bias: Array, comparators: Indices) -> Array:
+    """Return sum_i |r(c) - r(a)|_i |B_{a,i}| of every loss, action and comparator c (k, A, m).
+
+    ``coefficients`` r and ``greatest_bias`` |B| are (k, A, n), ``comparators`` m actions (m,).
+    """
+    gains = np.empty((*coefficients.shape[:2], len(comparators)))
+    _write_greatest_gains(coefficients, greatest_bias, comparators, gains)
+    return gains
+
+
+@compiled()
+def _write_greatest_gains(
+    coefficients: Array, greatest_bias: Array, comparators: Indices, gains: Array
+) -> None:
+    """Write what ``_greatest_gains`` returns into ``gains`` (k, A, m) (compiled)."""
+    n_losses, n_actions, n_coordinates = coefficients.shape
+    parts = np.empty(n_coordinates)  # of one gain
+    for k in range(n_losses):
+        for a in range(n_actions):
+            for j in range(len(comparators)):
+                c = comparators[j]
+                for i in range(n_coordinates):
+                    gap = abs(coefficients[k, a, i] - coefficients[k, c, i])
+                    parts[i] = gap * greatest_bias[k, a, i]
+                gains[k, a, j] = pairwise_sum(parts)
 
 
 def _value_gaps(coefficients: Array, of_decisions: Array, of_suggestions: Array) -> Array:

@@ -33,6 +33,7 @@ from regretless.market.core.arrays import Array
 RISK = 0.01
 ASSIGNED = RISK / 4  # of it is for potentials that are charged with what was drawn
 STEPS = np.array([4.0 * 0.5**j for j in range(14)])
+COSTS = np.expm1(STEPS) - STEPS
 
 
 def swap_draws(
@@ -73,6 +74,5 @@ def drawn(variance_and_range: Array, log_martingales: float, step: Array | float
     """
     variance, surely = variance_and_range
     budget = log_martingales - np.log(RISK - ASSIGNED)
-    costs = np.expm1(STEPS) - STEPS
-    in_steps = greatest_of(variance / np.square(step), budget, rates=STEPS, costs=costs)
+    in_steps = greatest_of(variance / np.square(step), budget, rates=STEPS, costs=COSTS)
     return np.asarray(np.minimum(step * in_steps, surely))

@@ -56,16 +56,16 @@ class BoundsLog(Checkpointable):
             self._next_logged = _logged_after(self._next_logged)
         if not is_last and rounds_played < self._next_logged:
             return
+        rows_of_moment = []
         for cohort_index, (cohort, guarantee) in enumerate(
             zip(self._cohorts, self.guarantees, strict=True)
         ):
             is_too_large = len(cohort.ledger.count) > MAX_LEDGER_ROWS and not is_last
             if guarantee.bound is None or is_too_large or not np.any(cohort.ledger.rounds):
                 continue
-            worst = [_greatest(values) for values in _values_per_row(cohort, guarantee)]
-            self._logged_rows = np.vstack(
-                [self._logged_rows, [rounds_played, cohort_index, *worst]]
-            )
+            rows_of_moment.append([rounds_played, cohort_index, *_worst_values(cohort, guarantee)])
+        if rows_of_moment:
+            self._logged_rows = np.concatenate([self._logged_rows, rows_of_moment])
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
@@ -107,8 +107,11 @@ def _logged_after(rounds_played: int) -> int:
     return later
 
 
-def _values_per_row(cohort: Cohort, guarantee: Guarantee) -> list[Array]:
-    """Return the values of ``COLUMNS`` for each row of a ledger (K,); NaN where unknown."""
+def _worst_values(cohort: Cohort, guarantee: Guarantee) -> list[float]:
+    """Return the values of ``COLUMNS``: the greatest over the rows to which the bounds apply.
+
+    NaN where nothing is known.
+    """
     ledger = cohort.ledger
     regret = ledger.regret("decision_swap")
     if regret is None:
@@ -127,15 +130,11 @@ def _values_per_row(cohort: Cohort, guarantee: Guarantee) -> list[Array]:
     is_covered = ledger.played
     if guarantee.covers is not None:
         is_covered = is_covered & guarantee.covers
-    values_per_row = []
+    worst_values = []
     for values in (regret, bound_from_bias, bound_from_variation, bound):  # as in ``COLUMNS``
         if values is None:
-            values_per_row.append(np.full(len(is_covered), np.nan))
+            worst_values.append(np.nan)
         else:
-            values_per_row.append(np.where(is_covered, values, np.nan))
-    return values_per_row
-
-
-def _greatest(values: Array) -> float:
-    """Return the greatest number of an array; NaN if there is none."""
-    return float(np.fmax.reduce(values, initial=np.nan))
+            worst_of_covered = np.fmax.reduce(values, initial=np.nan, where=is_covered)
+            worst_values.append(float(worst_of_covered))
+    return worst_values

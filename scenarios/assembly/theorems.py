@@ -29,6 +29,7 @@ from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.own_code import read_only
 from regretless.market.game.attendance import Attendance
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.round import Block
@@ -174,6 +175,31 @@ def follow_stays(
     return followed
 
 
+class RegretFromDraws:
+    """What draws add to the swap regret of a cohort's rows, as ``swap_draws`` bounds it.
+
+    A cohort's bounds ask one after another, of the same rounds: the last answer is kept.
+
+    Parameters
+    ----------
+    **terms
+        What ``swap_draws`` is told of the cohort.
+    """
+
+    def __init__(self, **terms: Any) -> None:
+        self._terms = terms
+        self._last_question: Array | None = None
+        self._last_answer: Array = np.empty(0)
+
+    def at(self, variance_and_range: Array) -> Array:
+        """Return the bound (K,) on the sum over the rounds, at V and what is sure (2, K)."""
+        last_question = self._last_question
+        if last_question is None or not np.array_equal(variance_and_range, last_question):
+            self._last_question = variance_and_range
+            self._last_answer = read_only(swap_draws(variance_and_range, **self._terms))
+        return self._last_answer
+
+
 @dataclass(frozen=True, eq=False)
 class Terms:
     """What the bounds of a cohort are added up from."""
@@ -202,20 +228,23 @@ class Terms:
 
         NaN for a row that is not served.
         """
+        bounds = self._bounds
         weights = self._weights
         policies = len(self.cohort.policies)
         attendance = self.served.attendance
         if attendance.throughout:
-            expected = self._summed(lambda bound: bound.a_priori(weights, policies=policies))
+            expected = self._summed(
+                bounds, lambda bound: bound.a_priori(weights, policies=policies)
+            )
         else:
             weights_of_rows = weights[self.served.protected_index]
-            expected = over_stays(self._bounds, weights_of_rows, attendance, policies=policies)
+            expected = over_stays(bounds, weights_of_rows, attendance, policies=policies)
         expected = expected + self._regret_from_draws() / self._rounds
-        if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, self._bounds)):
-            drawn = self._summed(lambda bound: bound.realised(weights, policies=policies))
+        if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, bounds)):
+            drawn = self._summed(bounds, lambda bound: bound.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
-        bounds = np.asarray(expected + self._regret_from_basis() + self.cohort.gap())
-        return bounds if self.covered is None else np.where(self.covered, bounds, np.nan)
+        regret = np.asarray(expected + self._regret_from_basis() + self.cohort.gap())
+        return regret if self.covered is None else np.where(self.covered, regret, np.nan)
 
     def from_variation(self, bound: Array | None = None) -> Array:
         """Bound the same by the variations of the biases and the margins so far, too.
@@ -310,8 +339,11 @@ class Terms:
             elif end:
                 of_turn = replace(bound.with_inputs(rounds=end), holds_throughout=True)
                 total += end * of_turn.a_priori(weights, policies=policies)
-        drawn = self._regret_from_draws(
-            self._greatest_variance_and_range(rounds), times=(first + 1) * (first + 2)
+        draws_so_far = self._variance_and_range(fixed=policies == 0)
+        drawn = swap_draws(
+            np.minimum(draws_so_far, self._greatest_variance_and_range(rounds)),
+            promises=self.promises * (first + 1) * (first + 2),  # over all first rounds
+            **self._terms_of_swap_draws,
         )
         expected = np.asarray(total[self.served.protected_index]) + rounds * self.cohort.gap()
         known = None if self.windows is None else self.windows.bound((first, last))
@@ -321,7 +353,7 @@ class Terms:
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
-        expected = self._summed(lambda bound: bound.contextual(self._weights))
+        expected = self._summed(self._bounds, lambda bound: bound.contextual(self._weights))
         actions = self.cohort.loss.actions
         drawn = swap_draws(
             self._variance_and_range(fixed=False),
@@ -340,7 +372,7 @@ class Terms:
         By the least that is known: beforehand, or from variations and margins so far.
         """
         gap = self.cohort.gap()
-        expected = self._summed(lambda bound: bound.to_models(self._weights)) + gap
+        expected = self._summed(self._bounds, lambda bound: bound.to_models(self._weights)) + gap
         sums_of_players = [player.to_models(self.groups[0]) for player in self._players]
         known_sums = [sums for sums in sums_of_players if sums is not None]
         if len(known_sums) == len(sums_of_players):
@@ -355,11 +387,16 @@ class Terms:
         )
         return np.asarray(expected + drawn / self._rounds + self._regret_from_basis())
 
-    def _summed(self, regret: Callable[[RegretBound], Array | None]) -> Array:
-        """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
+    def _summed(
+        self, bounds: Sequence[RegretBound], regret: Callable[[RegretBound], Array | None]
+    ) -> Array:
+        """Return the mean over the rounds of what bounds each forecaster's own (K,).
+
+        ``bounds`` has one for each of them.
+        """
         total = np.zeros(len(self._weights))
         rounds = 0
-        for bound in self._bounds:
+        for bound in bounds:
             if bound.inputs.rounds:
                 total = total + bound.inputs.rounds * np.asarray(regret(bound))
                 rounds += bound.inputs.rounds
@@ -370,17 +407,21 @@ class Terms:
         """Whether a bound holds for the predictions that were broadcast, not in expectation."""
         return bound.inputs.risk < 1 and not bound.inputs.trusted
 
-    def _regret_from_draws(self, limit: float | Array = np.inf, times: int = 1) -> Array:
-        """Bound what draws add to swap regret; ``times``: as many first rounds there may be."""
+    def _regret_from_draws(self) -> Array:
+        """Bound what draws add to swap regret, in sum over the rounds (K,)."""
+        has_policies = len(self.cohort.policies) > 0
+        return self._swap_draws.at(self._variance_and_range(fixed=not has_policies))
+
+    @cached_property
+    def _swap_draws(self) -> RegretFromDraws:
+        return RegretFromDraws(promises=self.promises, **self._terms_of_swap_draws)
+
+    @property
+    def _terms_of_swap_draws(self) -> dict[str, Any]:
+        """What ``swap_draws`` is told of the cohort, beside how many promises there are."""
         actions = self.cohort.loss.actions
-        policies = len(self.cohort.policies)
-        return swap_draws(
-            np.minimum(self._variance_and_range(fixed=not policies), limit),
-            promises=self.promises * times,
-            actions=actions,
-            comparators=actions + policies,
-            width=self._width,
-        )
+        comparators = actions + len(self.cohort.policies)
+        return {"actions": actions, "comparators": comparators, "width": self._width}
 
     def _variance_and_range(self, *, fixed: bool) -> Array:
         """Return V and what is sure of draws (2, K), never more than a row's rounds allow."""

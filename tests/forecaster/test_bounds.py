@@ -398,3 +398,19 @@ def test_biases_as_drawn_stay_below_their_bound() -> None:
         assert (expected < drawn_too).all()
         assert (table["bound_drawn"] > table["bound"]).all()
         assert (table.filter(like="bias_").abs().max(axis=1) <= table["bound"]).all()
+
+
+def test_bounds_that_were_asked_for_on_the_way_are_those_of_the_end() -> None:
+    scenario = streams_scenario(STREAMS["iid"], {}, rounds=60, seed=3)
+    asked_at_the_end = scenario.build()
+    asked_each_round = scenario.build()
+    guarantee = asked_each_round.guarantees[0]
+    while not asked_each_round.is_finished:
+        asked_each_round.step()
+        guarantee.bound()
+        guarantee.from_variation()
+    asked_at_the_end.run()
+
+    unasked_guarantee = asked_at_the_end.guarantees[0]
+    np.testing.assert_array_equal(guarantee.bound(), unasked_guarantee.bound())
+    np.testing.assert_array_equal(guarantee.from_variation(), unasked_guarantee.from_variation())

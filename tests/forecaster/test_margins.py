@@ -85,6 +85,30 @@ def test_best_responses_have_no_negative_margin(events: str) -> None:
     assert margins.max() > 0.1
 
 
+def test_the_most_that_coordinates_gained_is_the_sum_over_their_greatest_biases() -> None:
+    group = listed_losses()
+    charged = VectorEvents([group])
+    forecaster = UnbiasedPrediction(charged)
+    rng = np.random.default_rng(6)
+    for x in range(ROUNDS):
+        charged.charge(charged.active(x), random_round(charged.rows, rng))
+    bound = forecaster.bias_bound().with_inputs(rounds=ROUNDS)
+    some_losses = np.array([3, 1])
+    coefficients = group.weights[some_losses]  # (k, A, n)
+    gaps = np.abs(coefficients[:, :, np.newaxis] - coefficients[:, np.newaxis])  # (k, A, A, n)
+
+    greatest = charged.most_gained(bound, group, some_losses)
+
+    decision_events, cross_events = charged.views
+    greatest_bias = bound.bias_at(decision_events.variation.reshape(4, 3, 2))[some_losses]
+    over_actions = (gaps * greatest_bias[:, :, np.newaxis]).sum(3)
+    np.testing.assert_array_equal(greatest[:, :, :3], over_actions)
+    variation_by_suggestion = cross_events.variation.reshape(2, 3, 4, 3, 2)[:, :, some_losses]
+    greatest_bias = bound.bias_at(variation_by_suggestion)  # (policies, suggestions, k, A, n)
+    over_policies = np.einsum("kasn,pskan->kap", gaps, greatest_bias)
+    np.testing.assert_allclose(greatest[:, :, 3:], over_policies, rtol=1e-14)
+
+
 def test_regrets_are_charged_without_a_margin_while_a_reference_is_trusted() -> None:
     group = listed_losses()
     charged = GainEvents([group])
