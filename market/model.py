@@ -29,7 +29,7 @@ from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
 from regretless.market.core.interrupts import interrupts_between_rounds
-from regretless.market.core.own_code import in_round, read_only
+from regretless.market.core.own_code import raise_with_round, read_only
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
@@ -39,7 +39,6 @@ from regretless.market.game.caveats import effective_guarantees
 from regretless.market.game.guarantee import Guarantee
 from regretless.market.game.protocols import numbered
 from regretless.market.game.round import Game, begin, finish
-from regretless.market.game.seats import present_cohorts
 from regretless.market.logs import alternatives, final_tables, user_columns
 from regretless.market.logs.bounds_log import BoundsLog
 from regretless.market.logs.branch_gains import Fork
@@ -262,7 +261,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     @property
     def is_finished(self) -> bool:
         """Whether all rounds are played, or the stopping rule holds."""
-        return self.played >= self.rounds or (
+        return self.game.history.rounds >= self.rounds or (
             self.patience > 0 and self.unchanged_rounds() >= self.patience
         )
 
@@ -332,10 +331,15 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         An environment or a worker acts between the two. Everybody else calls ``step``. If an error,
         or Ctrl-C, cuts this off, the market refuses to go on.
         """
-        self.game.refuse_after_cut_off()
-        with in_round(self.played):
-            self._is_round_open = True
-            return begin(self.game)
+        game = self.game
+        if game.cut_off:
+            raise UserError(game.cut_off)
+        self._is_round_open = True
+        try:
+            return begin(game)
+        except BaseException as error:
+            raise_with_round(error, game.history.rounds)
+            raise
 
     def conclude(self, begun: Round) -> Round:
         """Finish a round in which everybody has decided, log it, and return it.
@@ -345,27 +349,27 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
         If an error, or Ctrl-C, cuts this off, the market refuses to go on.
         """
-        self.game.refuse_after_cut_off()
-        with in_round(self.played):
-            try:
-                return self._finish_and_log(begun)
-            except BaseException as error:
-                self.game.note_cut_off(begun.number, error)
-                raise
-
-    def _finish_and_log(self, begun: Round) -> Round:
-        played = finish(self.game, begun)
-        self._is_round_open = False
-        self.passed(played)
-        if self.tracker is not None:
-            self.tracker.add(played)
-        self.journal.add(played)
-        if self.solved.play is not None:
-            self.solved.play.add(played.number, played.decisions)
-        self.bounds.add(self.played)
-        self.running = not self.is_finished
-        if hasattr(self, "datacollector"):
-            self.datacollector.collect(self)
+        game = self.game
+        if game.cut_off:
+            raise UserError(game.cut_off)
+        first_unplayed = game.history.rounds
+        try:
+            played = finish(game, begun)
+            self._is_round_open = False
+            self.passed(played)
+            if self.tracker is not None:
+                self.tracker.add(played)
+            self.journal.add(played)
+            if self.solved.play is not None:
+                self.solved.play.add(played.number, played.decisions)
+            self.bounds.add(game.history.rounds)
+            self.running = not self.is_finished
+            if hasattr(self, "datacollector"):
+                self.datacollector.collect(self)
+        except BaseException as error:
+            game.note_cut_off(begun.number, error)
+            raise_with_round(error, first_unplayed)
+            raise
         return played
 
     # Tables, each a pandas.DataFrame of the rounds so far.
@@ -690,8 +694,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Let the agents' views be of this round, the last one, which may go unlogged."""
         self._cache.clear()
         self.last = {}
-        for index, _, decision, _ in present_cohorts(self.game.cohorts, played):
-            self.last[index] = (decision.actions, decision.counts)
+        for index, decision in enumerate(played.decisions):
+            if decision is not None:
+                self.last[index] = (decision.actions, decision.counts)
 
     def keep_spare(self, cohort: int, count: int) -> None:
         """Keep the last agents of a cohort, who never enter by themselves, to be added."""

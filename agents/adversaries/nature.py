@@ -165,17 +165,32 @@ class Nature(Checkpointable, Pure):
         mean = self.mean_at(history.rounds)
         if self.concentration == 0:
             return mean
-        alpha, beta = self._beta_parameters(mean)
-        if len(mean) > MAX_SINGLE_DRAWS:
-            return self.rng.beta(alpha, beta)
-        # The same numbers: checks of two arrays take the generator longer than these draws.
-        draws = [self.rng.beta(a, b) for a, b in zip(alpha.tolist(), beta.tolist(), strict=True)]
-        return np.array(draws)
+        return self._distribution_about(mean).draw(self.rng)
 
-    def _beta_parameters(self, mean: Array) -> tuple[Array, Array]:
-        """Return alpha and beta (d,) of the beta distribution about a mean (d,)."""
+    def _distribution_about(self, mean: Array) -> "BetaDistribution":
+        """Return the beta distribution about a mean (d,)."""
         inner_mean = np.minimum(np.maximum(mean, MEAN_MARGIN), 1 - MEAN_MARGIN)
-        return self.concentration * inner_mean, self.concentration * (1 - inner_mean)
+        return BetaDistribution(
+            self.concentration * inner_mean, self.concentration * (1 - inner_mean)
+        )
+
+
+class BetaDistribution:
+    """Independent beta distributions, by the parameters alpha and beta (d,) of each."""
+
+    def __init__(self, alpha: Array, beta: Array) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self._parameters: list[tuple[float, float]] | None = None  # of few: alpha and beta of each
+        if len(alpha) <= MAX_SINGLE_DRAWS:
+            self._parameters = list(zip(alpha.tolist(), beta.tolist(), strict=True))
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Draw a number from each (d,)."""
+        if self._parameters is None:
+            return rng.beta(self.alpha, self.beta)
+        # The same numbers: checks of two arrays take the generator longer than these draws.
+        return np.array([rng.beta(alpha, beta) for alpha, beta in self._parameters])
 
 
 @register.adversary("constant")
@@ -218,16 +233,16 @@ class IID(Nature):
         self.mean = np.broadcast_to(mean, (self.outcomes,))
         self._first_mean = self.mean
         self._first_concentration = self.concentration
-        self._first_parameters = super()._beta_parameters(self.mean)
+        self._first_distribution = super()._distribution_about(self.mean)
 
     def mean_at(self, time: int) -> Array:
         return np.asarray(self.mean)
 
-    def _beta_parameters(self, mean: Array) -> tuple[Array, Array]:
+    def _distribution_about(self, mean: Array) -> BetaDistribution:
         # The same in every round, unless a script has set another mean or concentration.
         if mean is self._first_mean and self.concentration == self._first_concentration:
-            return self._first_parameters
-        return super()._beta_parameters(mean)
+            return self._first_distribution
+        return super()._distribution_about(mean)
 
     def fixed_distribution(self) -> OutcomeDistribution:
         """Return strata of equal probability, each at its mean, joined by chance over coordinates.

@@ -3,7 +3,8 @@
 Users register agents, adversaries, utilities and markets of their own. Two things are guaranteed
 where their code is called:
 
-**A fault is one line** that names the class, the method and the round (``in_round``). It is worked
+**A fault is one line** that names the class, the method and the round (``raise_with_round``, or
+``in_round`` around a block of code). It is worked
 out from the traceback, so that a round without a fault costs nothing. Code is the user's where it
 belongs neither to this project nor to Python nor to an installed package; a package from which
 something was registered is the user's as well (``user_packages``).
@@ -87,7 +88,26 @@ def _inherited(user_class: type, name: str) -> Any:
     return None
 
 
-class in_round:  # noqa: N801 - it is used as ``with in_round(...)``, twice in every round
+def raise_with_round(error: BaseException, round_index: int) -> None:
+    """Raise the line that a fault of the user's code, or a UserError, becomes; else do nothing.
+
+    The line names the round. It is called where an error was caught, which goes on if it is another
+    one:
+
+        except BaseException as error:
+            raise_with_round(error, round_index)
+            raise
+    """
+    if not isinstance(error, Exception | SystemExit):
+        return
+    message = blamed(error)
+    if message is None and isinstance(error, UserError):
+        message = str(error)
+    if message is not None:
+        raise UserError(f"round {round_index}: {message}") from error
+
+
+class in_round:  # noqa: N801 - it is used as ``with in_round(...)``
     """Turn a fault of the user's code, or a UserError, into one line that names the round."""
 
     def __init__(self, round_index: int) -> None:
@@ -103,13 +123,8 @@ class in_round:  # noqa: N801 - it is used as ``with in_round(...)``, twice in e
         trace: TracebackType | None,
     ) -> None:
         """Raise the line that a fault becomes; other errors go on as they are."""
-        if not isinstance(error, Exception | SystemExit):
-            return
-        message = blamed(error)
-        if message is None and isinstance(error, UserError):
-            message = str(error)
-        if message is not None:
-            raise UserError(f"round {self.round_index}: {message}") from error
+        if error is not None:
+            raise_with_round(error, self.round_index)
 
 
 def blamed(error: BaseException) -> str | None:
@@ -179,7 +194,7 @@ def read_only(array: NumberArray) -> NumberArray:
     if not array.flags.writeable:
         return array
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

@@ -93,31 +93,42 @@ def make_adversary_view(
     declared_sights: frozenset[str],
     current: Round,
     *,
-    view_game: Callable[[], GameView],
+    players: GameView | None,
     outcomes_after_market: Callable[[Array], Array | None] | None,
 ) -> AdversaryView:
     """Return what an adversary that declared these sights is shown of a round before it commits.
 
-    ``view_game`` returns the players of the round, and is called if their play may be seen;
+    ``players`` are those of the round, for one who sees what they play (``SIGHTS_OF_PLAY``);
     ``outcomes_after_market`` is ``moved`` of that view.
+    """
+    # Each property is a function, so that nothing is worked out that the adversary does not read.
+    makers: dict[str, Any] = {}
+    if players is not None:
+        makers = _makers_of_play(declared_sights, current, players)
+    if outcomes_after_market is not None:
+        makers["moved"] = lambda: outcomes_after_market
+    shown_mixtures = current.mixtures if "mixture" in declared_sights else None
+    return AdversaryView(shown_mixtures, **makers)
+
+
+def _makers_of_play(
+    declared_sights: frozenset[str], current: Round, players: GameView
+) -> dict[str, Callable[[], Any]]:
+    """Return functions that work out what players do at the mixtures, and at the drawn forecasts.
+
+    They are by the name of the view's property, for sights that are declared.
     """
     context = current.context
     mixtures = current.mixtures
-    # Each property is a function, so that nothing is worked out that the adversary does not read.
-    makers: dict[str, Any] = {}
-    if outcomes_after_market is not None:
-        makers["moved"] = lambda: outcomes_after_market
-    if not declared_sights.isdisjoint(SIGHTS_OF_PLAY):
-        players = view_game()
+    forecasts = current.forecasts
+    makers: dict[str, Callable[[], Any]] = {}
     if "play" in declared_sights:
         makers["play"] = lambda: strategies_of_play(players, mixtures, context)
         makers["rollout"] = lambda: Rollout(players, context, mixtures)
-    if "draw" in declared_sights and current.forecasts:
-        forecasts = current.forecasts
+    if "draw" in declared_sights and forecasts:
         makers["drawn"] = lambda: forecasts
         makers["induced"] = lambda: _strategies_at_draw(players, forecasts, context)
-    shown_mixtures = mixtures if "mixture" in declared_sights else None
-    return AdversaryView(shown_mixtures, **makers)
+    return makers
 
 
 def _strategies_at_draw(

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of, readonly_unless_ours
+from regretless.market.core.own_code import is_ours, name_of, read_only
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
@@ -98,7 +98,11 @@ class Forecaster(ABC):
 
         By default ``update`` is called with the statistics, read-only where it is a user's own.
         """
-        self.update(readonly_unless_ours(self.update, feedback.statistics))
+        update = self.update
+        statistics = feedback.statistics
+        if not is_ours(update):
+            statistics = read_only(statistics)
+        update(statistics)
 
     @property
     def points(self) -> Array:

@@ -20,7 +20,7 @@ says ``market.game.protocols``.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
@@ -31,6 +31,7 @@ from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import is_ours, name_of, read_only
 from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import (
+    SIGHTS_OF_PLAY,
     introduce,
     make_adversary_view,
     sight_of,
@@ -78,20 +79,31 @@ class Block:
     relay: DelayedForecasts | None = None  # for those who hear it late; None where all hear at once
     record: ForecastRecord = field(default_factory=ForecastRecord)
 
+    @cached_property
+    def _mixtures_are_ours(self) -> bool:
+        """Whether the forecaster's method that returns mixtures comes with this project."""
+        return is_ours(self.forecaster.mixture)
+
+    @cached_property
+    def _observer_is_ours(self) -> bool:
+        """Whether the forecaster's method that is told of rounds comes with this project."""
+        return is_ours(self.forecaster.observe)
+
     def mixture(self, context: Context) -> Mixture:
         """Return the forecaster's mixture with labels; UserError if it returns something else.
 
         The arrays of a user's own forecaster are copied, since it may write into them later.
         """
-        if self.forecaster.is_silent:
-            return self.forecaster.mixture(context)
-        method = self.forecaster.mixture
-        mixture = method(context)
+        forecaster = self.forecaster
+        mixture = forecaster.mixture(context)
+        if forecaster.is_silent:
+            return mixture
         if not isinstance(mixture, Mixture):
-            raise UserError(f"{name_of(method)} returned {brief(mixture)}; return a Mixture")
-        if not is_ours(method):
+            method_name = name_of(forecaster.mixture)
+            raise UserError(f"{method_name} returned {brief(mixture)}; return a Mixture")
+        if not self._mixtures_are_ours:
             mixture = mixture.copied()
-        elif mixture.labels is not None and self.forecaster.basis is self.basis:
+        elif mixture.labels is not None and forecaster.basis is self.basis:
             return mixture  # our own code writes into nothing that it has returned
         return mixture.labelled(self.basis.inverse(mixture.points))
 
@@ -115,13 +127,17 @@ class Block:
 
         ``forecast`` is what the block broadcast in the round; ``statistics`` is s(y).
         """
-        observe = self.forecaster.observe
-        if is_ours(observe):
-            observe(RoundFeedback(statistics, outcome, forecast.index))
-        else:
-            observe(RoundFeedback(read_only(statistics), read_only(outcome), forecast.index))
+        if not self._observer_is_ours:
+            statistics = read_only(statistics)
+            outcome = read_only(outcome)
+        self.forecaster.observe(RoundFeedback(statistics, outcome, forecast.index))
         if self.relay is not None:
             self.relay.add(forecast, statistics)
+
+
+def cohorts_of(seats: Sequence[Seat]) -> tuple[Cohort, ...]:
+    """Return the cohorts, in the order of their seats."""
+    return tuple([seat.cohort for seat in seats])
 
 
 class Game:
@@ -155,6 +171,7 @@ class Game:
     ) -> None:
         self.blocks = tuple(blocks)
         self.seats = tuple(seats)
+        self.cohorts = cohorts_of(self.seats)
         self.adversary = adversary
         self.market = market
         self.network = network
@@ -170,11 +187,6 @@ class Game:
         # Why no further round can be played: one was cut off. Empty as long as one can.
         self.cut_off = ""
         introduce(adversary, self.cohorts)
-
-    @property
-    def cohorts(self) -> tuple[Cohort, ...]:
-        """The cohorts, in the order of their seats."""
-        return tuple(seat.cohort for seat in self.seats)
 
     @property
     def adversary_sees_draw(self) -> bool:
@@ -330,12 +342,18 @@ def play_round(game: Game) -> Round:
     return finish(game, begin(game))
 
 
-@_cut_off_by_errors
 def begin(game: Game) -> Round:
     """Return a new round in which everybody has decided: ``offer`` to ``decide`` in one step."""
-    current = _offer(game)
-    _commit_and_draw(game, current)
-    return _decide(game, current)
+    if game.cut_off:
+        raise UserError(game.cut_off)
+    try:
+        current = _offer(game)
+        _commit_and_draw(game, current)
+        _decide(game, current)
+    except BaseException as error:
+        game.note_cut_off(game.history.rounds, error)
+        raise
+    return current
 
 
 def _offer(game: Game) -> Round:
@@ -369,10 +387,13 @@ def _ask_to_commit(
     game: Game, current: Round, declared_sights: frozenset[str]
 ) -> OutcomeDistribution:
     """Return the adversary's distribution, given what it declared to see of the round so far."""
+    players = None
+    if not declared_sights.isdisjoint(SIGHTS_OF_PLAY):
+        players = game.view_of_next_round
     adversary_view = make_adversary_view(
         declared_sights,
         current,
-        view_game=lambda: game.view_of_next_round,
+        players=players,
         outcomes_after_market=game.outcomes_after_market,
     )
     distribution = game.adversary.commit(current.context, game.history, adversary_view)
@@ -382,7 +403,8 @@ def _ask_to_commit(
 
 def _draw_forecasts(game: Game, current: Round) -> tuple[Forecast, ...]:
     forecasts = []
-    for block, mixture in zip(game.blocks, current.mixtures, strict=True):
+    for block_index, block in enumerate(game.blocks):
+        mixture = current.mixtures[block_index]
         if block.forecaster.is_silent:
             forecasts.append(Forecast(mixture, 0))
         else:
@@ -433,38 +455,54 @@ commit_and_draw = _cut_off_by_errors(_commit_and_draw)
 decide = _cut_off_by_errors(_decide)
 
 
-@_cut_off_by_errors
 def finish(game: Game, current: Round) -> Round:
     """Reveal the outcome, charge everybody and let all learn; return the round as played."""
-    market_losses: Sequence[Array | None] = (None,) * len(game.seats)
+    if game.cut_off:
+        raise UserError(game.cut_off)
+    try:
+        _charge(game, current)
+        _let_all_learn(game, current)
+    except BaseException as error:
+        game.note_cut_off(current.number, error)
+        raise
+    return current
+
+
+def _charge(game: Game, current: Round) -> None:
+    """Let the market, if any, move the outcome, and fill in what everybody lost at it."""
+    market_losses: Sequence[Array | None] | None = None
     if game.market is not None:  # it may move the outcome, or say who lost what
         answer = game.ask_market_to_clear(game.market, current)
         current.outcome = checked_outcome(game.market, current.outcome, answer)
-        market_losses = personal_losses(game.market, current.decisions)
-    outcome = current.outcome
+        if game.market.has_personal_losses:
+            market_losses = personal_losses(game.market, current.decisions)
     losses: list[Array | None] = []
     for index, seat in enumerate(game.seats):
         charged_losses = seat.charge(
             current.decisions[index],
-            market_losses[index],
-            outcome=outcome,
+            None if market_losses is None else market_losses[index],
+            outcome=current.outcome,
             affordable=current.affordable[index],
         )
         losses.append(charged_losses)
     current.losses = tuple(losses)
+
+
+def _let_all_learn(game: Game, current: Round) -> None:
+    """Record the round, and let agents, forecasters and adversary learn of it."""
+    outcome = current.outcome
     game.show_actions(current.decisions)
     for index, seat in enumerate(game.seats):
         seat.record(
             current.decisions[index],
-            losses[index],
+            current.losses[index],
             current.seen[index],
             round_index=current.number,
             outcome=outcome,
         )
-    for block, forecast in zip(game.blocks, current.forecasts, strict=True):
-        block.learn(forecast, outcome)
+    for block_index, block in enumerate(game.blocks):
+        block.learn(current.forecasts[block_index], outcome)
     game.history.add(outcome)
     if game.adversary.observes_play:
         current.sums = game.sums(current)
         teach(game.adversary, current, current.sums)
-    return current

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Cohort
-from regretless.market.game.round import Game
+from regretless.market.game.round import Game, cohorts_of
 from regretless.market.game.seats import Seat
 from regretless.market.records import Round
 from regretless.scenarios.distributed.record import Record
@@ -88,6 +88,7 @@ class SharedGame(Game):
         self.seats = tuple(
             RemoteSeat(seat) if place in places else seat for place, seat in enumerate(whole.seats)
         )
+        self.cohorts = cohorts_of(self.seats)
         self._record = record
         self._ask_all = ask_all
 
