@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled, over_rows
+from regretless.market.losses.sums import weighted_rows
 
 # Losses closer than this count as equal where the two sides compute them differently: a mean of
 # losses over an ensemble and the loss at its mean agree only up to rounding.
@@ -168,41 +169,102 @@ def _write_expected_and_realised(
         choices[k] = lowest(row_expected, 0, n_actions, 0.0)
 
 
-def expected_and_realised(
-    offsets: tuple[Array, Array], weights: Array, *, point: Array, outcome: Array
-) -> tuple[Array, Array, Indices]:
-    """Return losses at a prediction and at the outcome, each (K, A), and best responses (K,).
+@compiled(nogil=True)
+def _write_expected_and_chosen(
+    offset: Array,
+    weights: Array,
+    point: Array,
+    expected: Array,
+    choices: Indices,
+    first: int,
+    last: int,
+) -> None:
+    """Write what a span of rows expects, as ``expected_rows`` does, and chooses (compiled).
 
-    They are the same to the last bit as those of ``expected_losses``, of
-    ``market.losses.sums.offset_sum`` and of ``best_response`` to what is expected. Many losses wait
-    for memory: here each weight is read once for all.
+    Parameters are those of ``expected_rows``; ``choices`` (K,) is written, too: the best responses
+    to the expected losses.
+    """
+    expected_rows(offset, weights, point, expected, first, last)
+    for k in range(first, last):
+        choices[k] = lowest(expected[k], 0, expected.shape[1], 0.0)
+
+
+class ResponseTable:
+    """What K rows expect and choose at predictions, and lose at outcomes, by one table of weights.
+
+    It is made before the first round; what does not change is laid out for the kernels then. Its
+    answers are the same to the last bit as those of ``expected_losses``, of ``best_response`` to
+    what is expected, and of ``market.losses.sums.offset_sum``.
 
     Parameters
     ----------
-    offsets : arrays (K, A)
-        The one of the expected losses, to which weighted outcomes are added, and the one that is
-        added to the realised losses last.
+    offset : array (K, A)
+        Weighted predictions are added to it.
     weights : array (K, A, n)
-    point, outcome : array (n,)
-        The prediction and the outcome.
+        By loss, action and number of the prediction, or coordinate of the outcome.
+    loss_offset : array (K, A) or None
+        Added to weighted outcomes last; None where losses at outcomes are no such sums.
     """
-    offset, constant = offsets
-    expected = np.empty(offset.shape)
-    realised = np.empty(offset.shape)
-    choices = np.empty(len(offset), dtype=np.intp)
-    over_rows(
-        _write_expected_and_realised,
-        len(expected),
-        offset,
-        constant,
-        weights.swapaxes(1, 2),  # (K, n, A), as they lie in memory
-        np.ascontiguousarray(point, dtype=np.float64),
-        np.ascontiguousarray(outcome, dtype=np.float64),
-        expected,
-        realised,
-        choices,
-    )
-    return expected, realised, choices
+
+    def __init__(self, offset: Array, weights: Array, *, loss_offset: Array | None = None) -> None:
+        self._offset = offset
+        self._weights = weights.swapaxes(1, 2)  # (K, n, A), as they lie in memory
+        self._loss_offset = loss_offset
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether it says what rows lose at an outcome, too."""
+        return self._loss_offset is not None
+
+    def respond(self, point: Array) -> tuple[Array, Indices]:
+        """Return expected losses (K, A) at a prediction (n,), and best responses (K,) to them."""
+        expected = np.empty(self._offset.shape)
+        choices = np.empty(len(expected), dtype=np.intp)
+        over_rows(
+            _write_expected_and_chosen,
+            len(expected),
+            self._offset,
+            self._weights,
+            np.ascontiguousarray(point, dtype=np.float64),
+            expected,
+            choices,
+        )
+        return expected, choices
+
+    def realise(self, outcome: Array) -> Array:
+        """Return the losses (K, A) at an outcome (n,), where the table ``has_losses``."""
+        realised = np.empty(self._offset.shape)
+        over_rows(
+            weighted_rows,
+            len(realised),
+            self._loss_offset,
+            self._weights,
+            np.ascontiguousarray(outcome, dtype=np.float64).reshape(1, -1),
+            realised,
+        )
+        return realised
+
+    def respond_and_realise(self, point: Array, outcome: Array) -> tuple[Array, Indices, Array]:
+        """Return what ``respond`` returns at a prediction, and what ``realise`` does at an outcome.
+
+        Many losses wait for memory: here each weight is read once for all.
+        """
+        expected = np.empty(self._offset.shape)
+        realised = np.empty(self._offset.shape)
+        choices = np.empty(len(expected), dtype=np.intp)
+        over_rows(
+            _write_expected_and_realised,
+            len(expected),
+            self._offset,
+            self._loss_offset,
+            self._weights,
+            np.ascontiguousarray(point, dtype=np.float64),
+            np.ascontiguousarray(outcome, dtype=np.float64),
+            expected,
+            realised,
+            choices,
+        )
+        return expected, choices, realised
 
 
 def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:

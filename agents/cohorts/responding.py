@@ -35,7 +35,7 @@ from regretless.agents.cohorts.parts import (
     select_rows,
 )
 from regretless.agents.responses import Response
-from regretless.market.best_response import best_response, expected_and_realised, expected_losses
+from regretless.market.best_response import ResponseTable, best_response, expected_losses
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.game.network import DelayedForecasts
@@ -94,8 +94,24 @@ class DelayGroup:
         return predicted
 
 
-class BestResponses:
-    """What K rows expect to lose at one prediction and choose, computed when first needed.
+class Evaluated:
+    """An attribute of a ``LazyDecision``, which is evaluated when one of them is first read.
+
+    From then on the decision itself holds the value, and reading it takes no call.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, decision: Any, owner: type | None = None) -> Any:
+        if decision is None:  # it was read from the class
+            return self
+        decision.evaluate()
+        return vars(decision)[self.name]
+
+
+class LazyDecision(Decision):
+    """A pure decision that is evaluated when it is first read, or charged.
 
     An agent whose loss is linear in the outcome has one table of weights for what it expects and
     for what it loses. Where nobody reads the expectation before the losses are charged, both are
@@ -103,96 +119,52 @@ class BestResponses:
 
     Parameters
     ----------
-    coefficients : (array (K, A), array (K, A, n))
-        Offset and weights of what the rows expect, linear in the prediction.
+    table : ResponseTable
+        Of the K rows.
     statistics : array (n,)
-        The prediction.
+        The prediction to which they respond.
     row_of : int array (N,)
         The row of each agent.
     """
 
-    def __init__(
-        self, coefficients: tuple[Array, Array], statistics: Array, row_of: Indices
-    ) -> None:
-        self._coefficients = coefficients
-        self._statistics = statistics
-        self._row_of = row_of
-        self._expected: Array | None = None
-        self._choices: Indices | None = None
-        self._actions: Indices | None = None
-
-    @property
-    def expected(self) -> Array:
-        """The expected losses (K, A)."""
-        if self._expected is None:
-            offset, weights = self._coefficients
-            self._expected = expected_losses(offset, weights, self._statistics)
-        return self._expected
-
-    @property
-    def choices(self) -> Indices:
-        """The best response of each row (K,) to them."""
-        if self._choices is None:
-            self._choices = best_response(self.expected)
-        return self._choices
-
-    @property
-    def actions(self) -> Indices:
-        """The action of each agent (N,)."""
-        if self._actions is None:
-            self._actions = self.choices[self._row_of]
-        return self._actions
-
-    def realise(self, loss: Loss, outcome: Array) -> Array:
-        """Return the losses (K, A) at the outcome (d,) of the rows, who have the weights' losses.
-
-        What is expected and chosen is computed in the same pass if nobody has read it so far.
-        """
-        if self._expected is not None:
-            return loss.losses(outcome)
-        offset, weights = self._coefficients
-        self._expected, realised, self._choices = expected_and_realised(
-            (offset, loss.offset),
-            weights,
-            point=self._statistics,
-            outcome=outcome,
-        )
-        return realised
-
-
-class LazyDecision(Decision):
-    """A pure decision that is evaluated when it is first read, or charged."""
+    _table: ResponseTable
+    _statistics: Array
+    _row_of: Indices
 
     strategy = None
     present = None
     counts = None
+    predicted = Evaluated()
+    choices = Evaluated()
+    actions = Evaluated()
 
-    def __init__(self, responses: BestResponses) -> None:
+    def __init__(self, table: ResponseTable, statistics: Array, row_of: Indices) -> None:
         # The base is a frozen record with an initialiser of its own, which would ask for the
         # actions at once.
-        self.responses = responses
+        self.__dict__.update(_table=table, _statistics=statistics, _row_of=row_of)
 
-    @property
-    def predicted(self) -> Array:
-        """The losses (K, A) that each row expects."""
-        return self.responses.expected
+    def evaluate(self) -> None:
+        """Work out what the rows expect and choose, and what the agents do."""
+        self._keep(*self._table.respond(self._statistics))
 
-    @property
-    def choices(self) -> Indices:
-        """The best response (K,) to them."""
-        return self.responses.choices
-
-    @property
-    def actions(self) -> Indices:
-        """The action of each agent (N,)."""
-        return self.responses.actions
+    def _keep(self, expected: Array, choices: Indices) -> None:
+        """Keep the expected losses (K, A), the choices (K,), and the actions that follow (N,)."""
+        actions = choices[self._row_of]
+        self.__dict__.update(predicted=expected, choices=choices, actions=actions)
 
     def changed(self, **changes: Any) -> Decision:
         evaluated = Decision(None, self.actions, self.predicted, choices=self.choices)
         return replace(evaluated, **changes)
 
     def losses(self, loss: Loss, outcome: Array) -> Array:
-        return self.responses.realise(loss, outcome)
+        table = self._table
+        if not table.has_losses:
+            return loss.losses(outcome)
+        if "choices" in self.__dict__:
+            return table.realise(outcome)
+        expected, choices, realised = table.respond_and_realise(self._statistics, outcome)
+        self._keep(expected, choices)
+        return realised
 
 
 @dataclass(eq=False)
@@ -249,14 +221,22 @@ class RespondingCohort(Cohort, Checkpointable):
                 all_rows.rows_at_distance(int(hops), np.flatnonzero(self.distance == hops))
                 for hops in np.unique(self.distance)
             )
+        self._response_table = self._make_response_table()
+
+    def _make_response_table(self) -> ResponseTable | None:
+        """Return the table by which rows best-respond to a prediction that all hear at once.
+
+        None where some hear it later, or choose by another row's losses or by two tables.
+        """
+        hears_at_once = self.distance is None and self.relay is None
+        if not hears_at_once or self.representative_of is not None or self.by_proxy is not None:
+            return None
+        offset, weights = self.delay_groups[0].coefficients
         # Whether one table of weights says what every row expects and what it loses.
-        self._expects_by_loss_table = (
-            self.representative_of is None
-            and self.by_proxy is None
-            and self.distance is None
-            and response_loss is self.loss
-            and response_loss.linear_weights is weights
-        )
+        expects_own_losses = self.acts_on is None or self.acts_on is self.loss
+        if expects_own_losses and self.loss.linear_weights is self.coefficients[1]:
+            return ResponseTable(offset, weights, loss_offset=self.loss.offset)
+        return ResponseTable(offset, weights)
 
     @property
     def rule(self) -> str:
@@ -279,6 +259,7 @@ class RespondingCohort(Cohort, Checkpointable):
             self.representative_of,
             self.by_proxy,
             self.delay_groups,
+            self._response_table,
             self.multiplicity,
         )
 
@@ -319,14 +300,14 @@ class RespondingCohort(Cohort, Checkpointable):
         )
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
+        table = self._response_table
         if (
-            self._expects_by_loss_table
+            table is not None
             and self.market_losses is None
-            and self.response.pure
             and self.response.at_prediction
+            and self.response.pure
         ):
-            coefficients = self.delay_groups[0].coefficients
-            return LazyDecision(BestResponses(coefficients, forecast.statistics, self.row_of))
+            return LazyDecision(table, forecast.statistics, self.row_of)
         return self._respond(self._predicted(forecast))
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:

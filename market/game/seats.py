@@ -225,13 +225,17 @@ class Seat:
         affordable : bool array (N, A) or None
             Which actions each agent can pay for; None for all.
         """
-        present_rows = self.attendance.present_rows(round_index)  # None if nobody enters or leaves
-        if present_rows is not None and not present_rows.any():
-            return None
+        present_rows = None  # nobody enters or leaves
+        if self.attendance is not ALWAYS:
+            present_rows = self.attendance.present_rows(round_index)
+            if present_rows is not None and not present_rows.any():
+                return None
         self.cohort.attend(present_rows, affordable)
         decision = self.cohort.decide(forecast, context)
-        decision = self.deviations.apply(decision, context)
-        decision = self.budget.restrict(decision, affordable, present_rows)
+        if self.deviations is not NO_DEVIATIONS:
+            decision = self.deviations.apply(decision, context)
+        if self.budget is not UNLIMITED:
+            decision = self.budget.restrict(decision, affordable, present_rows)
         if present_rows is None:
             return decision
         return decision.masked(present_rows, self.cohort.row_of)
@@ -252,6 +256,8 @@ class Seat:
             return None
         if losses is None:
             losses = decision.losses(self.cohort.loss, outcome)
+        if self.budget is UNLIMITED:
+            return losses
         return self.budget.charged_losses(losses, decision, affordable)
 
     def record(

@@ -14,8 +14,8 @@ from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses, responses_at
 from regretless.market.best_response import (
+    ResponseTable,
     best_response,
-    expected_and_realised,
     expected_losses,
     quantal_gap,
     quantal_response,
@@ -211,10 +211,12 @@ def test_sums_keep_index_order_in_any_layout(seed: int, rows: int, actions: int,
     realised = offset + weighted_outcome
 
     for layout, table in layouts_of(weights).items():
-        sums = expected_and_realised((offset, offset), table, point=point, outcome=outcome)
-        assert sums[0].tobytes() == expected.tobytes(), layout
-        assert sums[1].tobytes() == realised.tobytes(), layout
-        assert np.array_equal(sums[2], best_response(expected)), layout
+        responses = ResponseTable(offset, table, loss_offset=offset)
+        for answer in (responses.respond(point), responses.respond_and_realise(point, outcome)):
+            assert answer[0].tobytes() == expected.tobytes(), layout
+            assert np.array_equal(answer[1], best_response(expected)), layout
+        assert answer[2].tobytes() == realised.tobytes(), layout
+        assert responses.realise(outcome).tobytes() == realised.tobytes(), layout
         assert expected_losses(offset, table, point).tobytes() == expected.tobytes(), layout
         assert offset_sum(offset, table, outcome[None]).tobytes() == realised.tobytes(), layout
 
