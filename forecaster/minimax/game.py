@@ -240,6 +240,21 @@ def _write_next_point(
 
 
 @compiled(counts_references=False)
+def _steps_since_equal_point(points: Array, t: int) -> int:
+    """Return how many steps ago a walk stood where it stands at step t: 1, 2, or 0 for neither.
+
+    ``points`` (T, n) are those of the walk, the first t + 1 of them written.
+    """
+    for steps_ago in range(1, min(t, 2) + 1):
+        i = 0
+        while i < points.shape[1] and points[t, i] == points[t - steps_ago, i]:
+            i += 1
+        if i == points.shape[1]:  # all are equal
+            return steps_ago
+    return 0
+
+
+@compiled(counts_references=False)
 def write_walk(
     points: Array,
     fields: Array,
@@ -252,6 +267,10 @@ def write_walk(
     descending: Array,
 ) -> None:
     """Walk against h from the first of the points (compiled).
+
+    Many walks soon stand still in a corner, or go to and fro over a tie. What was found one or two
+    steps ago is copied then: h as long as the point is the same, and the next point as long as the
+    step is, too.
 
     Parameters
     ----------
@@ -274,19 +293,32 @@ def write_walk(
     """
     offset, weights, start, eta, tie = rows
     losses_in_blocks, play_chance, played_rows = scratch
+    goes_in_circle = False  # whether the point is known to be the one of ``period`` steps ago
+    period = 0
     for t in range(points.shape[0]):
         point = points[t]
         field = fields[t]
-        for i in range(field.shape[0]):
-            field[i] = 0.0
-        if distance_off_sides > 0.0:
-            move_inside(point, distance_off_sides, simplex)
-        write_responses(
-            offset, weights, start, eta, tie, point, losses_in_blocks, play_chance, played_rows
-        )
-        add_field(signed_weights, play_chance, played_rows, field)
+        if goes_in_circle:
+            for i in range(point.shape[0]):
+                point[i] = points[t - period, i]
+        else:
+            if distance_off_sides > 0.0:
+                move_inside(point, distance_off_sides, simplex)
+            period = _steps_since_equal_point(points, t)
+        if period > 0:
+            for i in range(field.shape[0]):
+                field[i] = fields[t - period, i]
+        else:
+            for i in range(field.shape[0]):
+                field[i] = 0.0
+            write_responses(
+                offset, weights, start, eta, tie, point, losses_in_blocks, play_chance, played_rows
+            )
+            add_field(signed_weights, play_chance, played_rows, field)
         if t + 1 < points.shape[0]:
-            _write_next_point(points[t + 1], point, field, steps[t], simplex, descending)
+            goes_in_circle = period > 0 and steps[t] == steps[t - period]
+            if not goes_in_circle:
+                _write_next_point(points[t + 1], point, field, steps[t], simplex, descending)
 
 
 @compiled()
