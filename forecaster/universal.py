@@ -121,7 +121,9 @@ class CellEvents(VectorEvents):
             cell_of_point = (points[:, 0] * n_cells).astype(int)
             occupancy = np.bincount(cell_of_point, mass, n_cells).astype(float)
             bias = np.bincount(cell_of_point, bias_of_points, n_cells).astype(float)
-            add_round(sums_of_scale.arrays, bias[:, None], occupancy, statistics, self.rule.squared)
+            add_round(
+                *sums_of_scale.arrays, bias[:, None], occupancy, statistics, self.rule.squared
+            )
 
     def bound(self, inputs: BoundInputs, hull: Hull) -> "CellBound":
         return CellBound(self.rule, inputs, hull=hull, scales=self.scales, cells=self.experts)

@@ -75,6 +75,11 @@ class ExpertWeights(ABC):
         the positive sign less those of the negative one, and the sum is of both.
         """
 
+    def normalised(self) -> Array:
+        """Return the weights by their sum, of experts beside whom there are no others."""
+        weights, total = self.relative_to(self.largest_exponent)
+        return weights / (total or 1.0)
+
 
 @dataclass(frozen=True)
 class BoundInputs:
@@ -243,10 +248,11 @@ def signed_adaptive_weights(
 
 @dataclass(eq=False)
 class AdaptiveExpertWeights(ExpertWeights):
-    """Those of ``AdaptiveWeights``."""
+    """Those of ``AdaptiveWeights``, of m experts."""
 
-    gain: Array
-    variation: Array
+    gain: Array  # (m,)
+    variation: Array  # (m,)
+    shape: tuple[int, ...]  # that of the gains as they were given
     band_factor: float  # z
     both_signs: bool
     exponents: Array  # (2, m), of Phi(R + 1, C + 1) and Phi(R - 1, C + 1)
@@ -257,16 +263,11 @@ class AdaptiveExpertWeights(ExpertWeights):
         np.exp(potentials, out=potentials)
         if self.both_signs:
             total = signed_adaptive_weights(
-                self.gain.reshape(-1),
-                self.variation.reshape(-1),
-                self.band_factor,
-                prior,
-                exponent,
-                potentials,
+                self.gain, self.variation, self.band_factor, prior, exponent, potentials
             )
-            return potentials[0].reshape(self.gain.shape), total
+            return potentials[0].reshape(self.shape), total
         weights = prior * (0.5 * (potentials[0] - potentials[1]))
-        return weights.reshape(self.gain.shape), float(weights.sum())
+        return weights.reshape(self.shape), float(weights.sum())
 
 
 def _log_sum(log_start: float, growth: float) -> float:
@@ -301,12 +302,15 @@ class AdaptiveWeights(WeightRule):
     ) -> ExpertWeights:
         band_factor = moment.band.factor
         exponents = np.empty((2, gain.size))
+        gain_in_line = gain.reshape(-1)
+        variation_in_line = variation.reshape(-1)
         largest_exponent = adaptive_exponents(
-            gain.reshape(-1), variation.reshape(-1), band_factor, both_signs, exponents
+            gain_in_line, variation_in_line, band_factor, both_signs, exponents
         )
         return AdaptiveExpertWeights(
-            gain=gain,
-            variation=variation,
+            gain=gain_in_line,
+            variation=variation_in_line,
+            shape=gain.shape,
             band_factor=band_factor,
             both_signs=both_signs,
             exponents=exponents,

@@ -81,8 +81,6 @@ class WeightedEvents(ABC):
 
     weights: ExpertWeights
     prior: float = 1.0  # of each expert, beside 1 for others
-    # Whether there is an expert for every entry of the game's table, and the weights are the table.
-    is_whole_table: bool = False
 
     @abstractmethod
     def add_to(self, signed_weights: Array, weights: Array) -> None:
@@ -149,12 +147,6 @@ class EventSet(Checkpointable, ABC):
         exponent and divided by their sum, so that the weights of all experts add up to 1.
         """
         parts = list(self.weigh(active, moment))
-        if len(parts) == 1 and parts[0].is_whole_table:
-            (part,) = parts
-            weights, total_weight = part.weights.relative_to(
-                part.weights.largest_exponent, part.prior
-            )
-            return np.asarray(weights / (total_weight or 1.0))
         largest_exponent = max([part.weights.largest_exponent for part in parts])
         signed_weights = np.zeros((self.rows.shape[0] + self.cell_rows, self.rows.size))
         total_weight = 0.0

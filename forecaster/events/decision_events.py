@@ -30,7 +30,7 @@ from regretless.forecaster.weights import AdaptiveWeights, Moment, WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.pairwise_sum import pairwise_sum
-from regretless.market.records import Event, checked_suggestion
+from regretless.market.records import Event, Policy, checked_suggestion
 
 
 def new_sums(rows: slice, size: int, *axes: int, prior: float = 1.0) -> EventSums:
@@ -42,7 +42,11 @@ def new_sums(rows: slice, size: int, *axes: int, prior: float = 1.0) -> EventSum
 
 @compiled()
 def add_round(
-    sums: tuple[Array, Array, Array, Array, Array],
+    bias: Array,
+    variation: Array,
+    squares: Array,
+    occupancy: Array,
+    predicted: Array,
     bias_of_round: Array,
     occupancy_of_round: Array,
     statistics: Array,
@@ -52,8 +56,12 @@ def add_round(
 
     Parameters
     ----------
-    sums : tuple of arrays (rows, n), (rows, n), (rows, n), (rows,), (rows, n)
-        Biases, variations, squares, occupancies and predictions of events; changed in place.
+    bias, variation, squares : array (rows, n)
+        Running sums of events; changed in place.
+    occupancy : array (rows,)
+        Sum of the chances of each event; changed in place.
+    predicted : array (rows, n)
+        Sums of predictions, times the chance of the event; changed in place.
     bias_of_round : array (rows, n)
         What the round adds to each event's bias.
     occupancy_of_round : array (rows,)
@@ -63,7 +71,6 @@ def add_round(
     squared : bool
         Whether variations add up squares, and not sizes.
     """
-    bias, variation, squares, occupancy, predicted = sums
     for r in range(bias_of_round.shape[0]):
         if occupancy_of_round[r] > 0.0:
             chance = occupancy_of_round[r]
@@ -90,36 +97,54 @@ class VectorEvents(EventSet):
         self.rows = LossTable(groups)
         self.rule = rule or AdaptiveWeights()
         self.views = [new_sums(slice(0, self.rows.shape[0]), self.size)]
+        # Each policy with the cross events of its group, its place there, and how many actions it
+        # may suggest.
+        self._policies: list[tuple[EventSums, int, Policy, int]] = []
         for group in self.groups:
             n_policies = len(group.policies)
             n_actions = group.offset.shape[1]
-            self.views.append(new_sums(self.rows.slice(group), self.size, n_policies, n_actions))
+            cross_events = new_sums(self.rows.slice(group), self.size, n_policies, n_actions)
+            self.views.append(cross_events)
+            for policy_index, policy in enumerate(group.policies):
+                self._policies.append((cross_events, policy_index, policy, n_actions))
         self.experts = 2 * sum(view.gain.size for view in self.views)
 
     def active(self, x: object, suggestions: Indices | None = None) -> list[EventSums]:
         """Return the events that can happen: all decision events, and one slice per policy."""
-        decision_events, *cross_events = self.views
-        active_events = [decision_events]
-        for group, events_of_group in zip(self.groups, cross_events, strict=True):
-            for policy_index, policy in enumerate(group.policies):
-                suggestion = checked_suggestion(policy, x, group.offset.shape[1])
-                active_events.append(events_of_group.at(policy_index, suggestion))
+        active_events = [self.views[0]]
+        for events_of_group, policy_index, policy, n_actions in self._policies:
+            suggestion = checked_suggestion(policy, x, n_actions)
+            active_events.append(events_of_group.at(policy_index, suggestion))
         return active_events
 
     def weigh(self, active: list[EventSums], moment: Moment) -> Iterator[WeightedEvents]:
         for view in active:
             weights = self.rule.weigh(view.gain, view.variation, moment, both_signs=True)
-            is_whole_table = view is self.views[0] and not self.cell_rows
-            yield WeightedCoordinates(
-                weights, view.prior, is_whole_table=is_whole_table, rows=view.rows
-            )
+            yield WeightedCoordinates(weights, view.prior, rows=view.rows)
+
+    def table_of(self, active: list[EventSums], moment: Moment) -> Array:
+        if len(active) > 1 or self.cell_rows:
+            return super().table_of(active, moment)
+        # There is an expert of either sign for every entry of the table: the weights are the table.
+        (decision_events,) = active
+        gain = decision_events.gain
+        weights = self.rule.weigh(gain, decision_events.variation, moment, both_signs=True)
+        return weights.normalised()
 
     def charge(self, active: list[EventSums], played: Played) -> None:
         _points, _mass, statistics = played.distribution
         for view in active:
-            bias = played.bias[view.rows]
-            occupancy = played.play_chance[view.rows]
-            add_round(view.arrays, bias, occupancy, statistics, self.rule.squared)
+            add_round(
+                view.gain,
+                view.variation,
+                view.squares,
+                view.occupancy,
+                view.predicted,
+                played.bias[view.rows],
+                played.play_chance[view.rows],
+                statistics,
+                self.rule.squared,
+            )
 
     def exceeds(
         self, active: list[EventSums], switch_test: SwitchTest, *, hint: bool = False

@@ -231,7 +231,7 @@ def _in_blocks(rows: Array) -> Array:
 def responses_at(rows: LossTable, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     no_outcome = np.zeros(len(point))  # only how rows are played is read
-    play_chance, _bias, _losses = _play_and_bias(rows.arrays, point[None], np.ones(1), no_outcome)
+    play_chance, _bias, _losses = _play_and_bias(*rows.arrays, point[None], np.ones(1), no_outcome)
     for group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         strategies = group.play(expected_losses(group.offset, group.weights, point))
@@ -267,7 +267,7 @@ def played_of(
 
     ``reference_is_trusted`` says whether a model is broadcast unchanged.
     """
-    play_chance, bias, realised_losses = _play_and_bias(rows.arrays, points, mass, statistics)
+    play_chance, bias, realised_losses = _play_and_bias(*rows.arrays, points, mass, statistics)
     if rows.custom:
         responses = np.stack([responses_at(rows, point) for point in points])
         chance_per_point = responses * mass[:, None]  # (m, R)
@@ -283,57 +283,48 @@ def played_of(
     )
 
 
-def _play_and_bias(
-    rows: RowArrays, points: Array, mass: Array, statistics: Array
-) -> tuple[Array, Array, Array]:
-    """Return every row's E[q] (R,), E[q (p - s)] (R, n), and loss at s(y) (R,)."""
-    n_rows = rows[2][-1]
-    play_chance = np.empty(n_rows)
-    bias = np.empty((n_rows, points.shape[1]))
-    realised_losses = np.empty(n_rows)
-    scratch = response_scratch(rows)
-    _write_play_and_bias(
-        rows, points, mass, statistics, scratch, play_chance, bias, realised_losses
-    )
-    return play_chance, bias, realised_losses
-
-
 @compiled()
-def _write_play_and_bias(
-    rows: RowArrays,
+def _play_and_bias(
+    offset: Array,
+    weights: Array,
+    start: Integers,
+    eta: Array,
+    tie: Array,
     points: Array,
     mass: Array,
     statistics: Array,
-    scratch: ResponseScratch,
-    play_chance: Array,
-    bias: Array,
-    realised_losses: Array,
-) -> None:
-    """Write how rows are played under a mixture, their bias, and their losses (compiled).
+) -> tuple[Array, Array, Array]:
+    """Return how rows are played under a mixture, their bias, and their losses (compiled).
 
     Parameters
     ----------
-    rows : RowArrays
-        The loss table.
+    offset, weights, start, eta, tie : arrays
+        The loss table, as in ``RowArrays``.
     points, mass : array (m, n), array (m,)
         The mixture.
     statistics : array (n,)
         s(y).
-    scratch : ResponseScratch
-        Overwritten.
+
+    Returns
+    -------
     play_chance : array (R,)
-        E[q]; written.
+        E[q].
     bias : array (R, n)
-        E[q (p - s)]; written.
+        E[q (p - s)].
     realised_losses : array (R,)
-        offset + weights . s(y), added up in the order in which agents add expected losses; written.
+        offset + weights . s(y), added up in the order in which agents add expected losses.
     """
-    offset, weights, start, eta, tie = rows
-    losses_in_blocks, chance_at_point, played_rows = scratch
-    losses_in_line = chance_at_point  # the same memory, until chances take the losses' place
+    n_rows = start[-1]
+    play_chance = np.empty(n_rows)
+    bias = np.empty((n_rows, points.shape[1]))
+    realised_losses = np.empty(n_rows)
+    # ``response_scratch``; the losses in one line are its chances, until these take their place
+    chance_at_point = np.empty(offset.size)
+    losses_in_blocks = chance_at_point.reshape(offset.shape)
+    played_rows = np.empty((eta.shape[0], 2), np.int64)
     expected_rows(offset, weights, statistics, losses_in_blocks, 0, offset.shape[0])
-    for r in range(play_chance.shape[0]):
-        realised_losses[r] = losses_in_line[r]
+    for r in range(n_rows):
+        realised_losses[r] = chance_at_point[r]
         play_chance[r] = 0.0
         for i in range(points.shape[1]):
             bias[r, i] = 0.0
@@ -356,7 +347,8 @@ def _write_play_and_bias(
                     play_chance[r] += chance
                     for i in range(points.shape[1]):
                         bias[r, i] += chance * points[j, i]
-    for r in range(play_chance.shape[0]):
+    for r in range(n_rows):
         if play_chance[r] > 0.0:
             for i in range(points.shape[1]):
                 bias[r, i] -= play_chance[r] * statistics[i]
+    return play_chance, bias, realised_losses

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.events.loss_table import ResponseScratch, RowArrays, response_scratch
 from regretless.forecaster.minimax.game import (
     GOLDEN,
     MIN_MASS,
@@ -53,34 +52,6 @@ def payments_of(points: Array, fields: Array) -> Array:
     return payments
 
 
-def mixture_of_points(points: Array, fields: Array, *, simplex: bool) -> tuple[Array, Array, float]:
-    """Mix points as well as can be.
-
-    Three kernels are called from here one after another: where one calls the others, the linear
-    program takes two to three times as long, as code that is compiled in one piece is not laid out
-    for vector registers.
-
-    Parameters
-    ----------
-    points, fields : array (m, n)
-        Predictions p_j, and h at each of them.
-    simplex : bool
-        Whether the hull is the simplex, and not the box.
-
-    Returns
-    -------
-    mass : array (m,)
-        w, the best weights of the points.
-    mean : array (n,)
-        Nature's answer, the mean of its distribution.
-    worst_case : float
-        sum_j w_j h_j . p_j + max_s -(sum_j w_j h_j) . s, over all s of the hull.
-    """
-    payments = payments_of(points, fields)
-    mass, mean = optimal_weights(payments, fields, simplex)
-    return mass, mean, worst_case_of(mass, payments, fields, simplex)
-
-
 @compiled()
 def worst_case_of(
     mass: Array,
@@ -120,34 +91,78 @@ def rows_of(table: Array, rows: Integers) -> Array:
 @compiled()
 def points_of_walk(
     origin: Array,
-    rows: RowArrays,
+    offset: Array,
+    weights: Array,
+    start: Integers,
+    eta: Array,
+    tie: Array,
     signed_weights: Array,
     steps: Array,
     distance_off_sides: float,
     simplex: bool,  # noqa: FBT001
-    scratch: ResponseScratch,
 ) -> tuple[Array, Array]:
     """Walk against h; return the undominated points of the walk, and h at each (m, n) (compiled).
 
     ``origin`` (n,) is where the walk begins; the other arguments are those of ``write_walk``.
     """
-    points = np.empty((steps.shape[0], origin.shape[0]))
-    fields = np.empty((steps.shape[0], origin.shape[0]))
-    for i in range(origin.shape[0]):
+    n_steps = steps.shape[0]
+    size = origin.shape[0]
+    points = np.empty((n_steps, size))
+    fields = np.empty((n_steps, size))
+    for i in range(size):
         points[0, i] = origin[i]
+    # ``response_scratch``, which Python would take a third of the walk of a small game to make
+    play_chance = np.empty(offset.size)
+    losses_in_blocks = play_chance.reshape(offset.shape)
+    played_rows = np.empty((eta.shape[0], 2), np.int64)
     write_walk(
         points,
         fields,
-        rows,
+        offset,
+        weights,
+        start,
+        eta,
+        tie,
         signed_weights,
         steps,
         distance_off_sides,
         simplex,
-        scratch,
-        np.empty(origin.shape[0]),
+        losses_in_blocks,
+        play_chance,
+        played_rows,
+        np.empty(size),
     )
     kept = undominated(points, fields)
     return rows_of(points, kept), rows_of(fields, kept)
+
+
+@compiled()
+def mixture_of_points(
+    points: Array,
+    fields: Array,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[Array, Array, float]:
+    """Mix points as well as can be (compiled).
+
+    Parameters
+    ----------
+    points, fields : array (m, n)
+        Predictions p_j, and h at each of them.
+    simplex : bool
+        Whether the hull is the simplex, and not the box.
+
+    Returns
+    -------
+    mass : array (m,)
+        w, the best weights of the points.
+    mean : array (n,)
+        Nature's answer, the mean of its distribution.
+    worst_case : float
+        sum_j w_j h_j . p_j + max_s -(sum_j w_j h_j) . s, over all s of the hull.
+    """
+    payments = payments_of(points, fields)
+    mass, mean = optimal_weights(payments, fields, simplex)
+    return mass, mean, worst_case_of(mass, payments, fields, simplex)
 
 
 @compiled()
@@ -193,6 +208,62 @@ def without_light_points(
     return heavy_points, mass_of_heavy, certificate
 
 
+@compiled()
+def atoms_of_points(
+    points: Array,
+    fields: Array,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[float, Array, Array, Array, float]:
+    """Mix points as well as can be, and keep those with some mass (compiled).
+
+    The arguments are those of ``mixture_of_points``.
+
+    Returns
+    -------
+    worst_case, answer : float, array (n,)
+        That of the mixture of all points, and nature's mean.
+    atoms, mass, certificate : array (k, n), array (k,), float
+        As ``without_light_points`` returns them.
+    """
+    mass, answer, worst_case = mixture_of_points(points, fields, simplex)
+    atoms, mass_of_atoms, certificate = without_light_points(points, fields, mass, simplex)
+    return worst_case, answer, atoms, mass_of_atoms, certificate
+
+
+@compiled()
+def atoms_of_walk(
+    origin: Array,
+    offset: Array,
+    weights: Array,
+    start: Integers,
+    eta: Array,
+    tie: Array,
+    signed_weights: Array,
+    steps: Array,
+    distance_off_sides: float,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[Array, Array, float, Array, Array, Array, float]:
+    """Walk, and mix the points of the walk, in one call (compiled).
+
+    The arguments are those of ``points_of_walk``. Returns its points and fields (m, n), and then
+    what ``atoms_of_points`` returns of these.
+    """
+    points, fields = points_of_walk(
+        origin,
+        offset,
+        weights,
+        start,
+        eta,
+        tie,
+        signed_weights,
+        steps,
+        distance_off_sides,
+        simplex,
+    )
+    worst_case, answer, atoms, mass, certificate = atoms_of_points(points, fields, simplex)
+    return points, fields, worst_case, answer, atoms, mass, certificate
+
+
 @lru_cache(maxsize=64)
 def _steps_from_answer(shortest_step: float) -> Array:
     """Return the steps of a walk from nature's answer: short ones to the end of its own cell first.
@@ -217,8 +288,7 @@ class CubeSolver(HullSolver):
         self.size = len(centre)
         self.off_ties = off_ties
         self._mean = centre
-        # points of the last mixture, and no others
-        self._last = np.full((self.size + 1, self.size), np.nan)
+        self._last = np.empty((0, self.size))  # points of the last mixture, at most n + 1
 
     def worst_case(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
@@ -245,22 +315,22 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Walk and mix; then from nature's answers, too, until the certificate is good enough."""
         tolerance = game.tolerance
-        points, fields = self._walk(game, game.start.points[0], steps_for(tolerance))
-        mass, answer, worst_case = mixture_of_points(points, fields, simplex=self.simplex)
-        last_points: Array | None = None  # of the last mixture; not looked up unless needed
+        points, fields, worst_case, answer, atoms, mass, certificate = self._walk_and_mix(
+            game, game.start.points[0], steps_for(tolerance)
+        )
+        last_points = self._last  # of the last mixture, which join the walk's once
         for _ in range(MAX_WALKS):
             if worst_case <= tolerance:
                 break
-            if last_points is None:
-                last_points = self._last[~np.isnan(self._last[:, 0])]
             steps = _steps_from_answer(min(SHORTEST_STEP, tolerance))
             further_points, further_fields = self._walk(game, answer, steps)
             points = np.concatenate([points, last_points, further_points])
             fields = np.concatenate([fields, game.fields(last_points), further_fields])
-            mass, answer, worst_case = mixture_of_points(points, fields, simplex=self.simplex)
-            last_points = last_points[:0]  # once
-        points, mass, certificate = without_light_points(points, fields, mass, self.simplex)
-        solution = Solution(points, mass, certificate)
+            worst_case, answer, atoms, mass, certificate = atoms_of_points(
+                points, fields, self.simplex
+            )
+            last_points = last_points[:0]
+        solution = Solution(atoms, mass, certificate)
         if not self.has_ensembles:
             return solution
         with_ensembles = self._with_ensembles(solution)  # whose points may be off by rounding
@@ -268,17 +338,32 @@ class CubeSolver(HullSolver):
         certificate = self.worst_case(mass, with_ensembles.points, fields)
         return replace(with_ensembles, certificate=certificate)
 
+    def _walk_and_mix(
+        self, game: Game, origin: Array, steps: Array
+    ) -> tuple[Array, Array, float, Array, Array, Array, float]:
+        """Walk, and mix the points of the walk: what ``atoms_of_walk`` returns."""
+        if game.rows.custom:
+            points, fields = self._walk(game, origin, steps)
+            return points, fields, *atoms_of_points(points, fields, self.simplex)
+        return atoms_of_walk(
+            origin,
+            *game.rows.arrays,
+            game.signed_weights,
+            steps,
+            game.distance_off_sides,
+            self.simplex,
+        )
+
     def _walk(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""
         if not game.rows.custom:
             return points_of_walk(
                 origin,
-                game.rows.arrays,
+                *game.rows.arrays,
                 game.signed_weights,
                 steps,
                 game.distance_off_sides,
                 self.simplex,
-                response_scratch(game.rows.arrays),
             )
         points, fields = walked(  # by response rules that are not compiled
             game.rows,
@@ -315,9 +400,12 @@ class CubeSolver(HullSolver):
     def remember(self, solution: Solution) -> None:
         """Start the next walk at the mean of this mixture, and have n + 1 of its points at hand."""
         self._mean = solution.mass @ solution.points
-        count = min(len(solution.points), len(self._last))
-        self._last[:count] = solution.points[:count]
-        self._last[count:] = np.nan
+        self._last = solution.points[: self.size + 1]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        # earlier versions filled up the points of a mixture with NaN
+        self._last = self._last[~np.isnan(self._last[:, 0])]
 
 
 class Box(CubeSolver):

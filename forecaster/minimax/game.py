@@ -258,19 +258,25 @@ def _steps_since_equal_point(points: Array, t: int) -> int:
 def write_walk(
     points: Array,
     fields: Array,
-    rows: RowArrays,
+    offset: Array,
+    weights: Array,
+    start: Integers,
+    eta: Array,
+    tie: Array,
     signed_weights: Array,
     steps: Array,
     distance_off_sides: float,
     simplex: bool,  # noqa: FBT001
-    scratch: ResponseScratch,
+    losses_in_blocks: Array,
+    play_chance: Array,
+    played_rows: Integers,
     descending: Array,
 ) -> None:
     """Walk against h from the first of the points (compiled).
 
-    Many walks soon stand still in a corner, or go to and fro over a tie. What was found one or two
-    steps ago is copied then: h as long as the point is the same, and the next point as long as the
-    step is, too.
+    Many walks soon stand still in a corner, or go back and forth over a tie. What was found one or
+    two steps ago is copied then: h as long as the point is the same, and the next point as long as
+    the step is, too.
 
     Parameters
     ----------
@@ -278,21 +284,21 @@ def write_walk(
         The first is where the walk begins; the others are written.
     fields : array (T, n)
         h at the points; written.
-    rows, signed_weights
-        The loss table and the game H, as in ``write_field``.
+    offset, weights, start, eta, tie : arrays
+        The loss table, as in ``RowArrays``.
+    signed_weights : array (R, n)
+        H, the round's game.
     steps : array (T,)
         Sizes of the steps, in units of the prediction; the last is not taken.
     distance_off_sides : float
         How far points are kept off the sides of the hull.
     simplex : bool
         Whether the hull is the simplex, and not the box.
-    scratch : ResponseScratch
-        Overwritten.
+    losses_in_blocks, play_chance, played_rows : arrays
+        ``ResponseScratch``, overwritten.
     descending : array (n,)
         Overwritten.
     """
-    offset, weights, start, eta, tie = rows
-    losses_in_blocks, play_chance, played_rows = scratch
     goes_in_circle = False  # whether the point is known to be the one of ``period`` steps ago
     period = 0
     for t in range(points.shape[0]):
@@ -379,12 +385,12 @@ def walked(
         write_walk(
             points,
             fields,
-            rows.arrays,
+            *rows.arrays,
             signed_weights,
             steps,
             distance_off_sides,
             simplex,
-            scratch,
+            *scratch,
             descending,
         )
         return points, fields

@@ -27,6 +27,8 @@ from regretless.forecaster.minimax.game import (
     WALK,
     HullSolver,
     Solution,
+    field_at,
+    move_inside,
     move_into_hull,
     sort_descending,
     steps_for,
@@ -288,7 +290,7 @@ def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -
     if hull == "simplex":
         points = (points + 1e-3) / (points + 1e-3).sum(1, keepdims=True)
     solver = cube(points.shape[1], hull)
-    mass, mean, worst_case = mixture_of_points(points, fields, simplex=hull == "simplex")
+    mass, mean, worst_case = mixture_of_points(points, fields, hull == "simplex")
     assert (mass >= 0).all()
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
     assert ((mean >= 0) & (mean <= 1)).all()
@@ -327,9 +329,7 @@ def test_the_mixture_of_a_walk_is_the_best_of_the_points_that_numpy_keeps(hull: 
     origin = np.full(9, 1 / 9)
     is_simplex = hull == "simplex"
 
-    points, fields = points_of_walk(
-        origin, rows.arrays, signed_weights, WALK, 0.0, is_simplex, response_scratch(rows.arrays)
-    )
+    points, fields = points_of_walk(origin, *rows.arrays, signed_weights, WALK, 0.0, is_simplex)
 
     visited, fields_of_visited = walked(rows, signed_weights, origin, simplex=is_simplex)
     kept = [0]  # of points with the same field the one that pays least, at the first one's place
@@ -342,9 +342,46 @@ def test_the_mixture_of_a_walk_is_the_best_of_the_points_that_numpy_keeps(hull: 
             kept[kept.index(alike[0])] = t
     assert np.array_equal(points, visited[kept])
     assert np.array_equal(fields, fields_of_visited[kept])
-    mass, mean, worst_case = mixture_of_points(points, fields, simplex=is_simplex)
+    mass, mean, worst_case = mixture_of_points(points, fields, is_simplex)
     assert worst_case == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-12)
     assert mass.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@CUBES
+@pytest.mark.parametrize("distance_off_sides", [0.0, 1e-3])
+def test_a_walk_that_stands_still_or_goes_back_and_forth_is_one_that_looks_at_every_step(
+    hull: Hull, distance_off_sides: float
+) -> None:
+    """One loss is indifferent in the middle, where a walk goes from side to side.
+
+    The other has the same best action everywhere, so that a walk ends in a corner.
+    """
+    is_simplex = hull == "simplex"
+    offset = np.array([[0.5, 0.5], [0.0, 0.5]])
+    weights = np.array([[[0.25, -0.25], [-0.25, 0.25]], [[0.0, 0.0], [0.0, 0.0]]])
+    rows = LossTable([ProtectedLosses(offset, weights)])
+    back_and_forth = np.array([[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    into_a_corner = np.array([[0.0, 0.0], [0.0, 0.0], [-1.0, 1.0], [0.0, 0.0]])
+    for signed_weights in (back_and_forth, into_a_corner):
+        points, fields = walked(
+            rows,
+            signed_weights,
+            np.array([0.5, 0.5]),
+            distance_off_sides=distance_off_sides,
+            simplex=is_simplex,
+        )
+
+        repeats = (points[2:] == points[:-2]).all(1)
+        assert 20 < repeats.sum() < len(points) - 2
+        point = np.array([0.5, 0.5])
+        for step, visited, field_of_visited in zip(WALK, points, fields, strict=True):
+            if distance_off_sides > 0.0:
+                move_inside(point, distance_off_sides, is_simplex)
+            field = field_at(rows, signed_weights, point, response_scratch(rows.arrays))
+            assert np.array_equal(visited, point)
+            assert np.array_equal(field_of_visited, field)
+            point = point - step / np.abs(field).max() * field
+            move_into_hull(point, is_simplex, np.empty(2))
 
 
 def test_a_step_of_a_walk_over_ensembles_goes_towards_one_outcome() -> None:
@@ -448,7 +485,7 @@ def test_a_program_that_a_dual_simplex_method_gives_up_is_solved() -> None:
     rows = np.loadtxt(Path(__file__).with_name("stubborn.csv"), delimiter=",")
     points = rows[:, :8] / 1e3
     fields = rows[:, 8:] / 1e8  # the units of the file
-    mass, mean, _worst_case = mixture_of_points(points, fields, simplex=False)
+    mass, mean, _worst_case = mixture_of_points(points, fields, False)  # noqa: FBT003 - compiled
     against_mean = (fields * (points - mean)).sum(1)
     assert Box(8).worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
     assert mass.sum() == pytest.approx(1.0, abs=1e-15)
