@@ -54,6 +54,7 @@ from regretless.agents.utilities.units import (
 )
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.losses import Linear, LipschitzLoss, Trade
 
 TICKS_PER_UNIT = 1024  # limits are multiples of 1 / TICKS_PER_UNIT, as an auction takes them
@@ -152,6 +153,33 @@ def affine_population(
     return Linear(population.repeated(-gain_table), -fixed_gains)
 
 
+@compiled(nogil=True)
+def _write_depositor_losses(
+    outcomes: Array, coordinate: int, early: float, late: float, losses: Array
+) -> None:
+    """Write what a depositor loses, by the formula at the top (compiled).
+
+    Parameters
+    ----------
+    outcomes : array (T, d)
+        One coordinate is the share of depositors who withdraw.
+    coordinate : int
+        Which one.
+    early, late : float
+        r and R.
+    losses : array (T, 1, 2)
+        Written: the losses of waiting and of withdrawing.
+    """
+    for t in range(len(outcomes)):
+        withdrawn_share = outcomes[t, coordinate]
+        early_payment = min(early, 1 / max(withdrawn_share, 1 / early))
+        # Once a share of 1 / early withdraws the bank is empty: the limits keep divisors above 0.
+        share_left = max(0.0, 1 - early * withdrawn_share)
+        deposit_left = share_left / max(1 - withdrawn_share, 1 - 1 / early)
+        losses[t, 0, 0] = 1 - late * deposit_left / late
+        losses[t, 0, 1] = 1 - early_payment / late
+
+
 @register.utility("depositor", units=depositor_units)
 def depositor_population(
     population: Population, *, early: float, late: float, coordinate: int = 0
@@ -172,12 +200,9 @@ def depositor_population(
     check_int("coordinate", coordinate, least=0, below=population.goods)
 
     def losses(outcomes: Array) -> Array:
-        withdrawn_share = outcomes[:, coordinate]
-        early_payment = np.minimum(early, 1 / np.maximum(withdrawn_share, 1 / early))
-        # Once a share of 1 / early withdraws the bank is empty: the limits keep divisors above 0.
-        share_left = np.maximum(0.0, 1 - early * withdrawn_share)
-        deposit_left = share_left / np.maximum(1 - withdrawn_share, 1 - 1 / early)
-        return 1 - np.stack([late * deposit_left, early_payment], axis=1)[:, None] / late
+        depositor_losses = np.empty((len(outcomes), 1, 2))
+        _write_depositor_losses(outcomes, coordinate, float(early), float(late), depositor_losses)
+        return depositor_losses
 
     highest_payment = np.array([float(late)])
     depositor_loss = LipschitzLoss(

@@ -30,10 +30,38 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 from regretless.market.losses.base import UNIT_AXES, Loss, Range, default
 
 HERMITE_POSITIONS = (-np.sqrt(3.0), 0.0, np.sqrt(3.0))  # in standard deviations
 HERMITE_WEIGHTS = (1 / 6, 2 / 3, 1 / 6)
+
+
+@compiled(nogil=True)
+def _pick_values(
+    values_of_function: Array, rows: Indices, least: Array, greatest: Array, values: Array
+) -> bool:
+    """Copy the values of some losses of a function; return whether all are in range (compiled).
+
+    Parameters
+    ----------
+    values_of_function : array (T, F, A)
+        At T outcomes.
+    rows : int array (K,)
+        Which of the F losses each of the K is.
+    least, greatest : array (K,)
+        The accepted range of each of the K; NaN is in none.
+    values : array (T, K, A)
+        Written.
+    """
+    are_in_range = True
+    for t in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            for a in range(values.shape[2]):
+                value = values_of_function[t, rows[k], a]
+                are_in_range &= least[k] <= value <= greatest[k]
+                values[t, k, a] = value
+    return are_in_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +136,15 @@ class LipschitzLoss(Loss):
         return as_lipschitz_loss(self, low, side)
 
     @cached_property
-    def _rows_of_function(self) -> Indices | None:
-        """Which of the function's losses these are; None where they are all, in order."""
-        rows = np.asarray(self.row, dtype=np.intp)
-        n_losses = self.shape[0] if len(self.shape) == 2 else 1
-        return None if np.array_equal(rows.ravel(), np.arange(n_losses)) else rows
+    def _rows_of_function(self) -> Indices:
+        """Which of the function's losses these are (K,)."""
+        return np.asarray(self.row, dtype=np.intp).reshape(-1)
 
     @cached_property
     def _accepted_range(self) -> Range:
-        """The declared range, each (..., 1), and as much more as rounding may cost."""
-        slack = 1e-9 * (1 + np.abs(self.high - self.low))[..., None]
-        return self.low[..., None] - slack, self.high[..., None] + slack
+        """The declared range, each (K,), and as much more as rounding may cost."""
+        slack = 1e-9 * (1 + np.abs(self.high - self.low))
+        return (self.low - slack).reshape(-1), (self.high + slack).reshape(-1)
 
     def _values(self, y: Array) -> Array:
         """Return the function's values (T, ..., A) at outcomes y as in ``_at``.
@@ -126,20 +152,18 @@ class LipschitzLoss(Loss):
         ValueError if it returns another shape or leaves its declared range.
         """
         points = y.reshape(-1, self.dimension)
-        returned = np.asarray(self.function(points), np.float64)
+        returned = np.ascontiguousarray(self.function(points), np.float64)
         expected_shape = (len(points), *self.shape)
         if returned.shape != expected_shape:
             shapes = f"gave shape {returned.shape}; return {expected_shape}"
             raise ValueError(f"the loss function {shapes}")
-        values_of_rows = returned.reshape(len(points), -1, self.actions)
-        if self._rows_of_function is not None:
-            values_of_rows = values_of_rows[:, self._rows_of_function]
-        values = values_of_rows.reshape(*self._rounds_shape(y), *self.offset.shape)
+        rows = self._rows_of_function
         least, greatest = self._accepted_range
-        is_within_range = (values >= least) & (values <= greatest)  # false of NaN as well
-        if not np.logical_and.reduce(is_within_range, axis=None):
+        values = np.empty((len(points), len(rows), self.actions))
+        values_of_function = returned.reshape(len(points), -1, self.actions)
+        if not _pick_values(values_of_function, rows, least, greatest, values):
             raise ValueError("the loss function left its declared range; widen low and high")
-        return values
+        return values.reshape(*self._rounds_shape(y), *self.offset.shape)
 
     def _rounds_shape(self, y: Array) -> tuple[int, ...]:
         """Return the leading axes of outcomes y as in ``_at``: (T,), or () for one."""
