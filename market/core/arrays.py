@@ -34,14 +34,14 @@ def is_within_unit_cube(numbers: Array) -> bool:
     """
     if numbers.size == 1:
         return 0.0 <= numbers.item() <= 1.0
-    return bool(_is_each_within(numbers.reshape(-1), 0.0, 1.0))
+    return _are_within_unit_interval(numbers if numbers.ndim == 1 else numbers.reshape(-1))
 
 
 @compiled(nogil=True)
-def _is_each_within(numbers: Array, least: float, greatest: float) -> bool:
-    """Whether least <= x <= greatest for each of ``numbers`` (n,), which is false of NaN."""
+def _are_within_unit_interval(numbers: Array) -> bool:
+    """Whether 0 <= x <= 1 for each of ``numbers`` (n,), which is false of NaN."""
     for number in numbers:  # noqa: SIM110 - the compiler takes no generator
-        if not least <= number <= greatest:
+        if not 0.0 <= number <= 1.0:
             return False
     return True
 

@@ -77,6 +77,9 @@ class Market(Checkpointable, ABC):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
 
+    # Whether the class comes with this project: it is handed decisions as they are, and what it
+    # answers needs no copy.
+    is_built_in: ClassVar[bool] = False
     answers_at_once: bool = True  # whether an outcome depends on the actions of its own round
     # Whether agents with multiplicity may take part: what agents do is read by ``chosen``,
     # ``agents_here`` and ``taken`` alone, not agent by agent.
@@ -104,8 +107,9 @@ class Market(Checkpointable, ABC):
     fundamentals: OutcomeDistribution | None = None
 
     def __init_subclass__(cls) -> None:
-        """Note whether the class has losses of each agent's own, and a stage game."""
+        """Note whose the class is, whether its losses are personal, and if it has a stage game."""
         super().__init_subclass__()
+        cls.is_built_in = is_ours(cls)
         cls.has_personal_losses = cls.losses is not Market.losses
         cls.has_profile_losses = cls.profile_losses is not Market.profile_losses
 
@@ -419,19 +423,31 @@ def at_ends(loss: Loss) -> tuple[Array, Array]:
 
 def checked_outcome(market: Market, fundamental: Array, answer: object) -> Array:
     """Return what a market that was asked to clear answered; UserError if it is no outcome (d,)."""
-    numbers = "one number" if len(fundamental) == 1 else f"{len(fundamental)} numbers"
-    expected = f"return {numbers} in [0, 1], as many as [adversary] or [data] has outcomes"
-    outcome = answer_as_numbers(market.clear, answer, expected).astype(np.float64)
-    if not is_within_unit_cube(outcome):
+    outcome: Any = answer  # of a market of this project an array, into which it writes no more
+    if not market.is_built_in:
+        expected = _expected_outcome(fundamental)
+        outcome = answer_as_numbers(market.clear, answer, expected).astype(np.float64)
+    is_within = is_within_unit_cube(outcome)
+    if not is_within:
         outcome = without_rounding(outcome)
-    if outcome.shape != fundamental.shape or not is_within_unit_cube(outcome):
+        is_within = is_within_unit_cube(outcome)
+    if not is_within or outcome.shape != fundamental.shape:
+        expected = _expected_outcome(fundamental)
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {expected}")
     return read_only(outcome)
 
 
-def decisions_readonly_unless_ours(method: object, decisions: Decisions) -> Decisions:
-    """Return what a method is handed: the decisions if it is ours, else read-only ones."""
-    if is_ours(method):
+def _expected_outcome(fundamental: Array) -> str:
+    """Say what a market is to return at a fundamental (d,)."""
+    numbers = "one number" if len(fundamental) == 1 else f"{len(fundamental)} numbers"
+    return f"return {numbers} in [0, 1], as many as [adversary] or [data] has outcomes"
+
+
+def decisions_readonly_unless_ours(
+    market: Market, method: object, decisions: Decisions
+) -> Decisions:
+    """Return what a market's method is handed: the decisions if it is ours, else read-only ones."""
+    if market.is_built_in or is_ours(method):
         return decisions
     protected = list[Decision | None]()
     for decision in decisions:
@@ -454,9 +470,9 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
     """
     if not market.has_personal_losses:
         return (None,) * len(decisions)
-    answer = market.losses(decisions_readonly_unless_ours(market.losses, decisions))
+    answer = market.losses(decisions_readonly_unless_ours(market, market.losses, decisions))
     n_cohorts = len(market.cohorts)
-    if not isinstance(answer, list | tuple) or len(answer) != n_cohorts:
+    if not isinstance(answer, (list, tuple)) or len(answer) != n_cohorts:
         expected = f"return a list with an array, or None, for each of {n_cohorts} cohorts"
         raise UserError(f"{name_of(market.losses)} returned {brief(answer)}; {expected}")
     tables: list[Array | None] = []
@@ -470,13 +486,13 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
 
 def _checked_losses(market: Market, cohort: Cohort, decision: Decision, answer: object) -> Array:
     """Return a cohort's losses (N, A) as an array of its own, 0 for agents who are absent."""
-    n_agents, n_actions = cohort.ledger.count.shape
-    shape = (n_agents, n_actions)
-    expected = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
-    numbers = answer_as_numbers(market.losses, answer, expected)
-    losses = np.array(numbers, dtype=np.float64, order="C")
-    if losses.shape != shape:
-        raise UserError(f"{name_of(market.losses)} returned an array {losses.shape}; {expected}")
+    losses: Any = answer  # of a market of this project an array that nobody else holds
+    if not market.is_built_in:
+        numbers = answer_as_numbers(market.losses, answer, _expected_losses(cohort))
+        losses = np.array(numbers, dtype=np.float64, order="C")
+    if losses.shape != cohort.ledger.count.shape:
+        what = f"{name_of(market.losses)} returned an array {losses.shape}"
+        raise UserError(f"{what}; {_expected_losses(cohort)}")
     if decision.present is not None:
         losses[~decision.present] = 0.0
     if not is_within_unit_cube(losses):
@@ -484,9 +500,15 @@ def _checked_losses(market: Market, cohort: Cohort, decision: Decision, answer: 
         is_valid = (losses >= 0) & (losses <= 1)
         if not is_valid.all():
             first_invalid = losses[~is_valid][0]
-            what = f"{name_of(market.losses)} returned {first_invalid}; {expected}"
+            what = f"{name_of(market.losses)} returned {first_invalid}; {_expected_losses(cohort)}"
             raise UserError(f"{what}; {_how_to_normalise(market)}")
-    return losses
+    return np.asarray(losses)
+
+
+def _expected_losses(cohort: Cohort) -> str:
+    """Say what a market's ``losses`` are to return for a cohort."""
+    shape = tuple(cohort.ledger.count.shape)
+    return f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
 
 
 def _how_to_normalise(market: Market) -> str:

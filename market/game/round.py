@@ -267,7 +267,7 @@ class Game:
 
     def ask_market_to_clear(self, market: Market, current: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""
-        decisions = decisions_readonly_unless_ours(market.clear, current.decisions)
+        decisions = decisions_readonly_unless_ours(market, market.clear, current.decisions)
         return market.clear(current.outcome, decisions)
 
     def show_actions(self, decisions: Sequence[Decision | None]) -> None:

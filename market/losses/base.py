@@ -303,8 +303,10 @@ class Loss(ABC):
     def _spread(self, outcomes: ArrayLike) -> Array:
         """Return outcomes (..., d) with an axis of length 1 for each stacked axis, before d."""
         y = np.asarray(outcomes, dtype=np.float64)
-        if y.shape[-1:] != self._axes_of_outcome[-1:]:
+        if not y.ndim or y.shape[-1] != self.outcomes:
             raise ValueError(f"an outcome has {self.outcomes} coordinates, got shape {y.shape}")
+        if y.ndim == 1:
+            return y.reshape(self._axes_of_outcome)
         return y.reshape(y.shape[:-1] + self._axes_of_outcome)
 
     @cached_property

@@ -63,7 +63,7 @@ def weighted_rows(
             out[k, a] += offset[k, a]
 
 
-def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
+def offset_sum(offset: Array, weights: Array, values: Array) -> Array:
     """Return offset (..., A) + sum_j weights[..., a, j] values[..., j]: (T, ..., A).
 
     ``weights`` are (..., A, d) and ``values`` (T, ..., d); without the axis T it is missing in what
@@ -71,9 +71,7 @@ def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
     once. Of others adding up whole planes beats a product over the short axis.
     """
     if weights.ndim == 3 and values.ndim == 2:
-        out = np.empty(weights.shape[:2])
-        if np.shape(offset) != out.shape:
-            offset = np.broadcast_to(offset, out.shape)
+        out = np.empty(offset.shape)
         over_rows(weighted_rows, len(out), offset, weights.swapaxes(1, 2), values, out)
         return out
     total = weights[..., 0] * values[..., None, 0]

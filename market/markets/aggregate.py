@@ -45,7 +45,7 @@ CLIPPING_TOLERANCE = 1e-12  # an outcome beyond [0, 1] by less was not clipped
 
 
 @compiled(nogil=True)
-def _add_observation(values: Array, count: int, mean: Array, squares: Array) -> None:
+def add_observation(values: Array, count: int, mean: Array, squares: Array) -> None:
     """Add an observation x to a running mean and sum of squared deviations (compiled).
 
     m' = m + (x - m) / count,    s' = s + (x - m) (x - m').
@@ -66,17 +66,15 @@ def _add_observation(values: Array, count: int, mean: Array, squares: Array) -> 
 
 
 @compiled(nogil=True)
-def _cut_and_add(moved: Array, outcome: Array, count: int, mean: Array, squares: Array) -> bool:
+def cut_and_add(outcome: Array, count: int, mean: Array, squares: Array) -> bool:
     """Cut an outcome to [0, 1], and add it to a running mean (compiled).
 
     Parameters
     ----------
-    moved : array (d,)
-        The outcome before it is cut.
     outcome : array (d,)
-        Written: min(max(moved, 0), 1), with one zero, not two; NaN stays NaN.
+        Becomes min(max(outcome, 0), 1) in place, with one zero, not two; NaN stays NaN.
     count, mean, squares
-        As in ``_add_observation``.
+        As in ``add_observation``.
 
     Returns
     -------
@@ -84,11 +82,18 @@ def _cut_and_add(moved: Array, outcome: Array, count: int, mean: Array, squares:
         Whether cutting changed a coordinate by more than ``CLIPPING_TOLERANCE``.
     """
     was_cut = False
-    for i in range(len(moved)):
-        outcome[i] = np.minimum(np.maximum(moved[i], 0.0), 1.0) + 0.0
-        was_cut |= abs(moved[i] - outcome[i]) > CLIPPING_TOLERANCE
-    _add_observation(outcome, count, mean, squares)
+    for i in range(len(outcome)):
+        uncut = outcome[i]
+        outcome[i] = np.minimum(np.maximum(uncut, 0.0), 1.0) + 0.0
+        was_cut |= abs(uncut - outcome[i]) > CLIPPING_TOLERANCE
+    add_observation(outcome, count, mean, squares)
     return was_cut
+
+
+@compiled(nogil=True)
+def followed(level: float, load: float, adjustment: float) -> float:
+    """Return where a level goes that follows a load (compiled)."""
+    return (1 - adjustment) * level + adjustment * load
 
 
 @compiled(nogil=True)
@@ -161,28 +166,27 @@ def _checked_loads(loads_of_actions: Sequence[Array], cohorts: Sequence[Cohort])
 class Moments(Checkpointable):
     """Running mean and standard deviation of arrays, in bounded memory (Welford 1962)."""
 
-    REMEMBERED = ("count", "mean", "_squares")
+    REMEMBERED = ("count", "mean", "squares")
 
     def __init__(self, size: int) -> None:
         self.count = 0
         self.mean = np.zeros(size)
-        self._squares = np.zeros(size)  # sum of squared deviations from the mean
+        self.squares = np.zeros(size)  # sum of squared deviations from the mean
 
     def add(self, values: Array) -> None:
         """Add one observation (size,); UserError if it has another shape."""
         observation = self._checked(values)
         self.count += 1
-        _add_observation(observation, self.count, self.mean, self._squares)
+        add_observation(observation, self.count, self.mean, self.squares)
 
     def add_cut(self, moved: Array) -> tuple[Array, bool]:
         """Add an outcome (size,) cut to [0, 1]; return it, and whether cutting changed it.
 
         UserError if it has another shape.
         """
-        uncut_outcome = self._checked(moved)
+        outcome = self._checked(moved).copy()
         self.count += 1
-        outcome = np.empty(len(self.mean))
-        was_cut = _cut_and_add(uncut_outcome, outcome, self.count, self.mean, self._squares)
+        was_cut = cut_and_add(outcome, self.count, self.mean, self.squares)
         return outcome, was_cut
 
     def _checked(self, values: Array) -> Array:
@@ -196,7 +200,7 @@ class Moments(Checkpointable):
 
     def deviation(self) -> Array:
         """Return the standard deviation so far (size,)."""
-        return np.sqrt(self._squares / max(self.count, 1))
+        return np.sqrt(self.squares / max(self.count, 1))
 
 
 class Settling(Market):
@@ -260,6 +264,9 @@ class Settling(Market):
         self.clipped = 0  # rounds in which [0, 1] cut an outcome
         self.outcomes = Moments(self.goods)  # their mean and deviation so far
         self.loads_of_actions = _checked_loads(loads_of_actions, cohorts)  # of each (K, A, c)
+        self._shape_of_sums = (2, 1)
+        if self.loads_of_actions:
+            self._shape_of_sums = (2, 1 + self.loads_of_actions[0].shape[2])
         self._actions = cohorts[0].loss.actions  # how many each agent has, where loads are counts
 
     def aggregate(self, decisions: Decisions) -> Array:
@@ -271,12 +278,12 @@ class Settling(Market):
         """
         if not self.loads_of_actions:
             return self._count_actions(decisions)
-        sums = np.zeros((2, 1 + self.loads_of_actions[0].shape[2]))
-        for cohort, loads, decision in zip(
-            self.cohorts, self.loads_of_actions, decisions, strict=True
-        ):
+        sums = np.zeros(self._shape_of_sums)
+        for index, decision in enumerate(decisions):
             if decision is None:
                 continue
+            cohort = self.cohorts[index]
+            loads = self.loads_of_actions[index]
             if cohort.multiplicity is None:
                 _add_loads(cohort.row_of, decision.actions, loads, sums)
             else:
@@ -288,9 +295,10 @@ class Settling(Market):
     def _count_actions(self, decisions: Decisions) -> Array:
         """Return how many agents take each action (A,)."""
         counts = np.zeros(self._actions)
-        for cohort, decision in zip(self.cohorts, decisions, strict=True):
+        for index, decision in enumerate(decisions):
             if decision is None:
                 continue
+            cohort = self.cohorts[index]
             if cohort.multiplicity is None:
                 _add_counts(decision.actions, counts)
             else:
@@ -477,8 +485,21 @@ class Settling(Market):
         largest_change = np.ptp(loads_of_actions, axis=1)
         return np.asarray(self.adjustment * outcome_per_load * largest_change)
 
+    def begin_outcome(self, fundamental: Array) -> Array:
+        """Count a round whose outcome a kernel writes; return a copy of the fundamental (d,).
+
+        The kernel turns the copy into the outcome, and adds it to ``outcomes``. UserError unless
+        the fundamental is (d,), since kernels check no index.
+        """
+        if fundamental.shape != self.outcomes.mean.shape:
+            fault = f"a fundamental of shape {fundamental.shape}"
+            raise UserError(f"{fault}; give an array of {self.goods} numbers")
+        self.rounds += 1
+        self.outcomes.count += 1
+        return np.array(fundamental)
+
     def within_cube(self, moved: Array) -> Array:
-        """Return the outcome within [0, 1], and count whether it had left."""
+        """Return the outcome within [0, 1]; count the round, and whether the outcome had left."""
         outcome, was_cut = self.outcomes.add_cut(moved)
         self.clipped += was_cut
         self.rounds += 1

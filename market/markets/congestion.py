@@ -43,10 +43,139 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.market import check_key, columns_before_clearing, slopes
 from regretless.market.game.protocols import Cohort
-from regretless.market.markets.aggregate import Moments, Settling
+from regretless.market.markets.aggregate import (
+    Moments,
+    Settling,
+    cut_and_add,
+    followed,
+)
+
+
+def share_at_rest(
+    fundamental: Any, level: Any, always: Any, modelled_share: float, noise: float
+) -> Any:
+    """Return y_g, not yet cut, of a share that rests at a level: numbers, or arrays of them."""
+    shift = noise * (fundamental - 0.5)
+    return always + modelled_share * level + shift
+
+
+def road_at_rest(
+    fundamental: Any, flow: Any, free_time: Any, time_per_flow: Any, toll: float, noise: float
+) -> Any:
+    """Return y_e, not yet cut, of a road that rests at a flow: numbers, or arrays of them."""
+    shift = noise * (fundamental - 0.5)
+    return free_time + (1 + toll) * time_per_flow * flow + shift
+
+
+_share_at_rest = compiled(nogil=True)(share_at_rest)  # of numbers, for kernels
+_road_at_rest = compiled(nogil=True)(road_at_rest)
+
+
+@compiled(nogil=True)
+def _answer_crowd(
+    counts: Array,
+    level: Array,
+    adjustment: float,
+    answers_at_once: bool,  # noqa: FBT001
+    always: Array,
+    modelled_share: float,
+    noise: float,
+    outcome: Array,
+    share: Array,
+    new_level: Array,
+    n_outcomes: int,
+    mean: Array,
+    squares: Array,
+) -> bool:
+    """Let the level follow the shares of a round, and write the outcome (compiled).
+
+    Parameters
+    ----------
+    counts : array (d + 1,)
+        How many agents play each action.
+    level : array (d,)
+        Before the round.
+    adjustment, answers_at_once, always, modelled_share, noise
+        Of the market, ``always`` (d,).
+    outcome : array (d,)
+        The fundamental, which becomes the outcome in place.
+    share, new_level : array (d,)
+        Written: the share of agents who play each action but the first, and the level after it.
+    n_outcomes, mean, squares
+        Of ``Moments``: how many there are with this one; the others (d,) are updated in place.
+
+    Returns
+    -------
+    bool
+        Whether [0, 1] cut the outcome.
+    """
+    n_agents = 0.0
+    for count in counts:
+        n_agents += count
+    for g in range(len(outcome)):
+        share[g] = counts[g + 1] / max(n_agents, 1.0)
+        new_level[g] = followed(level[g], share[g], adjustment)
+        settled = new_level[g] if answers_at_once else level[g]
+        outcome[g] = _share_at_rest(outcome[g], settled, always[g], modelled_share, noise)
+    return cut_and_add(outcome, n_outcomes, mean, squares)
+
+
+@compiled(nogil=True)
+def _answer_traffic(
+    sums: Array,
+    level: Array,
+    adjustment: float,
+    answers_at_once: bool,  # noqa: FBT001
+    free_times: Array,
+    time_per_flow: Array,
+    toll: float,
+    noise: float,
+    outcome: Array,
+    flow: Array,
+    new_level: Array,
+    n_outcomes: int,
+    mean: Array,
+    squares: Array,
+) -> tuple[bool, float]:
+    """Let the level follow the flows of a round, and write the outcome (compiled).
+
+    Parameters
+    ----------
+    sums : array (2, 1 + d)
+        Drivers, and how many are on each road, as ``Settling.aggregate`` returns them.
+    level : array (d,)
+        Before the round.
+    adjustment, answers_at_once, free_times, time_per_flow, toll, noise
+        Of the market, times (d,).
+    outcome : array (d,)
+        The fundamental, which becomes the outcome in place.
+    flow, new_level : array (d,)
+        Written: the share of drivers on each road, and the level after it.
+    n_outcomes, mean, squares
+        Of ``Moments``: how many there are with this one; the others (d,) are updated in place.
+
+    Returns
+    -------
+    bool
+        Whether [0, 1] cut the outcome.
+    float
+        The mean travel time.
+    """
+    drivers = max(sums[0, 0] + sums[1, 0], 1.0)
+    mean_time = 0.0
+    for e in range(len(outcome)):
+        flow[e] = (sums[0, 1 + e] + sums[1, 1 + e]) / drivers
+        new_level[e] = followed(level[e], flow[e], adjustment)
+        settled = new_level[e] if answers_at_once else level[e]
+        mean_time += settled * (free_times[e] + time_per_flow[e] * settled)
+        outcome[e] = _road_at_rest(
+            outcome[e], settled, free_times[e], time_per_flow[e], toll, noise
+        )
+    return cut_and_add(outcome, n_outcomes, mean, squares), mean_time
 
 
 @register.market("attendance")
@@ -78,19 +207,36 @@ class AttendanceMarket(Settling):
                 raise UserError(f"cohort.{cohort.name}.actions; {give}")
         super().__init__(cohorts, rng, start=start_shares, feedback=feedback, adjustment=adjustment)
         self.always = always_shares
-        self._modelled_share = 1 - always_shares.sum()  # of the agents whose play is simulated
-        self.noise = noise
+        self._modelled_share = float(1 - always_shares.sum())  # of agents whose play is simulated
+        self.noise = float(noise)
         self.last = columns_before_clearing(fundamental=self.goods, share=self.goods)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        share = load[1:] / max(np.add.reduce(load), 1)
-        settled = self.settle(share)
+        outcome = self.begin_outcome(fundamental)
+        share = np.empty(self.goods)
+        level = np.empty(self.goods)
+        self.clipped += _answer_crowd(
+            load,
+            self.level,
+            self.adjustment,
+            self.answers_at_once,
+            self.always,
+            self._modelled_share,
+            self.noise,
+            outcome,
+            share,
+            level,
+            self.outcomes.count,
+            self.outcomes.mean,
+            self.outcomes.squares,
+        )
+        self.level = level
         self.last = {"fundamental": fundamental, "share": share}
-        return self.within_cube(self.rest(fundamental, settled))
+        return outcome
 
     def rest(self, fundamental: Array, level: Array) -> Array:
-        shift = self.noise * (fundamental - 0.5)
-        return np.asarray(self.always + self._modelled_share * level + shift)
+        outcomes = share_at_rest(fundamental, level, self.always, self._modelled_share, self.noise)
+        return np.asarray(outcomes)
 
     def price_impact(self, cohort_index: int) -> Array:
         n_rows = len(self.cohorts[cohort_index].loss)
@@ -167,27 +313,45 @@ class Routes(Settling):
             adjustment=adjustment,
             loads_of_actions=roads_of_routes,
         )
-        self.toll = toll
-        self.noise = noise
+        self.toll = float(toll)
+        self.noise = float(noise)
         self.flows = Moments(n_roads)  # of the roads, over the rounds
         self.times = Moments(1)  # of the mean travel time
         self.last = columns_before_clearing(fundamental=n_roads, flow=n_roads, time=1)
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        drivers, *flows = load.sum(0)
-        flow = np.array(flows) / max(drivers, 1)
-        settled_flow = self.settle(flow)
-        travel_times = self.free_times + self.time_per_flow * settled_flow
-        mean_time = (settled_flow * travel_times).sum()
+        outcome = self.begin_outcome(fundamental)
+        flow = np.empty(self.goods)
+        level = np.empty(self.goods)
+        was_cut, mean_time = _answer_traffic(
+            load,
+            self.level,
+            self.adjustment,
+            self.answers_at_once,
+            self.free_times,
+            self.time_per_flow,
+            self.toll,
+            self.noise,
+            outcome,
+            flow,
+            level,
+            self.outcomes.count,
+            self.outcomes.mean,
+            self.outcomes.squares,
+        )
+        self.clipped += was_cut
+        self.level = level
         time = np.array([mean_time])
         self.flows.add(flow)
         self.times.add(time)
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
-        return self.within_cube(self.rest(fundamental, settled_flow))
+        return outcome
 
     def rest(self, fundamental: Array, level: Array) -> Array:
-        shift = self.noise * (fundamental - 0.5)
-        return np.asarray(self.free_times + (1 + self.toll) * self.time_per_flow * level + shift)
+        outcomes = road_at_rest(
+            fundamental, level, self.free_times, self.time_per_flow, self.toll, self.noise
+        )
+        return np.asarray(outcomes)
 
     def price_impact(self, cohort_index: int) -> Array:
         charge_per_flow = (1 + self.toll) * self.time_per_flow

@@ -23,11 +23,69 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.compiled import compiled
 from regretless.market.game.market import check_key, columns_before_clearing, slopes
 from regretless.market.game.protocols import Cohort
-from regretless.market.markets.aggregate import Moments, Settling
+from regretless.market.markets.aggregate import Moments, Settling, cut_and_add, followed
 
 ROUNDING = 1e-9  # relative difference that rounding may leave between a cost and its formula
+
+
+def price_at_rest(
+    fundamental: Any, quantity: Any, intercept: Any, slope: float, noise: float
+) -> Any:
+    """Return y_g, not yet cut, of a quantity supplied in each round: numbers, or arrays."""
+    highest_price = intercept + noise * (fundamental - 0.5)  # at which nothing sells
+    return highest_price - slope * quantity
+
+
+_price_at_rest = compiled(nogil=True)(price_at_rest)  # of numbers, for the kernel
+
+
+@compiled(nogil=True)
+def _answer_supply(
+    sums: Array,
+    level: Array,
+    adjustment: float,
+    answers_at_once: bool,  # noqa: FBT001
+    intercept: Array,
+    slope: float,
+    noise: float,
+    outcome: Array,
+    supply: Array,
+    new_level: Array,
+    n_outcomes: int,
+    mean: Array,
+    squares: Array,
+) -> bool:
+    """Let the level follow what is supplied in a round, and write the prices (compiled).
+
+    Parameters
+    ----------
+    sums : array (2, 1 + d)
+        Firms, and what they supply of each good, as ``Settling.aggregate`` returns them.
+    level : array (d,)
+        Before the round.
+    adjustment, answers_at_once, intercept, slope, noise
+        Of the market, ``intercept`` (d,).
+    outcome : array (d,)
+        The fundamental, which becomes the prices in place.
+    supply, new_level : array (d,)
+        Written: the quantities, and the level after them.
+    n_outcomes, mean, squares
+        Of ``Moments``: how many there are with this one; the others (d,) are updated in place.
+
+    Returns
+    -------
+    bool
+        Whether [0, 1] cut a price.
+    """
+    for g in range(len(outcome)):
+        supply[g] = sums[0, 1 + g] + sums[1, 1 + g]
+        new_level[g] = followed(level[g], supply[g], adjustment)
+        settled = new_level[g] if answers_at_once else level[g]
+        outcome[g] = _price_at_rest(outcome[g], settled, intercept[g], slope, noise)
+    return cut_and_add(outcome, n_outcomes, mean, squares)
 
 
 @register.market("cournot")
@@ -62,25 +120,42 @@ class Cournot(Settling):
             adjustment=adjustment,
             loads_of_actions=quantities_sold,
         )
-        self.slope = slope
-        self.noise = noise
+        self.slope = float(slope)
+        self.noise = float(noise)
         intercepts = np.asarray(intercept, dtype=np.float64)
-        self.intercept = np.broadcast_to(intercepts, start_quantities.shape)
+        self.intercept = np.broadcast_to(intercepts, start_quantities.shape).copy()
         self.supplied = Moments(self.goods)
         self.last = columns_before_clearing(
             fundamental=self.goods, quantity=self.goods, price=self.goods
         )
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        supply = load.sum(0)[1:]
+        price = self.begin_outcome(fundamental)
+        supply = np.empty(self.goods)
+        level = np.empty(self.goods)
+        self.clipped += _answer_supply(
+            load,
+            self.level,
+            self.adjustment,
+            self.answers_at_once,
+            self.intercept,
+            self.slope,
+            self.noise,
+            price,
+            supply,
+            level,
+            self.outcomes.count,
+            self.outcomes.mean,
+            self.outcomes.squares,
+        )
+        self.level = level
         self.supplied.add(supply)
-        price = self.within_cube(self.rest(fundamental, self.settle(supply)))
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
 
     def rest(self, fundamental: Array, level: Array) -> Array:
-        highest_price = self.intercept + self.noise * (fundamental - 0.5)  # at which nothing sells
-        return np.asarray(highest_price - self.slope * level)
+        prices = price_at_rest(fundamental, level, self.intercept, self.slope, self.noise)
+        return np.asarray(prices)
 
     def imputed_losses(self, cohort_index: int) -> Array:
         """Return slope q^2 / 2 of each action (K, A), normalised, where a firm's loss has it.

@@ -34,6 +34,7 @@ Where several blocks are broadcast their drawn labels are averaged; without labe
 are NaN. ``Tally`` keeps the means of the first two while a run goes on.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,10 +45,11 @@ from numpy.typing import ArrayLike
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.game.market import at_ends, check_key, columns_before_clearing
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.markets.aggregate import Settling
+from regretless.market.markets.aggregate import Settling, cut_and_add, followed
 
 MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
 SMALLEST_GAIN = 1e-9  # gains of losses in [0, 1] below this are rounding errors
@@ -65,6 +67,26 @@ def churn(demand: ArrayLike) -> Array:
     """Compute the share of all budgets that changed goods, by demand (T, d): (T,), NaN at first."""
     table = np.asarray(demand, dtype=np.float64)
     return np.asarray(np.abs(np.diff(table, axis=0, prepend=np.nan)).sum(1) / 2)
+
+
+@compiled(nogil=True)
+def _concentration_and_churn(demand: Array, last_demand: Array) -> tuple[float, float]:
+    """Return a round's concentration, NaN for no demand, and its churn, NaN at first (compiled).
+
+    Both arrays are (d,), the second that of the round before.
+    """
+    total = 0.0
+    for units in demand:
+        total += units
+    concentration_of_round = np.nan
+    if total > 0:
+        concentration_of_round = 0.0
+        for units in demand:
+            concentration_of_round += (units / total) ** 2
+    moved = 0.0
+    for g in range(len(demand)):
+        moved += abs(demand[g] - last_demand[g])
+    return concentration_of_round, moved / 2
 
 
 class Tally(Checkpointable):
@@ -86,14 +108,12 @@ class Tally(Checkpointable):
 
     def add(self, demand: Array) -> None:
         """Add a round's demand (d,)."""
-        total = demand.sum()
-        if total > 0:
-            shares = demand / total
-            self._concentration_sum += float((shares**2).sum())
+        concentration_of_round, churn_of_round = _concentration_and_churn(demand, self._last_demand)
+        if not math.isnan(concentration_of_round):
+            self._concentration_sum += concentration_of_round
             self._concentration_rounds += 1
-        changed_share = np.abs(demand - self._last_demand).sum() / 2
-        if not np.isnan(changed_share):
-            self._churn_sum += float(changed_share)
+        if not math.isnan(churn_of_round):
+            self._churn_sum += churn_of_round
             self._churn_rounds += 1
         self._last_demand = demand
 
@@ -153,6 +173,60 @@ def exposure(loss: Loss) -> Array:
     return np.asarray(np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0))
 
 
+def yield_at_rest(fundamental: Any, price: Any, impact: float, reference: float) -> Any:
+    """Return y_g, not yet cut, at a price that rests: numbers, or arrays of them."""
+    return fundamental - impact * (price - reference)
+
+
+_yield_at_rest = compiled(nogil=True)(yield_at_rest)  # of numbers, for the kernel
+
+
+@compiled(nogil=True)
+def _answer_demand(
+    sums: Array,
+    price: Array,
+    adjustment: float,
+    answers_at_once: bool,  # noqa: FBT001
+    impact: float,
+    outcome: Array,
+    demand: Array,
+    new_price: Array,
+    n_outcomes: int,
+    mean: Array,
+    squares: Array,
+) -> bool:
+    """Let prices follow the demand of a round, and write the outcome (compiled).
+
+    Parameters
+    ----------
+    sums : array (2, 1 + d)
+        Agents, and what they spend on each good, as ``Settling.aggregate`` returns them.
+    price : array (d,)
+        Before the round.
+    adjustment, answers_at_once, impact
+        Of the market.
+    outcome : array (d,)
+        The fundamental, which becomes the outcome in place.
+    demand, new_price : array (d,)
+        Written: the mean share of a budget that is spent on each good, and the price after it.
+    n_outcomes, mean, squares
+        Of ``Moments``: how many there are with this one; the others (d,) are updated in place.
+
+    Returns
+    -------
+    bool
+        Whether [0, 1] cut the outcome.
+    """
+    n_goods = len(outcome)
+    n_agents = max(sums[0, 0] + sums[1, 0], 1.0)
+    for g in range(n_goods):
+        demand[g] = (sums[0, 1 + g] + sums[1, 1 + g]) / n_agents
+        new_price[g] = followed(price[g], demand[g], adjustment)
+        settled = new_price[g] if answers_at_once else price[g]
+        outcome[g] = _yield_at_rest(outcome[g], settled, impact, 1 / n_goods)
+    return cut_and_add(outcome, n_outcomes, mean, squares)
+
+
 @register.market("prices")
 class Prices(Settling):
     """Prices; ``impact`` is by how much a good's yield falls as its price rises by 1."""
@@ -179,23 +253,38 @@ class Prices(Settling):
             adjustment=adjustment,
             loads_of_actions=[exposure(cohort.loss) for cohort in cohorts],
         )
-        self.impact = impact
+        self.impact = float(impact)
         self.tally = Tally(self.goods)
         self.last = columns_before_clearing(
             fundamental=self.goods, demand=self.goods, price=self.goods
         )
 
     def answer(self, fundamental: Array, load: Array) -> Array:
-        agents, *spent = load.sum(0)
-        demand = np.array(spent) / max(agents, 1)
-        price = self.settle(demand)
-        outcome = self.within_cube(self.rest(fundamental, price))
+        outcome = self.begin_outcome(fundamental)
+        demand = np.empty(self.goods)
+        price_before = self.level
+        price_after = np.empty(self.goods)
+        self.clipped += _answer_demand(
+            load,
+            price_before,
+            self.adjustment,
+            self.answers_at_once,
+            self.impact,
+            outcome,
+            demand,
+            price_after,
+            self.outcomes.count,
+            self.outcomes.mean,
+            self.outcomes.squares,
+        )
+        self.level = price_after
         self.tally.add(demand)
+        price = price_after if self.answers_at_once else price_before
         self.last = {"fundamental": fundamental, "demand": demand, "price": price}
         return outcome
 
     def rest(self, fundamental: Array, level: Array) -> Array:
-        return np.asarray(fundamental - self.impact * (level - 1 / self.goods))
+        return np.asarray(yield_at_rest(fundamental, level, self.impact, 1 / self.goods))
 
     def price_impact(self, cohort_index: int) -> Array:
         return self.impact_of_one_agent(

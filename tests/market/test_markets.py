@@ -21,6 +21,7 @@ from regretless import MarketModel, UserError, load, register
 from regretless.market.core.arrays import Array
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
+from regretless.market.game.round import play_round
 from regretless.market.losses import Linear
 from regretless.market.markets import price_impact
 from regretless.market.markets.aggregate import Moments, Settling
@@ -265,6 +266,36 @@ def test_prices_at_the_ends_are_clipped_and_counted() -> None:
     market.clear(HALF, [decision(1, 1), None])
     assert market.clear(np.array([1.0, 0.0]), [None, None]) == pytest.approx([1.0, 0.0])
     assert market.clipped_share == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("feedback", ["lagged", "same-round"])
+@pytest.mark.parametrize("name", ["el-farol", "pigou", "braess", "oligopoly", "crowding"])
+def test_a_round_that_a_kernel_clears_is_that_of_the_formula_at_rest(
+    name: str, feedback: str
+) -> None:
+    model = short_scenario(name, f"market.feedback={feedback}", "market.adjustment=0.3").build()
+    market = model.game.market
+    fundamental = np.random.default_rng(3).random(market.goods)
+    for _ in range(4):
+        decisions = play_round(model.game).decisions
+    level_before = market.level
+    outcomes_before = market.outcomes.count
+
+    outcome = market.clear(fundamental, decisions)
+
+    assert not np.array_equal(market.level, level_before)
+    level = level_before if feedback == "lagged" else market.level
+    assert outcome.tobytes() == np.clip(market.rest(fundamental, level), 0.0, 1.0).tobytes()
+    assert market.outcomes.count == outcomes_before + 1
+
+
+@pytest.mark.parametrize("name", ["el-farol", "pigou", "oligopoly", "crowding"])
+def test_a_fundamental_of_another_shape_is_refused_before_a_kernel_reads_it(name: str) -> None:
+    market = short_scenario(name).build().game.market
+    nobody_acts = [None] * len(market.cohorts)
+    with pytest.raises(UserError, match=r"a fundamental of shape \(7,\)"):
+        market.clear(np.zeros(7), nobody_acts)
+    assert market.rounds == 0
 
 
 def test_agents_who_are_absent_demand_nothing() -> None:
