@@ -124,15 +124,16 @@ def _read(raw_value: float) -> tuple[float, str]:
 
 
 @compiled()
-def _add_to_gram(row: Array, forgetting: float, gram: Array) -> None:
-    """Add a round to G of a discounted regression, G <- lambda G + f' f (compiled).
+def _add_to_grams(row: Array, forgetting: Array, grams: Array) -> None:
+    """Add a round to G of discounted regressions, G <- lambda G + f' f (compiled).
 
-    ``row`` (k,) is f, the round's features, ``forgetting`` lambda in (0, 1], and ``gram`` (k, k) G,
-    which is changed in place.
+    ``row`` (k,) is f, the round's features, ``forgetting`` (S,) lambda in (0, 1] of each of the
+    regressions, and ``grams`` (S, k, k) G, which are changed in place.
     """
-    for i in range(row.shape[0]):
-        for j in range(row.shape[0]):
-            gram[i, j] = gram[i, j] * forgetting + row[i] * row[j]
+    for system in range(grams.shape[0]):
+        for i in range(row.shape[0]):
+            for j in range(row.shape[0]):
+                grams[system, i, j] = grams[system, i, j] * forgetting[system] + row[i] * row[j]
 
 
 @compiled()
@@ -148,11 +149,12 @@ def _add_to_cross(row: Array, statistics: Array, forgetting: float, cross: Array
 
 
 @compiled()
-def _with_ridge(gram: Array, ridge: float) -> Array:
-    """Return G + rho I (k, k) (compiled)."""
-    regularised = gram.copy()
-    for i in range(gram.shape[0]):
-        regularised[i, i] += ridge
+def _with_ridges(grams: Array, ridges: Array) -> Array:
+    """Return G + rho I (S, k, k) of regressions with ridges rho (S,) (compiled)."""
+    regularised = grams.copy()
+    for system in range(grams.shape[0]):
+        for i in range(grams.shape[1]):
+            regularised[system, i, i] += ridges[system]
     return regularised
 
 
@@ -182,11 +184,12 @@ class LearnedRound(NamedTuple):
 
 
 class Regressors(Checkpointable):
-    """The features of a regression, round by round, and the system G that they make.
+    """The features of regressions, round by round, and the systems G that they make.
 
     It knows outcomes and contexts, but nothing of what is regressed on them, so that regressions of
-    several bases may share it (``LeastSquares.share_regressors``). Each of them counts the rounds
-    that it has learned, and a round that is learned already is not learned again.
+    several bases, and those that forget at several rates, may share it
+    (``LeastSquares.share_regressors``). Each of them counts the rounds that it has learned, and a
+    round that is learned already is not learned again.
 
     Attributes
     ----------
@@ -198,55 +201,81 @@ class Regressors(Checkpointable):
         Of the contexts.
     past : array (L, d)
         The last outcomes less one half, the newest first.
-    gram : array (k, k)
-        G.
+    grams : array (S, k, k)
+        G of every system: one for each pair of forgetting and ridge.
     lagged_outcomes : array (lags, d)
         Those of ``past`` that are features of the open round.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("columns", "past", "gram")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("columns", "past")
 
-    def __init__(
-        self, *, lags: Sequence[int], seasons: Sequence[int], forgetting: float, ridge: float
-    ) -> None:
-        self._lags = lags
-        self._seasons = seasons
-        self._forgetting = forgetting
-        self._ridge = ridge
+    def __init__(self, *, lags: Sequence[int], seasons: Sequence[int]) -> None:
+        self.lags = lags
+        self.seasons = seasons
+        self._forgetting = np.zeros(0)  # lambda of every system (S,)
+        self._ridges = np.zeros(0)  # and rho
         self.rounds = 0
         self.is_shared = False
         self.columns = Columns(MAX_FEATURES)
         self.past = np.empty((0, 0))
-        self.gram = np.zeros((1, 1))
+        self.grams = np.zeros((0, 1, 1))
         self.lagged_outcomes = self.past
         self._open_features: Mapping[str, float] = {}
-        # The context of the open round, how far ahead it is, and w, once it is asked for.
+        # The context of the open round, how far ahead it is, and w of every system (S, k), once it
+        # is asked for.
         self._context: object = None
         self._ahead = 0
-        self._solution: Array | None = None
+        self._solutions: Array | None = None
         self._last_learned: LearnedRound | None = None
 
-    def solution(self, x: object, ahead: int) -> Array:
+    def system_of(self, forgetting: float, ridge: float) -> int:
+        """Return the index of the system with this lambda and rho, which is added if need be."""
+        is_this = (self._forgetting == forgetting) & (self._ridges == ridge)
+        if is_this.any():
+            return int(is_this.argmax())
+        self._forgetting = np.append(self._forgetting, forgetting)
+        self._ridges = np.append(self._ridges, ridge)
+        self.grams = np.concatenate([self.grams, np.zeros((1, *self.grams.shape[1:]))])
+        return len(self.grams) - 1
+
+    def alone(self, system: int) -> "Regressors":
+        """Return a copy for one regression with this system, which is its only one."""
+        copied = deepcopy(self)
+        copied.is_shared = False
+        copied.keep_system(system)
+        return copied
+
+    def keep_system(self, system: int) -> None:
+        """Drop all systems but one."""
+        kept = slice(system, system + 1)
+        self._forgetting = self._forgetting[kept].copy()
+        self._ridges = self._ridges[kept].copy()
+        self.grams = self.grams[kept].copy()
+        self._solutions = None
+
+    def solution(self, x: object, ahead: int, system: int) -> Array:
         """Open a round with this context, and return w (k,) with (G + rho I) w = f.
 
-        The same ``Context``, which does not change, is not opened again.
+        The same ``Context``, which does not change, is not opened again. The systems are solved
+        together: of one of them most of the time is NumPy's own before it begins.
         """
         is_same_round = isinstance(x, Context) and x is self._context and ahead == self._ahead
-        if self._solution is not None and is_same_round:
-            return self._solution
-        self.open_round(x, ahead)
-        system = _with_ridge(self.gram, self._ridge)
-        solution: Array = np.linalg.solve(system, self._row()).astype(np.float64, copy=False)
-        self._solution = solution
-        return solution
+        solutions = self._solutions
+        if solutions is None or not is_same_round:
+            self.open_round(x, ahead)
+            systems = _with_ridges(self.grams, self._ridges)
+            solved = np.linalg.solve(systems, self._row()[:, np.newaxis])  # (S, k, 1)
+            solutions = np.asarray(solved[:, :, 0], dtype=np.float64)
+            self._solutions = solutions
+        return np.asarray(solutions[system])
 
     def open_round(self, x: object, ahead: int) -> None:
         """Open a round that is so many rounds ``ahead`` of the next one."""
         self._context = x
         self._ahead = ahead
-        self._solution = None
+        self._solutions = None
         self._open_features = features(x)
-        if self._seasons:
+        if self.seasons:
             self.lagged_outcomes = self.past[self._positions_of_lags(self.past.shape[1], ahead)]
         else:  # the lags are the last rounds, in their order
             self.lagged_outcomes = self.past.copy()
@@ -255,7 +284,7 @@ class Regressors(Checkpointable):
         """Go back to a round with these lags, unless it is learned already."""
         if round_index < self.rounds:
             return
-        self._solution = None
+        self._solutions = None
         self._open_features = features(x)
         self.lagged_outcomes = lagged_outcomes
 
@@ -268,7 +297,7 @@ class Regressors(Checkpointable):
             lags = self._affordable_lags(width)
             self.past = np.zeros((max(lags, default=0), width))
             n_features = 1 + width * len(lags)
-            self.gram = np.zeros((n_features, n_features))
+            self.grams = np.zeros((len(self.grams), n_features, n_features))
         width = self.past.shape[1]
         shape_of_lags = (len(self._affordable_lags(width)), width)
         if self.lagged_outcomes.shape != shape_of_lags:
@@ -276,7 +305,7 @@ class Regressors(Checkpointable):
             self.lagged_outcomes = np.zeros(shape_of_lags)
         n_new, kept = self._learn_columns()
         row = self._row()
-        _add_to_gram(row, self._forgetting, self.gram)
+        _add_to_grams(row, self._forgetting, self.grams)
         self.add_to_past(observed, newer)
         self.rounds = round_index + 1
         self._last_learned = LearnedRound(row, n_new, kept)
@@ -286,17 +315,17 @@ class Regressors(Checkpointable):
         """Learn the open round's context; ``n_new`` and ``kept`` of a ``LearnedRound``."""
         n_columns_before = self.columns.size
         remaining = self.columns.learn(self._open_features)
-        n_fixed = len(self.gram) - n_columns_before
+        n_fixed = self.grams.shape[1] - n_columns_before
         n_columns_after = self.columns.size
         if remaining is not None:
             n_columns_after = int(remaining.max(initial=-1)) + 1
         n_new = n_columns_after - n_columns_before
         if n_new > 0:
-            self.gram = np.pad(self.gram, (0, n_new))
+            self.grams = np.pad(self.grams, ((0, 0), (0, n_new), (0, n_new)))
         if remaining is None:
             return n_new, None
         kept = np.concatenate([np.arange(n_fixed), n_fixed + remaining])
-        self.gram = self.gram[np.ix_(kept, kept)]
+        self.grams = np.ascontiguousarray(self.grams[:, kept[:, np.newaxis], kept])
         return n_new, kept
 
     def add_to_past(self, observed: Array, newer: int) -> None:
@@ -305,11 +334,11 @@ class Regressors(Checkpointable):
         if position < len(self.past):
             _make_room(self.past, position)
             self.past[position] = observed[:MAX_FEATURES] - 0.5
-        self._solution = None
+        self._solutions = None
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self._solution = None
+        self._solutions = None
 
     def _row(self) -> Array:
         encoded = self.columns.encoded(self._open_features)
@@ -318,7 +347,7 @@ class Regressors(Checkpointable):
     def _positions_of_lags(self, width: int, ahead: int) -> list[int]:
         """Return where the lags are among the last outcomes, seen from the round that is asked."""
         positions = [lag - 1 for lag in self._affordable_lags(width)]
-        for index, season in enumerate(self._seasons[: len(positions)]):
+        for index, season in enumerate(self.seasons[: len(positions)]):
             positions[index] = (season - 1 - ahead) % season
         return positions
 
@@ -329,7 +358,7 @@ class Regressors(Checkpointable):
         """
         if not width:
             return []
-        return self._lags[: max(1, MAX_FEATURES // width)]
+        return self.lags[: max(1, MAX_FEATURES // width)]
 
 
 @register.forecaster("least-squares")
@@ -372,25 +401,39 @@ class LeastSquares(Model):
         self.lags = [*self.seasons, *range(1, n_lags + 1)]
         self.forgetting = check_rate("forgetting", forgetting)
         self.ridge = check_positive("ridge", ridge)
-        self.regressors = Regressors(
-            lags=self.lags, seasons=self.seasons, forgetting=self.forgetting, ridge=self.ridge
-        )
+        self.regressors = Regressors(lags=self.lags, seasons=self.seasons)
+        self._system = self.regressors.system_of(self.forgetting, self.ridge)
         self._cross = np.zeros((1, size))
 
-    def share_regressors(self, other: "LeastSquares") -> None:
-        """Share the features with another regression of the same settings, of another basis.
+    @property
+    def gram(self) -> Array:
+        """G (k, k) of its features."""
+        gram: Array = self.regressors.grams[self._system]
+        return gram
 
-        Both must be told the same outcomes in the same contexts. From a round on of which one
-        learns its statistics alone, or which it lets pass, it goes on by itself.
+    @gram.setter
+    def gram(self, gram: Array) -> None:
+        n_systems = len(self.regressors.grams)
+        if self.regressors.grams.shape[1:] != gram.shape:
+            self.regressors.grams = np.zeros((n_systems, *gram.shape))
+        self.regressors.grams[self._system] = gram
+
+    def share_regressors(self, other: "LeastSquares") -> None:
+        """Share the features with another regression of the same lags and seasons.
+
+        It may be of another basis, or forget at another rate. Both must be told the same outcomes
+        in the same contexts. From a round on of which one learns its statistics alone, or which it
+        lets pass, it goes on by itself.
         """
         self.regressors = other.regressors
         self.regressors.is_shared = True
+        self._system = self.regressors.system_of(self.forgetting, self.ridge)
 
     def _go_on_alone(self) -> None:
         """Share the features with no other regression any more."""
         if self.regressors.is_shared:
-            self.regressors = deepcopy(self.regressors)
-            self.regressors.is_shared = False
+            self.regressors = self.regressors.alone(self._system)
+            self._system = 0
 
     def opened(self) -> Any:
         return self.regressors.lagged_outcomes.copy()
@@ -406,7 +449,8 @@ class LeastSquares(Model):
         if not self.time:
             self.open_round(x)
             return np.full(self.size, 0.5)
-        return np.asarray(0.5 + self.regressors.solution(x, self.ahead) @ self._cross)
+        solution = self.regressors.solution(x, self.ahead, self._system)
+        return np.asarray(0.5 + solution @ self._cross)
 
     def _learn(self, statistics: Array) -> None:
         observed = self._outcome
@@ -431,9 +475,10 @@ class LeastSquares(Model):
             self.regressors.add_to_past(stand_in, self.newer)
 
     def state(self) -> dict[str, Any]:
-        return super().state() | self.regressors.state()
+        return super().state() | self.regressors.state() | {"gram": self.gram.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self.regressors.restore(state)
         self.regressors.rounds = self.time
+        self.gram = np.asarray(state["gram"])

@@ -539,7 +539,7 @@ class ManyRegressions(ManyPoints):
             self._cross = np.pad(self._cross, ((0, 0), (0, missing_room)))
         self._gram[shop] = 0.0
         self._cross[shop] = 0.0
-        self._gram[shop][np.ix_(features, features)] = regression.regressors.gram
+        self._gram[shop][np.ix_(features, features)] = regression.gram
         self._cross[shop, features] = regression._cross[:, 0]
 
     def _seasons(self, shop: int) -> list[int]:
@@ -587,7 +587,7 @@ class ManyRegressions(ManyPoints):
             return
         regressors.columns = self._own_columns.get(shop) or now.contexts.columns(shop)
         features = self._features_of_one(shop, regression)
-        regressors.gram = self._gram[shop][np.ix_(features, features)]
+        regression.gram = self._gram[shop][np.ix_(features, features)]
         regression._cross = self._cross[shop, features][:, np.newaxis]
         n_past = int(self._n_past[shop])
         past = np.zeros((max(regression.lags, default=0), 1))

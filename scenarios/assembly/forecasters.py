@@ -57,7 +57,7 @@ def make_blocks(
 
     ``cohorts`` are those of the whole market. UserError if a parameter does not fit.
     """
-    shared_models = SharedModels() if len(plans) > 1 else None
+    shared_models = SharedModels(has_several_blocks=len(plans) > 1)
     return [
         _make_block(plan, cohorts, scenario, n_blocks=len(plans), shared_models=shared_models)
         for plan in plans
@@ -70,7 +70,7 @@ def _make_block(
     scenario: ResolvedScenario,
     *,
     n_blocks: int,
-    shared_models: SharedModels | None,
+    shared_models: SharedModels,
 ) -> Block:
     """Give one of so many planned blocks its forecaster.
 
@@ -105,7 +105,7 @@ class _ForecasterMaker:
     basis: Basis
     listener: str | None  # a cohort that listens to ensembles; None where points are enough
     n_blocks: int  # of the run
-    shared_models: SharedModels | None  # with other blocks; None where there are none
+    shared_models: SharedModels  # with one another, and with those of other blocks
 
     @property
     def spec(self) -> ForecasterSpec:
@@ -185,8 +185,6 @@ class _ForecasterMaker:
             where=where,
             other_kinds=other_kinds,
         )
-        if self.shared_models is None:
-            return model
         return self.shared_models.in_basis(model, self.basis, kind, parameters)
 
     def _make_unbiased(self, protected: Sequence[ProtectedLosses]) -> Forecaster:

@@ -30,29 +30,33 @@ IMPORT_HINT = "a name of your own needs --import MODULE"
 class SharedModels:
     """What models of all blocks of a broadcast have in common: all that is of no basis.
 
-    These are distributions of the outcome, and the features of regressions.
+    These are distributions of the outcome, where there are several blocks, and the features of
+    regressions, of which a block may have several.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_several_blocks: bool) -> None:
+        self._has_several_blocks = has_several_blocks
         # By the model's kind and parameters:
         self._distributions: dict[tuple[str, str], SharedDistribution] = {}
-        self._regressions: dict[tuple[str, str], LeastSquares] = {}
+        # By the lags and seasons of their features:
+        self._regressions: dict[tuple[tuple[int, ...], tuple[int, ...]], LeastSquares] = {}
 
     def in_basis(
         self, model: Forecaster, basis: Basis, kind: str, parameters: dict[str, Any]
     ) -> Forecaster:
-        """Return a block's model, which shares what it can with that of an earlier block.
+        """Return a block's model, which shares what it can with an earlier one.
 
-        That is the first one of the same kind and ``parameters``, which are those that the file
-        gives.
+        Distributions share with the first one of the same kind and ``parameters``, which are those
+        that the file gives, and regressions with the first one of the same features.
         """
-        key = kind, repr(sorted(parameters.items()))
         if type(model) is LeastSquares:
-            first = self._regressions.setdefault(key, model)
+            features = tuple(model.lags), tuple(model.seasons)
+            first = self._regressions.setdefault(features, model)
             if first is not model:
                 model.share_regressors(first)
-        elif is_shareable(model):
+        elif self._has_several_blocks and is_shareable(model):
             assert isinstance(model, DistributionModel)  # noqa: S101 - all that are shareable are
+            key = kind, repr(sorted(parameters.items()))
             shared = self._distributions.setdefault(key, SharedDistribution(model))
             return DistributionInBasis(shared, basis)
         return model

@@ -140,9 +140,8 @@ class Recorded(LeastSquares):
 
     def __init__(self, size: int, **parameters: Any) -> None:
         super().__init__(size, **parameters)
-        self.recorded = RecordedRegressors(
-            lags=self.lags, seasons=self.seasons, forgetting=self.forgetting, ridge=self.ridge
-        )
+        self.recorded = RecordedRegressors(lags=self.lags, seasons=self.seasons)
+        self.recorded.system_of(self.forgetting, self.ridge)
         self.regressors = self.recorded
 
     @property
@@ -215,7 +214,7 @@ def test_nothing_winds_up_under_forgetting() -> None:
         player.predict(same)
         y = np.clip(0.6 + 0.01 * rng.normal(size=2), 0, 1)
         player.observe(RoundFeedback(y, y))
-        assert t <= 100 or np.abs(player.regressors.gram).max() <= 1 + 1 / 0.15
+        assert t <= 100 or np.abs(player.gram).max() <= 1 + 1 / 0.15
     assert player.predict(same).statistics == pytest.approx(np.full(2, 0.6), abs=0.05)
     moved = player.predict({"hour": 4, "load": 1e9}).statistics
     assert np.abs(moved - 0.6).max() < 0.3

@@ -52,8 +52,8 @@ def sharing_regressions() -> list[Model]:
     return list(regressions)
 
 
-def regression(basis: Basis) -> LeastSquares:
-    return LeastSquares(basis.size, lags=2, season=5, forgetting=0.95)
+def regression(basis: Basis, forgetting: float = 0.95) -> LeastSquares:
+    return LeastSquares(basis.size, lags=2, season=5, forgetting=forgetting)
 
 
 def played(models: Sequence[Model], *, delay: int) -> list[list[bytes]]:
@@ -84,6 +84,38 @@ def test_regressions_that_share_features_predict_what_each_does_by_itself(delay:
     predictions = played(sharing_regressions(), delay=delay)
 
     assert predictions == played(alone, delay=delay)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_regressions_that_forget_at_several_rates_share_features(delay: int) -> None:
+    rates = (1.0, 0.9, 0.8)
+    alone = [regression(basis, forgetting) for basis, forgetting in zip(BASES, rates, strict=True)]
+    sharing = copy.deepcopy(alone)
+    for other in sharing[1:]:
+        other.share_regressors(sharing[0])
+
+    predictions = played(sharing, delay=delay)
+
+    assert predictions == played(alone, delay=delay)
+    for shares, by_itself in zip(sharing, alone, strict=True):
+        assert np.array_equal(shares.gram, by_itself.gram)
+
+
+def test_a_regression_that_goes_on_alone_keeps_its_own_system_alone() -> None:
+    rates = (1.0, 0.9, 0.8)
+    sharing = [
+        regression(basis, forgetting) for basis, forgetting in zip(BASES, rates, strict=True)
+    ]
+    for other in sharing[1:]:
+        other.share_regressors(sharing[0])
+    played(sharing, delay=0)
+    gram = sharing[1].gram.copy()
+
+    sharing[1]._go_on_alone()
+
+    assert sharing[1].regressors is not sharing[0].regressors
+    assert len(sharing[1].regressors.grams) == 1
+    assert np.array_equal(sharing[1].gram, gram)
 
 
 def test_a_shared_distribution_is_made_once_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,5 +229,7 @@ def test_blocks_of_one_broadcast_share_their_models_of_the_outcome() -> None:
     assert len({id(model.shared) for model in with_errors_of_blocks}) == 1
     regressions = [model.members["least-squares"] for model in references]
     assert len({id(model.regressors) for model in regressions}) == 1
+    # those that forget have the same features
     others = [model.members["least-squares-0.99"] for model in references]
-    assert others[0].regressors is not regressions[0].regressors
+    assert others[0].regressors is regressions[0].regressors
+    assert len(others[0].regressors.grams) == 2  # of those that forget, and of the others
