@@ -31,7 +31,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.models.base import Model, teach
+from regretless.forecaster.models.base import Model, predicts_as_model, teacher_of
 from regretless.forecaster.models.outcomes import DistributionModel, expected_statistics
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -91,9 +91,12 @@ def _learn_gains(
     own: Array,
     common: Array,
     choice: Array,
-    sums_of_own: tuple[Array, Array],
-    sums_of_common: tuple[Array, Array],
-    sums_of_choice: tuple[Array, Array],
+    regret_of_own: Array,
+    variation_of_own: Array,
+    regret_of_common: Array,
+    variation_of_common: Array,
+    regret_of_choice: Array,
+    variation_of_choice: Array,
 ) -> None:
     """Add a round's r of every model and of the two means to R and V (compiled).
 
@@ -110,8 +113,12 @@ def _learn_gains(
         s(y).
     own, common, choice : array (M, n), (M, 1), (2, n)
         The round's ``Shares``.
-    sums_of_own, sums_of_common, sums_of_choice : pairs of arrays (M, n), (M, 1), (2, n)
-        R and V of each; added to in place.
+    regret_of_own, variation_of_own : array (M, n)
+        R and V of the own weights; added to in place.
+    regret_of_common, variation_of_common : array (M, 1)
+        Those of the common weights; added to in place.
+    regret_of_choice, variation_of_choice : array (2, n)
+        Those of the choice; added to in place.
     """
     n_models, size = points.shape
     own_mean = np.zeros(size)
@@ -122,24 +129,23 @@ def _learn_gains(
             common_mean[i] += common[k, 0] * points[k, i]
         prediction = choice[0, i] * own_mean[i] + choice[1, i] * common_mean[i]
         error = prediction - statistics[i]
-        _add_gain(sums_of_choice, 0, i, error * (prediction - own_mean[i]))
-        _add_gain(sums_of_choice, 1, i, error * (prediction - common_mean[i]))
+        for mean_index in range(2):
+            mean = own_mean[i] if mean_index == 0 else common_mean[i]
+            gain = error * (prediction - mean)
+            regret_of_choice[mean_index, i] += gain
+            variation_of_choice[mean_index, i] += gain * gain
     gains_on_common = np.empty(size)
     for k in range(n_models):
         for i in range(size):
             own_error = own_mean[i] - statistics[i]
             common_error = common_mean[i] - statistics[i]
-            _add_gain(sums_of_own, k, i, own_error * (own_mean[i] - points[k, i]))
+            gain_on_own = own_error * (own_mean[i] - points[k, i])
+            regret_of_own[k, i] += gain_on_own
+            variation_of_own[k, i] += gain_on_own * gain_on_own
             gains_on_common[i] = common_error * (common_mean[i] - points[k, i])
-        _add_gain(sums_of_common, k, 0, pairwise_sum(gains_on_common) / size)
-
-
-@compiled()
-def _add_gain(sums: tuple[Array, Array], k: int, i: int, gain: float) -> None:
-    """Add r of model k in coordinate i to R (M, m) and its square to V (M, m), in place."""
-    regret, variation = sums
-    regret[k, i] += gain
-    variation[k, i] += gain * gain
+        mean_gain = pairwise_sum(gains_on_common) / size
+        regret_of_common[k, 0] += mean_gain
+        variation_of_common[k, 0] += mean_gain * mean_gain
 
 
 class PolynomialWeights(Checkpointable):
@@ -237,6 +243,17 @@ class Aggregate(Model):
         self._shares = self._current_shares()
         # the models that are distributions and predict the same statistics, by their index
         self._distribution_models = _models_of_one_basis(self.members)
+        # The others, by their index: ours, of which nothing need be checked in a round, and users'.
+        self._our_models: dict[int, Model] = {}
+        self._other_models: dict[int, Forecaster] = {}
+        for model_index, model in enumerate(self.members.values()):
+            if model_index in self._distribution_models:
+                continue
+            if isinstance(model, Model) and predicts_as_model(type(model)):
+                self._our_models[model_index] = model
+            else:
+                self._other_models[model_index] = model
+        self._teachers = [teacher_of(model) for model in self.members.values()]
 
     @property
     def points(self) -> Array:
@@ -257,17 +274,21 @@ class Aggregate(Model):
         return prediction
 
     def _points_of_models(self, x: object) -> Array:
-        """Ask every model for its prediction (M, n); UserError if it is not n numbers."""
+        """Ask every model for its prediction (M, n); UserError if it is not n numbers.
+
+        They are not all in [0, 1] yet.
+        """
         self._tell_lead_to_models()
         points = np.empty((len(self.members), self.size))
         if self._distribution_models:
             indices = list(self._distribution_models)
             points[indices] = expected_statistics(list(self._distribution_models.values()), x)
-        for model_index, (name, model) in enumerate(self.members.items()):
-            if model_index in self._distribution_models:
-                continue
+        for model_index, our_model in self._our_models.items():
+            our_model.write_prediction(x, points[model_index])
+        for model_index, model in self._other_models.items():
             point = np.asarray(model.point(x))
             if point.shape != (self.size,):
+                name = self.made_of[model_index]
                 fault = f"models['{name}'] predicted an array of shape {point.shape}"
                 raise UserError(f"{fault}; it must predict {self.size} numbers")
             points[model_index] = point
@@ -308,12 +329,12 @@ class Aggregate(Model):
             self._points,
             statistics,
             *self._shares,
-            self._own.sums,
-            self._common.sums,
-            self._choice.sums,
+            *self._own.sums,
+            *self._common.sums,
+            *self._choice.sums,
         )
-        for model in self.members.values():
-            teach(model, statistics, outcome)
+        for teach_model in self._teachers:
+            teach_model(statistics, outcome)
 
 
 # the models that come with the forecaster, as data that a scenario file could write

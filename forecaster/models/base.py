@@ -17,8 +17,8 @@ that looks back by a number of rounds puts its forecast in the place of the outc
 rounds before it are as far back as they were.
 """
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -57,6 +57,10 @@ class Model(Checkpointable, Forecaster):
 
     def point(self, x: object = None) -> Array:
         return in_unit_cube(self._predicted(x))
+
+    def write_prediction(self, x: object, prediction: Array) -> None:
+        """Write ``point`` into an array (n,), not moved into [0, 1] yet."""
+        prediction[:] = self._predicted(x)
 
     def predict(self, x: object = None) -> Forecast:
         features(x)  # a model that needs no context refuses what is none, too
@@ -113,16 +117,33 @@ def _learns_from_checked_numbers(kind: type[Model]) -> bool:
     return is_ours(kind) and kind.observe is Model.observe and kind.update is Model.update
 
 
+@cache
+def predicts_as_model(kind: type) -> bool:
+    """Whether a class is one of our models whose ``point`` is what it ``write_prediction`` writes.
+
+    Its predictions have as many numbers as its ``size`` says.
+    """
+    return issubclass(kind, Model) and is_ours(kind) and kind.point is Model.point
+
+
+def teacher_of(model: Forecaster) -> Callable[[Array, Array | None], None]:
+    """Return the method with which ``teach`` tells a model a round."""
+    if isinstance(model, Model) and _learns_from_checked_numbers(type(model)):
+        return model.learn_checked
+    return partial(_observe, model)
+
+
+def _observe(model: Forecaster, statistics: Array, outcome: Array | None) -> None:
+    model.observe(RoundFeedback(statistics, outcome))
+
+
 def teach(model: Forecaster, statistics: Array, outcome: Array | None) -> None:
     """Tell a model s(y) (n,), which is known to be right, and y (d,) where it is known.
 
     What a model that consists of others has checked need not be checked by each of them again.
     Neither array may change later.
     """
-    if isinstance(model, Model) and _learns_from_checked_numbers(type(model)):
-        model.learn_checked(statistics, outcome)
-    else:
-        model.observe(RoundFeedback(statistics, outcome))
+    teacher_of(model)(statistics, outcome)
 
 
 def in_unit_cube(values: Array) -> Array:

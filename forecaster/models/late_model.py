@@ -1,14 +1,24 @@
 """A model that is told every outcome late, as reference of a forecaster with a delay."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.models.base import teach
 from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array
+from regretless.market.core.validation import check_unit_vector
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
+
+
+class LearnedLate(NamedTuple):
+    """A round that a model learns D rounds after it was asked for."""
+
+    statistics: Array  # s(y) (n,)
+    outcome: Array | None  # y (d,), where it is known
+    evidence: dict[str, Any]
 
 
 class LateModel(Wrapping):
@@ -38,22 +48,35 @@ class LateModel(Wrapping):
         return self.inner
 
     def observe(self, feedback: RoundFeedback) -> None:
-        self.learn(np.array(feedback.statistics, dtype=np.float64), feedback.outcome)
+        statistics = np.array(feedback.statistics, dtype=np.float64)
+        learned = self._round_to_learn(statistics, feedback.outcome, {})
+        if learned is not None:
+            self.inner.observe(RoundFeedback(learned.statistics, learned.outcome))
 
     def update(self, y: ArrayLike) -> None:
-        self.learn(np.array(y, dtype=np.float64))
+        self.observe(RoundFeedback(np.array(y, dtype=np.float64)))
 
     def learn(
         self, statistics: Array, outcome: Array | None = None, **evidence: Any
     ) -> dict[str, Any] | None:
         """Add the round that was asked for, and teach the model one that is D rounds old.
 
-        ``statistics`` are s(y) (n,) of the round, ``outcome`` its y (d,), where it is known. The
-        ``evidence`` that was given with the round that the model learned is returned; None if it
-        learned none.
+        ``statistics`` are s(y) (n,) of the round, which are known to be right, ``outcome`` its y
+        (d,), where it is known. The ``evidence`` that was given with the round that the model
+        learned is returned; None if it learned none.
         """
+        learned = self._round_to_learn(statistics.copy(), outcome, evidence)
+        if learned is None:
+            return None
+        teach(self.inner, learned.statistics, learned.outcome)
+        return learned.evidence
+
+    def _round_to_learn(
+        self, statistics: Array, outcome: Array | None, evidence: dict[str, Any]
+    ) -> "LearnedLate | None":
+        """Add the round that was asked for, and go back to one that is D rounds old, if any."""
         if outcome is not None:
-            outcome = np.array(outcome, dtype=np.float64)
+            outcome = check_unit_vector("outcome", outcome, np.size(outcome))
         context = self._context
         if self.delay:
             waiting_round = {  # with the keys that checkpoints have
@@ -73,8 +96,7 @@ class LateModel(Wrapping):
             statistics = oldest["truth"]
             self.inner.reopen(context, oldest["opened"])
             evidence = oldest["beside"]
-        self.inner.observe(RoundFeedback(statistics, outcome))
-        return evidence
+        return LearnedLate(statistics, outcome, evidence)
 
 
 def _as_saved(context: Any) -> Any:

@@ -49,9 +49,9 @@ def test_gains_of_models_are_those_of_the_formula() -> None:
         own,
         common,
         choice,
-        tuple(sums_of_own),
-        tuple(sums_of_common),
-        tuple(sums_of_choice),
+        *sums_of_own,
+        *sums_of_common,
+        *sums_of_choice,
     )
 
     means = np.array([(own * points).sum(0), (common * points).sum(0)])
@@ -81,26 +81,28 @@ def test_a_round_of_a_regression_is_added_to_what_is_left_of_the_earlier_ones() 
     rng = stream(2, "regression")
     row = rng.normal(size=SIZE)
     statistics = rng.random(2)
-    gram = rng.normal(size=(SIZE, SIZE))
+    forgetting = np.array([0.9, 1.0])
+    grams = rng.normal(size=(2, SIZE, SIZE))
     cross = rng.normal(size=(SIZE, 2))
-    expected_gram = 0.9 * gram + np.outer(row, row)
+    expected_grams = forgetting[:, None, None] * grams + np.outer(row, row)
     expected_cross = 0.9 * cross + np.outer(row, statistics - 0.5)
 
-    least_squares._add_to_gram(row, 0.9, gram)
+    least_squares._add_to_grams(row, forgetting, grams)
     least_squares._add_to_cross(row, statistics, 0.9, cross)
 
-    assert gram == pytest.approx(expected_gram, abs=1e-15)
+    assert grams == pytest.approx(expected_grams, abs=1e-15)
     assert cross == pytest.approx(expected_cross, abs=1e-15)
 
 
 def test_the_ridge_is_added_to_the_diagonal_of_a_copy() -> None:
-    gram = stream(4, "regression").normal(size=(SIZE, SIZE))
-    before = gram.copy()
+    grams = stream(4, "regression").normal(size=(2, SIZE, SIZE))
+    ridges = np.array([0.5, 2.0])
+    before = grams.copy()
 
-    regularised = least_squares._with_ridge(gram, 0.5)
+    regularised = least_squares._with_ridges(grams, ridges)
 
-    assert np.array_equal(regularised, before + 0.5 * np.eye(SIZE))
-    assert np.array_equal(gram, before)
+    assert np.array_equal(regularised, before + ridges[:, None, None] * np.eye(SIZE))
+    assert np.array_equal(grams, before)
 
 
 def test_a_late_outcome_has_room_made_behind_the_newer_ones() -> None:
