@@ -76,8 +76,8 @@ def measure(name: str, out: Path, *, jobs: int | None, chosen: dict[str, Any]) -
 
     ``chosen`` are the values of ``OPTIONS`` and of ``rivals``, None for the table's own.
 
-    UserError for an unknown name, an option that the table has not, a package that is not
-    installed, a folder that cannot be written.
+    UserError for an unknown name, an option that the table has not, fewer rounds than it can say
+    anything of, a package that is not installed, a folder that cannot be written.
     """
     if name not in TABLES:
         raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
@@ -94,6 +94,7 @@ def measure(name: str, out: Path, *, jobs: int | None, chosen: dict[str, Any]) -
                 f"--{option}: the table '{name}' plays no {option}; leave the option out"
             )
         options[option] = value
+    table.check_rounds(options.get("rounds"))
     _check_packages(name, table.packages)
     folder = out / name
     try:

@@ -49,5 +49,7 @@ TABLES = {
         instances=lambda: CROWDS,
         rounds=ROUNDS,
         seeds=SEEDS,
+        min_rounds=ROUNDS_TO_REST + 1,
+        why_min_rounds=f"the first {ROUNDS_TO_REST} do not count",
     )
 }

@@ -180,6 +180,8 @@ TABLES = {
         instances=lambda: list(ATTACKED),
         rounds=ROUNDS,
         layout=lines,
+        min_rounds=N_PHASES,
+        why_min_rounds=f"a plan has {N_PHASES} phases",
     ),
     "attacks-followers": Table(
         measure_attacks,
@@ -187,6 +189,8 @@ TABLES = {
         instances=lambda: ["followers of the forecast"],
         rounds=ROUNDS_OF_LONGER_RUNS,
         layout=lines,
+        min_rounds=N_PHASES,
+        why_min_rounds=f"a plan has {N_PHASES} phases",
     ),
     "attacks-learners": Table(
         measure_attacks,
@@ -194,5 +198,7 @@ TABLES = {
         instances=lambda: list(SIDE_BY_SIDE),
         rounds=ROUNDS_OF_LONGER_RUNS,
         layout=lines,
+        min_rounds=N_PHASES,
+        why_min_rounds=f"a plan has {N_PHASES} phases",
     ),
 }

@@ -49,6 +49,7 @@ from regretless.scenarios.studies.design import CATALOGUE, read_study
 Nature = Callable[[int, float], float]  # from the round and the mixture's mean to the outcome
 Demand = Callable[[int, Array], float]  # the same, from the means of ten numbers (10,)
 
+SHARES_OF_HORIZONS = (16, 4, 1)  # how many of each horizon make up all rounds
 PERIOD = 200  # rounds until what switches does so
 LISTED_THRESHOLDS = 20
 RANDOM_TASKS = 100
@@ -270,7 +271,7 @@ def rows_of_stream(instance: tuple[str, str], rounds: int, seed: int) -> list[Ro
 
 def rows_of_horizons(outcomes: str, rounds: int, seed: int) -> Iterator[Row]:
     """Measure both that protect every task at three horizons, with slopes."""
-    horizons = [rounds // 16, rounds // 4, rounds]
+    horizons = [rounds // share for share in SHARES_OF_HORIZONS]
     for protected in ("every task", "every task, grid"):
         measured = [measure_stream((protected, outcomes), horizon, seed) for horizon in horizons]
         for regret in ("thresholds", "random tasks"):
@@ -278,7 +279,9 @@ def rows_of_horizons(outcomes: str, rounds: int, seed: int) -> Iterator[Row]:
             row: Row = {"outcomes": outcomes, "protected": protected, "regret": regret}
             for horizon, value in zip(horizons, values, strict=True):
                 row[str(horizon)] = value
-            row["slope"] = np.polyfit(np.log(horizons), np.log(values), 1)[0]
+            row["slope"] = np.nan  # a regret of 0 has no logarithm
+            if min(values) > 0:
+                row["slope"] = np.polyfit(np.log(horizons), np.log(values), 1)[0]
             yield row
 
 
@@ -450,6 +453,8 @@ TABLES = {
         lambda: NATURES,
         rounds=8000,
         seeds=1,
+        min_rounds=SHARES_OF_HORIZONS[0],
+        why_min_rounds=f"the shortest run has 1/{SHARES_OF_HORIZONS[0]} of them",
     ),
     "everyone-series": Table(
         rows_of_series, ["series", "column", "forecast"], columns_of_series, rounds=2000

@@ -17,6 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from paper.figures import write_files
+from regretless.market.core.errors import UserError
 from regretless.scenarios.executor.choice import collect
 
 Row = dict[str, Any]
@@ -50,6 +51,10 @@ class Table:
         tables.
     packages : sequence of str
         Packages that its series come with, without which nothing is measured.
+    min_rounds : int
+        The fewest rounds of which it can say anything.
+    why_min_rounds : str
+        The reason, as the line says it that refuses fewer.
     """
 
     rows: Callable[..., Iterable[Row]]
@@ -64,6 +69,8 @@ class Table:
     first: int | None = None
     rivals: Sequence[str] | None = None
     packages: Sequence[str] = ()
+    min_rounds: int = 1
+    why_min_rounds: str = ""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -80,6 +87,12 @@ class Table:
         """Count the jobs: instances times seeds."""
         return len(self.instances()) * (seeds or 1)
 
+    def check_rounds(self, rounds: int | None) -> None:
+        """Raise UserError for fewer rounds than the table can say anything of."""
+        if rounds is not None and rounds < self.min_rounds:
+            cure = f"give at least {self.min_rounds}"
+            raise UserError(f"--rounds {rounds}: {self.why_min_rounds}; {cure}")
+
     def measure(
         self,
         *,
@@ -90,7 +103,11 @@ class Table:
         jobs: int | None = None,
         progress: Callable[[int], Any] | None = None,
     ) -> pd.DataFrame:
-        """Measure every instance with every seed: a row for each line and seed."""
+        """Measure every instance with every seed: a row for each line and seed.
+
+        UserError for too few rounds.
+        """
+        self.check_rounds(rounds)
         cells = list(product(self.instances(), range(seeds)))
         measure_cell = _CellMeasurement(self, rounds, first, rivals)
         rows_of_cells = collect(measure_cell, cells, jobs=jobs, progress=progress)

@@ -111,7 +111,8 @@ def compare(table: pd.DataFrame, loss: Loss, basis: Basis, rounds: int) -> dict[
     values = table[outcomes(table)].to_numpy(dtype=float)[:rounds]
     low = values.min(0)
     high = values.max(0)
-    truths = basis.transform((values - low) / (high - low))
+    width = np.where(high > low, high - low, 1.0)  # of few rounds an outcome may be always the same
+    truths = basis.transform((values - low) / width)
     contexts = table.drop(columns=outcomes(table)).to_dict("records")[:rounds]
     offset, weights = basis.coefficients(loss)
     ratios: dict[str, float] = {}

@@ -333,8 +333,17 @@ TABLES = {
         lambda: list(product(("switching", "against the mean"), (False, True))),
         rounds=4000,
         seeds=3,
+        min_rounds=WINDOW,
+        why_min_rounds=f"a window has {WINDOW}",
     ),
-    "entry": Table(stays, ["there"], rounds=2000, seeds=3),
+    "entry": Table(
+        stays,
+        ["there"],
+        rounds=2000,
+        seeds=3,
+        min_rounds=4,
+        why_min_rounds="agents enter and leave after quarters of the run",
+    ),
     "distance": Table(
         distances,
         ["games"],

@@ -360,6 +360,9 @@ class StudyTable:
         """The options of the command that it takes; their values are what its file says."""
         return {"rounds": None, "seeds": None}
 
+    def check_rounds(self, rounds: int | None) -> None:
+        """Take any number of rounds; what a scenario cannot play, its own checks refuse."""
+
     def cells(self, seeds: int | None = None) -> int:
         """Count the runs of the whole table."""
         return len(self.design(seeds=seeds))
