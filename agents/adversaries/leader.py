@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from regretless.agents.parameters import check_int, numbers, require, table
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, brief
 from regretless.market.game.protocols import (
     Adversary,
@@ -209,10 +210,6 @@ class Leader(Checkpointable, Adversary):
             raise UserError(
                 f"adversary {type(self).__name__} has met no followers; add 'losses' to its sees"
             )
-        if all(strategy is None for strategy in play):
-            raise UserError(
-                "no agent's play can be foreseen; scripted agents have no announced strategy"
-            )
         payoff_tables = self._payoff_tables
         if outcomes is not None and outcomes is not self.support:
             payoff_tables = self._pay_at(outcomes)
@@ -224,13 +221,35 @@ class Leader(Checkpointable, Adversary):
             counts = follower.counts
             total_payoff += np.einsum("mka,ka->m", payoffs, strategy * counts[:, None])
             n_agents += follower.agents
+        if n_agents == 0.0:
+            raise UserError(
+                "no agent's play can be foreseen; scripted agents have no announced strategy"
+            )
         return total_payoff / n_agents
 
     def best(self, worth: Array) -> Array:
         """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
-        largest_size = max(1.0, float(np.abs(worth).max()))
-        is_best = worth >= worth.max() - RELATIVE_TIE * largest_size
-        return np.asarray(self.support[int(is_best.argmax())])
+        return np.asarray(self.support[first_best(worth)])
+
+
+@compiled()
+def first_best(worth: Array) -> int:
+    """Return the first index at which ``worth`` (m,) is the greatest, up to rounding (compiled).
+
+    It is 0 where a number is NaN: nothing is known then.
+    """
+    greatest = -np.inf
+    largest_size = 1.0
+    for number in worth:
+        if np.isnan(number):
+            return 0
+        greatest = max(greatest, number)
+        largest_size = max(largest_size, abs(number))
+    least_tied = greatest - RELATIVE_TIE * largest_size
+    for index in range(len(worth)):
+        if worth[index] >= least_tied:
+            return index
+    return 0
 
 
 def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Array:

@@ -174,6 +174,10 @@ class MovedRows(Checkpointable, Adversary):
     def observes_play(self) -> bool:
         return self.mover.observes_play
 
+    @property
+    def learns(self) -> bool:
+        return self.mover.learns
+
     def fixed_distribution(self) -> OutcomeDistribution | None:
         """Return the distribution of the rows where nothing can be moved."""
         return None if self._budget.moves.any() else self.rows.fixed_distribution()

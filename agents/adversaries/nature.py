@@ -25,6 +25,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Integers, Mask
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import brief
+from regretless.market.core.own_code import frozen
 from regretless.market.core.randomness import stream
 from regretless.market.records import AdversaryView, Context, History, OutcomeDistribution
 
@@ -75,7 +76,7 @@ class Replay(Checkpointable, Pure):
         self.outcomes = int(self._outcome_table.shape[1])
         if contexts is None:
             contexts = np.zeros((len(self._outcome_table), 0))
-        self._contexts = contexts  # (T, f)
+        self._contexts = frozen(contexts)  # (T, f); so a round's context copies no row of it
         self._names = names  # of the f features
         self._logged = logged  # tables show the first so many features; None for all
         self._row_names = index  # the word for what names a row, such as "date", and T names

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.agents.adversaries.leader import Leader, Pure
+from regretless.agents.adversaries.leader import Leader, Pure, first_best
 from regretless.agents.parameters import check_int
 from regretless.market import register
 from regretless.market.core.arrays import Array
@@ -207,17 +207,35 @@ class RegretMaximiser(Pure, Leader):
                 *rows,
                 largest_regrets,
             )
-        outcome = self.best(largest_regrets)
-        chosen = int((self.support == outcome).all(1).argmax())
+        chosen = first_best(largest_regrets)
         sums_after = []
-        for regret_sums, strategy, losses in zip(
-            self._regret_sums, strategies, self._payoff_tables, strict=True
-        ):
-            losses_of_chosen = losses[chosen]
-            loss_differences = losses_of_chosen[:, :, None] - losses_of_chosen[:, None]
-            sums_after.append(regret_sums + strategy[:, :, None] * loss_differences)
+        for cohort_index, regret_sums in enumerate(self._regret_sums):
+            sums = regret_sums.copy()
+            losses_of_chosen = self._payoff_tables[cohort_index][chosen]
+            _add_to_regret_sums(strategies[cohort_index], losses_of_chosen, sums)
+            sums_after.append(sums)
         self._regret_sums = sums_after
-        return outcome
+        return np.asarray(self.support[chosen])
+
+
+@compiled()
+def _add_to_regret_sums(strategy: Array, losses: Array, regret_sums: Array) -> None:
+    """Add q_ka (l_ka - l_kb), what b in place of a would have gained in a round (compiled).
+
+    Parameters
+    ----------
+    strategy : array (K, A)
+        q, as it was announced.
+    losses : array (K, A)
+        l, of each action at the outcome.
+    regret_sums : array (K, A, A)
+        Added to in place.
+    """
+    n_actions = strategy.shape[1]
+    for k in range(strategy.shape[0]):
+        for a in range(n_actions):
+            for b in range(n_actions):
+                regret_sums[k, a, b] += strategy[k, a] * (losses[k, a] - losses[k, b])
 
 
 @compiled()

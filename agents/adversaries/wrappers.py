@@ -186,10 +186,14 @@ class Coalition(Checkpointable, Adversary):
     def observes_play(self) -> bool:
         return any(player.observes_play for player in self._players)
 
+    @property
+    def learns(self) -> bool:
+        return any(player.learns for player in self._players)
+
     def learn(self, payoff: float, observation: Observation) -> None:
         """Tell all members what all are paid together, and each its own coordinates."""
         for member in self.members:
-            if not member.adversary.observes_play:
+            if not member.adversary.learns:
                 continue
             own_outcome = observation.outcome[member.coordinates]
             member.adversary.learn(payoff, replace(observation, outcome=own_outcome))
@@ -319,6 +323,10 @@ class Confined(Checkpointable, Adversary):
     @property
     def observes_play(self) -> bool:
         return self.payoff is not None or self.adversary.observes_play
+
+    @property
+    def learns(self) -> bool:
+        return self.adversary.learns
 
     @property
     def innermost(self) -> Adversary:

@@ -306,20 +306,24 @@ def mean_payoffs(sums: Mapping[str, Array]) -> tuple[Array, Array]:
 
     ``sums`` are those that ``summed`` returns.
     """
-    # Of each cohort: how many agents there were, and what they paid; their play comes after that.
-    totals = np.array([coarse[:2] + fine[:2] for coarse, fine in sums.values()])
-    agents = totals[:, 0]
-    mean_paid = np.full(len(agents), np.nan)
-    np.divide(totals[:, 1], agents, out=mean_paid, where=agents > 0)
-    return mean_paid, agents
+    rows = []
+    for sums_of_cohort in sums.values():
+        # The two numbers of each: how many agents there were, and what they paid.
+        coarse, fine = sums_of_cohort[:, :2].tolist()
+        n_agents = coarse[0] + fine[0]
+        mean_paid = (coarse[1] + fine[1]) / n_agents if n_agents > 0 else np.nan
+        rows.append((mean_paid, n_agents))
+    columns = np.array(rows)  # (C, 2)
+    return columns[:, 0], columns[:, 1]
 
 
 def per_agent(mean_paid: Array, agents: Array) -> float:
     """Return the mean over all agents of what cohorts paid; NaN if nobody was there."""
-    if not agents.any():
+    n_agents = float(np.add.reduce(agents))
+    if n_agents == 0.0:
         return float("nan")
-    paid_by_present = np.where(np.isnan(mean_paid), 0.0, mean_paid)
-    return float(paid_by_present @ agents / agents.sum())
+    paid_by_present = np.where(agents > 0, mean_paid, 0.0)
+    return float(paid_by_present @ agents) / n_agents
 
 
 def observed(played: Round, sums: Mapping[str, Array]) -> Observation:

@@ -43,9 +43,9 @@ Strategies = tuple[Array | None, ...]
 MAX_KEPT_PATHS = 2  # of a round: each holds copies of all players that change
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class GameView:
-    """Who takes part in the game after so many rounds."""
+    """Who takes part in the game after so many rounds; made anew in each, and not written to."""
 
     blocks: Sequence[Any]
     seats: Sequence[Seat]
@@ -62,21 +62,23 @@ def strategies_of_play(view: GameView, mixtures: Sequence[Mixture], context: Con
 
     That of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
-    presence = [seat.attendance.present_rows(view.rounds) for seat in view.seats]
-    is_anybody_there = any(present is None or present.any() for present in presence)
     strategies: list[Array | None] = []
-    for seat, present_rows in zip(view.seats, presence, strict=True):
+    for seat in view.seats:
         cohort = seat.cohort
-        strategy = None
-        if cohort.foreseeable and (present_rows is None or present_rows.any()):
+        if not cohort.foreseeable:
+            strategies.append(None)
+            continue
+        present_rows = seat.attendance.present_rows(view.rounds)
+        if present_rows is None or present_rows.any():
             planned = cohort.strategy(mixtures[cohort.block], context)
             planned = seat.deviations.apply_to_strategy(planned, context)
             if present_rows is not None:
                 planned = np.where(present_rows[:, None], planned, 0.0)
-            strategy = read_only(planned)
-        elif cohort.foreseeable and not is_anybody_there:
-            strategy = np.zeros(cohort.ledger.count.shape)
-        strategies.append(strategy)
+            strategies.append(read_only(planned))
+        elif any(seat.is_present(view.rounds) for seat in view.seats):
+            strategies.append(None)
+        else:
+            strategies.append(np.zeros(cohort.ledger.count.shape))
     return tuple(strategies)
 
 

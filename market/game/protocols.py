@@ -10,7 +10,7 @@ Abstract methods must be written; every other method has a default, which mostly
     cohort.observe_actions(actions)        of cohorts that watch what all agents play
     cohort.learn(decision, losses, outcome)
     forecaster.observe(feedback)           once per block
-    adversary.learn(payoff, observation)   if it has a payoff or writes the method
+    adversary.learn(payoff, observation)   if it writes the method
 
 Before the first round an adversary that sees ``losses`` is told its followers (``meet``), and each
 cohort the model and its agents' numbers (``enter``).
@@ -227,7 +227,12 @@ class Adversary(ABC):
     @property
     def observes_play(self) -> bool:
         """Whether it learns, or is paid by, what agents do."""
-        return self.payoff is not None or type(self).learn is not Adversary.learn
+        return self.payoff is not None or self.learns
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is to be told what was played: by default whether it writes ``learn``."""
+        return type(self).learn is not Adversary.learn
 
     @property
     def innermost(self) -> "Adversary":

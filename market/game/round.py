@@ -505,4 +505,5 @@ def _let_all_learn(game: Game, current: Round) -> None:
     game.history.add(outcome)
     if game.adversary.observes_play:
         current.sums = game.sums(current)
-        teach(game.adversary, current, current.sums)
+        if game.adversary.learns:
+            teach(game.adversary, current, current.sums)
