@@ -471,6 +471,7 @@ def study(
     ] = None,
     resume: shared.Resume = False,
     overwrite: shared.Overwrite = False,
+    assignments: shared.Assignments = None,
     imports: shared.Imports = None,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -483,7 +484,7 @@ def study(
     from regretless.scenarios.studies.design import read_study
     from regretless.scenarios.studies.directory import StudyDirectory
 
-    design = read_study(file).sized(rounds=rounds, seeds=seeds)
+    design = read_study(file).with_fixed(assignments or []).sized(rounds=rounds, seeds=seeds)
     options = Options(
         out, jobs, scheduler, resume, overwrite, tuple(imports or []), patience or PATIENCE
     )

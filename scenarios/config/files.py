@@ -126,17 +126,30 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
     """
     keys = [assignment.partition("=")[0].strip() for assignment in assignments]
     for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        if not equals or not key:
-            raise UserError(f"--set {assignment} is not KEY=VALUE; write e.g. --set rounds=100")
+        key, value = read_assignment(assignment)
         try:
-            value: Any = text.strip()
-            with suppress(tomllib.TOMLDecodeError):
-                value = _parse_toml(f"value = {value}", where=f"{value[:40]}...")["value"]
-            assign(raw, key.strip(), value, asked_for=keys)
+            assign(raw, key, value, asked_for=keys)
         except UserError as error:
             raise UserError(f"--set {error}") from error
     return raw
+
+
+def read_assignment(assignment: str) -> tuple[str, Any]:
+    """Return the dotted key and the value of ``KEY=VALUE``; a value that is not TOML is text.
+
+    >>> read_assignment("cohort.growers.count = 50"), read_assignment("forecaster.kind=none")
+    (('cohort.growers.count', 50), ('forecaster.kind', 'none'))
+    """
+    key, equals, text = assignment.partition("=")
+    if not equals or not key:
+        raise UserError(f"--set {assignment} is not KEY=VALUE; write e.g. --set rounds=100")
+    value: Any = text.strip()
+    try:
+        with suppress(tomllib.TOMLDecodeError):
+            value = _parse_toml(f"value = {value}", where=f"{value[:40]}...")["value"]
+    except UserError as error:
+        raise UserError(f"--set {error}") from error
+    return key.strip(), value
 
 
 def assign(raw: dict[str, Any], key: str, value: Any, *, asked_for: Collection[str] = ()) -> None:

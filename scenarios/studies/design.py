@@ -25,7 +25,13 @@ from regretless.market.core.paths import expanded
 from regretless.market.logs.final_tables import AGENT_COLUMNS
 from regretless.scenarios.assembly.scenario import Scenario
 from regretless.scenarios.config import reasons
-from regretless.scenarios.config.files import assign, check_values, format_value, read
+from regretless.scenarios.config.files import (
+    assign,
+    check_values,
+    format_value,
+    read,
+    read_assignment,
+)
 from regretless.scenarios.config.files import catalogue as named_scenarios
 from regretless.scenarios.config.files import find as find_scenario
 from regretless.scenarios.config.scenario import ScenarioSpec
@@ -211,6 +217,19 @@ class StudySpec(Strict):
         combinations = itertools.product(*self.grid.values())  # of a table of labels the labels
         return [dict(zip(self.grid, values, strict=True)) for values in combinations]
 
+    def varied_keys(self) -> dict[str, set[str]]:
+        """Return the scenario's keys that differ between settings, by the part of the file."""
+        keys_of_grid: set[str] = set()
+        for name, values in self.grid.items():
+            if isinstance(values, dict):
+                for keys_of_label in values.values():
+                    keys_of_grid |= set(keys_of_label)
+            else:
+                keys_of_grid.add(name)
+        keys_of_rows = set(self.rows[0]) if self.rows else set()
+        sampled_keys = set() if self.sample is None else set(self.sample.keys)
+        return {"[grid]": keys_of_grid, "[[list]]": keys_of_rows, "[sample]": sampled_keys}
+
     def keys_of(self, setting: Setting) -> Setting:
         """Return what a setting puts into the scenario, with the keys that a label stands for."""
         keys: Setting = {}
@@ -292,6 +311,42 @@ class Design:
         if changes:
             changes["description"] = ""
         return replace(self, spec=self.spec.model_copy(update=changes))
+
+    def with_fixed(self, assignments: Sequence[str]) -> "Design":
+        """Return the study with keys that are the same in every run, in place of its file's.
+
+        ``assignments`` are ``KEY=VALUE``, as ``override`` reads them. Without what its file claims.
+        UserError for the seed, and for a key that the study varies.
+        """
+        if not assignments:
+            return self
+        fixed = dict(self.spec.fixed)
+        for assignment in assignments:
+            key, value = read_assignment(assignment)
+            if key == "seed":
+                raise UserError(
+                    f"--set {assignment}: a study gives each run its seed; use --seeds N, or "
+                    "seeds = [...] in the file"
+                )
+            self._refuse_varied_key(key)
+            try:
+                _check_key(key, value)
+            except ValueError as error:
+                raise UserError(f"--set {error}") from error
+            fixed.pop(key, None)  # the last one given is the last one applied
+            fixed[key] = value
+        changes: dict[str, Any] = {"fixed": fixed, "description": ""}
+        if "rounds" in fixed:
+            changes["rounds"] = None
+        return replace(self, spec=self.spec.model_copy(update=changes))
+
+    def _refuse_varied_key(self, key: str) -> None:
+        """Raise UserError if the study varies a key, or a table in which the key stands."""
+        for part, varied_keys in self.spec.varied_keys().items():
+            for varied_key in varied_keys:
+                if key == varied_key or key.startswith(f"{varied_key}."):
+                    fault = f"{part} of the study gives '{varied_key}' to each run"
+                    raise UserError(f"--set {key}: {fault}; change its values in the study's file")
 
     def _setting_and_seed(self, run: int) -> tuple[Setting, int]:
         setting_index, seed_index = divmod(run, len(self.spec.seeds))

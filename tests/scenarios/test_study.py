@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from command_results import RunCommand
+from command_results import RefusalOf, RunCommand
 from run_files import table_bytes
 from small_scenarios import TINY_SCENARIO, write_study
 
@@ -119,6 +119,55 @@ def test_a_smaller_edition_is_the_same_runs_without_the_claim_and_what_is_left_o
     assert ours == {name: table for name, table in theirs.items() if name not in gone}
     assert gone <= set(theirs)
     assert write_report(lean.path / "runs/run=0001").is_file()
+
+
+def test_keys_that_are_set_are_those_of_the_file_in_every_run(
+    tmp_path: Path, run_command: RunCommand
+) -> None:
+    assignments = ("cohort.farmers.actions=5", 'forecaster={ kind = "last-value" }', "rounds=6")
+    words = ["--jobs", "1", "--quiet", "--out"]
+    write_study(tmp_path, LABELS)
+    settings = [word for assignment in assignments for word in ("--set", assignment)]
+    command = run_command(
+        "study", str(tmp_path / "sweep.toml"), *settings, *words, str(tmp_path / "given")
+    )
+    assert (command.status, command.err) == (0, "")
+    given = load_study(tmp_path / "given")
+    in_file = LABELS.replace('"cohort.farmers.actions" = 4', '"cohort.farmers.actions" = 5')
+    in_file = in_file.replace("[grid]", 'forecaster = { kind = "last-value" }\nrounds = 6\n[grid]')
+    conduct(write_study(tmp_path, in_file), Options(tmp_path / "written", jobs=1))
+    assert table_bytes(given.path) == table_bytes(tmp_path / "written")
+    assert given.record["study"]["file"]["description"] == ""
+
+
+@pytest.mark.parametrize(
+    ("assignment", "complaint"),
+    [
+        ("seed=3", "--set seed=3: a study gives each run its seed; use --seeds N"),
+        ("cohort.farmers.count=9", "--set cohort.farmers.count: [grid] of the study gives"),
+        ("adversary.length=9", "--set adversary.length: [grid] of the study gives"),
+        ("cohort.farmers", "--set cohort.farmers is not KEY=VALUE"),
+        ("cohort.millers.count=9", "cohort.millers.count: there is no 'millers'"),
+        ("cohort.farmers.actoins=9", "did you mean 'actions'"),
+    ],
+)
+def test_a_key_that_cannot_be_set_is_refused_before_anything_is_written(
+    assignment: str, complaint: str, tmp_path: Path, refusal_of: RefusalOf
+) -> None:
+    write_study(tmp_path, LABELS)
+    out = tmp_path / "out"
+    assert complaint in refusal_of(
+        "study", tmp_path / "sweep.toml", "--set", assignment, "--out", out
+    )
+    assert not out.exists()
+
+
+def test_rounds_are_set_in_one_way(tmp_path: Path) -> None:
+    study = write_study(tmp_path, LABELS.replace("seeds = 2", "seeds = 2\nrounds = 9"))
+    smaller_study = study.with_fixed(["rounds=5"])
+    assert smaller_study.task(0).raw["rounds"] == 5
+    with pytest.raises(UserError, match="--rounds 7: the study sets 'rounds' itself"):
+        smaller_study.sized(rounds=7)
 
 
 @pytest.mark.parametrize("path", sorted(CATALOGUE.glob("*.toml")), ids=lambda path: path.stem)
