@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled, over_rows
 from regretless.market.losses.sums import weighted_rows
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 
 # Losses closer than this count as equal where the two sides compute them differently: a mean of
 # losses over an ensemble and the loss at its mean agree only up to rounding.
@@ -306,18 +307,33 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     >>> quantal_response([0.1, 0.2, 0.2], eta=5.0).round(2).tolist()
     [0.45, 0.27, 0.27]
     """
-    losses = np.asarray(losses, dtype=np.float64)
+    table = np.asarray(losses, dtype=np.float64)
     etas = np.asarray(eta, dtype=np.float64)
     if etas.ndim:
-        etas = np.broadcast_to(etas, losses.shape[:-1])
-    exponents = np.empty(losses.shape)
-    _write_exponents(
-        losses.reshape(-1, losses.shape[-1]),
-        etas.reshape(-1),
-        exponents.reshape(-1, losses.shape[-1]),
-    )
-    weights = np.exp(exponents)
-    return np.asarray(weights / np.add.reduce(weights, axis=-1, keepdims=True))
+        etas = np.broadcast_to(etas, table.shape[:-1])
+    rows = table.reshape(-1, table.shape[-1])
+    return logit_rows(rows, etas.reshape(-1)).reshape(table.shape)
+
+
+def logit_rows(losses: Array, eta: Array) -> Array:
+    """Return the quantal response (K, A) to ``losses`` (K, A) at ``eta``: (K,), or (1,) for all.
+
+    Learners call it in every round.
+    """
+    probabilities = np.empty(losses.shape)
+    _write_exponents(losses, eta, probabilities)
+    np.exp(probabilities, out=probabilities)  # not compiled: NumPy's digits are others than C's
+    _divide_by_sums(probabilities)
+    return probabilities
+
+
+@compiled(nogil=True)
+def _divide_by_sums(weights: Array) -> None:
+    """Divide each row of ``weights`` (K, A) by its sum, in place (compiled)."""
+    for k in range(weights.shape[0]):
+        total = pairwise_sum(weights[k])
+        for a in range(weights.shape[1]):
+            weights[k, a] /= total
 
 
 def quantal_gap(actions: int, eta: float) -> float:

@@ -19,7 +19,7 @@ from regretless.agents.learners.base import GameFacts, RowLearner
 from regretless.market.core.arrays import Array, Indices, Integers, Mask, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import answer_as_strategies, is_ours, readonly_unless_ours
+from regretless.market.core.own_code import answer_as_strategies, is_ours, read_only
 from regretless.market.game.profiles import agents_action_counts, mean_losses
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -76,6 +76,7 @@ class LearnerCohort(Cohort, Checkpointable):
         self._one_agent_per_row = np.array_equal(self.row_of, np.arange(n_rows))
         self.learner.start(n_rows, self.loss.actions, horizon=self.horizon)
         self._learner_is_ours = is_ours(self.learner.rule_class)
+        self._learn_is_ours = is_ours(self.learner.learn)
 
     @property
     def rule(self) -> str:
@@ -167,13 +168,15 @@ class LearnerCohort(Cohort, Checkpointable):
         return self.learner.play()
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        if self.learner.bandit and not self._one_agent_per_row:
+        learner = self.learner
+        if self._one_agent_per_row:
+            played_by_row = decision.actions
+        elif learner.bandit:
             # Some rows have no agent; what such a row played is in its one-hot strategy alone.
             played_by_row = decision.probabilities.argmax(1)
         else:
             played_by_row = decision.actions[self._first_agent_of_row]
-        learn_round = self.learner.learn
-        learn_round(  # a user's own learner must not write into these arrays
-            readonly_unless_ours(learn_round, losses),
-            readonly_unless_ours(learn_round, played_by_row),
-        )
+        if not self._learn_is_ours:  # a user's own learner must not write into these arrays
+            losses = read_only(losses)
+            played_by_row = read_only(played_by_row)
+        learner.learn(losses, played_by_row)

@@ -106,6 +106,12 @@ class RowLearner(Checkpointable):
     horizon: int | None = None
     strategy: Array
 
+    _step_is_ours: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._step_is_ours = is_ours(cls.step)  # else its answers are checked
+
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         """Forget everything and prepare for K rows of A actions, and T rounds where that is known.
 
@@ -170,7 +176,8 @@ class RowLearner(Checkpointable):
 
     def play(self) -> Array:
         """Return this round's mixed strategies (K, A), a copy."""
-        self._check_started()
+        if not self.rows:
+            self._check_started()
         return self.strategy.copy()
 
     def learn(self, losses: Array, actions: Actions) -> None:
@@ -179,7 +186,8 @@ class RowLearner(Checkpointable):
         Bandit learners alone read what was played, and of the losses that one. ValueError if the
         shapes do not fit; UserError if ``step`` of a user's learner returns no strategies.
         """
-        self._check_started()
+        if not self.rows:
+            self._check_started()
         round_losses = np.ascontiguousarray(losses, dtype=np.float64)
         lacks_actions = self.bandit and len(actions) != self.rows
         if round_losses.shape != self.strategy.shape or lacks_actions:
@@ -187,7 +195,7 @@ class RowLearner(Checkpointable):
                 f"losses have shape {round_losses.shape}; the rows are {self.strategy.shape}"
             )
         self.rounds += 1
-        if is_ours(self.step):
+        if self._step_is_ours:
             self.strategy = self.step(round_losses, actions)
             return
         # What a user's own ``step`` is given is read-only, and its answer is checked.
@@ -245,6 +253,7 @@ class RatedLearner(RowLearner):
     """
 
     constant_rate: float | None = None
+    _anytime_scale: float = math.nan  # the first of ``rate_scales``, once it has started
 
     def __init__(self, *, rate: str | float = "anytime") -> None:
         if isinstance(rate, str) and rate in {"anytime", "fixed"}:
@@ -262,6 +271,8 @@ class RatedLearner(RowLearner):
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         super().start(rows, actions, horizon=horizon)
         self.constant_rate = self._find_constant_rate()
+        if self.constant_rate is None:
+            self._anytime_scale, _ = self.rate_scales()
 
     def _find_constant_rate(self) -> float | None:
         """Return the rate of all rounds, None where it falls; UserError without a horizon."""
@@ -278,5 +289,4 @@ class RatedLearner(RowLearner):
         """Return the rate of a round, counted from 1."""
         if self.constant_rate is not None:
             return self.constant_rate
-        anytime_scale, _ = self.rate_scales()
-        return anytime_scale / math.sqrt(round_number)
+        return self._anytime_scale / math.sqrt(round_number)

@@ -45,9 +45,9 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.agents.learners.base import Actions, RatedLearner, TotalLearner
-from regretless.agents.learners.kernels import TINY
+from regretless.agents.learners.kernels import add_estimates, regret_matching_step
 from regretless.market import register
-from regretless.market.best_response import best_response, quantal_response
+from regretless.market.best_response import best_response, logit_rows
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.records import one_hot
@@ -73,15 +73,8 @@ class RegretMatching(TotalLearner):
     floored: ClassVar[bool] = False
 
     def step(self, losses: Array, actions: Actions) -> Array:
-        expected_loss = (self.strategy * losses).sum(1, keepdims=True)
-        self.total += expected_loss - losses
-        positive = np.maximum(self.total, 0.0)
-        if self.floored:
-            self.total[...] = positive
-        positive_sum = positive.sum(1, keepdims=True)
-        has_regret = positive_sum > 0
-        proportional = positive / np.where(has_regret, positive_sum, 1.0)
-        return np.where(has_regret, proportional, 1.0 / self.actions)
+        least_regret = 0.0 if self.floored else -math.inf
+        return regret_matching_step(self.total, self.strategy, losses, least_regret)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by sqrt(A / T).
@@ -124,7 +117,7 @@ class Hedge(RatedLearner, TotalLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         self.total += losses
-        return quantal_response(self.total, self.rate_at(self.rounds + 1))
+        return logit_rows(self.total, np.array([self.rate_at(self.rounds + 1)]))
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round.
@@ -169,7 +162,7 @@ class QuantalFictitiousPlay(TotalLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         self.total += losses
-        return quantal_response(self.total, self.eta / self.rounds)
+        return logit_rows(self.total, np.array([self.eta / self.rounds]))
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by ln(A) / eta + eta (2 + ln T) / 8T.
@@ -220,13 +213,13 @@ class EXP3(RatedLearner, TotalLearner):
         if self.exploration:
             rate = min(rate, 1 / self.actions)
             exploration_share = self.actions * rate
-        played = (np.arange(self.rows), actions)
-        observed = losses[played]
-        if exploration_share:  # estimates are of gains 1 - l, which enter with a minus
-            observed = observed - 1.0
-        self.total[played] += observed / np.maximum(self.strategy[played], TINY)
-        weights = quantal_response(self.total, rate)
-        return (1 - exploration_share) * weights + exploration_share / self.actions
+        # With exploration estimates are of gains 1 - l, which enter with a minus.
+        baseline = 1.0 if exploration_share else 0.0
+        add_estimates(self.total, self.strategy, losses, actions, baseline)
+        strategy = logit_rows(self.total, np.array([rate]))
+        strategy *= 1 - exploration_share
+        strategy += exploration_share / self.actions
+        return strategy
 
     def bound(self, rounds: int) -> float:
         """Bound external pseudo-regret per round: in expectation, against each fixed action.

@@ -1,9 +1,10 @@
-r"""Compiled passes of learners: those that play a stationary distribution, and Q-learning.
+r"""Compiled passes of learners: regret matching, stationary distributions, and Q-learning.
 
-``agents.learners.swap`` calls ``blum_mansour_step`` and ``swap_regret_matching_step`` once a round.
-Each works row by row, so that K rows are K separate runs to the last bit, and returns a new array:
-a strategy that was handed out never changes afterwards. ``agents.learners.q_learning`` calls
-``update_q_tables`` and then ``explore``.
+Each learner calls one of them a round: ``agents.learners.external`` calls ``regret_matching_step``
+and ``add_estimates``, ``agents.learners.swap`` calls ``blum_mansour_step``,
+``swap_regret_matching_step`` and ``mean_of_levels``. They work row by row, so that K rows are K
+separate runs to the last bit, and strategies are a new array: one that was handed out never changes
+afterwards. ``agents.learners.q_learning`` calls ``update_q_tables`` and then ``explore``.
 
 Shapes: K rows, A actions, S states.
 
@@ -19,8 +20,9 @@ below ``TINY``, it is closed within it: all mass goes there, which balances ever
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
@@ -44,6 +46,79 @@ def logit(total: Array, rate: float, strategy: Array) -> None:
         strategy[a] = np.exp(-rate * (total[a] - smallest_total))
         normaliser += strategy[a]
     strategy /= normaliser
+
+
+@compiled()
+def regret_matching_step(total: Array, strategy: Array, losses: Array, least: float) -> Array:
+    """Add <q, l> - l_a to the regrets; return strategies in proportion to the positive ones (K, A).
+
+    A row without positive regret plays uniformly. Sums are those of NumPy, bit for bit.
+
+    Parameters
+    ----------
+    total : (K, A)
+        Cumulative regret of each action; changed in place.
+    strategy : (K, A)
+        The mixed strategies q that were played; not modified.
+    losses : (K, A)
+        The losses l of the round; not modified.
+    least : float
+        Regret below it is forgotten: 0, or minus infinity.
+    """
+    n_rows, n_actions = strategy.shape
+    next_strategies = np.empty_like(strategy)
+    charged = np.empty(n_actions)  # q_a l_a
+    for k in range(n_rows):
+        for a in range(n_actions):
+            charged[a] = strategy[k, a] * losses[k, a]
+        expected_loss = pairwise_sum(charged)
+        positive = next_strategies[k]
+        for a in range(n_actions):
+            total[k, a] = max(total[k, a] + (expected_loss - losses[k, a]), least)
+            positive[a] = max(total[k, a], 0.0)
+        positive_sum = pairwise_sum(positive)
+        for a in range(n_actions):
+            positive[a] = positive[a] / positive_sum if positive_sum > 0 else 1.0 / n_actions
+    return next_strategies
+
+
+@compiled()
+def add_estimates(
+    total: Array, strategy: Array, losses: Array, actions: Indices, baseline: float
+) -> None:
+    """Add (l_a - baseline) / q_a to the total of the action a that each row played.
+
+    Parameters
+    ----------
+    total : (K, A)
+        Cumulative estimates; one entry of each row is changed in place.
+    strategy : (K, A)
+        The mixed strategies q that were played; not modified.
+    losses : (K, A)
+        The losses l of the round, of which those of ``actions`` are read; not modified.
+    actions : (K,)
+        What each row played.
+    baseline : float
+        1 where estimates are of gains, with a minus, and 0 where they are of losses.
+    """
+    for k in range(len(actions)):
+        action = actions[k]
+        total[k, action] += (losses[k, action] - baseline) / max(strategy[k, action], TINY)
+
+
+@compiled()
+def mean_of_levels(strategies: Array) -> Array:
+    """Return the mean (K, A) over the levels of a tree of strategies (K, d, A), which sums to 1."""
+    n_rows, depth, n_actions = strategies.shape
+    mean = np.zeros((n_rows, n_actions))
+    for k in range(n_rows):
+        for level in range(depth):
+            for a in range(n_actions):
+                mean[k, a] += strategies[k, level, a]
+        total = pairwise_sum(mean[k])
+        for a in range(n_actions):
+            mean[k, a] /= total
+    return mean
 
 
 @compiled()

@@ -51,7 +51,11 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.agents.learners.base import Actions, PairLearner, RatedLearner, RowLearner
-from regretless.agents.learners.kernels import blum_mansour_step, swap_regret_matching_step
+from regretless.agents.learners.kernels import (
+    blum_mansour_step,
+    mean_of_levels,
+    swap_regret_matching_step,
+)
 from regretless.market import register
 from regretless.market.best_response import quantal_response
 from regretless.market.core.arrays import Array
@@ -182,7 +186,7 @@ class TreeSwap(RowLearner):
         self.pending = np.zeros(state_shape)
         self.total = np.zeros(state_shape)
         self.strategies = np.full(state_shape, 1.0 / self.actions)
-        self._tree = tree
+        self._spans = [tree.span(level) for level in range(tree.depth + 1)]
         self._rate = math.sqrt(8 * math.log(self.actions) / tree.breadth)
 
     def tree_shape(self) -> TreeShape:
@@ -203,19 +207,16 @@ class TreeSwap(RowLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         self.pending += losses[:, None]
-        for level in range(1, self._tree.depth + 1):
-            step_rounds = self._tree.span(level)
+        for node, step_rounds in enumerate(self._spans[1:]):  # along the second axis of the arrays
             if self.rounds % step_rounds:
                 continue
-            node = level - 1  # along the second axis of the arrays
             self.total[:, node] += self.pending[:, node] / step_rounds
             self.pending[:, node] = 0.0
-            node_is_done = self.rounds % self._tree.span(level - 1) == 0
+            node_is_done = self.rounds % self._spans[node] == 0
             if node_is_done:
                 self.total[:, node] = 0.0
             self.strategies[:, node] = quantal_response(self.total[:, node], self._rate)
-        strategy_sum = self.strategies.sum(1)
-        return np.asarray(strategy_sum / strategy_sum.sum(1, keepdims=True))
+        return mean_of_levels(self.strategies)
 
     def bound(self, rounds: int) -> float:
         return self.tree_shape().bound(rounds, self.actions)

@@ -375,6 +375,26 @@ def test_a_learner_plays_its_definition(name: str) -> None:
         np.testing.assert_allclose(strategy, expected, rtol=0, atol=tolerance, err_msg=message)
 
 
+@pytest.mark.parametrize("name", ["regret-matching", "regret-matching-plus", "tree-swap"])
+def test_sums_over_many_actions_are_those_of_numpy_to_the_last_bit(name: str) -> None:
+    """What is played is the same as where NumPy adds up, in pairs from eight numbers on."""
+    settings = TREE if name == "tree-swap" else {}
+    learner = started_learner(name, settings, rows=2, actions=40, horizon=9)
+    rng = np.random.default_rng(5)
+    for _ in range(9):
+        total_before = learner.state()["total"]
+        strategy_before = learner.play()
+        losses = rng.random((2, 40))
+        learner.learn(losses, np.zeros(2, dtype=np.intp))
+        if name == "tree-swap":
+            weights = learner.state()["strategies"].sum(1)
+        else:
+            expected_loss = (strategy_before * losses).sum(1, keepdims=True)
+            weights = np.maximum(total_before + (expected_loss - losses), 0.0)
+        by_formula = weights / weights.sum(1, keepdims=True)
+        assert learner.play().tobytes() == by_formula.tobytes()
+
+
 TRANSITION_RATES = st.sampled_from([0.0, 1e-300, 1e-200, 1e-30, 1e-9, 0.1, 0.5, 1.0, 3.0])
 
 

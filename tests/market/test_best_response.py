@@ -107,6 +107,17 @@ def test_quantal_play_is_a_distribution_of_each_row(losses: Array, eta: float) -
     assert strategy.sum(1) == pytest.approx(np.ones(3), abs=1e-12)
 
 
+@given(seed=SEEDS, rows=st.integers(1, 4), actions=st.integers(1, 300), eta=ETAS)
+@settings(max_examples=40)
+def test_quantal_play_has_the_digits_of_its_formula_in_numpy(
+    seed: int, rows: int, actions: int, eta: float
+) -> None:
+    losses = np.random.default_rng(seed).random((rows, actions))
+    weights = np.exp(-eta * (losses - losses.min(1, keepdims=True)))
+    by_formula = weights / weights.sum(1, keepdims=True)
+    assert quantal_response(losses, eta).tobytes() == by_formula.tobytes()
+
+
 @given(TABLES, st.tuples(ETAS, ETAS, ETAS))
 def test_each_row_may_have_a_closeness_of_its_own(losses: Array, etas: tuple[float, ...]) -> None:
     play = quantal_response(losses, np.array(etas))
