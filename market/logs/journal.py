@@ -8,10 +8,9 @@ A round adds no more than what later rounds change: of ``rounds``, ``forecasts``
 the arrays are kept as they come, and made into columns of many rounds when a frame is.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,16 +21,23 @@ from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.game.accounts import Accounts
-from regretless.market.game.adversary_view import mean_payoffs, per_agent, sums_of
+from regretless.market.game.adversary_view import sums_of
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Payoff
 from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import present_cohorts
 from regretless.market.logs.logged_play import LoggedPlay, columns_of_play
+from regretless.market.logs.logged_rounds import (
+    LoggedBlock,
+    LoggedRound,
+    columns_of_forecasts,
+    columns_of_rounds,
+    without_ensembles,
+)
 from regretless.market.logs.sampling import Logged
 from regretless.market.logs.user_columns import Columns, concatenate_columns, states
 from regretless.market.logs.windows import Windows
-from regretless.market.records import CERTAIN, Context, Forecast, Mixture, Round
+from regretless.market.records import CERTAIN, Forecast, Mixture, Round
 
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 CHUNK_ROWS = 200_000  # of the regret log, at most
@@ -41,38 +47,6 @@ TABLES = (
     *("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures"),
     *MARKET_TABLES,
 )
-
-
-class _LoggedBlock(NamedTuple):
-    """A block of the broadcast as it was; its forecaster may be replaced later."""
-
-    name: str
-    is_heard: bool  # whether somebody may hear it
-
-
-@dataclass(slots=True, eq=False)
-class _LoggedRound:
-    """What the tables of rounds and forecasts show of a round, as it came."""
-
-    index: int
-    context: Context
-    outcome: Array  # (d,)
-    adversary_columns: Mapping[str, Any]  # what the adversary says of the round, by name
-    market_columns: dict[str, Array]  # of the last clearing, by name
-    blocks: tuple[_LoggedBlock, ...]
-    forecasts: tuple[Forecast, ...]  # one per block, without ensembles
-    # What the agents of each cohort come to (``market.game.adversary_view.summed``), where the
-    # leader is paid.
-    sums: Mapping[str, Array] | None
-
-    @property
-    def heard_forecasts(self) -> list[tuple[str, Forecast]]:
-        """The forecasts that somebody may hear, each with the name of its block."""
-        heard = []
-        for block, forecast in zip(self.blocks, self.forecasts, strict=True):
-            if block.is_heard:
-                heard.append((block.name, forecast))
-        return heard
 
 
 class Journal(Checkpointable):
@@ -119,7 +93,7 @@ class Journal(Checkpointable):
         self.chunk_rounds = self._rounds_per_chunk()
         # What is known of the rounds since the last chunk: of the tables of rounds and forecasts,
         # of the regret log, and columns of all others; and the frames of the chunks before it.
-        self._logged_rounds: list[_LoggedRound] = []
+        self._logged_rounds: list[LoggedRound] = []
         self._logged_play = [
             LoggedPlay(cohort, of_cohort)
             for cohort, of_cohort in zip(self._cohorts, self.logged, strict=True)
@@ -131,7 +105,7 @@ class Journal(Checkpointable):
             "states": partial(states, self._cohorts, self.logged),
         }
         self._blocks: Sequence[Block] = ()  # of the game when ``_logged_blocks`` was made
-        self._logged_blocks: tuple[_LoggedBlock, ...] = ()
+        self._logged_blocks: tuple[LoggedBlock, ...] = ()
         self.begin_columns_of_leader_and_market()
 
     def _rounds_per_chunk(self) -> int:
@@ -289,9 +263,9 @@ class Journal(Checkpointable):
     def _open_columns(self, table: str) -> Sequence[Columns]:
         """Return the columns of a table since the last chunk, in parts below one another."""
         if table == "rounds" and self._logged_rounds:
-            return [_columns_of_rounds(self._logged_rounds, self._payoff)]
+            return [columns_of_rounds(self._logged_rounds, self._payoff)]
         if table == "forecasts":
-            columns = _columns_of_forecasts(self._logged_rounds)
+            columns = columns_of_forecasts(self._logged_rounds)
             return [columns] if columns else []
         if table == "regret_log":
             columns = columns_of_play(self._logged_play)
@@ -302,9 +276,9 @@ class Journal(Checkpointable):
         """Return the columns of a table in which no round is, as far as they are known."""
         columns: Columns = {}
         if table == "rounds":
-            columns = _columns_of_rounds([self._imagined_round()], self._payoff)
+            columns = columns_of_rounds([self._imagined_round()], self._payoff)
         elif table == "forecasts":
-            columns = _columns_of_forecasts([self._imagined_round()])
+            columns = columns_of_forecasts([self._imagined_round()])
         elif table == "regret_log":
             columns = concatenate_columns([play.columns() for play in self._logged_play])
         elif table == "windows" and self.windows is not None:
@@ -331,7 +305,7 @@ class Journal(Checkpointable):
             return {}
         return {name: np.array(values) for name, values in self._market.last.items()}
 
-    def _imagined_round(self) -> _LoggedRound:
+    def _imagined_round(self) -> LoggedRound:
         """Return a round that has the columns of every round, and numbers that mean nothing."""
         adversary = self._game.adversary
         forecasts = []
@@ -345,7 +319,7 @@ class Journal(Checkpointable):
         adversary_columns: Mapping[str, Any] = {}
         if is_ours(adversary.innermost.round_columns):
             adversary_columns = adversary.innermost.round_columns(0)
-        return _LoggedRound(
+        return LoggedRound(
             index=0,
             context=adversary.context_for_tables(),
             outcome=np.zeros(adversary.outcomes),
@@ -368,7 +342,7 @@ class Journal(Checkpointable):
         """Whether a sample of the agents is logged."""
         return any(isinstance(logged.agents, np.ndarray) for logged in self.logged)
 
-    def _as_logged(self, played: Round) -> _LoggedRound:
+    def _as_logged(self, played: Round) -> LoggedRound:
         """Return what the tables of rounds and forecasts show of a round.
 
         Arrays that later rounds may overwrite are copied.
@@ -376,24 +350,24 @@ class Journal(Checkpointable):
         sums = None
         if self._payoff is not None:
             sums = sums_of(self._payoff, self._cohorts, played)
-        return _LoggedRound(
+        return LoggedRound(
             index=played.number,
             context=played.context,
             outcome=np.array(played.outcome),
             adversary_columns=self._game.adversary.innermost.round_columns(played.number),
             market_columns=self._market_columns(),
             blocks=self._blocks_as_logged(),
-            forecasts=tuple([_without_ensembles(forecast) for forecast in played.forecasts]),
+            forecasts=tuple([without_ensembles(forecast) for forecast in played.forecasts]),
             sums=sums,
         )
 
-    def _blocks_as_logged(self) -> tuple[_LoggedBlock, ...]:
+    def _blocks_as_logged(self) -> tuple[LoggedBlock, ...]:
         """Return the blocks of the game as they are now: others once a forecaster is replaced."""
         blocks = self._game.blocks
         if blocks is not self._blocks:
             self._blocks = blocks
             self._logged_blocks = tuple(
-                [_LoggedBlock(block.name, not block.forecaster.is_silent) for block in blocks]
+                [LoggedBlock(block.name, not block.forecaster.is_silent) for block in blocks]
             )
         return self._logged_blocks
 
@@ -410,28 +384,6 @@ class Journal(Checkpointable):
         return {"agent": ids} | accounts.columns(ids - 1)
 
 
-def _without_ensembles(forecast: Forecast) -> Forecast:
-    """Return a forecast without its ensembles, which no table shows and which may be large."""
-    mixture = forecast.mixture
-    if mixture.ensembles is None:
-        return forecast
-    shown = Mixture(mixture.points, mixture.weights, mixture.certificate, mixture.labels)
-    return Forecast(shown, forecast.index)
-
-
-def _numbered(name: str, values: Iterable[Any]) -> dict[str, Any]:
-    """Return values as columns, for the name ``y_`` as ``y_0``, ``y_1`` and so on."""
-    return {f"{name}{i}": value for i, value in enumerate(values)}
-
-
-def _columns_of_rows(name: str, rows: Sequence[Any]) -> Columns:
-    """Return a number of each row as one column, an array (c,) of each as c numbered ones."""
-    values = np.array(rows)
-    if values.ndim == 1:
-        return {name: values}
-    return _numbered(name, values.T)
-
-
 def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
     """Put parts of a table together as a frame; text columns keep their type without rows.
 
@@ -442,104 +394,3 @@ def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
         return frame
     text_columns = [name for name in frame if frame[name].dtype == object]
     return frame.astype(dict.fromkeys(text_columns, "str"))
-
-
-def _columns_of_rounds(rounds: Sequence[_LoggedRound], payoff: Payoff | None) -> Columns:
-    """Return a row per round; the rounds have one game's contexts, market and leader."""
-    first = rounds[0]
-    columns: Columns = {"round": np.array([logged.index for logged in rounds])}
-    if first.context.index is not None:
-        index_name, _ = first.context.index
-        columns[index_name] = np.array([_index_value(logged.context) for logged in rounds])
-    columns |= _columns_of_rows("y_", [logged.outcome for logged in rounds])
-    columns |= _columns_of_rows("x_", [logged.context.shown for logged in rounds])
-    for name in first.adversary_columns:
-        columns |= _columns_of_rows(name, [logged.adversary_columns[name] for logged in rounds])
-    for name in first.market_columns:
-        arrays = [logged.market_columns[name] for logged in rounds]
-        columns |= _columns_of_rows(f"{name}_", arrays)
-    columns["certificate"] = np.array([_greatest_certificate(logged) for logged in rounds])
-    columns["atoms"] = np.array([_count_atoms(logged) for logged in rounds])
-    if payoff is not None:
-        columns |= _columns_of_leader(rounds)
-    return columns
-
-
-def _index_value(context: Context) -> str | None:
-    """Return what names a round, where rounds have names."""
-    if context.index is None:
-        return None
-    _, value = context.index
-    return value
-
-
-def _greatest_certificate(logged: _LoggedRound) -> float:
-    """Return the greatest certificate of a round's mixtures; NaN if none has one."""
-    certificates = [
-        forecast.certificate for forecast in logged.forecasts if forecast.certificate is not None
-    ]
-    return max(certificates, default=np.nan)
-
-
-def _count_atoms(logged: _LoggedRound) -> int:
-    """Return how many atoms all forecasts of a round have that somebody may hear."""
-    return sum(len(forecast.mixture.weights) for _, forecast in logged.heard_forecasts)
-
-
-def _columns_of_leader(rounds: Sequence[_LoggedRound]) -> Columns:
-    """Return what the agents paid the leader in each round: all, and of several cohorts each."""
-    payoffs_per_agent = []
-    payoffs_of_cohorts = []
-    for logged in rounds:
-        mean_paid, agents = mean_payoffs(logged.sums or {})
-        payoffs_per_agent.append(per_agent(mean_paid, agents))
-        payoffs_of_cohorts.append(mean_paid)
-    columns: Columns = {"leader_payoff": np.array(payoffs_per_agent)}
-    by_cohort = np.array(payoffs_of_cohorts).T  # (C, T)
-    if len(by_cohort) > 1:
-        columns |= _numbered("leader_payoff_", by_cohort)
-    return columns
-
-
-def _columns_of_forecasts(rounds: Sequence[_LoggedRound]) -> Columns:
-    """Return a row per round, block and atom; predictions of fewer numbers end in NaN.
-
-    There are no columns where no block is heard, and labels only where all blocks have them.
-    """
-    round_indices = []
-    block_names = []
-    mixtures = []
-    drawn_atoms = []
-    for logged in rounds:
-        for block_name, forecast in logged.heard_forecasts:
-            round_indices.append(logged.index)
-            block_names.append(block_name)
-            mixtures.append(forecast.mixture)
-            drawn_atoms.append(forecast.index)
-    if not mixtures:
-        return {}
-    atoms_per_forecast = [len(mixture.weights) for mixture in mixtures]
-    widths = [mixture.points.shape[1] for mixture in mixtures]
-    if min(widths) == max(widths):
-        coordinates = np.concatenate([mixture.points for mixture in mixtures]).T
-    else:
-        coordinates = np.full((max(widths), sum(atoms_per_forecast)), np.nan)
-        first = 0
-        for mixture, width in zip(mixtures, widths, strict=True):
-            last = first + len(mixture.weights)
-            coordinates[:width, first:last] = mixture.points.T
-            first = last
-    blocks = np.array(block_names, dtype=object)
-    atoms = np.concatenate([np.arange(count) for count in atoms_per_forecast])
-    columns: Columns = {
-        "round": np.repeat(round_indices, atoms_per_forecast),
-        "block": np.repeat(blocks, atoms_per_forecast),
-        "atom": atoms,
-        "weight": np.concatenate([mixture.weights for mixture in mixtures]),
-        "drawn": atoms == np.repeat(drawn_atoms, atoms_per_forecast),
-    }
-    columns |= _numbered("p_", coordinates)
-    labels = [mixture.labels for mixture in mixtures if mixture.labels is not None]
-    if len(labels) == len(mixtures):
-        columns |= _numbered("label_", np.concatenate(labels).T)
-    return columns
