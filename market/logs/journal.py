@@ -4,8 +4,7 @@
 sink the chunks stay in memory for the model's frames. docs/columns.md says what a row of each table
 is.
 
-A round adds no more than what later rounds change: of ``rounds``, ``forecasts`` and ``regret_log``
-the arrays are kept as they come, and made into columns of many rounds when a frame is.
+What rounds add to a chunk, and what it makes of them, is in ``market.logs.chunk``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
@@ -25,8 +23,7 @@ from regretless.market.game.adversary_view import sums_of
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Payoff
 from regretless.market.game.round import Block, Game
-from regretless.market.game.seats import present_cohorts
-from regretless.market.logs.logged_play import LoggedPlay, columns_of_play
+from regretless.market.logs.chunk import MARKET_TABLES, TABLES, Chunk, make_frame
 from regretless.market.logs.logged_rounds import (
     LoggedBlock,
     LoggedRound,
@@ -42,11 +39,6 @@ from regretless.market.records import CERTAIN, Forecast, Mixture, Round
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 CHUNK_ROWS = 200_000  # of the regret log, at most
 CHUNK_ROUNDS = 512  # at most
-MARKET_TABLES = ("trades", "quotes", "sales")  # have rows of every round
-TABLES = (
-    *("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures"),
-    *MARKET_TABLES,
-)
 
 
 class Journal(Checkpointable):
@@ -91,19 +83,11 @@ class Journal(Checkpointable):
         self.windows = windows
         self.sink: Sink | None = None
         self.chunk_rounds = self._rounds_per_chunk()
-        # What is known of the rounds since the last chunk: of the tables of rounds and forecasts,
-        # of the regret log, and columns of all others; and the frames of the chunks before it.
-        self._logged_rounds: list[LoggedRound] = []
-        self._logged_play = [
-            LoggedPlay(cohort, of_cohort)
-            for cohort, of_cohort in zip(self._cohorts, self.logged, strict=True)
-        ]
-        self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
-        self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
-        self._open_rounds = 0
-        self.watchers: dict[str, Callable[[Round], Columns]] = {
-            "states": partial(states, self._cohorts, self.logged),
-        }
+        self._kept: list[Chunk] = []  # full chunks, where there is no sink
+        self._open = Chunk(self._cohorts, self.logged, game.adversary.payoff)
+        self.watchers: dict[str, Callable[[Round], Columns]] = {}
+        if any(cohort.columns for cohort in self._cohorts):
+            self.watchers["states"] = partial(states, self._cohorts, self.logged)
         self._blocks: Sequence[Block] = ()  # of the game when ``_logged_blocks`` was made
         self._logged_blocks: tuple[LoggedBlock, ...] = ()
         self.begin_columns_of_leader_and_market()
@@ -128,9 +112,11 @@ class Journal(Checkpointable):
         self.flush()  # a chunk has columns of one leader and one market: of the former ones here
         self._payoff = self._game.adversary.payoff
         self._market = self._game.market
+        self._open = Chunk(self._cohorts, self.logged, self._payoff)
         self.watchers.pop("accounts", None)
         if self._market is not None and self._market.accounts is not None:
-            self.watchers["accounts"] = partial(self._account_rows, self._market.accounts)
+            ids = np.concatenate([logged.ids for logged in self.logged])
+            self.watchers["accounts"] = partial(account_rows, self._market.accounts, ids)
         if self._payoff is not None:
             self._check_payoff(self._payoff)
 
@@ -173,7 +159,7 @@ class Journal(Checkpointable):
     @property
     def at_chunk_end(self) -> bool:
         """Whether everything so far has been handed on."""
-        return self._open_rounds == 0
+        return self._open.n_rounds == 0
 
     def add(self, played: Round) -> None:
         """Append a round; hand the chunk on when it is full."""
@@ -181,25 +167,23 @@ class Journal(Checkpointable):
         if not is_entry and not self.logs_every_round:
             self.add_unlogged(played.number)
             return
-        tables: dict[str, Mapping[str, NDArray[Any]]] = {}
+        chunk = self._open
+        chunk.rounds.append(self._as_logged(played))
         if self._market is not None:
-            tables |= self._market.extra_tables()
-        self._logged_rounds.append(self._as_logged(played))
+            for table, columns in self._market.extra_tables().items():
+                chunk.add_rows(table, played.number, columns)
         if is_entry:
-            self._log_play(played)
+            for play, decision, losses in zip(
+                chunk.plays, played.decisions, played.losses, strict=True
+            ):
+                if decision is not None and losses is not None:  # somebody was there
+                    play.add(played.number, decision, losses)
             for table, make_rows in self.watchers.items():
-                tables[table] = make_rows(played)
-        for table, columns in tables.items():
-            row_count = len(next(iter(columns.values()), ()))
-            # A market's table keeps its columns and their types although nothing was traded.
-            is_first_of_market = table in MARKET_TABLES and columns and not self._open[table]
-            if row_count or is_first_of_market:
-                round_column = np.full(row_count, played.number)
-                self._open[table].append({"round": round_column, **columns})
+                chunk.add_rows(table, played.number, make_rows(played))
         if self.windows is not None:
-            self._open["windows"] += self.windows.add(played.number)
-        self._open_rounds += 1
-        if self._open_rounds >= self.chunk_rounds:
+            chunk.add_windows(self.windows.add(played.number))
+        chunk.n_rounds += 1
+        if chunk.n_rounds >= self.chunk_rounds:
             self.flush()
 
     def add_unlogged(self, round_index: int) -> None:
@@ -208,8 +192,8 @@ class Journal(Checkpointable):
             return
         parts = self.windows.add(round_index)
         if parts:
-            self._open["windows"] += parts
-            self._open_rounds += 1
+            self._open.add_windows(parts)
+            self._open.n_rounds += 1
 
     def unlogged_rounds(self, round_index: int) -> int:
         """Return how many rounds from this one on have no rows, up to the end of a window.
@@ -228,19 +212,15 @@ class Journal(Checkpointable):
 
     def flush(self) -> None:
         """Hand the open rows on, if there are any."""
-        if self._open_rounds == 0:
+        chunk = self._open
+        if chunk.n_rounds == 0:
             return
-        chunk = {table: _make_frame(self._open_columns(table)) for table in TABLES}
-        self._open = {table: [] for table in TABLES}
-        self._logged_rounds = []
-        for play in self._logged_play:
-            play.clear()
-        self._open_rounds = 0
+        self._open = Chunk(self._cohorts, self.logged, self._payoff)
         if self.sink is not None:
-            self.sink(chunk)
+            self.sink({table: chunk.frame(table) for table in TABLES})
         else:
-            for table, frame in chunk.items():
-                self._kept[table].append(frame)
+            chunk.close()
+            self._kept.append(chunk)
 
     def frame(self, table: str) -> pd.DataFrame:
         """Return a table of what is in memory.
@@ -248,29 +228,14 @@ class Journal(Checkpointable):
         Before the first round, too, it has the columns that are known by then: all, but for
         measures, and what a market of a user's own shows.
         """
-        parts = list(self._kept[table])
-        open_columns = self._open_columns(table)
-        if open_columns:
-            parts.append(_make_frame(open_columns))
+        parts = [chunk.frame(table) for chunk in [*self._kept, self._open]]
         parts_with_rows = [part for part in parts if len(part)]
         if parts_with_rows:
             return pd.concat(parts_with_rows, ignore_index=True)
         parts_with_columns = [part for part in parts if len(part.columns)]
         if parts_with_columns:
             return parts_with_columns[0]
-        return _make_frame([self._columns_without_rows(table)])
-
-    def _open_columns(self, table: str) -> Sequence[Columns]:
-        """Return the columns of a table since the last chunk, in parts below one another."""
-        if table == "rounds" and self._logged_rounds:
-            return [columns_of_rounds(self._logged_rounds, self._payoff)]
-        if table == "forecasts":
-            columns = columns_of_forecasts(self._logged_rounds)
-            return [columns] if columns else []
-        if table == "regret_log":
-            columns = columns_of_play(self._logged_play)
-            return [columns] if columns else []
-        return self._open[table]
+        return make_frame(self._columns_without_rows(table))
 
     def _columns_without_rows(self, table: str) -> Columns:
         """Return the columns of a table in which no round is, as far as they are known."""
@@ -280,7 +245,7 @@ class Journal(Checkpointable):
         elif table == "forecasts":
             columns = columns_of_forecasts([self._imagined_round()])
         elif table == "regret_log":
-            columns = concatenate_columns([play.columns() for play in self._logged_play])
+            columns = concatenate_columns([play.columns() for play in self._open.plays])
         elif table == "windows" and self.windows is not None:
             columns = self.windows.columns_without_rows()
         elif table == "accounts" and self._market is not None and self._market.accounts is not None:
@@ -371,26 +336,9 @@ class Journal(Checkpointable):
             )
         return self._logged_blocks
 
-    def _log_play(self, played: Round) -> None:
-        """Note what the logged agents of every cohort that was there did."""
-        for cohort_index, _, decision, losses in present_cohorts(self._cohorts, played):
-            self._logged_play[cohort_index].add(played.number, decision, losses)
 
-    def _account_rows(self, accounts: Accounts, played: Round) -> Columns:
-        """Return what the logged agents own; no columns after a round in which nobody was there."""
-        if not any(played.decisions):
-            return {}
-        ids = np.concatenate([logged.ids for logged in self.logged])
-        return {"agent": ids} | accounts.columns(ids - 1)
-
-
-def _make_frame(parts: Sequence[Columns]) -> pd.DataFrame:
-    """Put parts of a table together as a frame; text columns keep their type without rows.
-
-    Of an empty array of objects pandas cannot tell that its values would have been text.
-    """
-    frame = pd.DataFrame(concatenate_columns(parts))
-    if len(frame):
-        return frame
-    text_columns = [name for name in frame if frame[name].dtype == object]
-    return frame.astype(dict.fromkeys(text_columns, "str"))
+def account_rows(accounts: Accounts, ids: Integers, played: Round) -> Columns:
+    """Return what the logged agents own; no columns after a round in which nobody was there."""
+    if not any(played.decisions):
+        return {}
+    return {"agent": ids} | accounts.columns(ids - 1)

@@ -26,7 +26,7 @@ Columns = dict[str, NDArray[Any]]
 RANGE_TOLERANCE = 1e-9  # by which rounding may take a measure out of the range it declares
 
 
-def concatenate_columns(parts: Sequence[Columns]) -> Columns:
+def concatenate_columns(parts: Sequence[Mapping[str, NDArray[Any]]]) -> Columns:
     """Put parts of a table below one another, column by column; no columns if there are no parts.
 
     Every part has the columns of the first.
@@ -34,7 +34,7 @@ def concatenate_columns(parts: Sequence[Columns]) -> Columns:
     if not parts:
         return {}
     if len(parts) == 1:
-        return parts[0]
+        return dict(parts[0])
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

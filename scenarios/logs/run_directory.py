@@ -23,7 +23,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.core.validation import check_int
-from regretless.market.logs.journal import TABLES as STREAMED_TABLES
+from regretless.market.logs.chunk import TABLES as STREAMED_TABLES
 from regretless.scenarios.logs.column_notes import ColumnNotes
 from regretless.scenarios.logs.directory_lock import not_ours, unwritable
 from regretless.scenarios.logs.ownership import (
