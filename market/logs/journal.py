@@ -322,7 +322,7 @@ class Journal(Checkpointable):
             adversary_columns=self._game.adversary.innermost.round_columns(played.number),
             market_columns=self._market_columns(),
             blocks=self._blocks_as_logged(),
-            forecasts=tuple([without_ensembles(forecast) for forecast in played.forecasts]),
+            forecasts=without_ensembles(played.forecasts),
             sums=sums,
         )
 

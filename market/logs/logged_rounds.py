@@ -40,21 +40,17 @@ class LoggedRound:
     # leader is paid.
     sums: Mapping[str, Array] | None
 
-    @property
-    def heard_forecasts(self) -> list[tuple[str, Forecast]]:
-        """The forecasts that somebody may hear, each with the name of its block."""
-        heard = []
-        for block, forecast in zip(self.blocks, self.forecasts, strict=True):
-            if block.is_heard:
-                heard.append((block.name, forecast))
-        return heard
+
+def without_ensembles(forecasts: tuple[Forecast, ...]) -> tuple[Forecast, ...]:
+    """Return forecasts without their ensembles, which no table shows and which may be large."""
+    for forecast in forecasts:
+        if forecast.mixture.ensembles is not None:
+            return tuple([_without_ensembles(forecast) for forecast in forecasts])
+    return forecasts
 
 
-def without_ensembles(forecast: Forecast) -> Forecast:
-    """Return a forecast without its ensembles, which no table shows and which may be large."""
+def _without_ensembles(forecast: Forecast) -> Forecast:
     mixture = forecast.mixture
-    if mixture.ensembles is None:
-        return forecast
     shown = Mixture(mixture.points, mixture.weights, mixture.certificate, mixture.labels)
     return Forecast(shown, forecast.index)
 
@@ -103,15 +99,21 @@ def _index_value(context: Context) -> str | None:
 
 def _greatest_certificate(logged: LoggedRound) -> float:
     """Return the greatest certificate of a round's mixtures; NaN if none has one."""
-    certificates = [
-        forecast.certificate for forecast in logged.forecasts if forecast.certificate is not None
-    ]
-    return max(certificates, default=np.nan)
+    greatest = None
+    for forecast in logged.forecasts:
+        certificate = forecast.mixture.certificate
+        if certificate is not None and (greatest is None or certificate > greatest):
+            greatest = certificate
+    return np.nan if greatest is None else greatest
 
 
 def _count_atoms(logged: LoggedRound) -> int:
     """Return how many atoms all forecasts of a round have that somebody may hear."""
-    return sum(len(forecast.mixture.weights) for _, forecast in logged.heard_forecasts)
+    atoms = 0
+    for block, forecast in zip(logged.blocks, logged.forecasts, strict=True):
+        if block.is_heard:
+            atoms += len(forecast.mixture.weights)
+    return atoms
 
 
 def _columns_of_leader(rounds: Sequence[LoggedRound]) -> Columns:
@@ -139,26 +141,28 @@ def columns_of_forecasts(rounds: Sequence[LoggedRound]) -> Columns:
     mixtures = []
     drawn_atoms = []
     for logged in rounds:
-        for block_name, forecast in logged.heard_forecasts:
-            round_indices.append(logged.index)
-            block_names.append(block_name)
-            mixtures.append(forecast.mixture)
-            drawn_atoms.append(forecast.index)
+        for block, forecast in zip(logged.blocks, logged.forecasts, strict=True):
+            if block.is_heard:
+                round_indices.append(logged.index)
+                block_names.append(block.name)
+                mixtures.append(forecast.mixture)
+                drawn_atoms.append(forecast.index)
     if not mixtures:
         return {}
-    atoms_per_forecast = [len(mixture.weights) for mixture in mixtures]
+    atoms_per_forecast = np.array([len(mixture.weights) for mixture in mixtures])
     widths = [mixture.points.shape[1] for mixture in mixtures]
     if min(widths) == max(widths):
         coordinates = np.concatenate([mixture.points for mixture in mixtures]).T
     else:
-        coordinates = np.full((max(widths), sum(atoms_per_forecast)), np.nan)
+        coordinates = np.full((max(widths), atoms_per_forecast.sum()), np.nan)
         first = 0
         for mixture, width in zip(mixtures, widths, strict=True):
             last = first + len(mixture.weights)
             coordinates[:width, first:last] = mixture.points.T
             first = last
     blocks = np.array(block_names, dtype=object)
-    atoms = np.concatenate([np.arange(count) for count in atoms_per_forecast])
+    rows_before = np.cumsum(atoms_per_forecast) - atoms_per_forecast  # of each forecast
+    atoms = np.arange(atoms_per_forecast.sum()) - np.repeat(rows_before, atoms_per_forecast)
     columns: Columns = {
         "round": np.repeat(round_indices, atoms_per_forecast),
         "block": np.repeat(blocks, atoms_per_forecast),
