@@ -400,8 +400,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def regret_frame(self) -> pd.DataFrame:
         """Return one row per agent and logged round: regrets per round so far."""
-        self.game.refuse_if_agents_are_elsewhere()
-        return self.journal.frame("regret_log")
+        return self.game.regret_log_of_all(self.journal.frame("regret_log"))
 
     def bounds_frame(self) -> pd.DataFrame:
         """Return one row per cohort and selected round: the worst regret and its bounds."""

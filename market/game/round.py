@@ -21,7 +21,7 @@ says ``market.game.protocols``.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -65,6 +65,9 @@ from regretless.market.records import (
     Round,
     RoundFeedback,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Arguments = ParamSpec("Arguments")  # of a step of a round, besides the game
 
@@ -264,6 +267,10 @@ class Game:
 
     def refuse_if_agents_are_elsewhere(self) -> None:
         """Raise UserError if other processes play some of the agents, so that logs lack them."""
+
+    def regret_log_of_all(self, rows: "pd.DataFrame") -> "pd.DataFrame":
+        """Return the regret log of all agents, given the rows of those whom this process plays."""
+        return rows
 
     def ask_market_to_clear(self, market: Market, current: Round) -> object:
         """Ask the market for the outcome of a round, given what all do."""

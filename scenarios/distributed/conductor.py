@@ -19,7 +19,7 @@ from regretless.scenarios.config.validation import resolved
 from regretless.scenarios.distributed.crew import DaskCrew
 from regretless.scenarios.distributed.division import divide
 from regretless.scenarios.distributed.record import LINES_PER_ROUND, Record
-from regretless.scenarios.distributed.remote import SharedGame
+from regretless.scenarios.distributed.remote import SharedGame, by_round_and_agent
 from regretless.scenarios.distributed.share import ClosedShare, Recipe, Share
 from regretless.scenarios.distributed.tasks import Answer, Question, Task
 from regretless.scenarios.executor.base import DIED
@@ -323,11 +323,8 @@ def _rows_of_all(rows_of_conductor: Frames, shares: Sequence[Frames]) -> Frames:
     logs = [share["regret_log"] for share in shares if "regret_log" in share]
     windows = [share["windows"] for share in shares if "windows" in share]
     if logs:
-        if len(rows_of_conductor["regret_log"]):
-            logs.append(rows_of_conductor["regret_log"])
-        rows_of_conductor["regret_log"] = pd.concat(logs).sort_values(
-            ["round", "agent"], ignore_index=True
-        )
+        logs.append(rows_of_conductor["regret_log"])
+        rows_of_conductor["regret_log"] = by_round_and_agent(logs)
     if windows:
         regrets_of_others = pd.concat(windows).sort_values(["first", "agent"], ignore_index=True)
         keys = {"agent", "first", "last"}

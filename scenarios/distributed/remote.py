@@ -1,11 +1,13 @@
 """The game as its conductor has it: the cohorts that are shared out are stand-ins there.
 
 What the agents of all shares come to together is asked for in the rounds in which a market or an
-adversary needs it.
+adversary needs it, and their regrets where an agent of the user's own reads them.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NoReturn
+
+import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -18,6 +20,14 @@ from regretless.scenarios.distributed.share import Share
 from regretless.scenarios.distributed.tasks import Question
 
 AskAll = Callable[[Question], list[Any]]  # asks all shares, and returns what they say
+
+
+def by_round_and_agent(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of all frames in one, by round and agent; the first if none has rows."""
+    frames_with_rows = [frame for frame in frames if len(frame)]
+    if not frames_with_rows:
+        return frames[0]
+    return pd.concat(frames_with_rows).sort_values(["round", "agent"], ignore_index=True)
 
 
 class RemoteCohort(Cohort):
@@ -97,6 +107,10 @@ class SharedGame(Game):
         for cohort in self.cohorts:
             if isinstance(cohort, RemoteCohort):
                 cohort.refuse()
+
+    def regret_log_of_all(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Ask for the rows of agents elsewhere, and put them among ours, by round and agent."""
+        return by_round_and_agent([rows, *self._ask_all(Share.regret_log)])
 
     def ask_market_to_clear(self, market: Any, current: Round) -> object:
         """Ask the market for the outcome, given what all come to, wherever they are."""

@@ -238,6 +238,10 @@ class Share:
         (chunk,) = self._last_chunk
         return {name: chunk[name] for name in TABLES_OF_AGENTS if len(chunk[name])}
 
+    def regret_log(self) -> pd.DataFrame:
+        """Say what the regret log has of its agents since the last chunk of the logs."""
+        return self.model.journal.frame("regret_log")
+
     def close(self) -> ClosedShare:
         """Say what became of its agents."""
         model = self.model

@@ -422,8 +422,34 @@ def test_nobody_sees_what_agents_do_who_are_elsewhere(
         run_shared_out(WITH_OWN_AGENTS, tmp_path / "logs", 2)
 
 
-def read_regret_log(model: MarketModel) -> object:
-    return model.regret_frame()
+@pytest.mark.parametrize(("keys", "deaths"), [([], 5), ([SAME_ROUND], 0)])
+def test_one_s_own_agents_read_the_regrets_of_those_who_are_elsewhere(
+    keys: list[str], deaths: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The regret log is as without workers when agents decide and when they learn."""
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 20)
+    logs_read: list[pd.DataFrame] = []
+
+    class Reading(Watchful):
+        """Reads the regrets of all, and does the first action if they are large."""
+
+        def act(self, forecast: Any, context: Any) -> int:
+            logs_read.append(self.model.regret_frame())
+            return int(not logs_read[-1]["swap_regret"].mean() > 0.01)
+
+        def learn(self, losses: Any, outcome: Any) -> None:
+            logs_read.append(self.model.regret_frame())
+
+    register.agent("watchful")(Reading)
+    table = WITH_OWN_AGENTS | {"rounds": 45}
+    run(read_scenario(table, *keys), Options(tmp_path / "alone"))
+    logs_read_alone = list(logs_read)
+    logs_read.clear()
+    run_shared_out(table, tmp_path / "shared", 3, *keys, crew=LocalCrew(deaths=deaths))
+    assert len(logs_read) == len(logs_read_alone) > 2 * 45
+    for read, expected in zip(logs_read, logs_read_alone, strict=True):
+        pd.testing.assert_frame_equal(read, expected, check_exact=True)
+    assert_same_run(tmp_path / "shared", tmp_path / "alone")
 
 
 def read_bounds(model: MarketModel) -> object:
@@ -439,9 +465,7 @@ def read_exploitability(model: MarketModel) -> object:
 
 
 @pytest.mark.usefixtures("registries")
-@pytest.mark.parametrize(
-    "read_table", [read_regret_log, read_bounds, read_windows, read_exploitability]
-)
+@pytest.mark.parametrize("read_table", [read_bounds, read_windows, read_exploitability])
 def test_nobody_reads_a_table_that_lacks_agents_who_are_elsewhere(
     read_table: Callable[[MarketModel], object], tmp_path: Path
 ) -> None:
