@@ -190,6 +190,27 @@ def _write_expected_and_chosen(
         choices[k] = lowest(expected[k], 0, expected.shape[1], 0.0)
 
 
+@compiled(nogil=True)
+def _write_responses_to_points(
+    offset: Array,
+    weights: Array,
+    points: Array,
+    point_of_row: Indices,
+    expected: Array,
+    choices: Indices,
+    first: int,
+    last: int,
+) -> None:
+    """Write what a span of rows expects and chooses, each at a prediction of its own (compiled).
+
+    Parameters are those of ``_write_expected_and_chosen``, with predictions ``points`` (m, n) and
+    the index of each row's, ``point_of_row`` (K,).
+    """
+    for k in range(first, last):
+        point = points[point_of_row[k]]
+        _write_expected_and_chosen(offset, weights, point, expected, choices, k, k + 1)
+
+
 class ResponseTable:
     """What K rows expect and choose at predictions, and lose at outcomes, by one table of weights.
 
@@ -227,6 +248,25 @@ class ResponseTable:
             self._offset,
             self._weights,
             np.ascontiguousarray(point, dtype=np.float64),
+            expected,
+            choices,
+        )
+        return expected, choices
+
+    def respond_to_points(self, points: Array, point_of_row: Indices) -> tuple[Array, Indices]:
+        """Return what ``respond`` does, where row k hears ``points[point_of_row[k]]``.
+
+        Predictions are (m, n), and the index of each row's (K,).
+        """
+        expected = np.empty(self._offset.shape)
+        choices = np.empty(len(expected), dtype=np.intp)
+        over_rows(
+            _write_responses_to_points,
+            len(expected),
+            self._offset,
+            self._weights,
+            np.ascontiguousarray(points, dtype=np.float64),
+            point_of_row,
             expected,
             choices,
         )

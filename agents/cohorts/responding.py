@@ -217,21 +217,21 @@ class RespondingCohort(Cohort, Checkpointable):
         )
         self.delay_groups = (all_rows,)
         if self.distance is not None:
+            hops_of_group, self._group_of_row = np.unique(self.distance, return_inverse=True)
             self.delay_groups = tuple(
                 all_rows.rows_at_distance(int(hops), np.flatnonzero(self.distance == hops))
-                for hops in np.unique(self.distance)
+                for hops in hops_of_group
             )
-        self._response_table = self._make_response_table()
+        self._response_table = self._make_response_table(all_rows)
 
-    def _make_response_table(self) -> ResponseTable | None:
-        """Return the table by which rows best-respond to a prediction that all hear at once.
+    def _make_response_table(self, all_rows: DelayGroup) -> ResponseTable | None:
+        """Return the table by which rows best-respond to the predictions that they hear.
 
-        None where some hear it later, or choose by another row's losses or by two tables.
+        None where some choose by another row's losses, or by two tables.
         """
-        hears_at_once = self.distance is None and self.relay is None
-        if not hears_at_once or self.representative_of is not None or self.by_proxy is not None:
+        if self.representative_of is not None or self.by_proxy is not None:
             return None
-        offset, weights = self.delay_groups[0].coefficients
+        offset, weights = all_rows.coefficients
         # Whether one table of weights says what every row expects and what it loses.
         expects_own_losses = self.acts_on is None or self.acts_on is self.loss
         if expects_own_losses and self.loss.linear_weights is self.coefficients[1]:
@@ -299,16 +299,43 @@ class RespondingCohort(Cohort, Checkpointable):
             distance=select_rows(self.distance, rows),
         )
 
+    @property
+    def _best_responses(self) -> ResponseTable | None:
+        """The table by which rows best-respond to predictions; None if they do something else."""
+        response = self.response
+        if self.market_losses is None and response.at_prediction and response.pure:
+            return self._response_table
+        return None
+
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        table = self._response_table
-        if (
-            table is not None
-            and self.market_losses is None
-            and self.response.at_prediction
-            and self.response.pure
-        ):
+        table = self._best_responses
+        if table is None:
+            return self._respond(self._predicted(forecast))
+        if self.distance is None:
             return LazyDecision(table, forecast.statistics, self.row_of)
-        return self._respond(self._predicted(forecast))
+        predictions = self._predictions_heard(forecast)
+        return self._best_respond(table, predictions, self._group_of_row)
+
+    def _best_respond(
+        self, table: ResponseTable, predictions: Array, prediction_of_row: Indices
+    ) -> Decision:
+        """Return best responses of rows to predictions (m, n), of which each hears one (K,)."""
+        predicted, choices = table.respond_to_points(predictions, prediction_of_row)
+        return Decision(None, choices[self.row_of], predicted, choices=choices)
+
+    def _predictions_heard(self, forecast: Forecast) -> Array:
+        """Return the prediction that each delay group hears, when this forecast is broadcast."""
+        relay: Any = self.relay
+        predictions = []
+        for group in self.delay_groups:
+            heard_forecast: Forecast | None = forecast
+            if group.distance != 0:  # who never hears one has a negative distance
+                heard_forecast = relay.forecast_heard_at(group.distance)
+            if heard_forecast is None:  # no forecast has come this far yet
+                predictions.append(relay.mean)
+            else:
+                predictions.append(heard_forecast.statistics)
+        return np.array(predictions)
 
     def strategy(self, mixture: Mixture, context: Context) -> Array:
         expected_strategy = np.zeros(self.loss.offset.shape)
@@ -407,6 +434,9 @@ class PrivateCohort(RespondingCohort):
         uniforms = self.rng.random(len(self.loss))
         same_distribution = np.zeros(len(uniforms), dtype=np.intp)
         atom_of_row = draw_rows(mixture.weights[None], uniforms, same_distribution)
+        table = self._best_responses
+        if table is not None and self.distance is None:
+            return self._best_respond(table, mixture.points, atom_of_row)
         predicted = np.empty(self.loss.offset.shape)
         for atom in np.unique(atom_of_row):
             hears_atom = atom_of_row == atom

@@ -181,8 +181,8 @@ def suggestions(policies: Sequence[Policy], context: Context, actions: int) -> I
         return NO_SUGGESTIONS
     has_signals = bool(context.own)
     agents = len(next(iter(context.own.values()))) if has_signals else 1
-    contexts = [context.of(agent) for agent in range(agents)]
     suggested = np.empty((len(policies), agents), dtype=np.intp)
+    contexts = [context.of(agent) for agent in range(agents)] if policies else []
     for j, policy in enumerate(policies):
         suggested[j] = [checked_suggestion(policy, seen, actions) for seen in contexts]
     return suggested if has_signals else suggested[:, 0]
