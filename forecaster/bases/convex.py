@@ -113,7 +113,7 @@ class ConvexBasis(Basis):
 
     def inverse(self, points: Array) -> Array:
         """Read y_j from the first function; the losses do not depend on the rest, set to 1/2."""
-        return self._outcomes_at_levels(np.clip(points[..., 0], 0.0, 1.0))
+        return self._outcomes_at_levels(np.minimum(np.maximum(points[..., 0], 0.0), 1.0))
 
     def support(self) -> Support:
         return ListedSupport(self, self._outcomes_at_levels(self.knots))
@@ -367,10 +367,31 @@ def distances(count: int) -> Array:
 
 def interpolated(table: Array, points: Array) -> Array:
     """Interpolate the rows (G, m) of a table on the even grid at points (...): (..., m)."""
-    position = points * (len(table) - 1)
-    cell = np.clip(np.floor(position), 0, len(table) - 2).astype(np.intp)
-    share = (position - cell)[..., None]
-    return np.asarray((1 - share) * table[cell] + share * table[cell + 1])
+    rows = np.empty((points.size, table.shape[1]))
+    _write_interpolated(points.ravel(), table, rows)
+    return rows.reshape(*points.shape, table.shape[1])
+
+
+@compiled(nogil=True)
+def _write_interpolated(points: Array, table: Array, rows: Array) -> None:
+    """Write the rows between those of a table on the even grid, by linear shares (compiled).
+
+    Parameters
+    ----------
+    points : array (T,)
+        Of [0, 1].
+    table : array (G, m)
+        Its rows are of the points 0, 1 / (G - 1), ..., 1.
+    rows : array (T, m)
+        Written.
+    """
+    last_cell = table.shape[0] - 2
+    for t in range(points.shape[0]):
+        position = points[t] * (table.shape[0] - 1)
+        cell = int(min(max(math.floor(position), 0), last_cell))
+        share = position - cell
+        for i in range(table.shape[1]):
+            rows[t, i] = (1 - share) * table[cell, i] + share * table[cell + 1, i]
 
 
 @functools.cache

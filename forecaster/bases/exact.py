@@ -120,12 +120,18 @@ class ExactLossesBasis(CellBasis):
         """
         values = []
         for loss, actions in self._parts:
-            values.append(read(loss)[..., np.arange(len(actions)), actions])
+            values_of_actions = read(loss)
+            if loss.actions == 1:
+                values.append(values_of_actions[..., 0])
+            else:
+                values.append(values_of_actions[..., np.arange(len(actions)), actions])
+        if len(values) == 1:
+            return values[0]
         return np.concatenate(values, axis=-1)
 
     def _stretched(self, losses: Array) -> Array:
         """Map losses (..., size) from their ranges onto [0, 1]."""
-        return np.asarray(np.clip((losses - self.low) / self.scale, 0.0, 1.0))
+        return np.minimum(np.maximum((losses - self.low) / self.scale, 0.0), 1.0)
 
     def transform(self, y: ArrayLike) -> Array:
         outcomes = np.asarray(y, dtype=np.float64)

@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.bases.certify import ROUNDING, certify
 from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
-from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.arrays import Array, Indices, grid_points
 from regretless.market.core.compiled import compiled
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis, Support, steepest
@@ -140,7 +140,10 @@ class LipschitzGridBasis(Basis):
         """Mean points (..., d) of predictions read as weights; uniform where all are <= 0."""
         weights = np.maximum(points, 0.0)
         total = weights.sum(-1, keepdims=True)
-        shares = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / self.size)
+        if total.min(initial=1.0) > 0:
+            shares = weights / total
+        else:
+            shares = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / self.size)
         return np.asarray(shares @ self.points)
 
     def support(self) -> Support:
@@ -213,6 +216,7 @@ class RampBasis(Basis):
                 raise ValueError(f"{fault}; raise it")
             # squared, so that knots are finer near the floor, where such losses are steep
             self.knots = floor + (1 - floor) * np.linspace(0, 1, n_knots) ** 2
+            self._steps = np.diff(self.knots)
             self.size = n_knots**self.outcomes - 1  # without the constant product
             error_at_points = max(self._fit(loss).error for loss in losses)
             if error_at_points <= wanted_error:  # otherwise it is hopeless
@@ -263,15 +267,21 @@ class RampBasis(Basis):
 
     def inverse(self, points: Array) -> Array:
         """Rebuild y_j from the ramps of that coordinate alone: its own broken line."""
+        labels = np.empty((*points.shape[:-1], self.outcomes))
+        for j, ramps_of_coordinate in enumerate(self._ramps_of_coordinates):
+            labels[..., j] = self.floor + points[..., ramps_of_coordinate] @ self._steps
+        return np.minimum(np.maximum(labels, 0.0), 1.0)
+
+    @cached_property
+    def _ramps_of_coordinates(self) -> list[Indices]:
+        """Which functions are ramps of each coordinate alone, in their order."""
         count = len(self.knots)
-        steps = np.diff(self.knots)
-        labels = []
+        ramps_of_coordinates = []
         for j in range(self.outcomes):
             stride = count ** (self.outcomes - 1 - j)  # between the ramps of coordinate j alone
             # - 1, as the constant product, which would be the first, is left out
-            ramps_of_coordinate = points[..., np.arange(1, count) * stride - 1]
-            labels.append(self.floor + ramps_of_coordinate @ steps)
-        return np.clip(np.stack(labels, axis=-1), 0.0, 1.0)
+            ramps_of_coordinates.append(np.arange(1, count) * stride - 1)
+        return ramps_of_coordinates
 
     def support(self) -> Support:
         """List the knots: between them the functions are multilinear."""
@@ -279,8 +289,10 @@ class RampBasis(Basis):
 
     def _ramps(self, y: Array) -> Array:
         """Return each coordinate's factors (..., d, m + 1): the constant 1, then its ramps."""
-        ramps = np.clip((y[..., None] - self.knots[:-1]) / np.diff(self.knots), 0.0, 1.0)
-        return np.concatenate([np.ones((*y.shape, 1)), ramps], axis=-1)
+        ramps = np.ones((*y.shape, len(self.knots)))
+        shares_of_steps = (y[..., None] - self.knots[:-1]) / self._steps
+        ramps[..., 1:] = np.minimum(np.maximum(shares_of_steps, 0.0), 1.0)
+        return ramps
 
     def _products(self, ramps: Array) -> Array:
         """Products (..., n) over the coordinates, the constant left out.

@@ -52,6 +52,7 @@ from scipy import sparse
 from regretless.forecaster.minimax.support import ListedSupport
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Mask, grid_points
+from regretless.market.core.compiled import compiled
 from regretless.market.losses import Loss, MinimumOfRatios
 from regretless.market.losses.basis import Basis, Support, of_form, steepest
 
@@ -147,7 +148,7 @@ class LeontiefBasis(Basis):
 def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
     """Round to the nearest integer of {bottom..top}."""
     nearest = np.rint(np.asarray(x, dtype=np.float64))
-    return np.asarray(np.clip(nearest, bottom, top), dtype=np.intp)
+    return np.minimum(np.maximum(nearest, bottom), top).astype(np.intp)
 
 
 def lattice_points(bottom: int, top: int, dimension: int) -> Indices:
@@ -220,6 +221,67 @@ class DyadicBoxes(NamedTuple):
         )
 
 
+@compiled(nogil=True)
+def _write_coarse(
+    points: Indices, thresholds: Indices, least: Indices, lengths: Indices, values: Array
+) -> None:
+    """Write (max(max_j z_j - q_j, 0) - least) / length of lattice points z (compiled).
+
+    Parameters
+    ----------
+    points, thresholds : int array (T, d), int array (c, d)
+        z, and the thresholds q of the coarse MReLUs.
+    least, lengths : int array (c,)
+        Of each coarse MReLU the least value on the lattice, and how much greater the greatest is.
+    values : array (T, c or more)
+        The first c columns are written.
+    """
+    for t in range(points.shape[0]):
+        for i in range(thresholds.shape[0]):
+            value = 0
+            for j in range(points.shape[1]):
+                value = max(value, points[t, j] - thresholds[i, j])
+            values[t, i] = (value - least[i]) / lengths[i]
+
+
+@compiled(nogil=True)
+def _write_boxes(
+    points: Indices,
+    axes: Indices,
+    log2_sides: Indices,
+    cell_indices: Indices,
+    bottom: int,
+    top: int,
+    values: Array,
+) -> None:
+    """Write whether lattice points are in dyadic boxes, 1 or 0 (compiled).
+
+    Parameters
+    ----------
+    points : int array (T, d)
+        Of {bottom..top}^d.
+    axes, log2_sides, cell_indices : int array (b,), int arrays (b, d)
+        The boxes, as in ``DyadicBoxes``; their sides are in the order of ``turned_coordinates``.
+    bottom, top : int
+        Of the lattice.
+    values : array (T, b or more)
+        The last b columns are written.
+    """
+    first_column = values.shape[1] - axes.shape[0]
+    for t in range(points.shape[0]):
+        for i in range(axes.shape[0]):
+            axis = axes[i]
+            coordinate = points[t, axis] - bottom
+            is_inside = coordinate >> log2_sides[i, 0] == cell_indices[i, 0]
+            side = 1
+            for k in range(points.shape[1]):
+                if k != axis:
+                    coordinate = points[t, axis] - points[t, k] + (top - bottom)
+                    is_inside &= coordinate >> log2_sides[i, side] == cell_indices[i, side]
+                    side += 1
+            values[t, first_column + i] = 1.0 if is_inside else 0.0
+
+
 class MReLUCover:
     """MReLUs on {bottom..top}^d with thresholds {0..top}^d as sums of functions in [0, 1].
 
@@ -249,7 +311,7 @@ class MReLUCover:
         boxes_of_step, is_everywhere, boxes = self._steps(thresholds)
         boxes_of_threshold = sparse.csc_array(steps_of_threshold @ boxes_of_step)
         is_used = np.diff(boxes_of_threshold.indptr) > 0
-        self._boxes = boxes.chosen(is_used)
+        self._boxes = DyadicBoxes(*map(np.ascontiguousarray, boxes.chosen(is_used)))
         weights_of_coarse = starts_at[:, varies] * self.coarse_range
         weights_of_boxes = -boxes_of_threshold[:, is_used]
         self.coefficients = sparse.csr_array(sparse.hstack([weights_of_coarse, weights_of_boxes]))
@@ -323,19 +385,9 @@ class MReLUCover:
     def transform(self, z: Indices) -> Array:
         """Values (T, size) of all functions at lattice points (T, d)."""
         values = np.empty((len(z), self.size))
-        n_coarse = len(self.coarse_thresholds)
-        coarse_mrelus = mrelu(z[:, None, :], self.coarse_thresholds)  # (T, c)
-        values[:, :n_coarse] = (coarse_mrelus - self.coarse_least) / self.coarse_range
-        for axis in range(self.dimension):
-            boxes_of_axis = np.flatnonzero(self._boxes.axes == axis)
-            log2_sides = self._boxes.log2_sides[boxes_of_axis]
-            cell_indices = self._boxes.cell_indices[boxes_of_axis]
-            coordinates = turned_coordinates(z, axis, self.bottom, self.top)  # (T, d)
-            is_inside = np.ones((len(z), len(boxes_of_axis)), dtype=np.bool_)
-            for side in range(self.dimension):
-                cell_of_point = coordinates[:, side, None] >> log2_sides[:, side]
-                is_inside &= cell_of_point == cell_indices[:, side]
-            values[:, n_coarse + boxes_of_axis] = is_inside
+        _write_coarse(z, self.coarse_thresholds, self.coarse_least, self.coarse_range, values)
+        axes, log2_sides, cell_indices = self._boxes
+        _write_boxes(z, axes, log2_sides, cell_indices, self.bottom, self.top, values)
         return values
 
     def greatest_sum_of_weights(self, mixtures: Any) -> float:

@@ -153,7 +153,9 @@ class OfMultisets(CellBasis):
         """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
         degree = self._sizes[0]  # the least; its powers of one coordinate are in their order
         powers = np.asarray(points)[..., self._powers_of_coordinates]
-        if self._is_any_signed:
+        if self._can_be_negative.all():
+            powers = 2 * powers - 1
+        elif self._is_any_signed:
             powers = np.where(self._can_be_negative, 2 * powers - 1, powers)
         levels = powers
         if degree != 1:

@@ -123,6 +123,7 @@ class PowerBasis(Basis):
         self.exact = exact
         self.size = outcomes * count
         self.convex_image = count == 1
+        self._roots = 1 / self.exponents  # with which ``inverse`` undoes each power
         low, high = span or (float(self.exponents[0]), float(self.exponents[-1]))
         self._span = low, high
         if exact:
@@ -200,7 +201,8 @@ class PowerBasis(Basis):
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""
         powers = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, len(self.exponents))
-        return np.asarray((np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1))
+        outcomes = np.maximum(powers, 0.0) ** self._roots
+        return np.asarray(np.add.reduce(outcomes, axis=-1) / len(self.exponents))
 
     def support(self) -> Support:
         """Put knots along one coordinate, denser towards 0."""
@@ -273,16 +275,19 @@ class BernsteinBasis(Basis):
         self.size = outcomes * (degree + 1)
         self.lipschitz = float(outcomes)
         self.convex_image = degree == 1
-        self._orders = np.arange(degree + 1)
+        self._orders = np.arange(degree + 1)  # k
+        self._opposite_orders = degree - self._orders
+        self._binomials = comb(degree, self._orders)
+        self._means = self._orders / degree  # k / p
         # means that raise degree q to p: row k, column i of matrix q, zero for i above q
         low, k, i = np.ix_(self._orders, self._orders, self._orders)
         self._raise = comb(low, i) * comb(degree - low, k - i) / comb(degree, k)
 
     def transform(self, y: ArrayLike) -> Array:
         coordinates = np.asarray(y, dtype=np.float64)[..., None]
-        binomials = comb(self.degree, self._orders)
-        opposite_orders = self.degree - self._orders
-        polynomials = binomials * coordinates**self._orders * (1 - coordinates) ** opposite_orders
+        powers = coordinates**self._orders
+        opposite_powers = (1 - coordinates) ** self._opposite_orders
+        polynomials = self._binomials * powers * opposite_powers
         return np.asarray(polynomials.reshape(*polynomials.shape[:-2], self.size))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
@@ -312,7 +317,7 @@ class BernsteinBasis(Basis):
         """Label forecasts by linear precision, ``y_j = sum_k (k / p) s_{j,k}``, clipped."""
         shape = (*points.shape[:-1], self.outcomes, self.degree + 1)
         polynomials = np.asarray(points).reshape(shape)
-        return np.clip(polynomials @ (self._orders / self.degree), 0.0, 1.0)
+        return np.minimum(np.maximum(polynomials @ self._means, 0.0), 1.0)
 
     def support(self) -> Support:
         curvature = 2 * self.degree * (self.degree - 1)

@@ -107,7 +107,7 @@ class Basis(ABC):
         the linear readout of y from s that fits best on the cube.
         """
         offset, weights = self._readout
-        return np.clip(offset + points @ weights, 0.0, 1.0)
+        return np.minimum(np.maximum(offset + points @ weights, 0.0), 1.0)
 
     @cached_property
     def _readout(self) -> tuple[Array, Array]:

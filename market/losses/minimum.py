@@ -6,11 +6,12 @@ and an input with a_j = 0 is not needed.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.losses.base import UNIT_AXES, Loss, Range, default, product
 from regretless.market.losses.lipschitz import as_lipschitz_loss
 
@@ -58,11 +59,28 @@ class MinimumOfRatios(Loss):
 
     def _at(self, y: Array) -> Array:
         least_ratio = np.asarray(np.inf)
-        for j in range(self.outcomes):  # over whole planes: the last axis is short
-            requirement = self.requirements[..., j]
-            ratio = y[..., None, j] / np.where(requirement > 0, requirement, 1.0)
-            least_ratio = np.minimum(least_ratio, np.where(requirement > 0, ratio, np.inf))
+        for j, (divisor, is_needed) in enumerate(self._divisors):
+            ratio = y[..., None, j] / divisor
+            if is_needed is not None:
+                ratio = np.where(is_needed, ratio, np.inf)
+            least_ratio = ratio if j == 0 else np.minimum(least_ratio, ratio)
         return np.asarray(self.offset + self.amplitude * least_ratio)
+
+    @cached_property
+    def _divisors(self) -> list[tuple[Array, Mask | None]]:
+        """The requirements (..., A) of each input, and who needs it; None where all do.
+
+        They are whole planes, as the last axis is short. Who does not need an input has 1 there.
+        """
+        divisors: list[tuple[Array, Mask | None]] = []
+        for j in range(self.outcomes):
+            requirement = self.requirements[..., j]
+            is_needed = requirement > 0
+            if is_needed.all():
+                divisors.append((requirement, None))
+            else:
+                divisors.append((np.where(is_needed, requirement, 1.0), is_needed))
+        return divisors
 
     def _between(self, low: Array, high: Array) -> Range:
         at_low = self._at(low)
