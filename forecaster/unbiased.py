@@ -227,7 +227,8 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
         return self.reference is not None and self.reference.trusted
 
     def mixture(self, x: object = None) -> Mixture:
-        self._note_start_of_games()
+        if self._log_potential_at_start is None:
+            self._note_start_of_games()
         reference_solution = None
         if self.reference is not None:
             reference_solution = self.solver.single(self.reference.advise(x, self.events.size))
@@ -332,9 +333,9 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
     def _play_of_round(
         self, solution: Solution, statistics: Array, drawn_atom: int | None
     ) -> Played:
-        """Return how the losses' owners played, in expectation and as drawn, and the biases.
+        """Return how the losses' owners played, in expectation, and the biases.
 
-        ``statistics`` is s(y) (n,).
+        And as drawn, for events that charge what was broadcast. ``statistics`` is s(y) (n,).
         """
         rows = self.events.rows
         reference_is_trusted = self.trusting
@@ -345,15 +346,17 @@ class UnbiasedPrediction(Checkpointable, Forecaster):
             statistics,
             reference_is_trusted=reference_is_trusted,
         )
+        if not self.events.charges_broadcast_predictions:
+            return expected
         if len(solution.mass) == 1:
             return expected._replace(as_drawn=expected)
-        if self.events.charges_broadcast_predictions and drawn_atom is not None:
-            drawn_point = solution.points[[drawn_atom]]
-            broadcast = played_of(
-                rows, drawn_point, np.ones(1), statistics, reference_is_trusted=reference_is_trusted
-            )
-            return expected._replace(as_drawn=broadcast)
-        return expected
+        if drawn_atom is None:
+            return expected
+        drawn_point = solution.points[[drawn_atom]]
+        broadcast = played_of(
+            rows, drawn_point, np.ones(1), statistics, reference_is_trusted=reference_is_trusted
+        )
+        return expected._replace(as_drawn=broadcast)
 
     def _evidence_against_reference(self, active_events: Any, played: Played) -> dict[str, Any]:
         """Return what the switch test says of a round in which the reference was trusted."""

@@ -76,7 +76,10 @@ class ExpertWeights(ABC):
         """
 
     def normalised(self) -> Array:
-        """Return the weights by their sum, of experts beside whom there are no others."""
+        """Return the weights by their sum, of experts beside whom there are no others.
+
+        The weights are asked for once: arrays of this object may be overwritten.
+        """
         weights, total = self.relative_to(self.largest_exponent)
         return weights / (total or 1.0)
 
@@ -246,6 +249,26 @@ def signed_adaptive_weights(
     return total
 
 
+@compiled(error_model="numpy")
+def write_normalised_adaptive_weights(
+    bias: Array,
+    variation: Array,
+    band_factor: float,
+    exponent: float,
+    potentials: Array,
+    weights: Array,
+) -> None:
+    """Write the weights of both signs, positive less negative, by the sum of all.
+
+    ``weights`` (m,) is written; the other arguments are those of ``signed_adaptive_weights``.
+    """
+    total = signed_adaptive_weights(bias, variation, band_factor, 1.0, exponent, potentials)
+    if total == 0.0:  # nothing is weighed: the weights are 0
+        total = 1.0
+    for e in range(weights.shape[0]):
+        weights[e] = potentials[0, e] / total
+
+
 @dataclass(eq=False)
 class AdaptiveExpertWeights(ExpertWeights):
     """Those of ``AdaptiveWeights``, of m experts."""
@@ -268,6 +291,23 @@ class AdaptiveExpertWeights(ExpertWeights):
             return potentials[0].reshape(self.shape), total
         weights = prior * (0.5 * (potentials[0] - potentials[1]))
         return weights.reshape(self.shape), float(weights.sum())
+
+    def normalised(self) -> Array:
+        if not self.both_signs:
+            return super().normalised()
+        potentials = self.exponents  # in place: large arrays take longer to make than to fill
+        potentials -= self.largest_exponent
+        np.exp(potentials, potentials)
+        weights = np.empty(self.shape)
+        write_normalised_adaptive_weights(
+            self.gain,
+            self.variation,
+            self.band_factor,
+            self.largest_exponent,
+            potentials,
+            weights.reshape(-1),
+        )
+        return weights
 
 
 def _log_sum(log_start: float, growth: float) -> float:

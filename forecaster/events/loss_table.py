@@ -119,9 +119,8 @@ class LossTable(Fixed):
     def best_responses(self, points: Array) -> Indices:
         """Return every loss's best response to each of M points: (K, M), ties to the lowest."""
         best_actions = np.empty((len(self.start) - 1, len(points)), dtype=np.intp)
-        scratch = response_scratch(self._best_response_arrays)
         points_in_order = np.ascontiguousarray(points, dtype=np.float64)
-        _write_best_actions(self._best_response_arrays, points_in_order, scratch, best_actions)
+        _write_best_actions(*self._best_response_arrays, points_in_order, best_actions)
         return best_actions
 
 
@@ -196,15 +195,22 @@ def write_responses(
 
 @compiled()
 def _write_best_actions(
-    rows: RowArrays, points: Array, scratch: ResponseScratch, best_actions: Indices
+    offset: Array,
+    weights: Array,
+    start: Integers,
+    eta: Array,
+    tie: Array,
+    points: Array,
+    best_actions: Indices,
 ) -> None:
     """Write the first action that each loss plays at each of M points (compiled).
 
-    ``rows`` and ``scratch`` are as in ``write_responses``, ``points`` (M, n) predictions, and
-    ``best_actions`` (K, M) is written.
+    The loss table is as in ``RowArrays``, ``points`` (M, n) are predictions, and ``best_actions``
+    (K, M) is written.
     """
-    offset, weights, start, eta, tie = rows
-    losses_in_blocks, play_chance, played_rows = scratch
+    play_chance = np.empty(offset.size)
+    losses_in_blocks = play_chance.reshape(offset.shape)
+    played_rows = np.empty((eta.shape[0], 2), np.int64)
     for m in range(points.shape[0]):
         write_responses(
             offset,

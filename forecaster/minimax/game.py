@@ -37,7 +37,6 @@ import numpy as np
 from regretless.forecaster.events.loss_table import (
     LossTable,
     ResponseScratch,
-    RowArrays,
     response_scratch,
     responses_at,
     write_responses,
@@ -99,25 +98,33 @@ def add_field(
 
 @compiled()
 def write_field(
-    rows: RowArrays, signed_weights: Array, point: Array, scratch: ResponseScratch, field: Array
+    offset: Array,
+    weights: Array,
+    start: Integers,
+    eta: Array,
+    tie: Array,
+    signed_weights: Array,
+    point: Array,
+    losses_in_blocks: Array,
+    play_chance: Array,
+    played_rows: Integers,
+    field: Array,
 ) -> None:
     """Write h(point) = sum_r q(r, point) H_r (compiled).
 
     Parameters
     ----------
-    rows : RowArrays
-        The loss table, of R rows.
+    offset, weights, start, eta, tie : arrays
+        The loss table, of R rows, as in ``RowArrays``.
     signed_weights : array (R, n)
         H, the round's game.
     point : array (n,)
         The prediction.
-    scratch : ResponseScratch
-        Overwritten.
+    losses_in_blocks, play_chance, played_rows : arrays
+        ``ResponseScratch``, overwritten.
     field : array (n,)
         Written.
     """
-    offset, weights, start, eta, tie = rows
-    losses_in_blocks, play_chance, played_rows = scratch
     write_responses(
         offset, weights, start, eta, tie, point, losses_in_blocks, play_chance, played_rows
     )
@@ -359,7 +366,7 @@ def field_at(
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ signed_weights)
     field = np.empty(signed_weights.shape[1])
-    write_field(rows.arrays, signed_weights, point, scratch, field)
+    write_field(*rows.arrays, signed_weights, point, *scratch, field)
     return field
 
 
