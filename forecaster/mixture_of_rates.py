@@ -35,7 +35,9 @@ def greatest_of(v: Array | float, exponent: Array | float, *, rates: Array, cost
     """Return the greatest x with sum_j exp(eta_j x - c_j v) / J <= exp(exponent) at each v."""
     each_v = np.asarray(v, dtype=np.float64)
     each_exponent = np.asarray(exponent, dtype=np.float64)
-    if each_v.shape != each_exponent.shape:
+    if each_exponent.ndim == 0:
+        each_exponent = np.full(each_v.shape, each_exponent)
+    elif each_v.shape != each_exponent.shape:
         shape = np.broadcast_shapes(each_v.shape, each_exponent.shape)
         each_v = np.array(np.broadcast_to(each_v, shape))
         each_exponent = np.array(np.broadcast_to(each_exponent, shape))

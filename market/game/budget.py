@@ -184,7 +184,7 @@ class BudgetConstraint(Unlimited):
             if bound is None:
                 return None
 
-            def weaker_bound(_weaker_bound_now: Array | None = None) -> Array:
+            def weaker_bound() -> Array:
                 # B + 2 N / T of the module's proof: a round in which something slept adds two gaps
                 # between losses in [0, 1].
                 rounds = np.maximum(self.cohort.ledger.rounds, 1)
@@ -197,6 +197,7 @@ class BudgetConstraint(Unlimited):
             bound=add_limited_rounds(guarantee.bound),
             to_models=add_limited_rounds(guarantee.to_models),
             from_variation=add_limited_rounds(guarantee.from_variation),
+            so_far=None,  # what is added is added to each of both
             contextual=add_limited_rounds(guarantee.contextual),
             window=None,  # rounds are not counted by window
         )

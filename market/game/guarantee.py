@@ -6,12 +6,20 @@ Bounds are stated where their theorems apply and nowhere else (``forecaster.guar
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.protocols import Cohort
+
+
+class BoundsSoFar(NamedTuple):
+    """What a cohort's rows regret at most, by what is known now."""
+
+    bound: Array  # (K,)
+    from_variation: Array  # the same at the variations of the biases (K,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +37,9 @@ class Guarantee:
     note: str = ""  # how the cohort is served, where that is worth saying
     covers: Mask | None = None  # the rows (K,) to which label and bounds apply; None for all
     to_models: Callable[[], Array] | None = None  # on the regret to every model so far
-    # ``bound`` at the variations of the biases; it takes what ``bound`` returns now, if known
-    from_variation: Callable[..., Array] | None = None
+    from_variation: Callable[[], Array] | None = None  # ``bound`` at the variations of the biases
+    # Both at once, where that takes less than one after the other.
+    so_far: Callable[[], BoundsSoFar] | None = None
     trusted: Callable[[], Mask] | None = None  # the rows (K,) of which that is the regret itself
     contextual: Callable[[], Array] | None = None  # on contextual swap regret so far
     beforehand: Callable[[int], Array] | None = None  # ``bound`` after so many rounds, at most

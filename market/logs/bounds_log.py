@@ -122,10 +122,14 @@ def _worst_values(cohort: Cohort, guarantee: Guarantee) -> list[float]:
         bound_from_bias = bound_from_bias + response_gap
     else:
         bound_from_bias = None
-    bound = guarantee.bound() if guarantee.bound else None
+    bound = None
     bound_from_variation = None
-    if guarantee.from_variation is not None:
-        bound_from_variation = guarantee.from_variation(bound)
+    if guarantee.so_far is not None:
+        bound, bound_from_variation = guarantee.so_far()
+    else:
+        bound = guarantee.bound() if guarantee.bound else None
+        if guarantee.from_variation is not None:
+            bound_from_variation = guarantee.from_variation()
 
     is_covered = ledger.played
     if guarantee.covers is not None:

@@ -29,9 +29,8 @@ from regretless.forecaster.guarantees.draws import swap_draws
 from regretless.forecaster.guarantees.regret_bound import RegretBound
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices, Mask
-from regretless.market.core.own_code import read_only
 from regretless.market.game.attendance import Attendance
-from regretless.market.game.guarantee import Guarantee
+from regretless.market.game.guarantee import BoundsSoFar, Guarantee
 from regretless.market.game.round import Block
 from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.assembly.cohorts import ServedCohort
@@ -83,6 +82,7 @@ def find_guarantee(
         bound=terms.bound,
         to_models=terms.to_models if has_model_regret else None,
         from_variation=terms.from_variation,
+        so_far=terms.so_far,
         trusted=terms.trusted,
         beforehand=terms.beforehand,
         contextual=terms.contextual if has_contextual_regret else None,
@@ -175,31 +175,6 @@ def follow_stays(
     return followed
 
 
-class RegretFromDraws:
-    """What draws add to the swap regret of a cohort's rows, as ``swap_draws`` bounds it.
-
-    A cohort's bounds ask one after another, of the same rounds: the last answer is kept.
-
-    Parameters
-    ----------
-    **terms
-        What ``swap_draws`` is told of the cohort.
-    """
-
-    def __init__(self, **terms: Any) -> None:
-        self._terms = terms
-        self._last_question: Array | None = None
-        self._last_answer: Array = np.empty(0)
-
-    def at(self, variance_and_range: Array) -> Array:
-        """Return the bound (K,) on the sum over the rounds, at V and what is sure (2, K)."""
-        last_question = self._last_question
-        if last_question is None or not np.array_equal(variance_and_range, last_question):
-            self._last_question = variance_and_range
-            self._last_answer = read_only(swap_draws(variance_and_range, **self._terms))
-        return self._last_answer
-
-
 @dataclass(frozen=True, eq=False)
 class Terms:
     """What the bounds of a cohort are added up from."""
@@ -228,6 +203,24 @@ class Terms:
 
         NaN for a row that is not served.
         """
+        return self._bound_with(self._regret_from_draws())
+
+    def from_variation(self) -> Array:
+        """Bound the same by the variations of the biases and the margins so far, too."""
+        return self.so_far().from_variation
+
+    def so_far(self) -> BoundsSoFar:
+        """Return both bounds; what they share is worked out once."""
+        regret_from_draws = self._regret_from_draws()
+        bound = self._bound_with(regret_from_draws)
+        if self.served.attendance.throughout:
+            from_variation = self._variation_bound(bound, regret_from_draws)
+        else:
+            from_variation = self._variation_bound_over_stays(bound, regret_from_draws)
+        return BoundsSoFar(bound, from_variation)
+
+    def _bound_with(self, regret_from_draws: Array) -> Array:
+        """Return what ``bound`` says, given what draws add in sum over the rounds (K,)."""
         bounds = self._bounds
         weights = self._weights
         policies = len(self.cohort.policies)
@@ -239,21 +232,19 @@ class Terms:
         else:
             weights_of_rows = weights[self.served.protected_index]
             expected = over_stays(bounds, weights_of_rows, attendance, policies=policies)
-        expected = expected + self._regret_from_draws() / self._rounds
+        expected = expected + regret_from_draws / self._rounds
         if self._acts_on_broadcast and all(map(self._is_charged_as_drawn, bounds)):
             drawn = self._summed(bounds, lambda bound: bound.realised(weights, policies=policies))
             expected = np.minimum(expected, drawn)
-        regret = np.asarray(expected + self._regret_from_basis() + self.cohort.gap())
+        regret = np.asarray(expected + self._regret_from_basis + self.cohort.gap())
         return regret if self.covered is None else np.where(self.covered, regret, np.nan)
 
-    def from_variation(self, bound: Array | None = None) -> Array:
-        """Bound the same by the variations of the biases and the margins so far, too.
+    def _variation_bound(self, bound_now: Array, regret_from_draws: Array) -> Array:
+        """Bound the same of who is there throughout (K,).
 
-        ``bound`` is what the method of that name returns now, if the caller has it.
+        ``bound_now`` (K,) is the bound whatever the variations are, ``regret_from_draws`` (K,) what
+        draws add in sum over the rounds.
         """
-        bound_now = self.bound() if bound is None else bound
-        if not self.served.attendance.throughout:
-            return self._variation_bound_over_stays(bound_now)
         protected_index = self.served.protected_index  # among the losses of all groups
         # Regret in sum over the rounds: of each protected loss, and then of each row (K,).
         total_by_loss = np.zeros(sum(len(group.weights) for group in self.groups))
@@ -261,12 +252,12 @@ class Terms:
             others = self._others(player)
             per_group = [player.from_variation(group, others) for group in self.groups]
             total_by_loss += np.concatenate(per_group)
-        total = total_by_loss[protected_index] + self._regret_from_draws()
+        total = total_by_loss[protected_index] + regret_from_draws
         if self._acts_on_broadcast:
             regrets_as_drawn = self._regrets_as_drawn()
             if regrets_as_drawn is not None:
                 total = np.minimum(total, regrets_as_drawn[protected_index])
-        return np.asarray(np.minimum(bound_now, total / self._rounds + self._regret_from_basis()))
+        return np.asarray(np.minimum(bound_now, total / self._rounds + self._regret_from_basis))
 
     def _regrets_as_drawn(self) -> Array | None:
         """Bound the sum of regret of each protected loss on what was broadcast.
@@ -281,16 +272,13 @@ class Terms:
             regrets.append(regret_of_turn)
         return np.asarray(np.sum(regrets, axis=0))
 
-    def _variation_bound_over_stays(self, bound_now: Array) -> Array:
-        """Bound the same of who comes and goes, by what is known of both ends of each stay.
-
-        ``bound_now`` (K,) is the bound whatever the variations are.
-        """
+    def _variation_bound_over_stays(self, bound_now: Array, regret_from_draws: Array) -> Array:
+        """Bound the same of who comes and goes, by what is known of both ends of each stay."""
         total = np.zeros(len(self.cohort.loss))
         for followed in self.stays:
             total[followed.rows] += followed.player.over_stays(followed.record)
-        total = total + self._regret_from_draws()
-        from_gains = total / self._rounds + self._regret_from_basis()
+        total = total + regret_from_draws
+        from_gains = total / self._rounds + self._regret_from_basis
         # Who enters later has no bound beforehand where gains are scalar.
         return np.asarray(np.fmin(bound_now, from_gains))
 
@@ -349,7 +337,7 @@ class Terms:
         known = None if self.windows is None else self.windows.bound((first, last))
         if known is not None:  # a response's gap is among its margins
             expected = np.fmin(expected, known[self.served.protected_index])
-        return np.asarray((expected + drawn) / rounds + self._regret_from_basis())
+        return np.asarray((expected + drawn) / rounds + self._regret_from_basis)
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
@@ -363,7 +351,7 @@ class Terms:
             promises=self.promises * len(self.cohort.policies),
         )
         return np.asarray(
-            expected + drawn / self._rounds + self._regret_from_basis() + self.cohort.gap()
+            expected + drawn / self._rounds + self._regret_from_basis + self.cohort.gap()
         )
 
     def to_models(self) -> Array:
@@ -385,7 +373,7 @@ class Terms:
             comparators=1,
             promises=self.promises,
         )
-        return np.asarray(expected + drawn / self._rounds + self._regret_from_basis())
+        return np.asarray(expected + drawn / self._rounds + self._regret_from_basis)
 
     def _summed(
         self, bounds: Sequence[RegretBound], regret: Callable[[RegretBound], Array | None]
@@ -410,11 +398,11 @@ class Terms:
     def _regret_from_draws(self) -> Array:
         """Bound what draws add to swap regret, in sum over the rounds (K,)."""
         has_policies = len(self.cohort.policies) > 0
-        return self._swap_draws.at(self._variance_and_range(fixed=not has_policies))
-
-    @cached_property
-    def _swap_draws(self) -> RegretFromDraws:
-        return RegretFromDraws(promises=self.promises, **self._terms_of_swap_draws)
+        return swap_draws(
+            self._variance_and_range(fixed=not has_policies),
+            promises=self.promises,
+            **self._terms_of_swap_draws,
+        )
 
     @property
     def _terms_of_swap_draws(self) -> dict[str, Any]:
@@ -450,8 +438,9 @@ class Terms:
         """The greatest V and what is sure of one round (2, K)."""
         return np.asarray(np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]]))
 
+    @cached_property
     def _regret_from_basis(self) -> Array:
-        """Return what errors of the basis add to regret per round (K,).
+        """What errors of the basis add to regret per round (K,).
 
         The gap of a response to the best one is not in it: it is a negative margin, where margins
         are known.
@@ -541,6 +530,7 @@ def promise_to_anybody(served: ServedCohort, block: Block, promises: int) -> Gua
         bound=terms.bound,
         covers=served.hears_at_once(),
         from_variation=terms.from_variation,
+        so_far=terms.so_far,
     )
 
 
