@@ -9,6 +9,7 @@ import numpy as np
 from regretless.forecaster.minimax.game import (
     GOLDEN,
     MIN_MASS,
+    STEPS,
     Game,
     HullSolver,
     Solution,
@@ -89,7 +90,9 @@ def rows_of(table: Array, rows: Integers) -> Array:
 
 
 @compiled()
-def points_of_walk(
+def write_points_of_walk(
+    points: Array,
+    fields: Array,
     origin: Array,
     offset: Array,
     weights: Array,
@@ -100,15 +103,24 @@ def points_of_walk(
     steps: Array,
     distance_off_sides: float,
     simplex: bool,  # noqa: FBT001
-) -> tuple[Array, Array]:
-    """Walk against h; return the undominated points of the walk, and h at each (m, n) (compiled).
+) -> int:
+    """Walk against h and move the undominated points of the walk to the front (compiled).
 
-    ``origin`` (n,) is where the walk begins; the other arguments are those of ``write_walk``.
+    Parameters
+    ----------
+    points, fields : array (T, n)
+        Written: the first rows are these points, and h at each; the others mean nothing.
+    origin : array (n,)
+        Where the walk begins.
+    offset, weights, start, eta, tie, signed_weights, steps, distance_off_sides, simplex
+        As in ``write_walk``.
+
+    Returns
+    -------
+    int
+        m, the number of undominated points.
     """
-    n_steps = steps.shape[0]
     size = origin.shape[0]
-    points = np.empty((n_steps, size))
-    fields = np.empty((n_steps, size))
     for i in range(size):
         points[0, i] = origin[i]
     # ``response_scratch``, which Python would take a third of the walk of a small game to make
@@ -133,7 +145,47 @@ def points_of_walk(
         np.empty(size),
     )
     kept = undominated(points, fields)
-    return rows_of(points, kept), rows_of(fields, kept)
+    for j in range(kept.shape[0]):  # no row is overwritten that is still to be moved: kept[j] >= j
+        for i in range(size):
+            points[j, i] = points[kept[j], i]
+            fields[j, i] = fields[kept[j], i]
+    return len(kept)
+
+
+@compiled()
+def points_of_walk(
+    origin: Array,
+    offset: Array,
+    weights: Array,
+    start: Integers,
+    eta: Array,
+    tie: Array,
+    signed_weights: Array,
+    steps: Array,
+    distance_off_sides: float,
+    simplex: bool,  # noqa: FBT001
+) -> tuple[Array, Array]:
+    """Walk against h; return the undominated points of the walk, and h at each (m, n) (compiled).
+
+    The arguments are those of ``write_points_of_walk``.
+    """
+    points = np.empty((steps.shape[0], origin.shape[0]))
+    fields = np.empty((steps.shape[0], origin.shape[0]))
+    count = write_points_of_walk(
+        points,
+        fields,
+        origin,
+        offset,
+        weights,
+        start,
+        eta,
+        tie,
+        signed_weights,
+        steps,
+        distance_off_sides,
+        simplex,
+    )
+    return points[:count], fields[:count]
 
 
 @compiled()
@@ -232,6 +284,9 @@ def atoms_of_points(
 
 @compiled()
 def atoms_of_walk(
+    points: Array,
+    fields: Array,
+    answer: Array,
     origin: Array,
     offset: Array,
     weights: Array,
@@ -242,13 +297,16 @@ def atoms_of_walk(
     steps: Array,
     distance_off_sides: float,
     simplex: bool,  # noqa: FBT001
-) -> tuple[Array, Array, float, Array, Array, Array, float]:
+) -> tuple[int, float, Array, Array, float]:
     """Walk, and mix the points of the walk, in one call (compiled).
 
-    The arguments are those of ``points_of_walk``. Returns its points and fields (m, n), and then
-    what ``atoms_of_points`` returns of these.
+    ``answer`` (n,) is written: nature's answer to the mixture. The other arguments, and the number
+    of points, which is returned first, are those of ``write_points_of_walk``; the rest is as
+    ``atoms_of_points`` returns it of these points.
     """
-    points, fields = points_of_walk(
+    count = write_points_of_walk(
+        points,
+        fields,
         origin,
         offset,
         weights,
@@ -260,8 +318,12 @@ def atoms_of_walk(
         distance_off_sides,
         simplex,
     )
-    worst_case, answer, atoms, mass, certificate = atoms_of_points(points, fields, simplex)
-    return points, fields, worst_case, answer, atoms, mass, certificate
+    worst_case, mean, atoms, mass, certificate = atoms_of_points(
+        points[:count], fields[:count], simplex
+    )
+    for i in range(answer.shape[0]):
+        answer[i] = mean[i]
+    return count, worst_case, atoms, mass, certificate
 
 
 @lru_cache(maxsize=64)
@@ -289,6 +351,10 @@ class CubeSolver(HullSolver):
         self.off_ties = off_ties
         self._mean = centre
         self._last = np.empty((0, self.size))  # points of the last mixture, at most n + 1
+        # what a round's first walk overwrites: its points, h at each, and nature's answer
+        self._points = np.empty((STEPS, self.size))
+        self._fields = np.empty((STEPS, self.size))
+        self._answer = np.empty(self.size)
 
     def worst_case(self, mass: Array, points: Array, fields: Array) -> float:
         """Worst case over the box, every coordinate by itself, or over the simplex, at a corner."""
@@ -315,8 +381,9 @@ class CubeSolver(HullSolver):
     def _play(self, game: Game) -> Solution:
         """Walk and mix; then from nature's answers, too, until the certificate is good enough."""
         tolerance = game.tolerance
-        points, fields, worst_case, answer, atoms, mass, certificate = self._walk_and_mix(
-            game, game.start.points[0], steps_for(tolerance)
+        origin = game.start.points[0]
+        points, fields, count, worst_case, answer, atoms, mass, certificate = self._walk_and_mix(
+            game, origin, steps_for(tolerance)
         )
         last_points = self._last  # of the last mixture, which join the walk's once
         for _ in range(MAX_WALKS):
@@ -324,8 +391,9 @@ class CubeSolver(HullSolver):
                 break
             steps = _steps_from_answer(min(SHORTEST_STEP, tolerance))
             further_points, further_fields = self._walk(game, answer, steps)
-            points = np.concatenate([points, last_points, further_points])
-            fields = np.concatenate([fields, game.fields(last_points), further_fields])
+            points = np.concatenate([points[:count], last_points, further_points])
+            fields = np.concatenate([fields[:count], game.fields(last_points), further_fields])
+            count = len(points)
             worst_case, answer, atoms, mass, certificate = atoms_of_points(
                 points, fields, self.simplex
             )
@@ -340,12 +408,22 @@ class CubeSolver(HullSolver):
 
     def _walk_and_mix(
         self, game: Game, origin: Array, steps: Array
-    ) -> tuple[Array, Array, float, Array, Array, Array, float]:
-        """Walk, and mix the points of the walk: what ``atoms_of_walk`` returns."""
+    ) -> tuple[Array, Array, int, float, Array, Array, Array, float]:
+        """Walk by as many steps as ``WALK`` has, and mix the points of the walk.
+
+        Returns arrays whose first rows are these points and their fields, which the next walk
+        overwrites, their number, and what ``atoms_of_points`` returns of them.
+        """
         if game.rows.custom:
             points, fields = self._walk(game, origin, steps)
-            return points, fields, *atoms_of_points(points, fields, self.simplex)
-        return atoms_of_walk(
+            return points, fields, len(points), *atoms_of_points(points, fields, self.simplex)
+        points = self._points
+        fields = self._fields
+        answer = self._answer
+        count, worst_case, atoms, mass, certificate = atoms_of_walk(
+            points,
+            fields,
+            answer,
             origin,
             *game.rows.arrays,
             game.signed_weights,
@@ -353,6 +431,7 @@ class CubeSolver(HullSolver):
             game.distance_off_sides,
             self.simplex,
         )
+        return points, fields, count, worst_case, answer, atoms, mass, certificate
 
     def _walk(self, game: Game, origin: Array, steps: Array) -> tuple[Array, Array]:
         """Walk; the undominated points visited and their fields (m, n)."""

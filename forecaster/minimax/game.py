@@ -64,7 +64,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 LEAST_UNLIKE_SHARE = 0.25
 RANGE_OF_UNLIKE_SHARES = 0.5
 MIN_MASS = 1e-9  # of an atom; lighter ones are dropped
-ROUNDING = 1e-9  # of a worst case
+ROUNDING = 1e-9  # of a worst case, and of a sum of a prediction's numbers
+ROUNDS_OF_LEAST_SHIFT = 3  # in which numbers that become 0 in the simplex are left aside
 
 
 def steps_for(tolerance: float) -> Array:
@@ -185,17 +186,33 @@ def move_into_box(point: Array) -> None:
 def _move_into_simplex(point: Array, descending: Array) -> None:
     """Move a point (n,) in place to the nearest one of the simplex.
 
-    ``descending`` (n,) is overwritten with the point's numbers in that order.
+    ``descending`` (n,) is overwritten with the point's greatest numbers in that order.
     """
     size = point.shape[0]
+    # The nearest point is max(point - shift, 0), with the shift at which its sum is 1. The shift is
+    # at least (sum - 1) / count of any entries: those below that become 0, and need no place in the
+    # order. A few rounds leave hardly more than the entries that stay positive.
+    least_shift = -np.inf
+    count = size
+    for _ in range(ROUNDS_OF_LEAST_SHIFT):
+        total = 0.0
+        count = 0
+        for i in range(size):
+            stays = point[i] > least_shift
+            total += point[i] if stays else 0.0
+            count += 1 if stays else 0
+        least_shift = (total - 1.0) / count - ROUNDING
+    count = 0
     for i in range(size):
-        descending[i] = point[i]
-    sort_descending(descending)
-    # The nearest point is max(point - shift, 0), with the shift at which its sum is 1: of the
-    # i + 1 greatest entries that stay positive each gives up an equal part of what is too much.
+        if point[i] > least_shift:
+            descending[count] = point[i]
+            count += 1
+    sort_descending(descending[:count])
+    # Of the i + 1 greatest entries that stay positive each gives up an equal part of what is too
+    # much.
     total = 0.0
     shift = 0.0
-    for i in range(size):
+    for i in range(count):
         total += descending[i]
         if descending[i] * (i + 1) > total - 1.0:
             shift = (total - 1.0) / (i + 1)
