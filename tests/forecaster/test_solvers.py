@@ -581,6 +581,25 @@ def test_projection_is_onto_the_box_or_the_simplex() -> None:
     assert on_the_simplex.tolist() == [0.125, 0.875, 0.0]
 
 
+@pytest.mark.parametrize("size", [1, 2, 5, 32])
+def test_projection_onto_the_simplex_is_that_of_all_numbers_in_order(size: int) -> None:
+    """To the last bit, although only those are sorted that may stay positive."""
+    rng = np.random.default_rng(size)
+    for concentration in (0.1, 1.0, 10.0):
+        for step in (0.0, 0.1, 3.0):
+            start = rng.dirichlet(np.full(size, concentration))
+            point = start - step * rng.normal(size=size).round(1)
+            total = 0.0
+            shift = 0.0
+            for count, number in enumerate(np.sort(point)[::-1].tolist(), start=1):
+                total += number
+                if number * count > total - 1.0:
+                    shift = (total - 1.0) / count
+            expected = np.maximum(point - shift, 0.0)
+            move_into_hull(point, simplex=True, descending=np.empty(size))
+            assert point.tolist() == expected.tolist()
+
+
 def test_welfare_leaves_out_learners_whose_losses_no_block_spans() -> None:
     """They hear no forecast, so nothing is expected of them at a prediction, and a line says so."""
     risks = {"risk_aversion": 2.0, "weights": [[0.7, 0.3], [0.2, 0.8]]}
