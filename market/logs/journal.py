@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
@@ -116,7 +116,8 @@ class Journal(Checkpointable):
         self.watchers.pop("accounts", None)
         if self._market is not None and self._market.accounts is not None:
             ids = np.concatenate([logged.ids for logged in self.logged])
-            self.watchers["accounts"] = partial(account_rows, self._market.accounts, ids)
+            rows = ids - 1  # agents are numbered from 1
+            self.watchers["accounts"] = partial(account_rows, self._market.accounts, ids, rows)
         if self._payoff is not None:
             self._check_payoff(self._payoff)
 
@@ -337,8 +338,11 @@ class Journal(Checkpointable):
         return self._logged_blocks
 
 
-def account_rows(accounts: Accounts, ids: Integers, played: Round) -> Columns:
-    """Return what the logged agents own; no columns after a round in which nobody was there."""
+def account_rows(accounts: Accounts, ids: Integers, rows: Indices, played: Round) -> Columns:
+    """Return what the logged agents own, by their numbers and their rows of the accounts (n,).
+
+    There are no columns after a round in which nobody was there.
+    """
     if not any(played.decisions):
         return {}
-    return {"agent": ids} | accounts.columns(ids - 1)
+    return {"agent": ids, **accounts.columns(rows)}

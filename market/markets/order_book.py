@@ -212,17 +212,10 @@ class OrderBook(Exchange):
             "bid": view.bid,
             "ask": view.ask,
             "mid": (view.bid + view.ask) / 2,
-            "bid_depth": self._depth_at(view.bids, view.bid),
-            "ask_depth": self._depth_at(view.asks, view.ask),
+            "bid_depth": _units_at(view.bids, view.bid, self.ticks),
+            "ask_depth": _units_at(view.asks, view.ask, self.ticks),
         }
         return {"trades": trades, "quotes": quotes}
-
-    def _depth_at(self, units: Array, price: Array) -> Array:
-        """Return which of ``units`` (d, T + 1) are at each good's price (d,); 0 where it is NaN."""
-        is_quoted = ~np.isnan(price)
-        tick = np.where(is_quoted, price * self.ticks, 0.0).astype(np.intp)
-        depth = units[np.arange(self.goods), tick]
-        return np.where(is_quoted, depth, 0.0)
 
     def book(self) -> View:
         """Return what is on the book, in arrays that cannot be written."""
@@ -358,6 +351,31 @@ class OrderBook(Exchange):
         )
         self.last = {"fundamental": fundamental, "volume": volume / self.lots}
         self.rounds = self.rounds + 1
+
+
+@compiled()
+def _units_at(units: Array, price: Array, top_tick: int) -> Array:
+    """Return how many units are on a book at a price of each good (compiled).
+
+    Parameters
+    ----------
+    units : array (d, T + 1)
+        By good and tick.
+    price : array (d,)
+        In [0, 1], NaN for none.
+    top_tick : int
+        T.
+
+    Returns
+    -------
+    array (d,)
+        0 where there is no price.
+    """
+    units_at_price = np.zeros(len(price))
+    for good in range(len(price)):
+        if not np.isnan(price[good]):
+            units_at_price[good] = units[good, int(price[good] * top_tick)]
+    return units_at_price
 
 
 @compiled()
