@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
 from regretless.market.core.checkpoint import Checkpointable
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import SUM_TOLERANCE, answer_as_numbers, name_of, read_only
 from regretless.market.game.network import DelayedForecasts
@@ -359,20 +360,26 @@ class CrowdCohort(ScriptedCohort):
         crowd.here = read_only(self._is_present)
         crowd.affordable = None if affordable_actions is None else read_only(affordable_actions)
 
+    @cached_property
+    def _expected_answer(self) -> str:
+        """What a crowd must return, as an error says it."""
+        n_agents, n_actions = self.loss.offset.shape
+        return (
+            f"return {n_agents} actions from 0 to {n_actions - 1}, or {n_agents} x {n_actions} "
+            "probabilities whose rows sum to 1"
+        )
+
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask the crowd, and draw actions from its answer; UserError if that is no strategy."""
         crowd = self.agents[0]
         n_agents = len(self.loss)
         n_actions = self.loss.actions
-        expected = (
-            f"return {n_agents} actions from 0 to {n_actions - 1}, or {n_agents} x {n_actions} "
-            "probabilities whose rows sum to 1"
-        )
         raw_answer = crowd.act_many(self._forecasts_heard(forecast), context)
-        answer = answer_as_numbers(crowd.act_many, raw_answer, expected)
+        answer = answer_as_numbers(crowd.act_many, raw_answer, self._expected_answer)
         strategy = _crowd_strategy(answer, n_agents, n_actions)
         if strategy is None:
-            raise UserError(f"{name_of(crowd.act_many)} returned {brief(raw_answer)}; {expected}")
+            method = name_of(crowd.act_many)
+            raise UserError(f"{method} returned {brief(raw_answer)}; {self._expected_answer}")
         return Decision(strategy, draw_rows(strategy, crowd.rng.random(n_agents)))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
@@ -401,8 +408,17 @@ def _read_column(agents: UserAgents, name: str, size: int) -> Array:
 def _are_actions(answer: NDArray[Any], n_actions: int) -> bool:
     """Whether all of an answer's numbers (N,) are actions."""
     if answer.dtype.kind in "iu":
-        return not answer.size or bool(answer.min() >= 0 and answer.max() < n_actions)
+        return bool(_are_indices(answer, n_actions))
     return bool(np.isin(answer, np.arange(n_actions)).all())
+
+
+@compiled(nogil=True)
+def _are_indices(numbers: Indices, end: int) -> bool:
+    """Whether all of ``numbers`` (N,) are at least 0 and below ``end`` (compiled)."""
+    are_all = True
+    for number in numbers:
+        are_all &= 0 <= number < end
+    return are_all
 
 
 def _crowd_strategy(answer: NDArray[Any], n_agents: int, n_actions: int) -> Array | None:
@@ -414,5 +430,18 @@ def _crowd_strategy(answer: NDArray[Any], n_agents: int, n_actions: int) -> Arra
         return one_hot(answer.astype(np.intp), n_actions)
     if answer.shape != (n_agents, n_actions):
         return None
-    is_strategy = (answer >= 0).all() and (abs(answer.sum(1) - 1) <= SUM_TOLERANCE).all()
-    return answer.astype(np.float64) if is_strategy else None
+    strategy = np.array(answer, dtype=np.float64)
+    return strategy if _are_distributions(strategy) else None
+
+
+@compiled(nogil=True)
+def _are_distributions(strategies: Array) -> bool:
+    """Whether each row of ``strategies`` (N, A) has probabilities that sum to 1 (compiled)."""
+    are_all = True
+    for row in range(strategies.shape[0]):
+        total = 0.0
+        for action in range(strategies.shape[1]):
+            are_all &= strategies[row, action] >= 0  # false of NaN
+            total += strategies[row, action]
+        are_all &= abs(total - 1) <= SUM_TOLERANCE
+    return are_all

@@ -16,15 +16,17 @@ have a signal of f (``signal`` of their cohort).
 Shapes: N agents, A actions, m orders of an action.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from regretless.agents.cohorts.scripted_agents import HeardForecasts, ScriptedCrowd
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.losses.orders import Orders
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 from regretless.market.records import Context
 
 NEUTRAL_FUNDAMENTAL = 0.5  # what a fundamental is taken to be where nothing is known of it
@@ -112,49 +114,128 @@ class Informed(Trader):
         self._score_of_limits = AGGRESSIVENESS_WEIGHT * aggressiveness
         self._idle_action = np.where(self.sends_orders, -np.inf, 0.0).argmax(1)  # (N,)
 
+    # An order that gains less at its limit is left out: here one that could lose there.
+    least_gain_at_limit: ClassVar[float] = 0.0
+
     def arrive(self) -> None:
         """UserError where there is no book to read."""
         _ = self.quotes
 
-    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
+    def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Indices:
         """Return the actions (N,): the order that gains most, or none if none gains.
 
         Of orders that gain equally the one with the more aggressive limit is sent.
         """
         orders = self.orders
-        value_of_units = self.value_of_units(self.signals(contexts))
-        price = self.price_to_compare(orders.units, self.good_of_order)
-        gain = (orders.units * (value_of_units - price)).sum(2)
-        is_candidate = self.candidates(value_of_units) & (gain > 0)
-        score = np.where(is_candidate, gain + self._score_of_limits, 0.0)
-        has_candidate = is_candidate.any(1)
-        return np.asarray(np.where(has_candidate, score.argmax(1), self._idle_action))
+        buying_prices, selling_prices = self.prices_to_compare()
+        actions = np.empty(len(self._idle_action), dtype=np.intp)
+        _choose_best_orders(
+            orders.units,
+            orders.limit,
+            self.good_of_order,
+            self._private_value,
+            orders.common_weight,
+            self.signals(contexts),
+            buying_prices,
+            selling_prices,
+            self.sends_orders,
+            self._score_of_limits,
+            self._idle_action,
+            self.least_gain_at_limit,
+            actions,
+        )
+        return actions
 
-    def price_to_compare(self, units: Array, asset: Indices) -> Array:
-        """Return the price that each order is compared with (N, A, m).
-
-        ``units`` and ``asset`` (N, A, m) are the orders' units and goods.
-        """
-        return np.asarray(self.quotes.mid[asset])
-
-    def candidates(self, value_of_units: Array) -> Mask:
-        """Return which actions (N, A) come into question, where units are worth (N, A, m)."""
-        return self.cannot_lose(value_of_units)
+    def prices_to_compare(self) -> tuple[Array, Array]:
+        """Return the price of each good with which a buyer compares its value, and a seller."""
+        mid = self.quotes.mid
+        return mid, mid
 
 
 @register.agent("sniper")
 class Sniper(Informed):
     """Trades on its signal with the quotes that it sees, before they are withdrawn."""
 
-    def price_to_compare(self, units: Array, asset: Indices) -> Array:
-        """Return the best quote of the other side, out of reach where there is none (N, A, m)."""
+    least_gain_at_limit: ClassVar[float] = -np.inf
+
+    def prices_to_compare(self) -> tuple[Array, Array]:
+        """Return the best quotes of the other side, out of reach where there is none."""
         quotes = self.quotes
         ask = np.where(np.isnan(quotes.ask), 2.0, quotes.ask)
         bid = np.where(np.isnan(quotes.bid), -1.0, quotes.bid)
-        return np.asarray(np.where(units > 0, ask[asset], bid[asset]))
+        return ask, bid
 
-    def candidates(self, value_of_units: Array) -> Mask:
-        return np.asarray(self.sends_orders)
+
+@compiled(nogil=True)
+def _choose_best_orders(
+    units: Array,
+    limit: Array,
+    good_of_order: Indices,
+    private_value: Array,
+    common_weight: Array,
+    fundamentals: Array,
+    buying_prices: Array,
+    selling_prices: Array,
+    sends_orders: Mask,
+    score_of_limits: Array,
+    idle_action: Indices,
+    least_gain_at_limit: float,
+    actions: Indices,
+) -> None:
+    """Write the action that gains most at given prices, for each agent (compiled).
+
+    An action gains sum_j units_j (value_j - price_j), with the value W + C f of a unit of order
+    j's good. Of the actions that gain something, the one of the highest gain plus score is chosen.
+
+    Parameters
+    ----------
+    units, limit : array (N, A, m)
+        Of each order.
+    good_of_order : int array (N, A, m)
+        Its good.
+    private_value : array (N, A, m)
+        W, of a unit of that good.
+    common_weight, fundamentals : array (N,)
+        C, and what each agent takes f for.
+    buying_prices, selling_prices : array (d,)
+        The price of each good for an order that buys, and for one that sells.
+    sends_orders : bool array (N, A)
+        Which actions send an order.
+    score_of_limits : array (N, A)
+        Added to gains.
+    idle_action : int array (N,)
+        What an agent does if no action gains.
+    least_gain_at_limit : float
+        An action is left out if a unit of one of its orders gains less at the order's limit.
+    actions : int array (N,)
+        Written.
+    """
+    n_agents, n_actions, n_orders = units.shape
+    gains = np.empty(n_orders)
+    for i in range(n_agents):
+        common_value = common_weight[i] * fundamentals[i]
+        has_candidate = False
+        best_action = 0
+        best_score = -np.inf
+        for a in range(n_actions):
+            is_candidate = sends_orders[i, a]
+            for j in range(n_orders):
+                good = good_of_order[i, a, j]
+                value = private_value[i, a, j] + common_value
+                price = buying_prices[good] if units[i, a, j] > 0 else selling_prices[good]
+                gains[j] = units[i, a, j] * (value - price)
+                gain_at_limit = np.sign(units[i, a, j]) * (value - limit[i, a, j])
+                if units[i, a, j] != 0 and not gain_at_limit >= least_gain_at_limit:
+                    is_candidate = False
+            gain = pairwise_sum(gains)
+            score = 0.0
+            if is_candidate and gain > 0:
+                has_candidate = True
+                score = gain + score_of_limits[i, a]
+            if score > best_score:
+                best_action = a
+                best_score = score
+        actions[i] = best_action if has_candidate else idle_action[i]
 
 
 @register.agent("linear-insider")
@@ -169,8 +250,8 @@ class LinearInsider(Trader):
     ) -> None:
         super().__init__(loss, rng)
         self.strength = np.broadcast_to(strength, len(loss))
+        self._units_of_action = self.orders.units.sum(2)
 
     def act_many(self, forecasts: HeardForecasts, contexts: Context) -> Array:
         target_units = self.strength * (self.signals(contexts) - NEUTRAL_FUNDAMENTAL)
-        units_of_action = self.orders.units.sum(2)
-        return np.asarray(np.abs(units_of_action - target_units[:, None]).argmin(1))
+        return np.asarray(np.abs(self._units_of_action - target_units[:, None]).argmin(1))

@@ -101,8 +101,10 @@ def transformed(y: Array, power: Array, floor: Array, function: InnerFunction) -
 
 def to_power(base: Array, exponent: Array) -> Array:
     """Return base ** exponent (broadcast); many rows are shared out among the cores."""
+    if max((*base.shape, *exponent.shape), default=1) < MIN_SHARED_ROWS:
+        return np.asarray(base**exponent)
     shape = np.broadcast_shapes(base.shape, exponent.shape)
-    if not shape or shape[0] < MIN_SHARED_ROWS:
+    if shape[0] < MIN_SHARED_ROWS:
         return np.asarray(base**exponent)
     out = np.empty(shape)
     bases = np.broadcast_to(base, shape)

@@ -223,14 +223,14 @@ class OrderBook(Exchange):
             -1, kernels.ORDER_WIDTH
         )
         depth, best_tick = _depth_and_best_tick(orders, self.goods, self.ticks)
-        units = depth / self.lots
-        best_price = best_tick / self.ticks
+        units = read_only(depth / self.lots)  # what is cut from it cannot be written either
+        best_price = read_only(best_tick / self.ticks)
         return View(
             prices=read_only(self._price_of_tick),
-            bids=read_only(units[BID]),
-            asks=read_only(units[ASK]),
-            bid=read_only(best_price[BID]),
-            ask=read_only(best_price[ASK]),
+            bids=units[BID],
+            asks=units[ASK],
+            bid=best_price[BID],
+            ask=best_price[ASK],
             last=read_only(self.price / (2 * self.ticks)),
         )
 
