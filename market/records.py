@@ -600,6 +600,7 @@ NO_DEVIATIONS = Deviations({}, 0)
 
 MAX_RECENT = 4096  # rows, the last ones; a power of 2 times ``MIN_RECENT``
 MIN_RECENT = 64  # for which there is room at first
+MAX_NOTED_ROUNDS = 64  # whose label forecasts are worked out together
 MAX_ROUNDS = 2**62  # beyond which no index of an array can count them
 
 
@@ -669,13 +670,77 @@ class History(Recent):
 
 
 class ForecastRecord(Recent):
-    """The last label forecasts of a block (1 + M, d): the broadcast's, then each model's."""
+    """The last label forecasts of a block (1 + M, d): the broadcast's, then each model's.
+
+    Nobody asks for them in a round. So rounds are noted as they come, and the labels of models,
+    which nobody hears, are worked out for many rounds together.
+    """
 
     REMEMBERED = ("models",)
 
     def __init__(self) -> None:
         super().__init__((1, 0))
         self.models: list[str] = []
+        # Rounds that are noted and not added yet: what was broadcast, and what each model predicted
+        # (M, n), of which ``_labels_of`` makes labels (M, d).
+        self._noted: list[tuple[Forecast, Array]] = []
+        self._labels_of: Callable[[Array], Array] = np.asarray
+
+    def note(
+        self,
+        forecast: Forecast,
+        points: Array,
+        models: Sequence[str],
+        *,
+        labels_of: Callable[[Array], Array],
+    ) -> None:
+        """Note a round; with other models than before it begins anew.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            What was broadcast.
+        points : array (M, n)
+            What each model predicted; it does not change later.
+        models : sequence of str
+            Their names.
+        labels_of : callable
+            From predictions (m, n) to label forecasts (m, d), the same in every round.
+        """
+        if list(models) != self.models:
+            self._noted = []
+            self.rounds = 0
+            self.models = list(models)
+        elif len(self._noted) == MAX_NOTED_ROUNDS:
+            self._add_noted()
+        self._labels_of = labels_of
+        self._noted.append((forecast, points))
+
+    def _add_noted(self) -> None:
+        """Add the rounds that were noted."""
+        if not self._noted:
+            return
+        labels_of_broadcast = np.array([forecast.label for forecast, _points in self._noted])
+        labels = labels_of_broadcast[:, np.newaxis]
+        if self.models:
+            points = np.concatenate([points for _forecast, points in self._noted])
+            labels_of_models = self._labels_of(points).reshape(len(labels), len(self.models), -1)
+            labels = np.concatenate([labels, labels_of_models], axis=1)
+        self._noted = []
+        for labels_of_round in labels:
+            self.add(labels_of_round, self.models)
+
+    def last(self, count: int = 1) -> Array:
+        self._add_noted()
+        return super().last(count)
+
+    def state(self) -> dict[str, Any]:
+        self._add_noted()
+        return super().state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._noted = []
+        super().restore(state)
 
     def add(self, labels: Array, models: Sequence[str]) -> None:
         """Append a round; with other models than before it begins anew."""

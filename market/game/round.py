@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Arguments = ParamSpec("Arguments")  # of a step of a round, besides the game
+NO_POINTS = np.empty((0, 0))  # of a forecaster without models
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,18 +112,19 @@ class Block:
         return mixture.labelled(self.basis.inverse(mixture.points))
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Record the label forecasts, tell the forecaster the outcome (d,), and relay the forecast.
+        """Note the forecasts, tell the forecaster the outcome (d,), and relay the forecast.
 
         ``forecast`` is what the block broadcast in the round.
         """
         if self.forecaster.is_silent:
             return
-        labels = np.array(forecast.label, ndmin=2)  # (1, d), then a row for each model
         model_names = self.forecaster.models
+        points_of_models = NO_POINTS
         if model_names:
-            labels_of_models = self.basis.inverse(np.asarray(self.forecaster.points))
-            labels = np.concatenate([labels, labels_of_models])
-        self.record.add(labels, model_names)
+            points_of_models = self.forecaster.points
+            if not self._mixtures_are_ours:  # a user's own may write into them later
+                points_of_models = np.array(points_of_models)
+        self.record.note(forecast, points_of_models, model_names, labels_of=self.basis.inverse)
         self.tell(forecast, outcome, self.basis.transform(outcome))
 
     def tell(self, forecast: Forecast, outcome: Array, statistics: Array) -> None:

@@ -17,7 +17,7 @@ from regretless.market import calibration
 from regretless.market.core.arrays import Array
 from regretless.market.logs.forecast_scores import ensemble_scores, reliability, scores_table
 from regretless.market.model import MarketModel
-from regretless.market.records import MAX_RECENT, ForecastRecord
+from regretless.market.records import MAX_RECENT, Forecast, ForecastRecord, Mixture
 from regretless.scenarios.config.files import find, read
 from regretless.scenarios.logs.reading import PlayedRun
 from regretless.scenarios.report import forecast_figures
@@ -250,3 +250,52 @@ def test_a_constant_error_is_split_by_what_a_policy_suggests() -> None:
     policy = [0, 1, 0, 1]
     errors = calibration.cross_calibration(POINTS, TRUTHS, COEFFICIENTS, [policy])
     assert errors[0, 1, 0] == pytest.approx([0.025, 0.025])
+
+
+ROUNDS_NOTED = 150  # more than are worked out together
+NAMES_OF_MODELS = ("slow", "fast")
+
+
+def forecast_of(prediction: Array) -> Forecast:
+    point = prediction[np.newaxis]
+    return Forecast(Mixture(point, np.ones(1), labels=point / 2), 0)
+
+
+def halved(points: Array) -> Array:
+    return np.asarray(points / 2)
+
+
+def test_rounds_that_were_noted_are_those_that_would_have_been_added() -> None:
+    rng = np.random.default_rng(1)
+    noted = ForecastRecord()
+    added = ForecastRecord()
+    for points in rng.random((ROUNDS_NOTED, 3, 2)):
+        noted.note(forecast_of(points[0]), points[1:], NAMES_OF_MODELS, labels_of=halved)
+        added.add(points / 2, NAMES_OF_MODELS)
+
+    assert np.array_equal(noted.last(MAX_RECENT), added.last(MAX_RECENT))
+    assert noted.models == list(NAMES_OF_MODELS)
+
+
+def test_a_record_goes_on_from_a_checkpoint_with_the_rounds_that_were_noted() -> None:
+    rng = np.random.default_rng(2)
+    record = ForecastRecord()
+    resumed = ForecastRecord()
+    no_models = np.empty((0, 2))
+    for point in rng.random((5, 2)):
+        record.note(forecast_of(point), no_models, (), labels_of=halved)
+    resumed.note(forecast_of(np.zeros(2)), no_models, (), labels_of=halved)
+
+    resumed.restore(record.state())
+
+    assert np.array_equal(resumed.last(MAX_RECENT), record.last(MAX_RECENT))
+
+
+def test_a_record_begins_anew_with_other_models() -> None:
+    record = ForecastRecord()
+    points = np.full((3, 2), 0.5)
+    record.note(forecast_of(points[0]), points[1:], NAMES_OF_MODELS, labels_of=halved)
+
+    record.note(forecast_of(points[0]), points[1:2], ["slow"], labels_of=halved)
+
+    assert record.last(MAX_RECENT).shape == (1, 2, 2)
