@@ -1,12 +1,15 @@
 """``regretless describe``: print what a table holds, and write a starter scenario that plays it."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
+from regretless.scenarios.config.data import DecimalMark, ThousandsMark
 from regretless.scenarios.config.tables import MAX_NAME_CHARACTERS
 from regretless.scenarios.starter import OrderCosts, starter
 from regretless.scenarios.table_description import Column, described
@@ -16,6 +19,8 @@ from regretless.scenarios.terminal import table as laid_out
 HEADERS = ("column", "holds", "could be", "missing", "distinct", "from", "to", "season")
 MIN_ROUNDED = 1e4  # size of a number that is printed without decimals
 MAX_ROUNDED = 1e15
+DECIMAL_MARKS: tuple[str, ...] = get_args(DecimalMark)
+THOUSANDS_MARKS: tuple[str, ...] = get_args(ThousandsMark)
 
 
 def describe(
@@ -24,11 +29,18 @@ def describe(
     *,
     costs: OrderCosts | None = None,
     outcome: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> None:
     """Print what is in a table, and write a starter scenario if a file is given.
 
-    ``costs`` and ``outcome`` are those of the starter.
+    ``costs`` and ``outcome`` are those of the starter, ``decimal`` and ``thousands`` the marks of
+    the table's numbers.
     """
+    _check_mark("--decimal", decimal, DECIMAL_MARKS)
+    _check_mark("--thousands", thousands, THOUSANDS_MARKS)
+    if decimal is not None and decimal == thousands:
+        raise UserError(f"--thousands={thousands} is the decimal mark, too; give another one")
     if out is None and (costs is not None or outcome is not None):
         option = "--underage and --overage are" if costs is not None else "--outcome is"
         raise UserError(f"{option} for a scenario; add --out my-{data.name.split('.')[0]}.toml")
@@ -38,7 +50,7 @@ def describe(
         raise UserError(f"--out {out} {reason}; give another name, such as my-{stem}.toml")
     if out is not None and not out.parent.is_dir():
         raise UserError(f"--out {out}: there is no folder '{out.parent}'; make it, or give another")
-    table = described(data)
+    table = described(data, decimal=decimal, thousands=thousands)
     text = ""
     if out is not None:
         text = starter(table, out.parent, costs=costs, outcome=outcome)
@@ -59,6 +71,13 @@ def describe(
     with replacing(out) as draft:
         draft.write_text(text, encoding="utf-8")
     screen.print(f"\nWritten: {out}. Next: regretless run {out}")
+
+
+def _check_mark(option: str, mark: str | None, marks: Sequence[str]) -> None:
+    """Raise UserError if an option gives a mark that no number has."""
+    if mark is not None and mark not in marks:
+        listed = ", ".join(repr(one) for one in marks)
+        raise UserError(f"{option}={mark!r} is no such mark; give one of {listed}")
 
 
 def read_costs(

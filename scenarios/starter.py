@@ -5,7 +5,6 @@ cohorts with different wants; the first context column cuts a policy to compare 
 costs of an order are known, it forecasts one outcome for one agent, a newsvendor with these costs.
 """
 
-import json
 import math
 import os
 import re
@@ -33,7 +32,7 @@ from regretless.scenarios.table_description import (
     written_cells,
 )
 from regretless.scenarios.table_endings import ending_of
-from regretless.scenarios.table_files import numeric, spelled
+from regretless.scenarios.table_files import numeric, spelled, toml_value
 
 TEMPLATE = Path(__file__).with_name("starter.toml.jinja")
 MAX_OUTCOMES = 3
@@ -122,7 +121,7 @@ def starter(
         "key": spelled,
         "scale": partial(_scale_of, table),
         "code": codes_of,
-        "toml": _toml_value,
+        "toml": toml_value,
     }
     return pages.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 
@@ -213,14 +212,6 @@ def _rule_on(feature: Array) -> dict[str, Any]:
     edges = ((different[cuts] + different[cuts + 1]) / 2).tolist()
     actions = [0, 2, 4] if len(edges) > 1 else [0, 4]
     return {"edges": edges, "actions": actions}
-
-
-def _toml_value(value: Any) -> str:
-    """Write a text, a number, a list or a table of texts as TOML has it."""
-    if isinstance(value, Mapping):
-        entries = [f"{spelled(key)} = {_toml_value(entry)}" for key, entry in value.items()]
-        return f"{{ {', '.join(entries)} }}"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _keys_of_form(

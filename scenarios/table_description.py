@@ -78,6 +78,7 @@ SAMPLED_ROWS = 1000  # from which the separator is told
 MAX_SERIES = 1000  # in one file
 MIN_SERIES_ROWS = 2  # of each
 MIN_SERIES_SHARE = 0.8  # of all pairs of a time and a series that are there
+SPOKEN_SEPARATORS = {"\t": "tabs"}  # others are shown
 N_TRUTHS = 2  # different values of a column of yes and no
 SOLD_OUT = re.compile(
     r"sold.?out|stock.?out|out.?of.?stock|censored|ausverkauft|uitverkocht|épuisé|agotado|esaurito",
@@ -142,8 +143,14 @@ class Description:
         return [column for column in self.columns if column.role == role]
 
 
-def described(file: Path) -> Description:
-    """Look at a table, which may be one that comes with the package, by its name."""
+def described(
+    file: Path, *, decimal: str | None = None, thousands: str | None = None
+) -> Description:
+    """Look at a table, which may be one that comes with the package, by its name.
+
+    ``decimal`` and ``thousands`` are the marks of its numbers, as [data] has them, where the user
+    says so; they count in all columns that can be read with them.
+    """
     path = file if file.is_file() else DATA / file
     if not path.is_file():
         raise UserError(f"data file '{file}' does not exist; give a CSV or Parquet file")
@@ -173,7 +180,8 @@ def described(file: Path) -> Description:
                 f"{n_nameless:,} rows have no value in '{series_column}': name them there."
             )
     frame, is_sorted, time_notes = _in_order_of_time(frame)
-    form = _with_number_marks(frame, form)
+    form = _with_number_marks(frame, form, decimal=decimal, thousands=thousands)
+    notes += _notes_on_form(frame, form)
     columns = _describe_columns(frame, form, series_column)
     form = replace(form, missing_values=_sentinels(frame, form, columns))
     if form.missing_values:
@@ -334,8 +342,16 @@ def _in_order_of_time(frame: pd.DataFrame) -> tuple[pd.DataFrame, bool, list[str
     return frame, True, []
 
 
-def _with_number_marks(frame: pd.DataFrame, form: table_files.Form) -> table_files.Form:
-    """Return a form with the marks of the numbers of all columns, as far as they can be told."""
+def _with_number_marks(
+    frame: pd.DataFrame, form: table_files.Form, *, decimal: str | None, thousands: str | None
+) -> table_files.Form:
+    """Return a form with the marks of the numbers of all columns, as far as they can be told.
+
+    ``decimal`` and ``thousands`` are marks that the user stated, None if it is left open.
+    """
+    stated_style = None
+    if decimal is not None or thousands is not None:
+        stated_style = replace(form, decimal=decimal, thousands=thousands).style_of("")
     styles: dict[str, NumberStyle] = {}
     ambiguous = []
     names = [str(name) for name in frame]
@@ -345,6 +361,8 @@ def _with_number_marks(frame: pd.DataFrame, form: table_files.Form) -> table_fil
             sign = common_sign(different)
             plain = [without_sign(text)[0] if sign else text for text in different]
             style = find_style(plain) if plain else None
+            if stated_style is not None and plain and stated_style.reads_all(plain):
+                style = stated_style
             if style is not None:
                 is_whole = style == PLAIN and not any("." in text for text in plain)
                 if not is_whole:  # whole numbers are written alike with all marks
@@ -354,16 +372,62 @@ def _with_number_marks(frame: pd.DataFrame, form: table_files.Form) -> table_fil
     if any(style == PLAIN for style in styles.values()):  # the table's fractions have a point
         styles |= dict.fromkeys(ambiguous, NumberStyle(thousands=","))
     decimals = {name: style.decimal for name, style in styles.items()}
-    thousands = {name: style.thousands for name, style in styles.items() if style.thousands}
-    stated_thousands: str | dict[str, str] | None = None
-    if thousands:
-        are_alike = len(set(thousands.values())) == 1 and len(thousands) == len(styles)
-        stated_thousands = next(iter(thousands.values())) if are_alike else thousands
-    stated_decimal: str | dict[str, str] | None = None
+    thousands_of = {name: style.thousands for name, style in styles.items() if style.thousands}
+    if thousands == NO_THOUSANDS:
+        without_thousands = [name for name, style in styles.items() if not style.thousands]
+        thousands_of |= dict.fromkeys(without_thousands, NO_THOUSANDS)
+    thousands_key: str | dict[str, str] | None = None
+    if thousands_of:
+        are_alike = len(set(thousands_of.values())) == 1 and len(thousands_of) == len(styles)
+        thousands_key = next(iter(thousands_of.values())) if are_alike else thousands_of
+    decimal_key: str | dict[str, str] | None = None
     if "," in decimals.values():
         commas = {name: mark for name, mark in decimals.items() if mark == ","}
-        stated_decimal = "," if len(commas) == len(decimals) else commas
-    return replace(form, gaps=True, decimal=stated_decimal, thousands=stated_thousands)
+        decimal_key = "," if len(commas) == len(decimals) else commas
+    return replace(form, gaps=True, decimal=decimal_key, thousands=thousands_key)
+
+
+def _notes_on_form(frame: pd.DataFrame, form: table_files.Form) -> list[str]:
+    """Say how a table is read that has other marks than commas between columns and points."""
+    findings = []
+    keys = []
+    if form.separator not in (None, ","):
+        mark = SPOKEN_SEPARATORS.get(form.separator, f"'{form.separator}'")
+        findings.append(f"columns are separated by {mark}")
+        keys.append(f"separator = {json.dumps(form.separator)}")
+    example = _example_with_a_comma(frame, form)
+    if example:
+        number = form.style_of(example.column).read(without_sign(example.text)[0])
+        findings.append(f"'{example.text}' in '{example.column}' is {number:.10g}")
+    if form.decimal is not None:
+        keys.append(f"decimal = {table_files.toml_value(form.decimal)}")
+    if form.thousands is not None:
+        keys.append(f"thousands = {table_files.toml_value(form.thousands)}")
+    if not findings:
+        return []
+    sentence = "; ".join(findings)
+    return [f"{sentence[0].upper()}{sentence[1:]}. A scenario's [data] says so: {', '.join(keys)}."]
+
+
+@dataclass(frozen=True)
+class _WrittenNumber:
+    """A number as it stands in a column."""
+
+    column: str
+    text: str
+
+
+def _example_with_a_comma(frame: pd.DataFrame, form: table_files.Form) -> _WrittenNumber | None:
+    """Return the first number with a decimal comma; None if there is none."""
+    names = [str(name) for name in frame]
+    for name in names:
+        if names.count(name) > 1 or form.style_of(name).decimal != ",":
+            continue
+        for text in table_files.present_texts(frame, name, form):
+            is_number = math.isfinite(form.style_of(name).read(without_sign(text)[0]))
+            if "," in text and is_number:
+                return _WrittenNumber(name, text)
+    return None
 
 
 def _describe_columns(frame: pd.DataFrame, form: table_files.Form, series: str) -> list[Column]:
@@ -446,12 +510,13 @@ def _note_on_marks(different: list[str], form: table_files.Form, name: str) -> s
         value = style.read(without_sign(example)[0])
         mark = {" ": "a blank", "'": "an apostrophe"}.get(style.thousands, f"'{style.thousands}'")
         return f"{mark} stands between thousands: '{example}' is {value:g}"
-    if style == PLAIN and may_be_thousands(different):
+    if style == PLAIN and not form.says_thousands(name) and may_be_thousands(different):
         example = different[0]
         value = PLAIN.read(example)
-        cure = f'thousands = "."; if it does not, thousands = "{NO_THOUSANDS}"'
         return (
-            f"'{example}' is read as {value:g}: if the point stands between thousands, add {cure}"
+            f"'{example}' is read as {value:g}: if the point stands between thousands, add "
+            f'--thousands=., or thousands = "." to [data]; if it does not, '
+            f'--thousands={NO_THOUSANDS} or thousands = "{NO_THOUSANDS}"'
         )
     return ""
 
@@ -472,8 +537,9 @@ def _fault_of_marks(different: list[str]) -> str:
         example = next(text for text in plain if "," in text)
         number = NumberStyle(thousands=",").read(example)
         small = NumberStyle(decimal=",").read(example)
-        keys = 'thousands = "," or decimal = ","'
-        return f"'{example}' is {number:g} or {small:g}: say which by {keys}"
+        options = "--thousands=, or --decimal=,"
+        keys = 'thousands = "," or decimal = "," in [data]'
+        return f"'{example}' is {number:g} or {small:g}: say which by {options} ({keys})"
     return "numbers with marks that do not go together: write all alike, without thousands marks"
 
 

@@ -257,7 +257,8 @@ def read_text(path: Path, where: str) -> str:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         fault = f"{where} is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}"
-        raise UserError(f"{fault}; write it as UTF-8") from error
+        cure = "save it as UTF-8, in a spreadsheet as 'CSV UTF-8'"
+        raise UserError(f"{fault}; {cure}") from error
     except Exception as error:  # of the disk, or of what gzip finds
         raise _unreadable(where, error) from error
     if "\0" in text:
@@ -481,7 +482,7 @@ def _read_cells(cells: "pd.Series[Any]", column: str, form: Form) -> tuple[Array
     cure = "write them without it"
     if form.keyed:
         keys = f'thousands = "{mark}" and decimal = "{other}"'
-        cure = f'if so, add {keys}, else thousands = "{NO_THOUSANDS}"'
+        cure = f'if so, add {keys} to [data], else thousands = "{NO_THOUSANDS}"'
     return numbers, f"{problem} {cure}"
 
 
@@ -566,8 +567,8 @@ def _cure_of_marks(text: str, cells: "pd.Series[Any]", column: str, form: Form) 
         if not form.keyed:
             return f"{finite}: '{text}' has a decimal comma or a mark between thousands"
         return (
-            'if that is a decimal comma, add decimal = ","; if the comma stands between thousands, '
-            'add thousands = ","'
+            'if that is a decimal comma, add decimal = "," to [data]; if the comma stands between '
+            'thousands, add thousands = ","'
         )
     style = find_style(column_texts)
     if style is not None and style.thousands:
@@ -579,12 +580,12 @@ def _cure_of_marks(text: str, cells: "pd.Series[Any]", column: str, form: Form) 
             has_fraction or style.thousands == current.decimal
         ):
             keys.append(f"decimal = {json.dumps(style.decimal)}")
-        return f"add {' and '.join(keys)}"
+        return f"add {' and '.join(keys)} to [data]"
     if current.decimal == "." and COMMA.fullmatch(text):
         if form.has_options:
             return 'if that is a decimal comma, give the decimal ","'
         return (
-            'if that is a decimal comma, add decimal = ","'
+            'if that is a decimal comma, add decimal = "," to [data]'
             if form.keyed
             else "write decimal points"
         )
@@ -605,6 +606,14 @@ def _shown(text: str) -> str:
 def spelled(key: str) -> str:
     """Spell a key as TOML has it."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def toml_value(value: Any) -> str:
+    """Write a text, a number, a list or a table of texts as TOML has it."""
+    if isinstance(value, Mapping):
+        entries = [f"{spelled(key)} = {toml_value(entry)}" for key, entry in value.items()]
+        return f"{{ {', '.join(entries)} }}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def place(frame: pd.DataFrame, row: int) -> str:

@@ -266,7 +266,8 @@ def _notes_on_groups(frame: pd.DataFrame, columns: Sequence[str], form: Form) ->
         if is_plain and may_be_thousands(different):
             value = PLAIN.read(different[0])
             read = f"column '{column}': '{different[0]}' was read as {value:g}"
-            notes.append(f'{read}; if the point stands between thousands, add thousands = ".".')
+            cure = 'if the point stands between thousands, add thousands = "." to [data]'
+            notes.append(f"{read}; {cure}.")
     return notes
 
 

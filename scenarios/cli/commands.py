@@ -520,12 +520,19 @@ def describe(
     outcome: Annotated[
         str | None, Option(metavar="COLUMN", help="The column that the scenario forecasts.")
     ] = None,
+    decimal: Annotated[
+        str | None, Option(metavar="MARK", help="Decimal mark of the table's numbers: . or ,")
+    ] = None,
+    thousands: Annotated[
+        str | None,
+        Option(metavar="MARK", help="What stands between thousands: . or , or a blank, or none."),
+    ] = None,
 ) -> None:
     """Inspect the columns of a table. With --out, write a scenario."""
     from regretless.scenarios.describe import describe, read_costs
 
     costs = read_costs(underage, overage, currency)
-    describe(data, out, costs=costs, outcome=outcome)
+    describe(data, out, costs=costs, outcome=outcome, decimal=decimal, thousands=thousands)
 
 
 @app.command()

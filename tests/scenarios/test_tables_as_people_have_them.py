@@ -108,6 +108,77 @@ def test_thousands_marks_are_described_and_played(tmp_path: Path) -> None:
     assert play_starter(table, tmp_path).thousands == ","
 
 
+GERMAN_TABLE = "\n".join(
+    [
+        "Tag;Absatz;Preis",
+        *[
+            f"{day};{value},5;{value % 9 + 1},37{value % 7}"
+            for day, value in zip(DAYS, WAVE, strict=True)
+        ],
+    ]
+)
+
+
+def test_a_table_with_semicolons_and_decimal_commas_is_said_to_be_read_so_and_played(
+    tmp_path: Path, run_command: RunCommand
+) -> None:
+    table = write(tmp_path, GERMAN_TABLE)
+    starter_file = tmp_path / "absatz.toml"
+    printed = run_command("describe", str(table), "--out", str(starter_file)).out
+    told = " ".join(printed.split())
+    assert "Columns are separated by ';'" in told
+    assert f"'{WAVE[0]},5' in 'Absatz' is {WAVE[0]}.5." in told
+    assert '[data] says so: separator = ";", decimal = ",".' in told
+    data = load(str(starter_file)).spec.data
+    assert data is not None
+    assert (data.separator, data.outcomes) == (";", ["Absatz", "Preis"])
+
+
+def test_the_user_says_that_a_comma_is_a_decimal_comma(
+    tmp_path: Path, run_command: RunCommand
+) -> None:
+    rows = [f"{day};{value % 9 + 1},37{value % 7}" for day, value in zip(DAYS, WAVE, strict=True)]
+    table = write(tmp_path, "\n".join(["Tag;Preis", *rows]))
+    doubtful = " ".join(run_command("describe", str(table)).out.split())
+    assert "say which by --thousands=, or --decimal=," in doubtful
+    starter_file = tmp_path / "preis.toml"
+    words = ("--decimal=,", "--outcome", "Preis", "--out", str(starter_file))
+    assert run_command("describe", str(table), *words).status == 0
+    scenario = load(str(starter_file), rounds=20)
+    assert scenario.spec.data is not None
+    assert scenario.spec.data.decimal == ","
+    assert scenario.spec.data.scale["Preis"][1] < 11
+    play_to_end(scenario)
+
+
+def test_the_user_says_that_a_point_does_not_stand_between_thousands(
+    tmp_path: Path, run_command: RunCommand
+) -> None:
+    rows = [f"{day};1.{100 + value // 4}" for day, value in zip(DAYS, WAVE, strict=True)]
+    table = write(tmp_path, "\n".join(["Tag;Menge", *rows]))
+    doubtful = " ".join(run_command("describe", str(table)).out.split())
+    assert 'add --thousands=., or thousands = "." to [data]' in doubtful
+    certain = run_command("describe", str(table), "--thousands=none", "--out", f"{tmp_path}/m.toml")
+    assert "is read as" not in certain.out
+    data = load(str(tmp_path / "m.toml")).spec.data
+    assert data is not None
+    assert data.thousands == "none"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--decimal=x"], "--decimal='x' is no such mark; give one of '.', ','"),
+        (["--thousands=_"], "--thousands='_' is no such mark; give one of"),
+        (["--decimal=,", "--thousands=,"], "--thousands=, is the decimal mark, too"),
+    ],
+)
+def test_a_mark_that_numbers_do_not_have_is_refused(
+    options: list[str], complaint: str, tmp_path: Path, refusal_of: RefusalOf
+) -> None:
+    assert complaint in refusal_of("describe", write(tmp_path, GERMAN_TABLE), *options)
+
+
 def test_points_between_thousands_are_described_and_played(tmp_path: Path) -> None:
     cells = [f"{day};{value:,}".replace(",", ".") for day, value in zip(DAYS, WAVE, strict=True)]
     table = described(write(tmp_path, "\n".join(["tag;besucher", *cells])))
@@ -122,6 +193,7 @@ GROUPED = "day;y\n1;900\n2;1.039\n3;1.172\n4;1.295\n"
 def test_a_run_does_not_take_grouped_numbers_for_decimal_ones(tmp_path: Path) -> None:
     line = refusal(write(tmp_path, GROUPED), separator=";")
     assert "'1.039' beside '900': does '.' stand between thousands? if so, add thousands" in line
+    assert line.endswith('to [data], else thousands = "none"')
 
 
 def test_what_stands_between_thousands_can_be_said(tmp_path: Path) -> None:
@@ -135,7 +207,7 @@ def test_what_stands_between_thousands_can_be_said(tmp_path: Path) -> None:
 def test_numbers_that_all_look_grouped_are_played_with_a_note(tmp_path: Path) -> None:
     table = read(write(tmp_path, "y\n1.039\n1.172\n"))
     read_as = "column 'y': '1.039' was read as 1.039"
-    cure = 'if the point stands between thousands, add thousands = ".".'
+    cure = 'if the point stands between thousands, add thousands = "." to [data].'
     assert table.notes == (f"{read_as}; {cure}",)
 
 
