@@ -48,6 +48,7 @@ class Delayed(Checkpointable, Forecaster):
         self.rng = stream(seed, "forecaster")  # for the draws of ``predict``
         self.instances: list[UnbiasedPrediction] = [make() for _ in range(delay + 1)]
         first_instance = self.instances[0]  # all are alike in these
+        self.basis = first_instance.basis
         self.models = first_instance.models
         # whether predictions come with their ensembles of outcomes
         self.has_ensembles = first_instance.has_ensembles

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import check_int, numbers, require, table
-from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.arrays import Array, grid_points, repeated
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, brief
@@ -83,8 +83,7 @@ class LinearPayoff(Payoff):
                 f"the followers' actions and outcomes need {expected_shape}"
             )
         payoff_per_action = outcomes @ self.weights.T + self.offset  # (m, A)
-        full_shape = (len(outcomes), len(loss), loss.actions)
-        return np.broadcast_to(payoff_per_action[:, None], full_shape)
+        return repeated(payoff_per_action, len(loss))
 
     def range(self) -> tuple[float, float]:
         """Return the least and the most that it is at a corner of the cube."""

@@ -148,6 +148,7 @@ class MovedRows(Checkpointable, Adversary):
         self.mover = mover
         self.outcomes = rows.outcomes
         self.sees = sight_of(mover)
+        self.learns = mover.learns
         self.payoff = mover.payoff
         self.why_no_guarantee = rows.why_no_guarantee
         self._budget = Budget(np.asarray(moves, dtype=np.float64))
@@ -173,10 +174,6 @@ class MovedRows(Checkpointable, Adversary):
     @property
     def observes_play(self) -> bool:
         return self.mover.observes_play
-
-    @property
-    def learns(self) -> bool:
-        return self.mover.learns
 
     def fixed_distribution(self) -> OutcomeDistribution | None:
         """Return the distribution of the rows where nothing can be moved."""

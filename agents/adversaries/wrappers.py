@@ -140,6 +140,7 @@ class Coalition(Checkpointable, Adversary):
             self.members.append(_make_member(table, outcomes, member_rng, shared_parameters))
         self._check_coordinates()
         self.sees = frozenset().union(*map(sight_of, self._players))
+        self.learns = any(player.learns for player in self._players)
         self.payoff = self._joint_payoff()
         supports = [player.support for player in self._players if player.support is not None]
         self.support = None
@@ -185,10 +186,6 @@ class Coalition(Checkpointable, Adversary):
     @property
     def observes_play(self) -> bool:
         return any(player.observes_play for player in self._players)
-
-    @property
-    def learns(self) -> bool:
-        return any(player.learns for player in self._players)
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Tell all members what all are paid together, and each its own coordinates."""
@@ -309,6 +306,7 @@ class Confined(Checkpointable, Adversary):
         self._support_without_own = support  # for an adversary that has none
         self.outcomes = adversary.outcomes
         self.sees = sight_of(adversary)
+        self.learns = adversary.learns
         self.payoff = payoff if adversary.payoff is None else adversary.payoff
         if adversary.support is not None:
             adversary.support = space.move_inside(adversary.support)
@@ -323,10 +321,6 @@ class Confined(Checkpointable, Adversary):
     @property
     def observes_play(self) -> bool:
         return self.payoff is not None or self.adversary.observes_play
-
-    @property
-    def learns(self) -> bool:
-        return self.adversary.learns
 
     @property
     def innermost(self) -> Adversary:

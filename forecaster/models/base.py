@@ -30,7 +30,7 @@ from regretless.market.core.errors import ParameterError, brief
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.validation import check_int, check_unit_vector
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Context, Forecast, Mixture, RoundFeedback
+from regretless.market.records import CERTAIN, Context, Forecast, Mixture, RoundFeedback
 
 MAX_NUMBERS = 1_000_000  # that a model may predict
 
@@ -53,7 +53,7 @@ class Model(Checkpointable, Forecaster):
         ] = {}  # the features of the open round, where they matter
 
     def mixture(self, x: object = None) -> Mixture:
-        return Mixture(self.point(x)[None], np.ones(1))
+        return Mixture(self.point(x)[None], CERTAIN)
 
     def point(self, x: object = None) -> Array:
         return in_unit_cube(self._predicted(x))

@@ -219,6 +219,14 @@ class Adversary(ABC):
     support: Array | None = None  # the outcomes (m, d) that it chooses among, where it has a list
     # Why no theorem covers its outcomes and no bound is stated; empty where one may.
     why_no_guarantee: str = ""
+    # Whether it is to be told what was played: whether its class writes ``learn``; of one that
+    # passes it on, whether the other one learns.
+    learns: bool = False
+
+    def __init_subclass__(cls) -> None:
+        """Note whether the class learns, since that is asked for in every round."""
+        super().__init_subclass__()
+        cls.learns = cls.learn is not Adversary.learn
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
         self.outcomes = outcomes
@@ -228,11 +236,6 @@ class Adversary(ABC):
     def observes_play(self) -> bool:
         """Whether it learns, or is paid by, what agents do."""
         return self.payoff is not None or self.learns
-
-    @property
-    def learns(self) -> bool:
-        """Whether it is to be told what was played: by default whether it writes ``learn``."""
-        return type(self).learn is not Adversary.learn
 
     @property
     def innermost(self) -> "Adversary":

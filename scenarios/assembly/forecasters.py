@@ -129,7 +129,7 @@ class _ForecasterMaker:
         if spec.kind == "none":
             return NoForecast(self.basis.size)
         if spec.kind == "decision-swap":
-            return self._make_unbiased(protected)
+            return self._make_unbiased(protected, basis=self.basis)
         where = f"forecaster '{spec.kind}'"
         if spec.kind == "calibration":
             calibrated: Forecaster = construct(
@@ -187,8 +187,13 @@ class _ForecasterMaker:
         )
         return self.shared_models.in_basis(model, self.basis, kind, parameters)
 
-    def _make_unbiased(self, protected: Sequence[ProtectedLosses]) -> Forecaster:
-        """Put a forecaster together, one for each turn where outcomes are late."""
+    def _make_unbiased(
+        self, protected: Sequence[ProtectedLosses], *, basis: Basis | None = None
+    ) -> Forecaster:
+        """Put a forecaster together, one for each turn where outcomes are late.
+
+        With a ``basis`` it labels its own mixtures, which are then broadcast as they are.
+        """
         spec = self.spec
         reference = self._make_reference()
         make_events = partial(self._make_events, protected)
@@ -200,7 +205,7 @@ class _ForecasterMaker:
                 events = make_events()
             solver = self._make_solver()
             solver.preferring = spec.objective != "none"
-            return UnbiasedPrediction(events, solver, reference)
+            return UnbiasedPrediction(events, solver, reference, basis=basis)
 
         return Delayed(make_turn, spec.delay) if spec.delay else make_turn()
 

@@ -527,3 +527,17 @@ def test_outcomes_of_nature_are_those_of_one_draw_from_beta_distributions(outcom
         outcome = nature.outcome(History(outcomes), AdversaryView())
         drawn = same_stream.beta(np.full(outcomes, 5 * 0.3), np.full(outcomes, 5 * (1 - 0.3)))
         assert outcome.tobytes() == drawn.tobytes()
+
+
+def test_who_passes_on_what_was_played_learns_where_the_other_one_does() -> None:
+    of_learner: TomlTable = {"kind": "exp3", "coordinates": [0, 1]}
+    of_nature: TomlTable = {"kind": "iid", "coordinates": [2]}
+    with_learner = adversaries.Coalition(3, stream(0, "x"), members=[of_learner, of_nature])
+    without_learner = adversaries.Coalition(
+        2,
+        stream(0, "x"),
+        members=[{"kind": "myopic", "coordinates": [0]}, {"kind": "iid", "coordinates": [1]}],
+    )
+    assert with_learner.learns
+    assert not without_learner.learns
+    assert without_learner.observes_play  # its payoff is in the tables
