@@ -37,15 +37,18 @@ class Account:
 
 
 @compiled()
-def _balances_after(
+def _move(
     cash: Array,
     goods: Array,
     cash_received: Array,
     goods_received: Array,
     price: Array,
     unit: float,
-) -> tuple[Array, Array, int, float]:
-    """Return what everybody owns after a move, who first lacks something, and the largest holding.
+    limit: float,
+    new_cash: Array,
+    new_goods: Array,
+) -> tuple[int, float]:
+    """Write what everybody owns after a move, unless somebody lacks something or owns too much.
 
     With R(x) the multiple of the unit that is nearest to x, agent i has afterwards
 
@@ -58,7 +61,7 @@ def _balances_after(
     ----------
     cash : array (N + 1,)
     goods : array (N + 1, g)
-        What everybody owns before; neither is modified.
+        What everybody owns before, and after the move; as they were if it is refused.
     cash_received : array (N,)
     goods_received : array (N, g)
         What each agent receives, below 0 for what it gives.
@@ -66,19 +69,21 @@ def _balances_after(
         What an agent pays for a unit of each good.
     unit : float
         What amounts are rounded to multiples of.
+    limit : float
+        No holding may reach it.
+    new_cash, new_goods : array
+        As ``cash`` and ``goods``. Written: what the move would leave.
 
     Returns
     -------
-    array (N + 1,), array (N + 1, g)
-        Cash and goods after the move.
     int
         The first agent who would own less than nothing, or what is no number; -1 for none.
     float
         The largest amount of cash or of one good that an agent would own.
     """
     agents = len(cash) - 1
-    new_cash = cash.copy()
-    new_goods = goods.copy()
+    new_cash[:] = cash
+    new_goods[:] = goods
     first_short = -1
     largest_holding = 0.0
     for agent in range(agents):
@@ -97,7 +102,10 @@ def _balances_after(
         largest_holding = max(largest_holding, new_cash[agent])
         if first_short < 0 and not is_solvent:
             first_short = agent
-    return new_cash, new_goods, first_short, largest_holding
+    if first_short < 0 and largest_holding < limit:
+        cash[:] = new_cash
+        goods[:] = new_goods
+    return first_short, largest_holding
 
 
 class Accounts(Checkpointable):
@@ -142,6 +150,7 @@ class Accounts(Checkpointable):
         self.goods = np.zeros((len(self.cash), 0))
         if holdings_per_good:
             self.goods = np.stack(holdings_per_good, axis=1)
+        self._shape = self.agents, self.goods.shape[1]
         # No holding may reach this amount: then the sum over all rows is exact, too.
         self._limit = MAX_EXACT_INTEGER * unit / len(self.cash)
 
@@ -194,21 +203,26 @@ class Accounts(Checkpointable):
         UserError
             If an agent would own less than nothing, or too much to add exactly. Then nothing moves.
         """
-        cash_received = np.atleast_1d(np.asarray(cash, np.float64))
+        cash_received = np.asarray(cash, np.float64)
         goods_received = np.asarray(goods, np.float64)
-        shape = self.agents, self.goods.shape[1]
-        if cash_received.shape not in ((1,), shape[:1]) or goods_received.shape not in ((), shape):
+        shape = self._shape
+        is_cash = cash_received.shape in (shape[:1], (), (1,))
+        if not is_cash or goods_received.shape not in (shape, ()):
             received = f"cash {cash_received.shape} and goods {goods_received.shape}"
             raise UserError(f"{received} for {shape[0]} agents and {shape[1]} goods; give one each")
         price_per_good = np.asarray(price, np.float64)
-        n_goods = shape[1]
-        new_cash, new_goods, first_short, largest_holding = _balances_after(
+        new_cash = np.empty(len(self.cash))
+        new_goods = np.empty(self.goods.shape)
+        first_short, largest_holding = _move(
             self.cash,
             self.goods,
-            _filled(cash_received, (self.agents,)),
+            _filled(cash_received, shape[:1]),
             _filled(goods_received, shape),
-            _filled(price_per_good, (n_goods,)),
+            _filled(price_per_good, shape[1:]),
             self.unit,
+            self._limit,
+            new_cash,
+            new_goods,
         )
         if first_short >= 0:
             balances = new_cash[first_short], *new_goods[first_short]
@@ -218,8 +232,6 @@ class Accounts(Checkpointable):
             raise UserError(
                 f"{largest_holding:g} in one account is too much to add exactly; give larger units"
             )
-        self.cash[:] = new_cash
-        self.goods[:] = new_goods
 
     def each(self, key: str, amounts: Endowment, default: float = 0.0) -> Array:
         """Return each agent's number (N,), given for all or by cohort; UserError if below 0."""
@@ -242,4 +254,6 @@ def _filled(amounts: Array, shape: tuple[int, ...]) -> Array:
     """Return amounts of this shape in the order of C, of one number for all or as they are."""
     if amounts.shape == shape:
         return np.ascontiguousarray(amounts)
-    return np.full(shape, amounts)
+    filled = np.empty(shape)
+    filled[...] = amounts
+    return filled
