@@ -7,12 +7,38 @@ its gain from trade (the consumer's or producer's surplus, Marshall 1890).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.losses.base import UNIT_AXES, Loss, Range
+
+
+@compiled(nogil=True)
+def _write_losses(
+    quantity: Array, limit: Array, offset: Array, prices: Array, losses: Array
+) -> None:
+    """Write offset - sum_g max(0, quantity_g (limit_g - price_g)) (compiled).
+
+    Parameters
+    ----------
+    quantity, limit : array (K, A, d)
+    offset : array (K, A)
+    prices : array (T, d)
+    losses : array (T, K, A)
+        Written.
+    """
+    for t in range(losses.shape[0]):
+        for k in range(losses.shape[1]):
+            for a in range(losses.shape[2]):
+                losses[t, k, a] = offset[k, a]
+            for g in range(quantity.shape[2]):
+                for a in range(losses.shape[2]):
+                    gain = quantity[k, a, g] * (limit[k, a, g] - prices[t, g])
+                    losses[t, k, a] -= max(gain, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +69,21 @@ class Trade(Loss):
     def lipschitz(self) -> Array:
         return np.asarray(np.abs(self.quantity).sum(-1).max(-1))
 
+    @cached_property
+    def _orders_and_offset(self) -> tuple[Array, Array, Array]:
+        """Quantity and limit (K, A, d), and offset (K, A), also of a single loss."""
+        actions_and_goods = self.quantity.shape[-2:]
+        quantity = self.quantity.reshape(-1, *actions_and_goods)
+        limit = self.limit.reshape(-1, *actions_and_goods)
+        return quantity, limit, self.offset.reshape(-1, self.actions)
+
     def _at(self, y: Array) -> Array:
-        losses = np.array(self.offset)
-        for g in range(self.outcomes):  # a sum over a short last axis takes three times as long
-            gain = self.quantity[..., g] * (self.limit[..., g] - y[..., None, g])
-            losses = losses - np.maximum(gain, 0.0, out=gain)
-        return losses
+        quantity, limit, offset = self._orders_and_offset
+        prices = y.reshape(-1, self.outcomes)
+        losses = np.empty((len(prices), *offset.shape))
+        _write_losses(quantity, limit, offset, prices, losses)
+        rounds_shape = y.shape[: y.ndim - 1 - len(self.stack)]
+        return losses.reshape(*rounds_shape, *self.offset.shape)
 
     def _between(self, low: Array, high: Array) -> Range:
         gain_at_low = self.quantity * (self.limit - low[..., None, :])
