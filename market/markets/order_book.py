@@ -40,6 +40,7 @@ from regretless.market.markets.order_book_matching import (
     Rules,
     Submissions,
 )
+from regretless.market.numerics.pairwise_sum import pairwise_sum
 
 MAX_GRID_POINTS = 2**21  # ticks times lots
 UNLIMITED_LOTS = 2**40  # stands for no limit
@@ -144,12 +145,20 @@ class OrderBook(Exchange):
         )
         if not (self.accounts.goods * lots % 1 == 0).all():
             raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
-        self._price_of_tick = np.arange(ticks + 1) / ticks
+        self._price_of_tick = read_only(np.arange(ticks + 1) / ticks)
         self.price = np.full(self.goods, ticks, dtype=np.int64)  # of the last trades, in half ticks
         self.sums = np.zeros(5)  # trades, refused, gains, spreads, and how many
+        self._unit_offset = np.concatenate([loss.unit_offset for loss in losses])
+        self._unit_scale = np.concatenate([loss.unit_scale for loss in losses])
+        self._no_tick_shift = np.zeros(self.goods, dtype=np.int64)
+        # Each trade fills at least one order whole: one that was on the book or one that was sent.
+        max_trades = self.agents * self._slots_per_agent + len(self._order_table)
+        tape_shape = (kernels.FIRST_TRADE + max_trades, kernels.TRADE_WIDTH)
+        self._tape = np.zeros(tape_shape, dtype=np.int64)  # of a round; the next one writes over it
+        self._fixed_rules, self._empty_state = self._empty_book()
         self._empty()
         self._trades = np.zeros((0, kernels.TRADE_WIDTH), dtype=np.int64)  # of the last clearing
-        self._quotes = self.book()  # after it
+        self._look_at_book()
         self.last = columns_before_clearing(fundamental=self.goods, volume=self.goods)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
@@ -157,44 +166,46 @@ class OrderBook(Exchange):
         if self.restores:  # what is on the book goes, too
             self._empty()
             self.restock()
-        self._open_round(fundamental, decisions)
-        self._book_and_accounts_before = self.book_and_accounts.copy()
+        rules = self._rules(self.rounds)
+        self._open_round(fundamental, decisions, rules)
+        state = self.book_and_accounts
+        self._state_before = state.copy()
         self._price_before = self.price.copy()
-        accounts_before = self._account_table.copy()
 
-        rules = self._rules()
-        # Each trade fills at least one order whole: one that was on the book or one that was sent.
-        max_trades = self.agents * self._slots_per_agent + len(self._order_table)
-        tape_shape = (kernels.FIRST_TRADE + max_trades, kernels.TRADE_WIDTH)
-        tape = np.zeros(tape_shape, dtype=np.int64)
-        kernels.play(self.book_and_accounts, rules, tape, self._submissions, self.price)
-        n_trades, n_refused = tape[kernels.COUNTS, [kernels.N_TRADES, kernels.N_REFUSED]].tolist()
-        self._trades = tape[kernels.FIRST_TRADE : kernels.FIRST_TRADE + n_trades]
+        tape = self._tape
+        tape[kernels.COUNTS] = 0
+        kernels.play(state, rules, tape, self._submissions, self.price)
+        counts = tape[kernels.COUNTS]
+        end_of_trades = kernels.FIRST_TRADE + counts[kernels.N_TRADES]
+        self._trades = tape[kernels.FIRST_TRADE : end_of_trades].copy()
         if not self._is_batch:  # a good that traded several times keeps its last price
             traded_goods = self._trades[:, kernels.TRADE_GOOD]
             self.price[traded_goods] = self._trades[:, kernels.TRADE_PRICE]
-        kernels.drop_unrested(self.book_and_accounts, rules)
-        self._quotes = self.book()  # before old orders expire
+        kernels.drop_unrested(state, rules)
+        self._look_at_book()  # before old orders expire
         if self.expires:
-            kernels.expire(self.book_and_accounts, rules, self.expires)
-        self._settle(accounts_before, fundamental, n_refused)
+            kernels.expire(state, rules, self.expires)
+        self._settle(fundamental, rules, n_refused=counts[kernels.N_REFUSED])
         if self._outcome_is_fundamental:
             return fundamental
         return self._quotes.mid
 
     def losses(self, decisions: Decisions) -> Sequence[Array]:
         """Return what every action of every agent would have lost, by clearing again."""
-        changes = np.zeros((*self._action_table.shape[:2], 1 + self.goods), dtype=np.int64)
+        n_agents, max_actions = self._action_table.shape[:2]
+        changes = np.zeros((n_agents, max_actions, 1 + self.goods), dtype=np.int64)
+        rules = self._rules(self.rounds - 1)  # of the round that has ended
         kernels.write_alternatives(
-            self._book_and_accounts_before.copy(),
-            self._rules(rounds_ahead=-1),
-            self._submissions,
-            self._price_before,
-            changes,
+            self._state_before.copy(), rules, self._submissions, self._price_before, changes
         )
-        cash = changes[..., 0] * UNIT
-        goods = changes[..., 1:] / self.lots
-        return self.losses_of(cash + (goods * self._value_of_goods[:, None]).sum(2))
+        losses = np.empty((n_agents, max_actions))
+        _write_losses(
+            changes, self.lots, self._value_of_goods, self._unit_offset, self._unit_scale, losses
+        )
+        tables = []
+        for cohort, places in zip(self.cohorts, self.accounts.places.values(), strict=True):
+            tables.append(np.ascontiguousarray(losses[places, : cohort.loss.actions]))
+        return tables
 
     def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
         trades = {
@@ -212,27 +223,41 @@ class OrderBook(Exchange):
             "bid": view.bid,
             "ask": view.ask,
             "mid": (view.bid + view.ask) / 2,
-            "bid_depth": _units_at(view.bids, view.bid, self.ticks),
-            "ask_depth": _units_at(view.asks, view.ask, self.ticks),
+            "bid_depth": self._best_depth[BID],
+            "ask_depth": self._best_depth[ASK],
         }
         return {"trades": trades, "quotes": quotes}
 
     def book(self) -> View:
         """Return what is on the book, in arrays that cannot be written."""
-        orders = self.book_and_accounts[: self._begins["queues_begin"]].reshape(
-            -1, kernels.ORDER_WIDTH
+        view, _ = self._view_and_best_depth()
+        return view
+
+    def _look_at_book(self) -> None:
+        """Note what is on the book after a clearing, and how much at the best prices (2, d)."""
+        self._quotes, self._best_depth = self._view_and_best_depth()
+
+    def _view_and_best_depth(self) -> tuple[View, Array]:
+        """Return what is on the book, and how many units at the best prices of each side (2, d)."""
+        n_slots = self.accounts.agents * self._slots_per_agent
+        orders = self.book_and_accounts[: n_slots * kernels.ORDER_WIDTH]
+        units = np.zeros((2, self.goods, self.ticks + 1))
+        best_price = np.empty((2, self.goods))
+        best_depth = np.empty((2, self.goods))
+        _write_depth(
+            orders.reshape(n_slots, kernels.ORDER_WIDTH), self.lots, units, best_price, best_depth
         )
-        depth, best_tick = _depth_and_best_tick(orders, self.goods, self.ticks)
-        units = read_only(depth / self.lots)  # what is cut from it cannot be written either
-        best_price = read_only(best_tick / self.ticks)
-        return View(
-            prices=read_only(self._price_of_tick),
+        units.flags.writeable = False
+        best_price.flags.writeable = False
+        view = View(
+            prices=self._price_of_tick,
             bids=units[BID],
             asks=units[ASK],
             bid=best_price[BID],
             ask=best_price[ASK],
             last=read_only(self.price / (2 * self.ticks)),
         )
+        return view, best_depth
 
     def affordable(self, cohort_index: int) -> Mask:
         """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
@@ -289,38 +314,41 @@ class OrderBook(Exchange):
         trades = f"{figures['trades']:.4g} trades per round"
         return f"Market: {kind}; {trades}, {spread}, {gains}{refused}"
 
-    @property
-    def _account_table(self) -> IntArray:
-        """What each agent owns (N, FIRST_HOLDING + HOLDING_WIDTH d), as part of the state."""
-        return self.book_and_accounts[self._begins["accounts_begin"] :].reshape(self.agents, -1)
+    def _rules(self, round_index: int) -> Rules:
+        """Return the rules of a round."""
+        return Rules._make((*self._fixed_rules, round_index))
 
-    def _rules(self, rounds_ahead: int = 0) -> Rules:
-        """Return the rules of the round that begins, or of the one that has ended (-1)."""
-        return Rules(
+    def _empty_book(self) -> tuple[tuple[int | bool, ...], IntArray]:
+        """Return ``Rules`` but for the round's index, and the state that they lay out, unfilled.
+
+        No order is open, and nobody owns anything.
+        """
+        begins, state = kernels.empty(self.agents, self._slots_per_agent, self.goods, self.ticks)
+        account_table = state[begins["accounts_begin"] :].reshape(self.agents, -1)
+        account_table[:, kernels.MAX_LOTS] = self._unit_limits
+        account_table[:, kernels.MAX_HOLDING] = self._hold_limits
+        rules = Rules(
             half_tick_cash=round(1 / UNIT) // (2 * self.ticks * self.lots),
             maker_fee=self._maker_fee,
             taker_fee=self._taker_fee,
             slots_per_agent=self._slots_per_agent,
             is_batch=self._is_batch,
-            round_index=self.rounds + rounds_ahead,
-            **self._begins,
+            round_index=0,
+            **begins,
         )
+        return rules[:-1], state
 
     def _empty(self) -> None:
-        """Take everything off the book; what is left is laid out by ``Rules``."""
-        self._begins, self.book_and_accounts = kernels.empty(
-            self.agents, self._slots_per_agent, self.goods, self.ticks
-        )
-        self._account_table[:, kernels.MAX_LOTS] = self._unit_limits
-        self._account_table[:, kernels.MAX_HOLDING] = self._hold_limits
+        """Take everything off the book."""
+        self.book_and_accounts = self._empty_state.copy()
 
-    def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
+    def _open_round(self, fundamental: Array, decisions: Decisions, rules: Rules) -> None:
         """Note who arrives when and does what, what goods are worth, and what agents own."""
-        self.arrivals = np.lexsort((self.rng.random(self.agents), self._latency))
-        tick_shift = np.zeros(self.goods, dtype=np.int64)
+        self.arrivals = np.lexsort((self.rng.random(len(self._latency)), self._latency))
+        tick_shift = self._no_tick_shift
         if self._centre_follows_news:
             tick_shift = np.rint((fundamental - 0.5) * self.ticks).astype(np.int64)
-        actions = self.actions_of_agents(decisions).astype(np.int64)
+        actions = self.actions_of_agents(decisions).astype(np.int64, copy=False)
         self._submissions = Submissions(
             action_table=self._action_table,
             order_table=self._order_table,
@@ -329,75 +357,141 @@ class OrderBook(Exchange):
             tick_shift=tick_shift,
         )
         self._value_of_goods = self._private_value + self._common_weight[:, None] * fundamental
-        self._account_table[:, kernels.LOTS_TRADED] = 0
-        self._account_table[:, kernels.CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
-        self._account_table[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] = np.rint(
-            self.accounts.goods[:-1] * self.lots
+        accounts = self.accounts
+        kernels.open_accounts(
+            self.book_and_accounts, rules, accounts.cash, accounts.goods, UNIT, self.lots
         )
 
-    def _settle(self, accounts_before: IntArray, fundamental: Array, refused: int) -> None:
+    def _settle(self, fundamental: Array, rules: Rules, *, n_refused: int) -> None:
         """Move what was traded between accounts, and add the round to the sums."""
-        change = self._account_table - accounts_before
-        bought = change[:, kernels.FIRST_HOLDING :: kernels.HOLDING_WIDTH] / self.lots
-        self.accounts.move(change[:, kernels.CASH] * UNIT, bought)
-        spread = self._quotes.ask - self._quotes.bid
-        has_spread = ~np.isnan(spread)
-        gains = (bought * self._value_of_goods).sum()
-        self.sums += (len(self._trades), refused, gains, spread[has_spread].sum(), has_spread.sum())
-        volume = np.bincount(
-            self._trades[:, kernels.TRADE_GOOD],
-            weights=self._trades[:, kernels.TRADE_LOTS],
-            minlength=self.goods,
+        accounts = self.accounts
+        cash_received = np.empty(accounts.agents)
+        bought = np.empty((accounts.agents, self.goods))
+        kernels.write_received(
+            self.book_and_accounts,
+            rules,
+            accounts.cash,
+            accounts.goods,
+            UNIT,
+            self.lots,
+            cash_received,
+            bought,
         )
-        self.last = {"fundamental": fundamental, "volume": volume / self.lots}
+        accounts.move(cash_received, bought)
+        volume = np.zeros(self.goods)
+        _add_to_sums(
+            self._trades,
+            n_refused,
+            bought,
+            self._value_of_goods,
+            self._quotes.bid,
+            self._quotes.ask,
+            self.lots,
+            volume,
+            self.sums,
+        )
+        self.last = {"fundamental": fundamental, "volume": volume}
         self.rounds = self.rounds + 1
 
 
-@compiled()
-def _units_at(units: Array, price: Array, top_tick: int) -> Array:
-    """Return how many units are on a book at a price of each good (compiled).
+@compiled(nogil=True)
+def _write_losses(
+    changes: IntArray,
+    lots: int,
+    value_of_goods: Array,
+    unit_offset: Array,
+    unit_scale: Array,
+    losses: Array,
+) -> None:
+    """Write what actions lose that change what agents own, normalised (compiled).
 
     Parameters
     ----------
-    units : array (d, T + 1)
-        By good and tick.
-    price : array (d,)
-        In [0, 1], NaN for none.
-    top_tick : int
-        T.
-
-    Returns
-    -------
-    array (d,)
-        0 where there is no price.
+    changes : int array (N, A, 1 + d)
+        As ``order_book_matching.write_alternatives`` writes it.
+    lots : int
+        In a unit.
+    value_of_goods : array (N, d)
+        What a unit is worth to each agent.
+    unit_offset, unit_scale : array (N,)
+        Of the agents' losses.
+    losses : array (N, A)
+        Written.
     """
-    units_at_price = np.zeros(len(price))
-    for good in range(len(price)):
-        if not np.isnan(price[good]):
-            units_at_price[good] = units[good, int(price[good] * top_tick)]
-    return units_at_price
+    for agent in range(losses.shape[0]):
+        for action in range(losses.shape[1]):
+            worth = 0.0
+            for good in range(value_of_goods.shape[1]):
+                units = changes[agent, action, 1 + good] / lots
+                worth += units * value_of_goods[agent, good]
+            gain = changes[agent, action, 0] * UNIT + worth
+            losses[agent, action] = (-gain - unit_offset[agent]) / unit_scale[agent]
 
 
-@compiled()
-def _depth_and_best_tick(orders: IntArray, goods: int, top_tick: int) -> tuple[Array, Array]:
-    """Return how many lots are on a book at each tick, and its best ticks (compiled).
+@compiled(nogil=True)
+def _add_to_sums(
+    trades: IntArray,
+    n_refused: int,
+    bought: Array,
+    value_of_goods: Array,
+    bid: Array,
+    ask: Array,
+    lots: int,
+    volume: Array,
+    sums: Array,
+) -> None:
+    """Add a round to the sums of a book, and write what was traded (compiled).
+
+    Parameters
+    ----------
+    trades : int array (n, order_book_matching.TRADE_WIDTH)
+    n_refused : int
+        Orders that were refused.
+    bought, value_of_goods : array (N, d)
+        Units that each agent has bought, below 0 if sold, and what one is worth to it.
+    bid, ask : array (d,)
+        The best prices, NaN where there is none.
+    lots : int
+        In a unit.
+    volume : array (d,)
+        Zeros, to which units that were traded are added.
+    sums : array (5,)
+        Trades, refused orders, gains, spreads and how many there were; added to in place.
+    """
+    total_spread = 0.0
+    for good in range(len(bid)):
+        spread = ask[good] - bid[good]
+        if not np.isnan(spread):
+            total_spread += spread
+            sums[4] += 1
+    sums[0] += len(trades)
+    sums[1] += n_refused
+    sums[2] += pairwise_sum((bought * value_of_goods).ravel())
+    sums[3] += total_spread
+    for trade in range(len(trades)):
+        volume[trades[trade, kernels.TRADE_GOOD]] += trades[trade, kernels.TRADE_LOTS]
+    volume /= lots
+
+
+@compiled(nogil=True)
+def _write_depth(
+    orders: IntArray, lots_per_unit: int, depth: Array, best_price: Array, best_depth: Array
+) -> None:
+    """Write how many units are on a book at each tick, and at its best prices (compiled).
 
     Parameters
     ----------
     orders : int array (s, kernels.ORDER_WIDTH)
         The open orders; not modified.
-    goods, top_tick : int
-        d and T.
-
-    Returns
-    -------
-    array (2, d, T + 1)
-        Lots bid for and offered, by good and tick.
-    array (2, d)
-        The highest tick that is bid and the lowest that is asked for each good; NaN for none.
+    lots_per_unit : int
+    depth : array (2, d, T + 1)
+        Zeros, to which units bid for and offered are added, by good and tick.
+    best_price, best_depth : array (2, d)
+        Written: the highest price that is bid and the lowest that is asked for each good, NaN for
+        none, and the units there, 0 for none.
     """
-    depth = np.zeros((2, goods, top_tick + 1))
-    best_tick = np.full((2, goods), np.nan)
+    top_tick = depth.shape[2] - 1
+    best_tick = np.full(best_price.shape, -1)
     for slot in range(len(orders)):
         lots = orders[slot, kernels.LOTS]
         if not lots:
@@ -408,9 +502,17 @@ def _depth_and_best_tick(orders: IntArray, goods: int, top_tick: int) -> tuple[A
         depth[side, good, tick] += lots
         best = best_tick[side, good]
         is_better = tick > best if side == BID else tick < best
-        if np.isnan(best) or is_better:
+        if best < 0 or is_better:
             best_tick[side, good] = tick
-    return depth, best_tick
+    depth /= lots_per_unit
+    for side in range(2):
+        for good in range(best_price.shape[1]):
+            best = best_tick[side, good]
+            best_price[side, good] = np.nan
+            best_depth[side, good] = 0.0
+            if best >= 0:
+                best_price[side, good] = best / top_tick
+                best_depth[side, good] = depth[side, good, best]
 
 
 def _check_grid(ticks: Any, lots: Any) -> None:

@@ -51,6 +51,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
 from regretless.market.markets.call_auction import clearing, shares
 
@@ -135,8 +136,6 @@ class Rules(NamedTuple):
         Open orders that an agent may have.
     is_batch : bool
         Whether orders are collected and cleared together.
-    round_index : int
-        Of the round, counted from 0.
     top_tick : int
         The highest tick, T.
     goods : int
@@ -148,6 +147,8 @@ class Rules(NamedTuple):
         Where the agents' numbers begin.
     account_width : int
         How many numbers an agent has.
+    round_index : int
+        Of the round, counted from 0; all others stay the same in all rounds.
     """
 
     half_tick_cash: int
@@ -155,13 +156,13 @@ class Rules(NamedTuple):
     taker_fee: int
     slots_per_agent: int
     is_batch: bool
-    round_index: int
     top_tick: int
     goods: int
     queues_begin: int
     best_begin: int
     accounts_begin: int
     account_width: int
+    round_index: int
 
 
 class Submissions(NamedTuple):
@@ -232,6 +233,44 @@ def cash_set_aside(rules: Rules, side: int, tick: int) -> int:
     if side == BID:
         return worth + fee
     return max(0, fee - worth)
+
+
+@compiled(nogil=True)
+def open_accounts(
+    state: IntArray, rules: Rules, cash: Array, goods: Array, cash_unit: float, lots_per_unit: int
+) -> None:
+    """Note in the state what agents own, and that nobody has traded in this round.
+
+    ``cash`` (N + 1,) and ``goods`` (N + 1, d) are what everybody owns, in units; the last is the
+    world outside. Cash is counted in units of ``cash_unit``.
+    """
+    for agent in range(len(cash) - 1):
+        account = account_at(rules, agent)
+        state[account + LOTS_TRADED] = 0
+        state[account + CASH] = np.rint(cash[agent] / cash_unit)
+        for good in range(rules.goods):
+            holding = account + FIRST_HOLDING + HOLDING_WIDTH * good
+            state[holding + LOTS_OWNED] = np.rint(goods[agent, good] * lots_per_unit)
+
+
+@compiled(nogil=True)
+def write_received(
+    state: IntArray, rules: Rules, cash: Array, goods: Array, cash_unit: float, lots_per_unit: int,
+    cash_received: Array, bought: Array,
+) -> None:  # fmt: skip
+    """Write what agents have more than they owned when the round was opened, in units.
+
+    ``cash`` and ``goods`` are as in ``open_accounts``; ``cash_received`` (N,) and ``bought`` (N, d)
+    are written.
+    """
+    for agent in range(len(cash_received)):
+        account = account_at(rules, agent)
+        more = state[account + CASH] - int(np.rint(cash[agent] / cash_unit))
+        cash_received[agent] = more * cash_unit
+        for good in range(rules.goods):
+            holding = account + FIRST_HOLDING + HOLDING_WIDTH * good
+            lots_before = int(np.rint(goods[agent, good] * lots_per_unit))
+            bought[agent, good] = (state[holding + LOTS_OWNED] - lots_before) / lots_per_unit
 
 
 @compiled(nogil=True, counts_references=False)
