@@ -645,6 +645,19 @@ def test_the_best_bid_is_below_the_best_ask(market_of_two_goods: MarketModel) ->
     assert (with_bid["bid"] < with_bid["ask"].fillna(no_ask)).all()
 
 
+def test_the_depth_of_a_quote_is_what_is_on_the_book_at_its_price(
+    market_of_two_goods: MarketModel,
+) -> None:
+    book = market_of_two_goods.game.market.book()
+    last_quotes = market_of_two_goods.quotes_frame().query("round == 29")
+    for side, units_by_tick in (("bid", book.bids), ("ask", book.asks)):
+        for quote, units in zip(last_quotes.itertuples(), units_by_tick, strict=True):
+            price = getattr(quote, side)
+            at_price = 0.0 if np.isnan(price) else units[book.prices == price].sum()
+            assert getattr(quote, f"{side}_depth") == at_price
+    assert last_quotes["bid_depth"].max() > 0, "nobody bids at the end"
+
+
 Tables = dict[str, pd.DataFrame]
 
 
