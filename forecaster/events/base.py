@@ -35,6 +35,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.delegated import Delegated
 from regretless.market.losses.basis import Hull
+from regretless.market.numerics.greatest import sums_of_greatest
 from regretless.market.records import Event
 
 ROUNDING = 1e-9  # of a sum of gains and margins over all rounds
@@ -249,7 +250,7 @@ class EventSet(Checkpointable, ABC):
         ``regret_at_entry`` (k, A, C) is what ``regretted`` returned when each stay began.
         """
         regret_at_most = self.most_gained(bound, group, losses) - self.margins(group, losses)
-        return np.asarray((regret_at_most - regret_at_entry).max(2).sum(1) + ROUNDING)
+        return sums_of_greatest(regret_at_most - regret_at_entry) + ROUNDING
 
     def to_models(self, bound: RegretBound, group: ProtectedLosses) -> Array | None:
         """Bound the sum of expected regret of a group's losses to each model so far (K, M).

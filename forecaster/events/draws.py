@@ -12,6 +12,7 @@ from regretless.forecaster.events.loss_table import LossTable, ProtectedLosses
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Checkpointable
 from regretless.market.core.compiled import compiled
+from regretless.market.numerics.greatest import sums_of_greatest
 
 ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh more
 
@@ -152,5 +153,5 @@ class Draws(Checkpointable):
         """Return V and what is sure, of a group's losses (2, K); ``fixed``: against actions."""
         draws = self.groups[self._rows.group_index(group)]
         near, greatest_steps = draws.ends
-        far_of_action = draws.pairs.max(2) if fixed else draws.far
-        return np.stack([near + far_of_action.sum(1), greatest_steps])
+        far = sums_of_greatest(draws.pairs) if fixed else draws.far.sum(1)
+        return np.stack([near + far, greatest_steps])

@@ -248,29 +248,22 @@ class Terms:
         protected_index = self.served.protected_index  # among the losses of all groups
         # Regret in sum over the rounds: of each protected loss, and then of each row (K,).
         total_by_loss = np.zeros(sum(len(group.weights) for group in self.groups))
+        regrets_as_drawn = []  # of each forecaster that bounds more than expectations
         for player in self._players:
             others = self._others(player)
-            per_group = [player.from_variation(group, others) for group in self.groups]
+            known_bound = player.known_bound(others)
+            events = others or player.events
+            per_group = [events.from_variation(known_bound, group) for group in self.groups]
             total_by_loss += np.concatenate(per_group)
+            if others is None and self._acts_on_broadcast:
+                of_turn = events.realised(known_bound, self.groups[0])
+                if of_turn is not None:
+                    regrets_as_drawn.append(of_turn)
         total = total_by_loss[protected_index] + regret_from_draws
-        if self._acts_on_broadcast:
-            regrets_as_drawn = self._regrets_as_drawn()
-            if regrets_as_drawn is not None:
-                total = np.minimum(total, regrets_as_drawn[protected_index])
+        if len(regrets_as_drawn) == len(self._players):
+            as_drawn = np.asarray(np.sum(regrets_as_drawn, axis=0))
+            total = np.minimum(total, as_drawn[protected_index])
         return np.asarray(np.minimum(bound_now, total / self._rounds + self._regret_from_basis))
-
-    def _regrets_as_drawn(self) -> Array | None:
-        """Bound the sum of regret of each protected loss on what was broadcast.
-
-        None where some forecaster bounds expectations alone.
-        """
-        regrets = []
-        for player in self._players:
-            regret_of_turn = player.realised(self.groups[0])
-            if regret_of_turn is None:
-                return None
-            regrets.append(regret_of_turn)
-        return np.asarray(np.sum(regrets, axis=0))
 
     def _variation_bound_over_stays(self, bound_now: Array, regret_from_draws: Array) -> Array:
         """Bound the same of who comes and goes, by what is known of both ends of each stay."""
