@@ -23,7 +23,6 @@ That is the past of the next round; of the next draw it says nothing, so that pr
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -178,10 +177,10 @@ def _translated_blocks(
     """Return mixtures whose labels (m, d) are those of an inner adversary (m, c)."""
     translated_blocks = []
     for block in blocks:
-        labels = block.labels
-        if labels is not None:
-            labels = labels_for_it(labels)
-        translated_blocks.append(replace(block, labels=labels))
+        if block.labels is None:
+            translated_blocks.append(block)
+        else:
+            translated_blocks.append(block.labelled(labels_for_it(block.labels)))
     return tuple(translated_blocks)
 
 
